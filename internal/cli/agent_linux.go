@@ -51,8 +51,8 @@ func agentCommand(p *program) *cobra.Command {
 				}
 				return nil
 			}
-			// An interrupt at the terminal reaches the whole process group, and it is the controller that decides what
-			// becomes of its agents: it closes their input.
+			// An interrupt at the terminal reaches the whole process group. The controller ends its agents: it closes
+			// their input.
 			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			ctx, in := cmd.Context(), p.stdin
 			if lifeline > 0 {
@@ -73,7 +73,7 @@ func samplerCommand(p *program) *cobra.Command {
 	}
 }
 
-// firstRequest dials an address until a request is answered or limit is over, and fills in what it saw.
+// firstRequest dials an address until a request is answered or limit has passed. It fills in what it observed.
 func firstRequest(ctx context.Context, to netip.AddrPort, limit time.Duration, r *kube.First) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

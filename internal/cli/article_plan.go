@@ -15,11 +15,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// articlePlan is the plan that reproduce starts from: that of an article, or the same within firstLook.
+// articlePlan is the plan that reproduce starts from: the article's plan, or the same shortened to firstLook.
 type articlePlan struct {
-	// name is that of the file.
+	// name is the name of the plan file.
 	name string
-	// exact keeps windows, repetitions, tools and order. own replaces the article's tools by the engine.
+	// exact keeps windows, repetitions, tools and order as in the article. own replaces the article's tools with the
+	// engine.
 	exact, own bool
 }
 
@@ -46,8 +47,8 @@ func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, er
 	return p, file, nil
 }
 
-// finish settles which programs send, once the flags have been applied, and says what is not sent as in the article.
-// changed has the keys that flags gave.
+// finish decides which programs send, after the flags were applied. It returns a note for each workload that is not
+// sent as in the article. changed has the keys that flags set.
 func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string, error) {
 	notes, err := a.settleTools(p)
 	if tooled := slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return w.Tool != "" }); !a.exact && !tooled && changed["warmup"] == "" {
@@ -67,7 +68,7 @@ func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 		return nil, nil
 	case a.own:
 		return []string{a.replace(p, asked, "--own")}, nil
-	case p.OnCluster() && a.exact: // the pods' image has the tools or has not, which the run finds out
+	case p.OnCluster() && a.exact: // the run finds out whether the pods' image has the tools
 		return nil, nil
 	case p.OnCluster():
 		return []string{a.replace(p, asked, "a first look on a cluster needs no image with tools; --exact takes them")}, nil
@@ -93,7 +94,7 @@ func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 	return nil, nil
 }
 
-// missingTools are those of a plan that are not installed here.
+// missingTools returns the tools of a plan that are not installed here.
 func missingTools(p plan.Plan) []string {
 	var missing []string
 	for _, w := range p.Workloads {
@@ -108,7 +109,7 @@ func missingTools(p plan.Plan) []string {
 	return missing
 }
 
-// replace lets our engine send what the tools would have sent.
+// replace lets the engine send what the tools would have sent. It returns a note with the reason why.
 func (a *articlePlan) replace(p *plan.Plan, tools []string, why string) string {
 	p.Workloads = each.Once(each.Of(p.Workloads, func(w plan.Workload) plan.Workload {
 		if slices.Contains(tools, w.Tool) {

@@ -97,7 +97,7 @@ func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 	return nil
 }
 
-// downloadTime is how long check waits for a chart that was not asked for.
+// downloadTime limits the download of a chart that the user did not ask for.
 const downloadTime = 20 * time.Second
 
 // neededChart downloads the chart whose values were given without it. It returns nil, and says why, if it cannot.

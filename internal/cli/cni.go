@@ -75,7 +75,7 @@ func (a *installation) read() error {
 // beside them: every fault is reported before a cluster is asked.
 func (a *installation) lookup(profile []string, faults ...error) (r recipe.Recipe, err error) {
 	for _, name := range profile {
-		// The name of none is judged as in a plan, which knows the nearest one.
+		// An unknown name gets the same error as in a plan, which suggests the nearest name.
 		err = advice.With(plan.VariantOf(name).CheckProfile(), "cnibench list recipes names those that can be installed")
 		if err == nil {
 			r, err = recipe.Lookup(name)
@@ -185,7 +185,7 @@ func (a *installation) learned(ctx context.Context, profile string, missing erro
 	return out, fmt.Errorf("%w; and no cluster tells it: %w", missing, err)
 }
 
-// recipeError marks errors of the request as bad input, with the way out.
+// recipeError marks errors of the request as bad input, and adds the way out.
 func recipeError(err error) error {
 	var missing *recipe.MissingError
 	var refused *recipe.RefusedError

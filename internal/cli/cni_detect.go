@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
-// detectLimit bounds a detection, with pods that are waited for.
+// detectLimit bounds a detection, including the wait for its pods.
 const detectLimit = 5 * time.Minute
 
 // detection is one invocation of cni detect.

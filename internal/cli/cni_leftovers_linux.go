@@ -41,7 +41,8 @@ func leftoversCommand() *cobra.Command {
 	return cmd
 }
 
-// runIn runs commands in another root, all of them whatever becomes of one. The error names those that failed.
+// runIn runs every command with root as its root directory, also after one has failed. The error names the commands
+// that failed.
 func runIn(ctx context.Context, root string, commands []string, out io.Writer) error {
 	var errs []error
 	for _, text := range commands {

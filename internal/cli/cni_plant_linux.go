@@ -48,7 +48,7 @@ func plantCommand() *cobra.Command {
 	return cmd
 }
 
-// plant returns when ctx ends, after it removed what it planted. It leaves a route alone that exists already.
+// plant returns when ctx ends, after it removed what it planted. It does not touch a route that existed before.
 func plant(ctx context.Context, s recipe.PlantSpec, dir, ready string) (err error) {
 	here, err := netns.Here()
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
-// containedVerb is an agent in the surroundings of a pod: a seccomp filter, and CPU accounting in groups as deep as
-// kubelet makes them. Both cost time at every system call and thread switch, which is not part of a dataplane. A lab that is
-// compared with a real cluster has them too.
+// containedVerb is an agent in the surroundings of a pod: a seccomp filter, and CPU accounting in cgroups as deep as
+// kubelet's. Both cost time at every system call and thread switch, and are not part of a dataplane. A lab that is
+// compared with a real cluster uses them too.
 const containedVerb = "contained-agent"
 
-// containedPrefix begins the names of the trees of groups.
+// containedPrefix is the prefix of the names of the cgroup trees.
 const containedPrefix = "cnibench-contained"
 
-// claimGroups makes the tree that contained agents put their groups into, and removes those that killed runs have left. It
-// is "" where the cpu controller has no hierarchy of its own.
+// claimGroups makes the cgroup tree for contained agents, and removes the trees that killed runs have left. path is ""
+// if the cpu controller has no hierarchy of its own.
 func claimGroups(ctx context.Context) (path string, remove func() error, err error) {
 	root, err := cgroup.Hierarchy("cpu")
 	if errors.Is(err, cgroup.ErrNoHierarchy) {
@@ -62,7 +62,8 @@ func containedCommand(p *program) *cobra.Command {
 	return agent
 }
 
-// contain puts this process into a group of its network namespace below that of its node, and gives it a filter.
+// contain moves this process into a cgroup of its network namespace below the cgroup of its node, and applies the
+// seccomp filter.
 func contain(tree string) error {
 	if tree != "" {
 		path, err := podGroup(tree)
@@ -79,7 +80,7 @@ func contain(tree string) error {
 	return thread.FilterCalls()
 }
 
-// podGroup is where this process belongs: in a group of its node, and in that as deep as a container of a pod.
+// podGroup returns the cgroup for this process: below the cgroup of its node, as deep as a container of a pod.
 func podGroup(tree string) (string, error) {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -93,7 +94,7 @@ func podGroup(tree string) (string, error) {
 	return filepath.Join(tree, nodeOf(string(groups)), "kubepods", "burstable", "pod"+pod, "agent"), nil
 }
 
-// nodeOf names the lab's node that a process belongs to, from its group in the v2 tree: <tree>/<profile>/<node>.
+// nodeOf returns the lab's node that a process belongs to, from its cgroup in the v2 tree: <tree>/<profile>/<node>.
 func nodeOf(groups string) string {
 	for line := range strings.Lines(groups) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && path != "" {

@@ -41,17 +41,18 @@ const diagnoseExample = `  cnibench diagnose --context prod --to shop/cart
 // diagnoseWorkloads are what is measured on each path, the cheapest first.
 const (
 	diagnoseWorkloads = "ping,rr,dns(rate=200,timeout=1s),crr(rate=1000),stream,stream(reverse=true),stream(protocol=udp,rate=5M,message=64)"
-	// diagnoseResolver is measured on clusters, which have a resolver of their own.
+	// diagnoseResolver is measured on clusters, which have their own resolver.
 	diagnoseResolver = ",dns(server=cluster,rate=100,timeout=1s)"
-	// diagnoseBudget is what the trials may take with what comes before them, diagnoseLeast what is left for them where that has waited
-	// long: a path that a policy closes never answers.
+	// diagnoseBudget limits the trials and what precedes them. diagnoseLeast is what the trials get if that took long:
+	// a path that a policy closes never answers.
 	diagnoseBudget, diagnoseLeast = 55 * time.Second, 25 * time.Second
-	// longTrip is a round trip of which a trial holds a few only.
+	// longTrip is a round trip so long that a trial has few of them.
 	longTrip = 120 * time.Millisecond
 )
 
-// The parts of a diagnosis, each with its end, so that the whole takes two minutes: a cluster's pods stand and each path has had settleTime
-// for a first connection, packet sizes are tried, the trials are over, messages are compared. Then counters are read, and the pods go.
+// The deadlines of the parts of a diagnosis, so that the whole takes two minutes: the cluster's pods run and each path
+// has had settleTime for a first connection; packet sizes are tried; the trials are over; messages are compared.
+// Afterwards counters are read, and the pods are removed.
 const (
 	settleTime = 45 * time.Second
 	openEnd    = 65 * time.Second
@@ -60,11 +61,11 @@ const (
 	messageEnd = 100 * time.Second
 )
 
-// spent returns what had passed of a diagnosis when its environment stood. Pods that wait longer, as for an image, do not count: they
-// would leave no time to measure.
+// spent returns how much of the diagnosis had passed when its environment was ready. A longer wait for pods, as for an
+// image, does not count: it would leave no time to measure.
 func spent(opening time.Duration) time.Duration { return min(opening, openEnd) }
 
-// budget is what the trials may take, with what of the diagnosis was spent before them.
+// budget returns what remains for the trials after before was spent.
 func budget(before time.Duration) time.Duration {
 	return min(max(diagnoseBudget, before+diagnoseLeast), trialsEnd)
 }
@@ -82,7 +83,7 @@ type diagnosis struct {
 	format string
 	output string
 	quiet  bool
-	// explain asks for where the CPU time goes, after the answer.
+	// explain asks for an explanation of the CPU time, printed after the answer.
 	explain bool
 	// named is the Service or pod that --to names. (optional)
 	named *diagnose.Named
@@ -115,7 +116,8 @@ func diagnoseCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// diagnoseSettings are the settings of a diagnosis that belong to no environment; all but the first two are its own.
+// diagnoseSettings are the settings of a diagnosis that belong to no environment. All but the first two are specific to
+// diagnose.
 var diagnoseSettings = []string{"environment", "profiles", "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "seed", "explain"}
 
 // run measures, judges and reports.
@@ -190,7 +192,8 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	return failed(exitWorse)
 }
 
-// explained samples requests on the two paths whose difference is the verdict's, and returns where their CPU time goes.
+// explained samples requests on the two paths whose difference the verdict states, and returns where their CPU time is
+// spent.
 func (a *diagnosis) explained(cmd *cobra.Command, want plan.Plan, lab string, v diagnose.Verdict, name string) (*report.Explanation, error) {
 	from, to := diagnose.HostPath, diagnose.PodPath
 	if v == diagnose.Service {
@@ -215,7 +218,7 @@ func (a *diagnosis) explained(cmd *cobra.Command, want plan.Plan, lab string, v 
 // explainWindow is the window of a trial of explained.
 const explainWindow = 300 * time.Millisecond
 
-// asked returns the plan of a diagnosis, and the name of the lab that is up, "" for another environment.
+// asked returns the plan of a diagnosis. lab is the name of the lab that is up, "" for another environment.
 func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 	lab := a.lab
 	if lab == "" && !cmd.Flags().Changed("env") && !cmd.Flags().Changed("profiles") && !cmd.Flags().Changed("context") && a.kubeconfig == "" {
@@ -267,7 +270,7 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 	return want, lab, a.find(cmd, &want)
 }
 
-// find looks up the Services and pods that --from and --to name, and has the paths of a plan go between their nodes.
+// find looks up the Services and pods that --from and --to name, and lets the paths of a plan run between their nodes.
 func (a *diagnosis) find(cmd *cobra.Command, want *plan.Plan) error {
 	at := kube.Location{Kubeconfig: a.kubeconfig}
 	if len(want.Cluster.Contexts) > 0 {
@@ -285,7 +288,7 @@ func (a *diagnosis) find(cmd *cobra.Command, want *plan.Plan) error {
 			return nil, err
 		}
 		for _, p := range append(slices.Clone(n.Pods), diagnose.Pod{Node: n.Node}) {
-			if *node == "" && p.Node != want.Cluster.ClientNode { // paths within a node are none of those that are measured
+			if *node == "" && p.Node != want.Cluster.ClientNode { // the measured paths do not include paths within a node
 				*node = p.Node
 			}
 		}
@@ -297,7 +300,7 @@ func (a *diagnosis) find(cmd *cobra.Command, want *plan.Plan) error {
 	return errors.Join(wrong, err)
 }
 
-// examined is an environment that is examined from its opening to its end.
+// examined is an environment that is examined from when it is opened until it is closed.
 type examined struct {
 	env.Environment
 	end func(context.Context)
@@ -309,15 +312,15 @@ func (x examined) Close(ctx context.Context) error {
 	return x.Environment.Close(ctx)
 }
 
-// fitted fits a plan to its paths: a trial lasts three of the longest round trips, and the answer still comes in time. Trials on a path
-// that does not answer wait for nothing, and one of each is enough.
+// fitted shortens the wait for slow paths: a trial lasts three of the longest round trips, within the time for the
+// answer. On a path that does not answer, trials do not wait, and each is run once.
 func fitted(p plan.Plan, met run.Met) plan.Plan {
 	trip := met.Trip
 	switch {
 	case trip > longTrip || met.Closed:
 		p.Repetitions = 1
 		p.Workloads = slices.DeleteFunc(slices.Clone(p.Workloads), func(w plan.Workload) bool {
-			return slices.Contains(nearWorkloads, w.String()) // which tell nothing in so few round trips
+			return slices.Contains(nearWorkloads, w.String()) // which show nothing in so few round trips
 		})
 	case trip > longTrip/4:
 		p.Repetitions = 2
@@ -326,7 +329,7 @@ func fitted(p plan.Plan, met run.Met) plan.Plan {
 	return p
 }
 
-// examination is what a diagnosis looks at beside its trials.
+// examination is what a diagnosis examines in addition to its trials.
 type examination struct {
 	// start is when the diagnosis began.
 	start    time.Time
@@ -335,7 +338,8 @@ type examination struct {
 	say      func(string, ...any)
 }
 
-// begin examines an environment before it is measured, and returns what it met.
+// begin examines an environment before it is measured. It returns the environment with the examination attached, and
+// what was found.
 func (x examination) begin(ctx context.Context, e env.Environment, p plan.Plan) (env.Environment, run.Met) {
 	site, ok := e.At(p.Profiles[0]).(env.Looker)
 	if !ok {

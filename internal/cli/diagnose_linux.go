@@ -23,8 +23,8 @@ func labVariant(name string) (plan.Variant, error) {
 	return all[0].Name, nil
 }
 
-// open opens the lab called lab, or with "" the environment of a plan. A lab that is raised for the purpose is looked
-// into as one that is up.
+// open opens the lab named lab, or the environment of a plan if lab is "". A lab that is raised for the diagnosis is
+// examined like one that is up.
 func (a *diagnosis) open(ctx context.Context, want plan.Plan, lab string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 	var raised env.Environment
 	if lab == "" {

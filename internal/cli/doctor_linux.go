@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// idleTime is for how long the load that is not ours is measured.
+// idleTime is how long the load of other processes is measured.
 const idleTime = 300 * time.Millisecond
 
 // doctorSchema names the JSON format of doctor.
@@ -37,7 +37,7 @@ type feature struct {
 	WayOut  string `json:"way_out,omitempty"`
 }
 
-// raisability says whether the lab can raise a profile here.
+// raisability reports whether the lab can raise a profile here.
 type raisability struct {
 	Name    string   `json:"name"`
 	Able    bool     `json:"able"`
@@ -65,7 +65,7 @@ func doctor(ctx context.Context, p *program, format string) error {
 	return nil
 }
 
-// examine says what the features that were found allow.
+// examine derives from the findings what this machine can do.
 func examine(found []probe.Finding, conditions facts.Facts) machine {
 	m := machine{Schema: doctorSchema, Conditions: conditions,
 		Features: each.Of(found, func(f probe.Finding) feature {
@@ -105,8 +105,8 @@ func (m machine) document() report.Document {
 	}}
 }
 
-// lacking returns those of needs, and of what everything needs, that are not there. What could not be told is not
-// among them: raising the profile will tell.
+// lacking returns the features of needs, and the features that everything needs, that are missing. It leaves out
+// features whose presence is unknown: raising the profile will show.
 func lacking(needs []string, findings []probe.Finding) []string {
 	var lacks []string
 	for _, f := range findings {

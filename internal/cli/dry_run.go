@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// How far values of equal instances scatter: CPU time and rates of rr and crr as make aa measures them, alone and beside
-// other work (docs/results/aa.md).
+// The relative scatter between equal instances: of CPU time and rates of rr and crr as make aa measures them, on an
+// idle and on a busy machine (docs/results/aa.md).
 const quietScatter, busyScatter = 0.02, 0.05
 
 // preview prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers
@@ -129,7 +129,7 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	return w.Flush()
 }
 
-// timed says how long a run takes: no longer than its budget.
+// timed describes how long a run takes: the expected time, at most its budget.
 func timed(expected, budget time.Duration) string {
 	switch {
 	case budget <= 0:

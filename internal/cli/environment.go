@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// openEnvironment opens the environment of a plan. It returns the plan with the names of what was found there.
+// openEnvironment opens the environment of a plan. It returns the plan with the names that were found there.
 func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 	if want.OnCluster() && want.Cluster.Image == "" && want.Environment != plan.EnvKind && len(want.Tools()) == 0 && !image.Released(buildVersion()) {
 		say("%s is a development build, whose image is in no registry: bring %s to the nodes by cnibench image --load, or give --image", buildVersion(), image.DefaultName(buildVersion()))
@@ -67,7 +67,7 @@ func findTools(ctx context.Context, agents string, tools []string, say func(stri
 	return usage(image.MissingTools(agents, lacks, tools))
 }
 
-// opened keeps an error from coming with an interface that holds a nil pointer.
+// opened returns a nil interface with an error, never an interface that holds a nil pointer.
 func opened[E env.Environment](e E, want plan.Plan, err error) (env.Environment, plan.Plan, error) {
 	if err != nil {
 		return nil, want, err

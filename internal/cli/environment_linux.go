@@ -38,7 +38,7 @@ func openLabWith(ctx context.Context, p plan.Plan, agent []string, say func(stri
 	return e, nil
 }
 
-// checkCongestion refuses congestion controls that this kernel does not have, before anything is raised.
+// checkCongestion refuses congestion controls that this kernel does not have, before a profile is raised.
 func checkCongestion(p plan.Plan) error {
 	for _, w := range p.Workloads {
 		name := w.Traits().Congestion

@@ -18,14 +18,14 @@ const (
 	exitFine         = 0
 	exitFailed       = 1
 	exitUsage        = 2
-	exitWorse        = 3 // a verdict is worse, or a budget is broken, where the user asked for that to count
-	exitInconclusive = 4 // the same for a comparison that could not be decided
+	exitWorse        = 3 // a verdict is worse or a budget is broken, if the user asked to fail on it
+	exitInconclusive = 4 // the same, for a comparison that is inconclusive
 	exitInterrupted  = 130
 )
 
 var errInterrupted = errors.New("interrupted")
 
-// exitError is an error with its exit code. quiet means that everything has been said.
+// exitError is an error with its exit code. quiet means that the error has been printed already.
 type exitError struct {
 	code  int
 	quiet bool
@@ -48,10 +48,10 @@ func usageOf(cmd *cobra.Command, err error) error {
 	return usage(advice.With(err, "see "+cmd.CommandPath()+" --help"))
 }
 
-// failed is the end of a command that has said what there is to say.
+// failed ends a command that has printed everything already.
 func failed(code int) error { return &exitError{code: code, quiet: true, err: errors.New("failed")} }
 
-// finish prints err and returns the exit code that it stands for.
+// finish prints err and returns its exit code.
 func (p *program) finish(err error) int {
 	if err == nil {
 		return exitFine

@@ -48,7 +48,7 @@ type explanation struct {
 	output string
 	quiet  bool
 	whatIf string
-	// without is what whatIf removes, nil for nothing.
+	// without is what --what-if removes, nil for nothing.
 	without *explain.Removal
 	// names are the two variants that are compared.
 	names []plan.Variant
@@ -160,7 +160,7 @@ func (a *explanation) read(args []string) (file string, err error) {
 	return file, err
 }
 
-// explainBudget and explainRepetitions are those of an explanation that is measured.
+// explainBudget and explainRepetitions are the defaults of a measured explanation.
 const (
 	explainBudget      = 50 * time.Second
 	explainRepetitions = 12

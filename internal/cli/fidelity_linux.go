@@ -95,7 +95,8 @@ func (a *assessment) run(cmd *cobra.Command) error {
 	return a.print(a.output)
 }
 
-// cannotCompare reports whether err says that this machine or a cluster does not allow the comparison. Nothing was made then.
+// cannotCompare reports whether err means that this machine or a cluster does not allow the comparison. Nothing was
+// created then.
 func cannotCompare(err error) bool {
 	var refused *env.RefusedError
 	var access *kube.AccessError

@@ -49,11 +49,11 @@ var formats = map[string]func(io.Writer, report.Document) error{
 // noFormat prints nothing.
 const noFormat = "none"
 
-// allText is the format text with every table, for reports that have a summary; no flag names it.
+// allText is the format text with every table, for reports that have a summary. No flag value selects it.
 const allText = "text, all"
 
-// formatNames are the formats of a report in the order of help. pageNames are those for people, documentNames those that
-// can show any document; the others show the cells of one result.
+// formatNames are the formats of a report in the order of help. pageNames are the formats for people. documentNames can
+// render any document; the others render the cells of one result.
 var (
 	pageNames     = []string{"text", "markdown", "html"}
 	documentNames = append(slices.Clone(pageNames), "github", "json")
@@ -71,7 +71,7 @@ func formatFlag(cmd *cobra.Command, format *string, names []string) {
 	complete(cmd, "format", fixed(names...))
 }
 
-// formatOrPlan is the value of -f of a command that takes a plan too: a format, or as before a plan file by its name.
+// formatOrPlan is the value of -f of a command that also takes a plan: a format, or the name of a plan file.
 type formatOrPlan struct {
 	choice
 	cmd *cobra.Command
@@ -92,7 +92,7 @@ func choose(cmd *cobra.Command, at *string, name, help string, words []string) {
 	complete(cmd, name, fixed(words...))
 }
 
-// choice is the value of such a flag.
+// choice is the value of a flag that choose declares.
 type choice struct {
 	at    *string
 	name  string
@@ -116,8 +116,8 @@ func (c choice) Set(s string) error {
 // write writes d to stdout.
 func (p *program) write(format string, d report.Document) error { return formats[format](p.stdout, d) }
 
-// terminal returns what w can show: the size of a terminal, else the columns that the environment asks for. Signs need a
-// terminal with UTF-8.
+// terminal returns the options for w: the size of a terminal, else the columns that the environment sets. Signs are
+// used only on a terminal with UTF-8.
 func terminal(w io.Writer) text.Options {
 	o := text.Options{ASCII: true}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -131,7 +131,7 @@ func terminal(w io.Writer) text.Options {
 	return o
 }
 
-// utf8Locale reports whether the locale of the environment has UTF-8: the first variable that is set decides.
+// utf8Locale reports whether the environment's locale uses UTF-8. The first locale variable that is set decides.
 func utf8Locale() bool {
 	locale := cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG"))
 	return strings.Contains(strings.ToLower(strings.ReplaceAll(locale, "-", "")), "utf8")

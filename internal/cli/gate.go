@@ -45,7 +45,7 @@ func reaches(b compare.Budget, want plan.Plan) error {
 	return nil
 }
 
-// gate holds the profiles of a report to budgets, and returns the error that the exit code stands for.
+// gate judges the profiles of a report by budgets, and returns the error that determines the exit code.
 func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
 	held, state, err := hold(pair, budgets, nil)
@@ -64,7 +64,7 @@ func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	return stateError(state)
 }
 
-// stateError is the end of a command whose comparison came out so; nil if it was kept.
+// stateError returns the error for a comparison's state; nil if every budget was kept.
 func stateError(s compare.State) error {
 	switch s {
 	case compare.Broken:

@@ -20,13 +20,13 @@ const (
 	isCommon = "cnibench/common"
 )
 
-// groupOutput is where flags are listed that belong to no setting.
+// groupOutput is the group of flags that belong to no setting.
 const groupOutput = "Output and everything else"
 
 // groups are in the order of help.
 var groups = []string{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster, groupOutput}
 
-// group says where help lists flags of cmd, and whether on the first page.
+// group assigns flags of cmd to a group of help. common puts them on the first page.
 func group(cmd *cobra.Command, g string, common bool, names ...string) {
 	for _, name := range names {
 		f := cmd.Flags().Lookup(name)
@@ -43,7 +43,7 @@ func group(cmd *cobra.Command, g string, common bool, names ...string) {
 	}
 }
 
-// hide takes flags out of the help of cmd: those of a plan that the command sets by itself.
+// hide removes flags from the help of cmd: flags of a plan that the command sets itself.
 func hide(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		cmd.Flags().Lookup(name).Hidden = true
@@ -60,7 +60,7 @@ func parent(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// elsewhere are words that people try where another command does what they mean.
+// elsewhere maps words that people try to the command that does what they mean.
 var elsewhere = map[string]string{
 	"cnibench findings": "reproduce --result FILE", "cnibench schema": "list schema",
 	"cni list": "list recipes", "cni residue": "cni uninstall",
@@ -78,7 +78,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usageOf(cmd, fmt.Errorf("unknown command %q%s", args[0], advice.DidYouMean(args[0], names)))
 }
 
-// takes refuses other numbers of arguments than least to most; what says which arguments the command wants.
+// takes refuses fewer than least or more than most arguments. what describes the arguments in the error.
 func takes(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch n := len(args); {
@@ -94,7 +94,8 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 // takesNone refuses arguments.
 var takesNone = takes(0, 0, "")
 
-// nearestFlag adds to the error about an unknown flag the flag that is most like it. The errors of a choice and of a plan file need no prefix.
+// nearestFlag adds the most similar flag to the error about an unknown flag. It drops the prefix from errors of a
+// choice and of a plan file.
 func nearestFlag(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 		switch invalid.GetFlag().Value.(type) {
@@ -114,7 +115,7 @@ func nearestFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// arguments completes the arguments of a command by names, and by files where how allows them.
+// arguments completes the arguments of a command with names, and with files if how allows them.
 func arguments(names func() []string, how cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return names(), how }
 }
@@ -135,6 +136,6 @@ func complete(cmd *cobra.Command, flag string, names func() []string) {
 		return out, cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
-		panic("cli: " + err.Error()) // the flag is not there: a mistake in this package
+		panic("cli: " + err.Error()) // the flag is not defined: a mistake in this package
 	}
 }

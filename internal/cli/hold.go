@@ -20,7 +20,7 @@ type holding struct {
 	begin  time.Time
 	span   time.Duration
 	listen string
-	// free, reach and answer are other errands than to hold.
+	// free, reach, answer, first and clock select another task than to hold.
 	free, reach, answer, first, clock bool
 }
 
@@ -103,7 +103,7 @@ func (a *holding) serveAgents(ctx context.Context, token string) error {
 	})
 }
 
-// portOf reads a port after which another follows.
+// portOf parses a port and requires that the next port exists too.
 func portOf(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 65534 {

@@ -46,7 +46,7 @@ type packaging struct {
 	platforms, loads   []string
 	with               []string
 	insecure           bool
-	// targets and pushed are what loads and push mean.
+	// targets and pushed are the parsed values of loads and push.
 	targets []image.Target
 	pushed  image.Name
 }
@@ -83,7 +83,7 @@ func (a *packaging) run(ctx context.Context) error {
 		return usage(err)
 	}
 	reference := i.Reference()
-	// Without a name, a file is written when nothing else is asked for.
+	// Without -o, a file is written only if nothing else is asked for.
 	if a.output != "" || len(a.loads) == 0 && a.push == "" {
 		if err := a.writeArchive(i); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (a *packaging) run(ctx context.Context) error {
 	return err
 }
 
-// loadImage loads the image into one target and says where it is now.
+// loadImage loads the image into one target and returns where it is now.
 func loadImage(ctx context.Context, i *image.Image, t image.Target) (where string, err error) {
 	switch t.Kind {
 	case image.Kind:
@@ -161,7 +161,7 @@ func (a *packaging) spec() (image.Spec, error) {
 	return s, errors.Join(errs...)
 }
 
-// ownBinary is the running program, also when the file that it was started from has been replaced since.
+// ownBinary returns the running program, even if its file has been replaced since it started.
 func ownBinary() (image.Binary, error) {
 	if runtime.GOOS != "linux" {
 		return image.Binary{}, advice.With(fmt.Errorf("this cnibench is for %s, and containers need one for Linux", runtime.GOOS),
@@ -184,13 +184,13 @@ func (a *packaging) writeArchive(i *image.Image) error {
 	return nil
 }
 
-// fileSize is a size as people read it.
+// fileSize formats a size for people.
 func fileSize(n int64) string {
 	scale := number.Common("B", float64(n))
 	return scale.Format(float64(n)) + " " + scale.Unit
 }
 
-// writeWhole writes a file beside name and gives it that name when all went well. It returns the size.
+// writeWhole writes a temporary file in name's directory and renames it if all went well. It returns the size.
 func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
 	if err := result.Replaceable(name); err != nil {
 		return 0, err

@@ -68,7 +68,7 @@ func importCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// source is one file to import and what the arguments say of it.
+// source is one file to import, with what the arguments say about it.
 type source struct {
 	file  string
 	label external.Label
@@ -117,7 +117,7 @@ func (a *importing) sources(args []string) ([]source, error) {
 	var sources []source
 	for _, arg := range args {
 		s := source{file: arg, label: all}
-		// A file that is there under the whole argument is meant, whatever its name.
+		// An existing file whose name is the whole argument is imported, even if the name has an "=".
 		if label, file, ok := strings.Cut(arg, "="); ok && !exists(arg) {
 			s.file = file
 			name, path, placed := strings.Cut(label, ":")

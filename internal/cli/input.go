@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// inputs says in help what a FILE may be.
+// inputs explains in help what a FILE may be.
 const inputs = `A FILE is a result of cnibench, the output of another tool if it says all that a result needs (a CSV file of docs/reference/import.md,
 knb, k8s-netperf, cilium connectivity perf; for the others there is cnibench import), or - for stdin.`
 
@@ -48,7 +48,7 @@ func called(name string) string {
 	return name
 }
 
-// each calls do with every record of s, without observations unless whole, and closes s.
+// each calls do with every record of s and closes s. Records have no observations unless whole.
 func (p *program) each(s *external.Stream, whole bool, do func(*result.Record) error) error {
 	defer s.Close() // it was only read
 	if !whole {

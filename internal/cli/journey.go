@@ -27,7 +27,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// How many transactions can be followed: enough for a median, and no more than fit into a buffer of the kernel.
+// How many transactions can be followed: enough for a median, and no more than fit into a kernel buffer.
 const leastTransactions, mostTransactions = 20, 2000
 
 // following is one invocation of journey: one pass over profiles, paths and workloads.
@@ -220,7 +220,7 @@ func (f *following) all(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// take notes what was seen of one profile, or why nothing was.
+// take stores what was observed of one profile, or why nothing was.
 func (f *following) take(t journey.Trace, err error, left report.Left) {
 	var not *control.NotServedError
 	if errors.As(err, &not) {
@@ -242,7 +242,7 @@ func (f *following) take(t journey.Trace, err error, left report.Left) {
 	f.page.Journeys = append(f.page.Journeys, i)
 }
 
-// writeEvents writes every event, if that is wanted: one trace a line.
+// writeEvents writes every event if the user asked for that: one trace a line.
 func (f *following) writeEvents() error {
 	if f.events == "" {
 		return nil

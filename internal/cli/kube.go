@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// kubeLimit bounds a command that asks a cluster or cleans it.
+// kubeLimit bounds a command that queries or cleans a cluster.
 const kubeLimit = 5 * time.Minute
 
 // locate declares the flags that choose a cluster.
@@ -24,7 +24,7 @@ func locate(cmd *cobra.Command, where *kube.Location) {
 	cmd.Flags().StringVar(&where.Context, "context", "", "`context` of the kubeconfig (default the current one)")
 }
 
-// podArgs are the flags of what puts pods of this program on nodes.
+// podArgs are the flags of commands that put pods of this program on nodes.
 type podArgs struct {
 	image string
 	pull  []string
@@ -35,7 +35,7 @@ func (a *podArgs) bind(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringSliceVar(&a.pull, "pull-secrets", nil, "with --image: `names` of Secrets to pull it with, as namespace/name or name")
 }
 
-// check returns what is wrong with them.
+// check returns what is wrong with the flags.
 func (a podArgs) check() []error {
 	faults := kubetext.SecretFaults(a.pull)
 	if len(a.pull) > 0 && a.image == "" {
@@ -44,12 +44,12 @@ func (a podArgs) check() []error {
 	return faults
 }
 
-// reach returns what Connect takes for a cluster.
+// reach returns the options that Connect needs for a cluster.
 func (p *program) reach(where kube.Location) kube.Options {
 	return kube.Options{Kubeconfig: where.Kubeconfig, Context: where.Context, Say: p.say}
 }
 
-// say tells the story on stderr.
+// say reports progress on stderr.
 func (p *program) say(format string, args ...any) {
 	fmt.Fprintf(p.stderr, format+"\n", args...)
 }

@@ -74,8 +74,7 @@ func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// missing returns why a profile that could not be raised cannot stand here, or "": then it should stand, and if it does
-// not, that is a failure.
+// missing returns why this machine cannot raise a profile, or "" if it can: then a profile that is not up is a failure.
 func missing(ctx context.Context, inst *lab.Instance) string {
 	for _, never := range []error{lab.ErrNoIPv6, lab.ErrNoIPVS} {
 		if errors.Is(inst.Err, never) {
@@ -96,7 +95,7 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 	return ""
 }
 
-// upBackends asks for a Service with two backends, which "diagnose" tries, where the pods of the lab are enough for it.
+// upBackends asks for a Service with two backends if the lab has enough pods. "diagnose" tries that Service.
 func upBackends(l plan.Lab) []int {
 	if l = l.Filled(); l.Nodes < 2 || l.PodsPerNode < 2 {
 		return nil
@@ -140,7 +139,7 @@ func (a *labUp) run(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// printState writes what the state of an instance cost.
+// printState writes what an instance's state cost to raise.
 func printState(w io.Writer, raised map[string]float64) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table)
@@ -154,8 +153,8 @@ func printState(w io.Writer, raised map[string]float64) error {
 	return table.Flush()
 }
 
-// ended is closed at the end of r. A terminal is not read, since a job in the background that reads one is stopped, and
-// neither is /dev/null.
+// ended returns a channel that is closed at the end of r. It reads neither a terminal, since a background job that
+// reads one is stopped, nor /dev/null.
 func ended(r io.Reader) <-chan struct{} {
 	if f, ok := r.(*os.File); ok {
 		if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice != 0 {
@@ -215,8 +214,8 @@ func chooseLab(name string) (string, error) {
 	return "", usage(advice.With(fmt.Errorf("several labs are up: %s", strings.Join(names, ", ")), "choose one by --lab"))
 }
 
-// execIn turns this process into the command, in ns and in the cgroup of a directory, "" for none: signals, terminal
-// and exit code are the command's own. It returns only if that fails.
+// execIn replaces this process with the command, in ns and in the cgroup of a directory, "" for none. Signals, terminal
+// and exit code are the command's own. It returns only on an error.
 func execIn(ns *netns.NS, group string, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {

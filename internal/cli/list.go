@@ -32,7 +32,7 @@ var listings = []struct {
 	{"metrics", "what is reported", "", writeMetrics},
 }
 
-// realCluster says what the last column of the profiles is.
+// realCluster explains the last column of the profile list.
 const realCluster = `
 
 REAL CLUSTER is how much CPU time a real cluster needed beyond the lab's model: the
@@ -82,13 +82,13 @@ func recipesCommand() *cobra.Command {
 // listWidth is how wide a list is.
 const listWidth = 80
 
-// listed is a row of a list: its cells, and the text below it.
+// listed is a row of a list: its cells, and the text below them.
 type listed struct {
 	cells []string
 	below string
 }
 
-// writeList writes rows under their titles, with the text below each, and at most listWidth wide there.
+// writeList writes rows under their titles, and each row's text below it, wrapped at listWidth.
 func writeList(out io.Writer, titles []string, rows []listed) error {
 	var table bytes.Buffer
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -117,7 +117,7 @@ func writeList(out io.Writer, titles []string, rows []listed) error {
 	return err
 }
 
-// writeRecipes writes a line for each way to install a profile, and below them what the profile needs.
+// writeRecipes writes a line for each way to install a profile, and below it what the profile needs.
 func writeRecipes(out io.Writer, all []recipe.Recipe) error {
 	var rows []listed
 	for _, r := range all {
@@ -133,7 +133,7 @@ func writeRecipes(out io.Writer, all []recipe.Recipe) error {
 	return writeList(out, []string{"PROFILE", "FOR", "INSTALLS"}, rows)
 }
 
-// columns are the functions of a profile that have a column; the others are in the text below.
+// columns are the functions of a profile that have a column. The text below lists the other functions.
 var columns = []string{"Services", "NetworkPolicy"}
 
 func writeProfiles(out io.Writer) error {

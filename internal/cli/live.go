@@ -9,11 +9,12 @@ import (
 	"github.com/cnibench/cnibench/internal/report/text"
 )
 
-// Bounds of what a live view costs. It is drawn between trials alone, so it disturbs no measurement.
+// Bounds of the cost of a live view. It is drawn only between trials, so it disturbs no measurement.
 const (
-	// redraw is how long a frame stays at least, judging how long the verdicts in it do.
+	// redraw is the least time between frames, judging the least time between two judgements of the verdicts.
 	redraw, judging = 100 * time.Millisecond, time.Second
-	// judgingShare is how many times as long as judging takes the verdicts stay at least: it may take 4 % of a run.
+	// judgingShare bounds the cost of judging: the next judgement waits this many times as long as the last one took.
+	// So judging takes at most 4 % of a run.
 	judgingShare = 25
 )
 
@@ -25,13 +26,13 @@ type live struct {
 	trials  report.Collector
 	interim report.Interim
 	at      text.Progress
-	// last is when a frame was drawn, judged when the verdicts were found, which took cost.
+	// last is when a frame was drawn. judged is when the verdicts were found, which took cost.
 	last, judged time.Time
 	cost         time.Duration
 	failed       error
 }
 
-// begin takes the header of the result, which ends what was known of another.
+// begin takes the header of the result, and forgets an earlier one.
 func (l *live) begin(h result.Header) {
 	if l.header != nil {
 		l.trials, l.interim, l.at = report.Collector{}, report.Interim{}, text.Progress{}
@@ -51,11 +52,11 @@ func (l *live) resume(records []result.Record) {
 
 func (l *live) add(rec *result.Record) {
 	if l.failed == nil {
-		l.failed = l.trials.Add(rec) // the report at the end says what is wrong with the file
+		l.failed = l.trials.Add(rec) // the report at the end describes what is wrong with the file
 	}
 }
 
-// trial takes in a trial that has ended.
+// trial adds a trial that has ended.
 func (l *live) trial(e run.Event) {
 	l.add(e.Record)
 	l.at = text.Progress{
@@ -64,7 +65,7 @@ func (l *live) trial(e run.Event) {
 	}
 }
 
-// judge finds the verdicts of the trials so far.
+// judge computes the verdicts of the trials so far.
 func (l *live) judge() {
 	began := l.now()
 	if i, err := l.trials.Interim(*l.header); err == nil {

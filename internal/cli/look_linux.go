@@ -64,7 +64,7 @@ func lookCommand() *cobra.Command {
 	return cmd
 }
 
-// errEnough ends what runs for a given time.
+// errEnough stops an activity when its time is up.
 var errEnough = errors.New("enough")
 
 func (a *look) run(cmd *cobra.Command) error {

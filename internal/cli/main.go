@@ -34,17 +34,17 @@ type program struct {
 	openLab func(ctx context.Context, p plan.Plan, say func(format string, args ...any)) (env.Environment, error)
 	// plugin is true if kubectl called it.
 	plugin bool
-	// kubeconfig is the file of the flag of that name, "" for what kubectl would take.
+	// kubeconfig is the value of the flag --kubeconfig, "" for kubectl's default.
 	kubeconfig string
-	// charts is where recipes find their charts and manifests, "" for where they come from.
+	// charts is where recipes find their charts and manifests, "" for their original sources.
 	charts string
-	// shared says that clusters get a Service with several backends, for what is found out about them.
+	// shared gives clusters a Service with several backends, so that diagnose can examine it.
 	shared bool
 	// settle bounds the wait for a first connection on each path of a cluster, 0 for the default.
 	settle time.Duration
-	// parting is what to say when the program ends at once.
+	// parting is what to print when the program ends at once.
 	parting parting
-	// running is true once a command has its arguments: an error before that is a mistake in using it.
+	// running is true once a command has its arguments. An error before that is a usage error.
 	running bool
 }
 
@@ -54,7 +54,7 @@ func Main(argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return p.main(p.calledAs(argv))
 }
 
-// Tree returns the tree of commands, for programs that describe it: man pages, completions, the reference.
+// Tree returns the tree of commands, for programs that document it: man pages, completions, the reference.
 func Tree() *cobra.Command { return (&program{stdout: io.Discard, stderr: io.Discard}).root(nil) }
 
 func (p *program) main(args []string) int {
@@ -76,7 +76,7 @@ type parting struct {
 	lines []string
 }
 
-// leaves notes what stays behind if the program ends at once. gone notes that it was removed.
+// leaves notes something that remains if the program ends at once. gone notes that it was removed.
 func (p *program) leaves(line string) (gone func()) {
 	p.parting.mu.Lock()
 	defer p.parting.mu.Unlock()
@@ -90,15 +90,15 @@ func (p *program) leaves(line string) (gone func()) {
 	})
 }
 
-// leavesNothing notes that all of it was removed.
+// leavesNothing notes that everything was removed.
 func (p *program) leavesNothing() {
 	p.parting.mu.Lock()
 	defer p.parting.mu.Unlock()
 	p.parting.lines = nil
 }
 
-// interruptible returns a context that the first interrupt cancels; the second ends the program at once. A lab leaves
-// nothing behind then either; of a cluster it says what stays.
+// interruptible returns a context that the first interrupt cancels. The second interrupt ends the program at once: a
+// lab leaves nothing behind even then, and for a cluster the program prints what remains.
 func (p *program) interruptible(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -126,7 +126,8 @@ func (p *program) interruptible(parent context.Context) (context.Context, func()
 const rootLong = `cnibench measures what a Kubernetes network costs, compared with another. Without a cluster it raises a lab of network
 namespaces on this machine. The lab needs root, or a user namespace (unshare -Urnm), and is gone when the command ends.`
 
-// root returns the tree of commands that args may mean. An agent, of which a trial waits for two, is built alone.
+// root returns the tree of commands that args may mean. The tree of an agent has only its command, because every trial
+// waits for two agents to start.
 func (p *program) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "cnibench",
@@ -165,7 +166,7 @@ func (p *program) root(args []string) *cobra.Command {
 	return root
 }
 
-// watch notes when a command begins its work.
+// watch notes that a command has begun its work.
 func (p *program) watch(cmd *cobra.Command) {
 	if work := cmd.RunE; work != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

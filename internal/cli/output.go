@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// timeMark stands in the name of a result file for the time at which the run began; timeLayout is how that is written,
-// in UTC, so that names sort by time.
+// timeMark in the name of a result file is replaced by the time at which the run began. timeLayout is the format of
+// that time, in UTC, so that names sort by time.
 const (
 	timeMark   = "{time}"
 	timeLayout = "20060102T150405Z"
@@ -23,7 +23,7 @@ const (
 // series is a name of result files that has timeMark in it.
 type series struct{ dir, before, after string }
 
-// seriesOf takes name apart; ok is false if it has no timeMark.
+// seriesOf splits name at timeMark; ok is false if it has none.
 func seriesOf(name string) (s series, ok bool, err error) {
 	dir, base := filepath.Split(name)
 	if strings.Contains(dir, timeMark) || strings.Count(base, timeMark) > 1 {
@@ -38,7 +38,7 @@ func (s series) at(t time.Time) string {
 	return s.dir + s.before + t.UTC().Format(timeLayout) + s.after
 }
 
-// names are those of the results that are there, oldest first, without their directory.
+// names returns the existing results, oldest first, without their directory.
 func (s series) names() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Clean(s.dir + "."))
 	if err != nil {
@@ -54,7 +54,7 @@ func (s series) names() ([]string, error) {
 	return names, nil
 }
 
-// has says whether base is a name that at makes.
+// has reports whether base is a name that at can return.
 func (s series) has(base string) bool {
 	rest, ok := strings.CutPrefix(base, s.before)
 	stamp, ended := strings.CutSuffix(rest, s.after)

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// commandGroups are the groups of commands in the order of help. What is in none is in the last.
+// commandGroups are the groups of commands in the order of help. Commands without a group are in the last.
 var commandGroups = []struct {
 	id, title string
 	commands  []string
@@ -24,10 +24,10 @@ var commandGroups = []struct {
 	{"other", "Other", nil},
 }
 
-// helpWidth and helpHeight are those of a screen, which help has to fit.
+// helpWidth and helpHeight are the size of a screen that help must fit.
 const helpWidth, helpHeight = 80, 40
 
-// paged makes help of all commands below root a page of our own: one line for each flag, or all of it with --all.
+// paged replaces the help of all commands below root with our page: one line for each flag, or everything with --all.
 func paged(root *cobra.Command) {
 	for _, g := range commandGroups {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
@@ -91,7 +91,7 @@ func helpPage(cmd *cobra.Command) string {
 	return head + b.String()
 }
 
-// rows is how many rows of a terminal text takes.
+// rows returns how many rows of a terminal text takes.
 func rows(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -129,7 +129,7 @@ func commandsOf(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// flagList lists the flags of cmd: the common ones in a line each, or all in full; left says that there is more.
+// flagList lists the flags of cmd: the common ones in a line each, or all in full. left reports that there are more.
 func flagList(cmd *cobra.Command, everything bool) (list string, left bool) {
 	ranked := false // some flags are for the first page alone
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -173,7 +173,7 @@ func flagList(cmd *cobra.Command, everything bool) (list string, left bool) {
 	return b.String(), left
 }
 
-// briefly writes a line for each flag, and says whether any text was cut.
+// briefly writes a line for each flag. cut reports whether any text was shortened.
 func briefly(set *pflag.FlagSet) (lines string, cut bool) {
 	const most = 28
 	heads := map[string]string{}
@@ -202,7 +202,7 @@ func briefly(set *pflag.FlagSet) (lines string, cut bool) {
 	return b.String(), cut
 }
 
-// shortened is the help of a flag in one line: the whole, or as many of its parts as there is room for.
+// shortened returns the help of a flag in one line: all of it, or as many of its parts as fit into room.
 func shortened(text string, room int) string {
 	if number.Width(text) <= room {
 		return text

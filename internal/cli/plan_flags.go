@@ -22,7 +22,7 @@ import (
 )
 
 // planFlags are the settings with a flag, and the flags that change all workloads. They are applied in this order over
-// the plan file or the preset: the workloads come before what changes them.
+// the plan file or the preset: the workloads come before the flags that change them.
 var planFlags = sync.OnceValue(allPlanFlags)
 
 func allPlanFlags() []plan.Setting {
@@ -49,7 +49,7 @@ func setLoads(p *plan.Plan, s string) error {
 	return err
 }
 
-// toolFlag is the flag that comes last: tools are for the workloads as all other flags have left them.
+// toolFlag is the flag that is applied last: tools send the workloads as all other flags have left them.
 const toolFlag = "tool"
 
 // planArgs are the flags that say what is measured.
@@ -57,16 +57,16 @@ type planArgs struct {
 	file, preset string
 	noTwin       bool
 	texts        map[string]*string
-	// drawn is true when the seed was drawn, because none was given.
+	// drawn is true if the seed was drawn at random, because none was given.
 	drawn bool
-	// left says what of the plan is not available: workloads that the tools cannot send, conditions that a cluster is
-	// not given.
+	// left lists what is omitted from the plan: workloads that the tools cannot send, conditions that clusters do not
+	// support.
 	left []string
-	// labToo is true where one plan is for clusters and for the lab beside them.
+	// labToo is true if the plan is for clusters and also for the lab.
 	labToo bool
-	// article is the plan of an article where flags start from that; nil otherwise.
+	// article is the article's plan that the flags start from; nil otherwise.
 	article *articlePlan
-	// was is the plan of a result file that is resumed, if the flags change it; nil otherwise.
+	// was is the plan of a resumed result file, if the flags change it; nil otherwise.
 	was *plan.Plan
 }
 
@@ -120,7 +120,7 @@ func (a *planArgs) declareSome(cmd *cobra.Command, wanted func(plan.Setting) boo
 	}
 }
 
-// marginFlag adds the flag of the plan's setting to a command that reads results.
+// marginFlag adds the flag of the plan's margin to a command that reads results.
 func marginFlag(cmd *cobra.Command, to *float64) {
 	s, _ := plan.SettingOf("margin")
 	cmd.Flags().Func(s.Flag, s.Help+" (default: the plan's)", func(text string) error {
@@ -137,16 +137,16 @@ type switchValue struct{ pflag.Value }
 // Type returns "bool", so that help shows no value.
 func (switchValue) Type() string { return "bool" }
 
-// said says whether any flag that shapes the plan was given.
+// said reports whether any flag that changes the plan was given.
 func (a *planArgs) said(cmd *cobra.Command) bool {
 	return slices.ContainsFunc([]string{"file", "preset", "no-twin"}, cmd.Flags().Changed) ||
 		slices.ContainsFunc(planFlags(), func(p plan.Setting) bool { return cmd.Flags().Changed(p.Flag) })
 }
 
-// sweepBudget is the time that a sweep may take where neither a flag nor a file gives another.
+// sweepBudget is the budget of a sweep if neither a flag nor a file sets one.
 const sweepBudget = 9 * time.Minute
 
-// plan returns the plan that the flags ask for, valid. The error is position.Faults where the request is wrong.
+// plan returns the valid plan that the flags ask for. It returns position.Faults if the request is wrong.
 func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	p, file, err := a.base(cmd)
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 			continue
 		}
 		if changed[f.Key] == "" {
-			changed[f.Key] = "--" + f.Flag // the first says most of it
+			changed[f.Key] = "--" + f.Flag // the first contributes most of it
 		}
 		set := f.Set
 		if f.Flag == toolFlag {
@@ -199,7 +199,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	p, own := profilefile.Load(p, os.ReadFile)
 	p = p.Settle()
 	faults = slices.Concat(faults, listed, own, a.elsewhere(cmd, p))
-	if err := both(faults, file.Place(p.Validate()), changed); err != nil {
+	if err := joinFaults(faults, file.Place(p.Validate()), changed); err != nil {
 		return p, err
 	}
 	if p.Environment == plan.EnvKind {
@@ -220,8 +220,8 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	return p, nil
 }
 
-// resumed returns the plan that the flags mean for a result file with the plan was. It is was if they ask for it from
-// the beginning, as the first invocation did; otherwise they change was.
+// resumed returns the plan that the flags mean for a result file with the plan was. If the flags are complete in
+// themselves, as at the first invocation, they must mean was. Otherwise they change was.
 func (a *planArgs) resumed(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
 	want, err := a.plan(cmd)
 	if err != nil {
@@ -241,13 +241,13 @@ func (a *planArgs) resumed(cmd *cobra.Command, was plan.Plan) (plan.Plan, error)
 	return a.plan(cmd)
 }
 
-// setTools adds each workload once more for every tool that can send it.
+// setTools adds a copy of each workload for every tool that can send it.
 func (a *planArgs) setTools(p *plan.Plan, s string) (err error) {
 	p.Workloads, a.left, err = plan.WithTools(p.Workloads, strings.Split(strings.ReplaceAll(s, " ", ""), ","))
 	return err
 }
 
-// base is the plan that the flags are applied to, and the file that it is of.
+// base returns the plan that the flags are applied to, and the decoder of the file that it was read from.
 func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, position.Decoder, error) {
 	if a.was != nil {
 		return *a.was, position.Decoder{}, nil
@@ -271,9 +271,9 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, position.Decoder, error)
 	return p, file, usage(err)
 }
 
-// both joins the faults of a file and of flags that could not be read with those that the plan as a whole has. The
-// latter are called by the flag that set the field, and left out where it could not be read.
-func both(unread, whole position.Faults, changed map[string]string) error {
+// joinFaults joins the faults of a file and of unreadable flags with the faults of the whole plan. A fault of a field
+// is named after the flag that set the field, and is left out if that flag could not be read.
+func joinFaults(unread, whole position.Faults, changed map[string]string) error {
 	spoiled := map[string]bool{}
 	for _, f := range unread {
 		spoiled[f.Field] = f.Field != ""
@@ -293,11 +293,11 @@ func both(unread, whole position.Faults, changed map[string]string) error {
 	return unread
 }
 
-// chartsFlag says where a run that installs something takes it from.
+// chartsFlag sets where a run that installs something takes its charts from.
 const chartsFlag = "charts"
 
-// elsewhere returns faults for the flags of an environment that is not measured. Numbers of the lab would be taken for
-// a cluster's, and a cluster gets no delay and no Services by flags. A plan file may have settings for both.
+// elsewhere returns faults for the flags of an environment that is not measured. Otherwise a user would take numbers of
+// the lab for a cluster's, or expect a delay or Services on a cluster. A plan file may have settings for both.
 func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) position.Faults {
 	var faults position.Faults
 	refuse := func(why string, names ...string) {
@@ -323,7 +323,7 @@ func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) position.Faults {
 	return faults
 }
 
-// flagsOf returns the flags of the settings that have a meaning in one place only.
+// flagsOf returns the flags of the settings that apply to one environment only.
 func flagsOf(is func(plan.Setting) bool) []string {
 	return each.Of(each.Where(planFlags(), is), func(f plan.Setting) string { return f.Flag })
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Names that kubectl calls a plugin by: itself, and what completes its arguments.
+// Names that kubectl calls a plugin by: the plugin itself, and the program that completes its arguments.
 const (
 	pluginName     = "kubectl-cnibench"
 	completionName = "kubectl_complete-cnibench"
 	pluginWords    = "kubectl cnibench"
 )
 
-// calledAs sets p up for the name that the program was called by, and returns the arguments that it means.
+// calledAs sets p up for the name that the program was called by. It returns the arguments that the name means.
 func (p *program) calledAs(argv []string) []string {
 	if len(argv) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (p *program) calledAs(argv []string) []string {
 // invocations are the calls of this program in an example.
 var invocations = pattern.New(`(?m)(^\s*|[|&] )(?:sudo )?cnibench `)
 
-// asPlugin makes the commands speak of themselves as kubectl calls them.
+// asPlugin lets the help show the commands as kubectl calls them.
 func asPlugin(root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginWords}
 	var rename func(cmd *cobra.Command)

@@ -46,7 +46,7 @@ type reporting struct {
 	margin   float64
 	// samples is for the format csv.
 	samples bool
-	// budgets are those of a run.
+	// budgets are the budgets of a run.
 	budgets []compare.Budget
 }
 

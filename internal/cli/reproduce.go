@@ -32,7 +32,7 @@ keeps windows, repetitions, tools and order of the article; that may take hours,
 The article's tools send where they are installed and their windows of whole seconds fit; otherwise the engine of
 cnibench does, and the output says so.
 
-With --result nothing is measured: the file is set beside the article. Without an article, every published claim is judged
+With --result nothing is measured: the file is compared with the article. Without an article, every published claim is judged
 by it: reproduced, in part, contradicted, inconclusive, or not testable here, each with its evidence. In part: the direction
 holds and the size does not, or not all was measured.
 
@@ -81,7 +81,7 @@ func reproduceCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// chosenByArticle are settings outside of the conditions of the lab that an article's plan chooses.
+// chosenByArticle are the settings that an article's plan chooses in addition to the conditions of the lab.
 var chosenByArticle = []string{toolFlag, "load", "pairs", "concurrency", "flows", "message", "session-affinity", "service-annotations", "backend-cpu-limit"}
 
 func sourceIDs(c findings.Claims) []string {
@@ -167,7 +167,7 @@ func (a *reproduction) print(name string) error {
 	return nil
 }
 
-// became is what became of a claim.
+// became returns the outcome of a claim.
 func became(j findings.Judged) findings.Outcome { return j.Outcome }
 
 // claimsOf judges published claims, or those of a file, by the result file called name.

@@ -163,7 +163,8 @@ func (a *measurement) begin(cmd *cobra.Command) (*result.Writer, *result.Resumed
 	return out, nil, want, err
 }
 
-// createResult creates a result file, in place of an old one if force. A file that cannot be created is bad input.
+// createResult creates a result file. It replaces an existing file only if force is set. A file that cannot be created
+// is bad input.
 func createResult(name string, force bool) (*result.Writer, error) {
 	if force {
 		if err := result.Remove(name); err != nil {
@@ -212,7 +213,7 @@ func (a *measurement) resumed(cmd *cobra.Command, start result.Header) (want pla
 	return want, false, usage(start.SamePlan(want))
 }
 
-// extends reports whether two plans differ in how often at most each case is measured, and want measures more.
+// extends reports whether two plans differ only in their maximum number of repetitions, and want has the larger one.
 func extends(was, want plan.Plan) bool {
 	more := []string{"repetitions", "maxRepetitions", "precision", "budget"}
 	differ := was.Differ(want)

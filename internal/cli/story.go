@@ -17,13 +17,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// story tells how a run goes, on stderr: a live view that is overwritten on a terminal (live.go), a line for each trial
-// if asked for, and otherwise a line for each repetition and what the user should know.
+// story reports the progress of a run on stderr: on a terminal a live view that is overwritten (live.go), with -v a
+// line for each trial, otherwise a line for each repetition and each note.
 type story struct {
 	w              io.Writer
 	tty            bool
 	verbose, quiet bool
-	// size is that of the terminal, in columns and lines.
+	// size returns the size of the terminal, in columns and lines.
 	size  func() (int, int)
 	drawn []string
 	live  live
@@ -88,7 +88,7 @@ func (s *story) frame() {
 	}
 }
 
-// step says what takes its time before there are trials, and between them.
+// step reports what takes time before and between trials.
 func (s *story) step(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	switch {
@@ -103,8 +103,8 @@ func (s *story) step(format string, args ...any) {
 	}
 }
 
-// draw overwrites the lines at the bottom of a terminal, in one write and without any other change to the terminal: so
-// there is nothing to restore, however the program ends.
+// draw overwrites the lines at the bottom of a terminal in one write. It changes no other state of the terminal, so
+// nothing has to be restored however the program ends.
 func (s *story) draw(lines ...string) {
 	if !s.tty {
 		return
@@ -112,7 +112,7 @@ func (s *story) draw(lines ...string) {
 	width, _ := s.size()
 	for i, l := range lines {
 		if strings.Contains(l, "\x1b") {
-			continue // a frame has its width
+			continue // a frame is as wide as the terminal
 		}
 		lines[i] = number.Truncate(number.Clean(l), width-1)
 	}
@@ -120,8 +120,8 @@ func (s *story) draw(lines ...string) {
 	s.drawn = lines
 }
 
-// rewind moves the cursor to where the lines at the bottom begin, and removes what is below. Lines that are wider than
-// the terminal is now were folded by it.
+// rewind moves the cursor to the start of the lines at the bottom and erases them. Lines wider than the terminal is now
+// have been folded into several rows.
 func (s *story) rewind(width int) string {
 	rows := 0
 	for _, l := range s.drawn {
@@ -148,7 +148,7 @@ func unstyled(s string) string {
 	return b.String()
 }
 
-// clear takes the lines at the bottom away.
+// clear removes the lines at the bottom.
 func (s *story) clear() {
 	if len(s.drawn) > 0 {
 		width, _ := s.size()
@@ -157,7 +157,7 @@ func (s *story) clear() {
 	}
 }
 
-// note says something that stays.
+// note prints a line that is not overwritten.
 func (s *story) note(format string, args ...any) {
 	if s.quiet {
 		return

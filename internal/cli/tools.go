@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// toolPrograms returns the files on this machine that tools consist of. The error names every tool that is unknown or not
+// toolPrograms returns the program files of tools on this machine. The error names every tool that is unknown or not
 // installed.
 func toolPrograms(tools []string) ([]string, error) {
 	var files []string
@@ -40,7 +40,7 @@ func everyProgram(tool plan.Tool) []string {
 		kind := plan.Workload{Spec: spec}.Kind()
 		for _, options := range []string{"", "udp,"} {
 			w, err := plan.ParseWorkload(fmt.Sprintf("%s(%stool=%s)", kind, options, tool.Name))
-			if err == nil && w.Beyond() == "" { // it may not send this over UDP
+			if err == nil && w.Beyond() == "" { // the tool may not send this over UDP
 				all = append(all, external.Programs(w)...)
 			}
 		}
@@ -48,7 +48,7 @@ func everyProgram(tool plan.Tool) []string {
 	return each.Once(all)
 }
 
-// toolsMissing returns the tools of which a program is not installed here.
+// toolsMissing returns the tools with a program that is not installed here.
 func toolsMissing(tools []string) []string {
 	return each.Where(tools, func(name string) bool {
 		_, err := toolPrograms([]string{name})

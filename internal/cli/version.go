@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker; "" asks the build information.
+// version is set by the linker; if it is "", the build information is used.
 var version string
 
 func versionCommand() *cobra.Command {

@@ -13,21 +13,21 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// Limits of patience. An agent beats each second. On a machine with much other work, and behind an API server, beats have been
-// 3 s late; eight missing beats are an agent that hangs.
+// Timeouts of the controller. An agent sends a heartbeat each second. On a busy machine, and behind an API server,
+// heartbeats have been 3 s late; after eight missing heartbeats the agent hangs.
 const (
 	heartbeatLimit = 8 * time.Second
 	helloLimit     = 15 * time.Second
 )
 
 // Client is the controller's end of one agent. Prepare, Start and Wait are called in this order by one goroutine, for
-// one trial after another, and RoundTrip between them; Leave and Return by another one while it waits; Cancel and Close may come from any goroutine at
-// any moment.
+// one trial after another, and RoundTrip between them; Leave and Return by another one while it waits; Cancel and Close
+// may come from any goroutine at any moment.
 //
-// Every error that the conversation ends in wraps an *Error, whose Kind can be counted. After KindGone, KindLost,
-// KindProtocol or KindVersion the client is of no more use: Close it and Dial again.
+// Every error that ends the conversation wraps an *Error, whose Kind can be counted. After KindGone, KindLost,
+// KindProtocol or KindVersion the client is unusable: Close it and Dial again.
 type Client struct {
-	// HeartbeatLimit is how long the agent may be silent while something is expected of it. Set it before Prepare.
+	// HeartbeatLimit is how long the agent may be silent while a message is expected. Set it before Prepare.
 	HeartbeatLimit time.Duration
 
 	name   string
@@ -37,17 +37,17 @@ type Client struct {
 
 	mu    sync.Mutex
 	state answers
-	// changed is closed and replaced when state changes: a Wait, and a Leave or Return beside it, then look again. The reading
-	// goroutine waits for none of them, so an agent never blocks on its own output.
+	// changed is closed and replaced when state changes: a Wait, and a concurrent Leave or Return, then look again. The
+	// reading goroutine never waits for them, so an agent never blocks on its own output.
 	changed chan struct{}
 	// left is closed by Close.
 	left chan struct{}
 	once sync.Once
-	// roundTrip is the shortest time so far between a word to the agent and its answer.
+	// roundTrip is the shortest time so far between a message to the agent and its answer.
 	roundTrip time.Duration
 }
 
-// answers is what has been heard about the current trial. It is bounded, whatever the agent sends.
+// answers is what the agent has sent about the current trial. Its size is bounded, whatever the agent sends.
 type answers struct {
 	trial     uint64
 	abandoned bool
@@ -57,11 +57,11 @@ type answers struct {
 	started   bool
 	// rolled counts leaves and returns.
 	rolled int
-	// stands is what the last heartbeat said of the trial.
+	// stands is the trial's state by the last heartbeat.
 	stands string
 	done   *sample.Observation
 	failed *Error
-	// gone is why there will be nothing more to hear.
+	// gone is why no more messages will come.
 	gone *Error
 }
 
@@ -93,15 +93,16 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 // Hello returns how the agent introduced itself.
 func (c *Client) Hello() Hello { return c.hello }
 
-// Gone says whether the conversation is known to be over.
+// Gone reports whether the conversation is over.
 func (c *Client) Gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state.gone != nil
 }
 
-// Prepare begins a new trial: the server listens, the client connects. An earlier trial that has not ended is given up, as
-// that of a server whose client failed: the agent would refuse a second one. Its answer is dropped.
+// Prepare begins a new trial: the server listens, the client connects. It gives up an earlier trial that has not ended,
+// such as a server's whose client failed: the agent would refuse a second trial. The answer of the earlier trial is
+// dropped.
 func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 	c.mu.Lock()
 	earlier := c.state
@@ -120,9 +121,9 @@ func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 	return *a.ready, nil
 }
 
-// Start lets the prepared trial run after delay, and returns when the agent knows. Start the server first: on a busy machine
-// the way from the controller's word to the agent's deed may take longer than a short window, and the client's traffic has
-// to find the server measuring. If a trial fails after it has started, Wait returns the error, not Start.
+// Start lets the prepared trial run after delay, and returns when the agent has confirmed. Start the server first: on a
+// busy machine the client may otherwise send before the server measures. If a trial fails after it has started, Wait
+// returns the error, not Start.
 func (c *Client) Start(ctx context.Context, delay time.Duration) error {
 	a, err := c.ask(ctx, Message{Type: TypeStart, Trial: c.trial(), Start: &Start{delay}}, func(a answers) bool { return a.started || a.done != nil }, TypeStarted)
 	if a.started {
@@ -131,10 +132,10 @@ func (c *Client) Start(ctx context.Context, delay time.Duration) error {
 	return err
 }
 
-// RoundTrip returns how long an answer of the agent takes at least, as far as it was seen; 0 before the first Prepare.
+// RoundTrip returns the shortest time that an answer of the agent took; 0 before the first Prepare.
 func (c *Client) RoundTrip() time.Duration { return c.roundTrip }
 
-// ask sends m and waits until have is true of what was heard.
+// ask sends m and waits until have is true of the answers.
 func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool, want messageType) (answers, error) {
 	begin := time.Now()
 	if err := c.send(ctx, m); err != nil {
@@ -147,7 +148,7 @@ func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool, wa
 	return a, err
 }
 
-// Wait returns what the agent saw, when the trial is over.
+// Wait waits for the end of the trial and returns the agent's observation.
 func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
 	a, err := c.await(ctx, TypeDone, func(a answers) bool { return a.done != nil })
 	if err != nil {
@@ -156,19 +157,20 @@ func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
 	return a.done, nil
 }
 
-// Finish tells a server that its client has ended: the server of a tool serves until then. Wait returns what it saw.
+// Finish tells a server that its client has ended: the server of a tool serves until then. Wait returns the server's
+// observation.
 func (c *Client) Finish(ctx context.Context) error {
 	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trial()})
 }
 
-// Leave tells a server of http that it has been taken out of its Service: it serves on for drain, and ends. It returns when
-// the server knows. What goes wrong there fails the trial: see Wait.
+// Leave tells a server of http that it was taken out of its Service: it serves for another drain, and ends. It returns
+// when the server has confirmed. A later failure fails the trial: see Wait.
 func (c *Client) Leave(ctx context.Context, drain time.Duration) error {
 	return c.roll(ctx, Message{Type: TypeLeave, Leave: &leave{Drain: drain}})
 }
 
-// Return tells a server that has left to listen again, and returns when it does. What goes wrong there fails the trial: see
-// Wait.
+// Return tells a server that has left to listen again, and returns when it listens. A later failure fails the trial:
+// see Wait.
 func (c *Client) Return(ctx context.Context) error {
 	return c.roll(ctx, Message{Type: TypeReturn})
 }
@@ -185,9 +187,9 @@ func (c *Client) roll(ctx context.Context, m Message) error {
 	return err
 }
 
-// Cancel gives up the current trial, if there is one; a Wait under way returns KindCancelled at once. The agent answers
-// in its own time, and its answer is dropped. After Wait it makes the agent let go of its sockets, which it otherwise
-// keeps until the next Prepare: cancel both sides when both are done.
+// Cancel gives up the current trial, if any; a pending Wait returns KindCancelled at once. The agent's later answer is
+// dropped. After Wait, Cancel makes the agent close its sockets, which it otherwise keeps until the next Prepare:
+// cancel both sides when both are done.
 func (c *Client) Cancel() error {
 	var trial uint64
 	c.note(func(a *answers) {
@@ -215,7 +217,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// live tells the agent that its controller lives, until Close. A stream that takes it no more is the reader's to notice.
+// live sends the agent heartbeats of the controller until Close. It ignores a broken stream: the reader notices it.
 func (c *Client) live(beat time.Duration) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
@@ -237,7 +239,7 @@ func (c *Client) trial() uint64 {
 	return c.state.trial
 }
 
-// send writes m, for as long as ctx and the heartbeat limit allow: the pipe to an agent that hangs fills up.
+// send writes m. It gives up when ctx ends or after the heartbeat limit: the pipe to an agent that hangs fills up.
 func (c *Client) send(ctx context.Context, m Message) error {
 	sent := make(chan error, 1)
 	go func() { sent <- c.enc.Encode(m) }()
@@ -256,8 +258,7 @@ func (c *Client) send(ctx context.Context, m Message) error {
 	}
 }
 
-// await returns what was heard as soon as have is true of it, because want has come, or why there is nothing to wait for
-// any more.
+// await returns the answers as soon as have is true of them, or an error with the reason why want will not come.
 func (c *Client) await(ctx context.Context, want messageType, have func(answers) bool) (answers, error) {
 	limit := c.HeartbeatLimit
 	if want == TypeHello {
@@ -291,7 +292,8 @@ func (c *Client) await(ctx context.Context, want messageType, have func(answers)
 	}
 }
 
-// LateError is the error of a wait that its context has ended: for which word of the agent, and what its trial was doing.
+// LateError is the error of a wait that was ended by its context: which message was missing, and the state of the
+// trial.
 type LateError struct {
 	Want   messageType
 	Stands string
@@ -306,7 +308,7 @@ func (e *LateError) Error() string {
 }
 func (e *LateError) Unwrap() error { return e.Err }
 
-// read takes in all that the agent says until the stream ends.
+// read handles the messages of the agent until the stream ends.
 func (c *Client) read() {
 	d := NewDecoder(c.stream)
 	for {
@@ -328,7 +330,7 @@ func (c *Client) read() {
 	}
 }
 
-// take notes one message. An answer to another trial than the current one shows that the agent lives and nothing else.
+// take handles one message. An answer to an earlier trial only shows that the agent lives.
 func (c *Client) take(m Message) {
 	c.note(func(a *answers) {
 		a.heard = time.Now()
@@ -355,7 +357,7 @@ func (c *Client) take(m Message) {
 	})
 }
 
-// end notes why the conversation is over and returns the first such reason.
+// end notes why the conversation is over. It returns the first such reason.
 func (c *Client) end(why *Error) (first *Error) {
 	c.note(func(a *answers) {
 		a.gone = cmp.Or(a.gone, why)
@@ -364,7 +366,7 @@ func (c *Client) end(why *Error) (first *Error) {
 	return first
 }
 
-// note changes the state, and wakes those that wait for a change.
+// note changes the state, and wakes the goroutines that wait for a change.
 func (c *Client) note(change func(*answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -373,7 +375,7 @@ func (c *Client) note(change func(*answers)) {
 	c.changed = make(chan struct{})
 }
 
-// withLastWords adds what the agent wrote to its standard error before it went, where the stream kept it.
+// withLastWords adds what the agent wrote to its standard error before it ended, if the stream kept it.
 func (c *Client) withLastWords(cause string) string {
 	if s, ok := c.stream.(interface{ LastWords() string }); ok {
 		if words := strings.TrimSpace(s.LastWords()); words != "" {

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// lineError says that one line is not a message. The next Decode reads the line after it.
+// lineError is the error of a line that is not a message. The next Decode reads the line after it.
 type lineError struct {
 	// Line counts from 1.
 	Line int
@@ -82,7 +82,7 @@ func (d *Decoder) next() ([]byte, error) {
 	}
 }
 
-// check refuses a message whose type is unknown or whose part for that type is missing, so that no reader meets a nil.
+// check refuses a message with an unknown type, or without the part for its type, so that no reader finds a nil.
 func (m Message) check() error {
 	whole, known := map[messageType]bool{
 		TypeHello: m.Hello != nil, TypePrepare: m.Prepare != nil, TypeReady: m.Ready != nil, TypeDone: m.Done != nil,
@@ -107,7 +107,8 @@ type Encoder struct {
 // NewEncoder returns an Encoder that writes to w, one Write per message.
 func NewEncoder(w io.Writer) *Encoder { return &Encoder{w: w} }
 
-// Encode writes m as one line. A message that the other end would refuse is an error here, before anything is written.
+// Encode writes m as one line. It returns an error for a message that the other end would refuse, before anything is
+// written.
 func (e *Encoder) Encode(m Message) error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("send message: %w", err)

@@ -11,35 +11,36 @@ import (
 
 // Endpoint is one end of a path, where an agent runs.
 type Endpoint struct {
-	// Name is unique in the environment, for example "canal/node-1/pod-2"; agents are kept by it between trials.
+	// Name is unique in the environment, for example "canal/node-1/pod-2". Agents are kept under it between trials.
 	Name string
-	// Address is what the peer dials: for a path to a Service, the Service's. Port likewise.
+	// Address is what the peer dials: for a path to a Service, the Service's address. Port is the port there.
 	Address string
 	Port    int
 	// ListenAddress and ListenPort are what a server at this endpoint binds to (behind a Service: the endpoint's own
-	// address and the target port). An empty address is any, from which a UDP reply may leave with an address that
-	// the client did not ask.
+	// address and the target port). An empty address is the wildcard. From it, a UDP reply may leave with an address
+	// that the client did not dial.
 	ListenAddress string
 	ListenPort    int
 	// CPUs are the CPUs for the load threads of this endpoint.
 	CPUs []int
-	// Lifeline is how long the agent bears to hear nothing before it ends by itself, as Start has told it; the controller
-	// says that it lives three times as often. 0 is for streams whose end cannot get lost. (optional)
+	// Lifeline is the keepalive timeout of the agent: without a message for so long it ends by itself. Start tells the
+	// agent; the controller sends a message three times as often. 0 is for streams whose end cannot be lost. (optional)
 	Lifeline time.Duration
-	// Start begins an agent there and returns its stdin and stdout as one stream. Closing the stream ends the agent
-	// and any Read under way. A stream that has a method LastWords() string says by it what the agent wrote to its
-	// standard error at last.
+	// Start begins an agent there and returns its stdin and stdout as one stream. Closing the stream ends the agent and
+	// a pending Read. If the stream has a method LastWords() string, it returns what the agent last wrote to its
+	// standard error.
 	Start func(context.Context) (io.ReadWriteCloser, error)
 }
 
-// Ends are the endpoints of a route. What the client dials is in the first server.
+// Ends are the endpoints of a route. The first server has the address that the client dials.
 type Ends struct {
 	Client  Endpoint
 	Servers []Endpoint
-	// Ready prepares the route for its next trial, which another route of the variant may have come before; nil if there is
-	// nothing to prepare.
+	// Ready prepares the route for its next trial, since another route of the variant may have been measured before;
+	// nil if nothing has to be prepared.
 	Ready func() error
-	// Connected is called when the connections of a trial are established and nothing is sent yet; nil if nothing is left to do.
+	// Connected is called when the connections of a trial are established and nothing is sent yet; nil if nothing has
+	// to be done.
 	Connected func() error
 }
 
@@ -54,7 +55,7 @@ type Arrivals struct {
 	Route plan.Route
 	// To is the endpoint that each pod sends its request to.
 	To Endpoint
-	// Rate is the number of pods per second. Timeout is how long a pod may take until its answer, from its intended time.
+	// Rate is the number of pods per second. Timeout bounds a pod's time to its answer, from its intended start.
 	Rate            float64
 	Window, Timeout time.Duration
 	// Opens is called when the window opens.
@@ -64,11 +65,11 @@ type Arrivals struct {
 // Churning are the changes of objects during one trial.
 type Churning struct {
 	Variant plan.Variant
-	// Warmup is how long changes do not count, Window how long they do. Both begin at the call.
+	// Warmup is how long changes do not count, Window how long they count. Both begin at the call.
 	Warmup, Window time.Duration
 }
 
-// NotServedError says that a profile has no such path, which is a fact about it and not a failure.
+// NotServedError means that a profile has no such path. That is a property of the profile, not a failure.
 type NotServedError struct {
 	Profile      plan.Variant
 	Path, Reason string
@@ -78,6 +79,6 @@ func (e *NotServedError) Error() string {
 	return fmt.Sprintf("profile %q does not serve %s: %s", e.Profile, e.Path, e.Reason)
 }
 
-// RuntimeVariable and RuntimeSetting are the environment of every agent: Go's runtime does not interrupt load threads with
-// signals to preempt them.
+// RuntimeVariable and RuntimeSetting are the environment of every agent: Go's runtime does not interrupt load threads
+// with signals to preempt them.
 const RuntimeVariable, RuntimeSetting = "GODEBUG", "asyncpreemptoff=1"

@@ -13,10 +13,10 @@ import (
 // Members are the agents of the members of a job: the client is the first, the servers are the others in order.
 type Members Sides
 
-// ends are the endpoints of all members.
+// ends returns the endpoints of all members.
 func (m Members) ends(e Ends) []Endpoint { return append([]Endpoint{e.Client}, e.Servers...) }
 
-// all are the agents of all members.
+// all returns the agents of all members.
 func (m Members) all() []*Client { return append([]*Client{m.Client}, m.Servers...) }
 
 // sideOf returns the side of a member.
@@ -27,7 +27,7 @@ func sideOf(rank int) string {
 	return SideServer
 }
 
-// Prepare makes all members ready, the last first: each dials those behind it, which listen by then.
+// Prepare prepares all members, the last first: each dials the members after it, which listen by then.
 func (m Members) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	if e.Ready != nil {
 		if err := e.Ready(); err != nil {
@@ -56,12 +56,12 @@ func (m Members) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	return nil
 }
 
-// settling is how long the others' errors are awaited after the first: a member that is gone is known by its agent, and its
-// neighbours may report it sooner.
+// settling is how long Run waits for errors of other members after the first error: a lost member is recognized by its
+// agent, but its neighbours may report the loss sooner.
 const settling = 2 * time.Second
 
-// LostError is the error of a job that is to continue without a member: the agent of the one with this rank is gone, and Before
-// is what the first member saw of the steps until then.
+// LostError is the error of a job that continues without a member: the agent of the member with this rank is gone.
+// Before is what the first member observed of the steps until then.
 type LostError struct {
 	Rank   int
 	Before *sample.Observation
@@ -71,16 +71,16 @@ type LostError struct {
 func (e *LostError) Error() string { return e.Err.Error() }
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Without returns the members and their ends but for one that is not the first.
+// Without returns the members and their ends without one member, which is not the first.
 func (m Members) Without(rank int, e Ends) (Members, Ends) {
 	m.Servers = slices.Delete(slices.Clone(m.Servers), rank-1, rank)
 	e.Servers = slices.Delete(slices.Clone(e.Servers), rank-1, rank)
 	return m, e
 }
 
-// Run starts all members, the first last, calls running, and waits for them all. It returns what all saw together. When one
-// fails the others are given up; the error is that of the member that is lost, if one is. It is a *LostError if the others are
-// to continue and can.
+// Run starts all members, the first last, calls running, and waits for all of them. It returns their merged
+// observation. If one fails, the others are given up; the error is the lost member's, if a member is lost. It is a
+// *LostError if continues is set and the others can continue.
 func (m Members) Run(ctx context.Context, continues bool, running func()) (*sample.Observation, error) {
 	all := m.all()
 	for rank := len(all) - 1; rank >= 0; rank-- {
@@ -113,7 +113,7 @@ func (m Members) Run(ctx context.Context, continues bool, running func()) (*samp
 			failed = &SideError{sideOf(e.rank), e.err}
 			time.AfterFunc(settling, stop)
 			if lost = e.rank; isLost(failed) && continues && lost > 0 {
-				_ = m.Client.Finish(ctx) // without its account the trial fails
+				_ = m.Client.Finish(ctx) // an error here fails the trial through its missing observation
 			}
 		}
 		if isLost(failed) && (!continues || lost == 0 || first) {
@@ -129,7 +129,7 @@ func (m Members) Run(ctx context.Context, continues bool, running func()) (*samp
 	return nil, failed
 }
 
-// isLost says whether an error is that of an agent that is gone.
+// isLost reports whether an error means that an agent is gone.
 func isLost(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && (e.Kind == KindGone || e.Kind == KindLost)

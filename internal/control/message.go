@@ -1,4 +1,4 @@
-// Package control is what the controller and an agent say to each other: JSON lines over one byte stream, versioned,
+// Package control is the protocol between the controller and an agent: JSON lines over one byte stream, versioned,
 // bounded, the same in a namespace, in a pod and over ssh.
 //
 // An endpoint is a process. The controller starts it and holds its stdin and stdout; nothing else connects them, so no
@@ -24,9 +24,9 @@
 // The two windows do not end at the same instant. So after its done a side stops sending, but keeps its sockets, and a
 // server serves on, until cancel (send it when the other side is done, too), the next prepare, or the end of input.
 //
-// End of input ends the agent at once, whatever it is doing: that is how nothing survives a killed controller. Where the
-// stream may break without an end, because machines stand between, the agent has a lifeline besides: it ends when it has
-// heard nothing for so long.
+// End of input ends the agent at once, whatever it is doing, so nothing survives a killed controller. If other machines
+// lie between, the stream may break without an end. The agent then also has a lifeline, a keepalive timeout: without a
+// message for so long it ends.
 package control
 
 import (
@@ -43,7 +43,7 @@ const Version = 7
 // maxLine bounds one message in bytes; a longer line is an error.
 const maxLine = 16 << 20
 
-// messageType says which field of a Message counts.
+// messageType determines which field of a Message counts.
 type messageType string
 
 // The message types, in the order of a trial.
@@ -75,7 +75,7 @@ type Message struct {
 	Leave   *leave              `json:"leave,omitempty"`
 	Done    *sample.Observation `json:"done,omitempty"`
 	Error   *Error              `json:"error,omitempty"`
-	// Stands says in a heartbeat what the trial is doing, for the failure of one that does not end.
+	// Stands is the state of the trial in a heartbeat, for the error of a trial that does not end.
 	Stands string `json:"stands,omitempty"`
 }
 
@@ -84,9 +84,9 @@ type Hello struct {
 	Version int    `json:"version"`
 	Program string `json:"program"` // version of the binary
 	PID     int    `json:"pid"`
-	// Machine tells agents of one machine from those of two: the id of its kernel's boot, "" if it could not be read.
+	// Machine identifies the agent's machine: the id of its kernel's boot, "" if it could not be read.
 	Machine string `json:"machine,omitempty"`
-	// Idle are the CPUs that this agent may use, the idlest since the machine's start first.
+	// Idle are the CPUs that this agent may use, ordered by their idle time since the machine's start, longest first.
 	Idle []int `json:"idle,omitempty"`
 }
 
@@ -107,8 +107,9 @@ type Prepare struct {
 	Port int `json:"port"`
 	// Name is what a server of http calls itself in its responses; visible ASCII, "" for the machine's name.
 	Name string `json:"name,omitempty"`
-	// CPUs are the CPUs of the path, which load threads use, one each in turn. Where it is empty they use Pinned, which
-	// says nothing of the path: counters are those of all CPUs. Without either they are not pinned.
+	// CPUs are the CPUs of the path, which load threads use, one each in turn. If there are none, the threads use
+	// Pinned, which does not define the path's CPUs: counters then cover all CPUs. Without either, threads are not
+	// pinned.
 	CPUs   []int `json:"cpus,omitempty"`
 	Pinned []int `json:"pinned,omitempty"`
 	// Seat is the place of this side among the members of a job; nil for no job.
@@ -118,33 +119,34 @@ type Prepare struct {
 	Warmup   time.Duration `json:"warmup"`
 	Window   time.Duration `json:"window"`
 	Interval time.Duration `json:"interval,omitempty"`
-	// Awaits is how long an http server waits for its first connection before its warm-up begins, at most; 0 does not wait. A
-	// client that is a program takes a while to start.
+	// Awaits is the longest time that an http server waits for its first connection before its warm-up begins; 0 does
+	// not wait. A client that is a program takes a while to start.
 	Awaits time.Duration `json:"awaits,omitempty"`
-	// Timeout bounds one exchange (a reply, a connect) before it is counted as an error of kind "timeout"; 0 is 50 ms for rr
-	// over UDP, which has no retransmission, and 1 s otherwise.
+	// Timeout bounds one exchange (a reply, a connect) before it is counted as an error of kind "timeout"; 0 is 50 ms for
+	// rr over UDP, which has no retransmission, and 1 s otherwise.
 	Timeout time.Duration `json:"timeout"`
 	// Setup bounds the set-up of one flow; 0 is 3 s.
 	Setup time.Duration `json:"setup,omitempty"`
-	// Sampled asks for what tells samples of the CPUs apart: Observation.Threads and BeganNs.
+	// Sampled asks for the fields that attribute CPU samples: Observation.Threads and BeganNs.
 	Sampled bool `json:"sampled,omitempty"`
 }
 
-// Manner is how a side goes about its trial.
+// Manner is how a side runs its trial.
 type Manner struct {
 	// Apart is true if the sides are on two machines, whose clocks drift apart.
 	Apart bool `json:"apart,omitempty"`
-	// Foremost asks for load threads that go before other programs on their CPUs, where they can. Trials that run at the same
-	// time would starve each other.
+	// Foremost asks for load threads with priority over other programs on their CPUs, where that is possible.
+	// Concurrent trials would starve each other.
 	Foremost bool `json:"foremost,omitempty"`
-	// Placement is where sides of one machine work that the environment gives no CPUs. It is the controller's, not sent.
+	// Placement chooses the CPUs of sides on one machine if the environment does not. Only the controller uses it; it
+	// is not sent.
 	Placement condition.Placement `json:"-"`
 }
 
 // Seat is the place of a member of a job. The first member directs the steps.
 type Seat struct {
 	Rank int `json:"rank"`
-	// Members are all members in order. A member dials those behind it, which listen already.
+	// Members are all members in order. A member dials the members after it, which listen already.
 	Members []Peer `json:"members"`
 }
 
@@ -158,24 +160,24 @@ type Peer struct {
 
 // Ready answers Prepare.
 type Ready struct {
-	// Port is where the server listens.
+	// Port is the port that the server listens on.
 	Port int `json:"port,omitempty"`
 }
 
 // Start lets a prepared side run.
 type Start struct {
-	// Delay is how long a server serves before its warm-up begins: until the client has had the same word.
+	// Delay is how long a server serves before its warm-up begins: until the client has received its start, too.
 	Delay time.Duration `json:"delay"`
 }
 
-// leave asks a server to go as a pod's does that is deleted.
+// leave asks a server to end as the server in a deleted pod does.
 type leave struct {
-	// Drain is how long it still serves, each response being the last of its connection; then all of it ends.
+	// Drain is how long it still serves, each response being the last of its connection; then all connections end.
 	Drain time.Duration `json:"drain"`
 }
 
-// Error says why a side gave up. Kind is one word or two that can be counted ("connection refused"); Message names
-// the thing and the cause.
+// Error is why a side gave up. Kind is one or two words that can be counted ("connection refused"). Message names the
+// object and the cause.
 type Error struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -189,15 +191,15 @@ const (
 	KindGone = "agent gone"
 	// KindLost: the agent is silent for longer than the heartbeat limit.
 	KindLost = "agent lost"
-	// KindProtocol: one end said what the other cannot understand or did not expect.
+	// KindProtocol: one end sent what the other cannot understand or did not expect.
 	KindProtocol = "protocol"
-	// KindVersion: the two ends speak different versions.
+	// KindVersion: the two ends use different versions of the protocol.
 	KindVersion = "version"
 	// KindStart: the agent could not be started.
 	KindStart = "agent start"
 	// KindBusy: a trial was asked for while another runs.
 	KindBusy = "busy"
-	// KindNoTraffic: a side completed nothing in its window, and no failure says why.
+	// KindNoTraffic: a side completed nothing in its window, and no failure explains it.
 	KindNoTraffic = "no traffic"
 	// KindCancelled: the trial was given up on request.
 	KindCancelled = "cancelled"

@@ -6,8 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// SamplerArgs start the sampler of a node. It records what the CPUs of a node execute during one trial, and speaks lines of
-// JSON: it begins with a SamplerAnswer, and gives one to each SamplerAsk. It ends with its input.
+// SamplerArgs start the sampler of a node. It records what the CPUs of a node execute during one trial. It writes lines
+// of JSON: a SamplerAnswer at the start, and one for each SamplerAsk. It ends with its input.
 var SamplerArgs = []string{"/cnibench", "sample"}
 
 // SamplerAsk is one of: prepare (Begin), take samples or count runs (Start), return them (Window).
@@ -17,11 +17,11 @@ type SamplerAsk struct {
 	Window *SamplerWindow `json:"window,omitempty"`
 }
 
-// SamplerBegin says what to sample.
+// SamplerBegin is the request to sample.
 type SamplerBegin struct {
-	// CPUs are those to sample, none for all that are online.
+	// CPUs are the CPUs to sample, none for all that are online.
 	CPUs []int `json:"cpus,omitempty"`
-	// Rate is how many samples are taken in a second of a CPU.
+	// Rate is the number of samples per second and CPU.
 	Rate int `json:"rate"`
 	// Length is the longest time between Start and Window.
 	Length time.Duration `json:"length"`
@@ -31,34 +31,36 @@ type SamplerBegin struct {
 	Programs bool `json:"programs,omitempty"`
 }
 
-// SamplerWindow says which samples count, and whose they are.
+// SamplerWindow tells the sampler which samples count, and how to attribute them.
 type SamplerWindow struct {
-	// BeganNs is when the window began, on the monotonic clock of the sampler's machine. Slices are those of the client's window.
+	// BeganNs is when the window began, on the monotonic clock of the sampler's machine. Slices are the slices of the
+	// client's window.
 	BeganNs int64             `json:"began_ns"`
 	Slices  []sample.Interval `json:"slices"`
 	// Ends are the load threads on this node by the name of their end.
 	Ends map[string][]sample.Thread `json:"ends"`
-	// CPUs are those of the load threads on this node. Samples of other tasks on other CPUs say nothing of the path.
+	// CPUs are the CPUs of the load threads on this node. Samples of other tasks on other CPUs do not belong to the
+	// path.
 	CPUs []int `json:"cpus,omitempty"`
-	// Unknown says that packets are not followed in this trial, but are in others. Apart says that the kernel accounts
-	// interrupts apart from tasks.
+	// Unknown means that this trial does not follow packets although other trials do. Apart means that the kernel
+	// accounts interrupts separately from tasks.
 	Unknown bool `json:"unknown,omitempty"`
 	Apart   bool `json:"apart,omitempty"`
 }
 
-// SamplerAnswer is what a sampler says.
+// SamplerAnswer is a message of a sampler.
 type SamplerAnswer struct {
-	// Error says why the request failed.
+	// Error is the reason why the request failed.
 	Error string `json:"error,omitempty"`
 	// Machine is the id of the kernel's boot.
 	Machine string `json:"machine,omitempty"`
-	// Stacks answer Window. The root of a stack that handles a followed packet is SpaceRoot and the inode of the packet's
-	// network namespace. Spaces are the namespaces of the processes on this node.
+	// Stacks answer Window. The root of a stack that handles a followed packet is SpaceRoot and the inode of the
+	// packet's network namespace. Spaces are the namespaces of the processes on this node.
 	Stacks *sample.Stacks `json:"stacks,omitempty"`
 	Spaces []uint64       `json:"spaces,omitempty"`
 	// Programs answer Window if they were asked for.
 	Programs *sample.Programs `json:"programs,omitempty"`
 }
 
-// SpaceRoot begins the root of a stack in a network namespace, before its inode.
+// SpaceRoot is the prefix of a stack's root in a network namespace; the namespace's inode follows.
 const SpaceRoot = "net:"

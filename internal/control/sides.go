@@ -26,7 +26,8 @@ type Sides struct {
 	Servers []*Client
 }
 
-// Apart says whether all servers are on other machines than the client, as far as the agents know theirs.
+// Apart reports whether all servers are on other machines than the client. An agent whose machine is unknown counts as
+// not apart.
 func (s Sides) Apart() bool {
 	home := s.Client.Hello().Machine
 	return !slices.ContainsFunc(s.Servers, func(x *Client) bool {
@@ -35,7 +36,7 @@ func (s Sides) Apart() bool {
 	})
 }
 
-// Prepare makes the servers ready for a workload, then the client. ask has what both sides are asked for.
+// Prepare prepares the servers for a workload, then the client. ask is the request to both sides.
 func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	if e.Ready != nil {
 		if err := e.Ready(); err != nil {
@@ -62,8 +63,8 @@ func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	return nil
 }
 
-// Listen makes servers ready, and returns the port of the first, where the client dials what the server chose. client is the
-// agent whose CPUs they leave.
+// Listen prepares servers, and returns the port of the first: the client dials the port that the server chose. The
+// servers avoid the CPUs of client.
 func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Prepare) (port int, err error) {
 	for i, s := range servers {
 		end := e.Servers[i]
@@ -81,9 +82,9 @@ func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Pr
 	return port, nil
 }
 
-// pinned chooses the CPUs of the load threads of a side where the environment has not: the idlest of its node, as many as there are
-// threads. Two sides on one machine share its highest CPU, as in the lab, or take turns in choosing. Threads that wander from CPU to
-// CPU take other times in each instance of a pod.
+// pinned chooses the CPUs of the load threads of a side if the environment has not: the idlest of its node, as many as
+// there are threads. Two sides on one machine share its highest CPU, as in the lab, or choose in turn. Threads that
+// move between CPUs would take different times in each instance of a pod.
 func pinned(own, other Hello, ask Prepare, turn int) []int {
 	cpus := own.Idle
 	if own.Machine == other.Machine && len(cpus) > 1 {
@@ -98,9 +99,9 @@ func pinned(own, other Hello, ask Prepare, turn int) []int {
 	return cpus[:min(len(cpus), max(1, ask.Workload.Traits().Flows))]
 }
 
-// Run starts the servers, then the client, calls running, and waits for them all. Each server waits for as long as the
-// client's start takes, so that their windows coincide. When one fails the others are given up at once; the error is that
-// of the one that failed first. What several servers saw is merged.
+// Run starts the servers, then the client, calls running, and waits for all of them. Each server delays its window by
+// the time that the client's start takes, so that their windows coincide. If a side fails, the others are given up at
+// once, and Run returns the first failure. It merges the observations of several servers.
 func (s Sides) Run(ctx context.Context, running func()) (client, server *sample.Observation, err error) {
 	later := s.Client.RoundTrip() / 2
 	for _, x := range s.Servers {
@@ -134,7 +135,7 @@ func (s Sides) Run(ctx context.Context, running func()) (client, server *sample.
 		if client.Tool == nil {
 			return nil
 		}
-		for _, x := range s.Servers { // those of a tool do not see that their client has ended
+		for _, x := range s.Servers { // servers of a tool do not notice that their client has ended
 			if err := x.Finish(ctx); err != nil {
 				return &SideError{SideServer, err}
 			}

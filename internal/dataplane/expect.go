@@ -19,19 +19,19 @@ type Expectation struct {
 	Tracked, TrackedBetween, TunnelTracked bool
 	// Identity returns the VNI of a pod's packets if that is the pod's identity; nil otherwise.
 	Identity func(pod netip.Addr) int
-	// RouteMTU says that the tunnel's device has the MTU of the underlay and no neighbours: routes set the MTU.
+	// RouteMTU means that the tunnel's device has the MTU of the underlay and no neighbours: routes set the MTU.
 	RouteMTU bool
-	// Unsaid says that only the paths are known: a profile file says no more.
+	// Unsaid means that only the paths are known: a profile file contains no more.
 	Unsaid bool
 	Signs
-	// Untouched says that the nodes' rules do not count packets between pods.
+	// Untouched means that the nodes' rules do not count packets between pods.
 	Untouched bool
 	// Blackhole is the protocol of the route that drops packets to a node's unused pod addresses, 0 for no such route.
 	Blackhole int
 	// Remote is the route to another node's pods.
 	Remote *Route
-	// Served are the paths that work, with the client that the server sees. Datagrams are the paths on which it sees another
-	// client over UDP.
+	// Served are the paths that work, with the client that the server sees. Datagrams are the paths on which it sees
+	// another client over UDP.
 	Served, Datagrams Clients
 	// Refused are the paths that must not work.
 	Refused []plan.Path
@@ -39,20 +39,21 @@ type Expectation struct {
 
 // Signs are what some CNIs leave on a node.
 type Signs struct {
-	// PodRules says that each node has a routing rule for every pod. PodTable is the table of a second rule for what the pod
-	// sends, and of one for the address of the node's second interface; 0 for none.
+	// PodRules means that each node has a routing rule for every pod. PodTable is the table of a second rule for what the
+	// pod sends, and of one for the address of the node's second interface; 0 for none.
 	PodRules bool
 	PodTable int
-	// Leave are the devices by which the client's node, or the node that the client entered, sends packets to the wire, by path.
+	// Leave are the devices by which the client's node, or the node that the client entered, sends packets to the wire, by
+	// path.
 	Leave map[plan.Path]string
-	// Marks are the marks of connections on the client's node, or on the node that the client entered, by path. Label is that of
-	// connections between pods, on every node that they cross; 0 for none.
+	// Marks are the marks of connections on the client's node, or on the node that the client entered, by path. Label is
+	// that of connections between pods, on every node that they cross; 0 for none.
 	Marks map[plan.Path]uint32
 	Label int
-	// Firewall says that each node walks a list of rules for its pods, and a routing rule for their range.
+	// Firewall means that each node walks a list of rules for its pods, and a routing rule for their range.
 	Firewall bool
-	// Diverted is the entry of the routing policy, with its priority, that leads packets into the tunnel before the main table does;
-	// "" for none.
+	// Diverted is the entry of the routing policy, with its priority, that leads packets into the tunnel before the main
+	// table does; "" for none.
 	Diverted string
 }
 
@@ -64,13 +65,13 @@ type Attachment struct {
 	Gateway Gateway
 	// SameTTL and CrossTTL are the remaining TTL (of 64) at a pod of the same node and of another node.
 	SameTTL, CrossTTL int
-	// ProxyARP says that the host side answers for any address.
+	// ProxyARP means that the host side answers for any address.
 	ProxyARP bool
 	// HostMAC is the MAC address of the node's end of each pod's device, "" if they differ.
 	HostMAC string
-	// OwnMAC says that frames on the wire have the pod's MAC address.
+	// OwnMAC means that frames on the wire have the pod's MAC address.
 	OwnMAC bool
-	// Switched says that the pod is connected to the switch, not to its node.
+	// Switched means that the pod is connected to the switch, not to its node.
 	Switched bool
 }
 
@@ -85,10 +86,11 @@ const (
 	FirstAddress
 	// RangeAddress: the address of the node's pod range itself, held by the node's end of each pod's device.
 	RangeAddress
-	// LinkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device has. In IPv6 it is the address in fe80::/64 that
-	// results from that MAC address.
+	// LinkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device has. In IPv6 it is the address in fe80::/64
+	// that results from that MAC address.
 	LinkLocal
-	// Pinned: 169.254.1.1, which no device has. The pod has a permanent entry for it with the MAC address of the node's end.
+	// Pinned: 169.254.1.1, which no device has. The pod has a permanent entry for it with the MAC address of the node's
+	// end.
 	Pinned
 	// Answered: 169.254.1.1, which no device has. The node's end answers for it with its own MAC address.
 	Answered
@@ -101,7 +103,7 @@ type Route struct {
 	OnLink bool
 	// Protocol is 0 for any.
 	Protocol int
-	// Shared says that one route leads to the pods of all nodes.
+	// Shared means that one route leads to the pods of all nodes.
 	Shared bool
 }
 
@@ -116,17 +118,17 @@ const (
 type ExpectedPrograms struct {
 	// VIP says where packets have a Service's address: "nowhere" if sockets translate it.
 	VIP string
-	// Doorstep says which packets to a pod pass the node's end of its device. DoorstepSame is the same for packets from a pod
-	// of its node, "" for no difference.
+	// Doorstep says which packets to a pod pass the node's end of its device. DoorstepSame is the same for packets from a
+	// pod of its node, "" for no difference.
 	Doorstep, DoorstepSame string
-	// Forwards says that the node's stack forwards packets between nodes.
+	// Forwards means that the node's stack forwards packets between nodes.
 	Forwards bool
 	// Entered says how a packet from outside reaches the other node's backend, and how the reply returns. BACKEND is the
 	// identity of that backend.
 	Entered string
-	// Maglev says that every node chooses the same backend for the same client.
+	// Maglev means that every node chooses the same backend for the same client.
 	Maglev bool
-	// Mute says that a datagram to a Service without endpoints is dropped silently.
+	// Mute means that a datagram to a Service without endpoints is dropped silently.
 	Mute bool
 	// Option says which packets carry the frontend in an IP option.
 	Option string

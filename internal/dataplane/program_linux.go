@@ -27,7 +27,7 @@ type Programming struct {
 	Node Node
 	// Others are all other nodes.
 	Others []Node
-	// Services are those that the node serves, one for each protocol.
+	// Services are the Services that the node serves, one for each protocol.
 	Services []service.Service
 	// Cgroup is the directory of the cgroup (v2) with the processes of the node and its pods. If it is "", NoCgroup says
 	// why.
@@ -36,7 +36,7 @@ type Programming struct {
 	// Policies is the number of policies that select every pod, in both directions. The last allows all traffic but TCP to
 	// policy.DeniedPort; the others match no peer. PoliciesUnselected select no pod.
 	Policies, PoliciesUnselected int
-	// Connections is how many connections stand in the node's table besides the measured ones.
+	// Connections is the number of established connections in the node's table, in addition to the measured ones.
 	Connections int
 }
 
@@ -58,7 +58,8 @@ func (p Programming) Stranger(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
-// Standing returns the ends of standing connection i of a node: a stranger's, whose packets never come, and a port of a pod.
+// Standing returns the ends of idle connection i of a node: a foreign address, whose packets never come, and a port of
+// a pod.
 func Standing(n Node, i int) (from, to netip.AddrPort) {
 	const first, ports = 1024, 1 << 15
 	at := Programming{Node: n}.Stranger(i / ports)
@@ -70,15 +71,17 @@ type Programs struct {
 	io.Closer
 	// Counters returns what the programs counted since they were loaded; nil without programs.
 	Counters func() ([]attach.Counter, error)
-	// Serve adds Services to those of the node, or replaces those of the same address; nil if the programs serve none.
+	// Serve adds Services to the node's, or replaces those with the same address; nil if the programs serve none.
 	Serve func([]service.Service) error
-	// Withdraw removes Services. Serve has it beside.
+	// Withdraw removes Services. It is set together with Serve.
 	Withdraw func([]service.Service) error
-	// Deny adds the policy that denies TCP to policy.ChurnedPort to every pod, or removes it; nil if the programs police none.
+	// Deny adds or removes the policy that denies TCP to policy.ChurnedPort for every pod; nil if the programs enforce
+	// no policies.
 	Deny func(in bool) error
-	// Connect adds standing connections to the table of connections, and returns how many it has then; nil without a table.
+	// Connect adds idle connections to the connection table. It returns how many the table then has; nil without a
+	// table.
 	Connect func(n int) (int, error)
-	// Pods add and remove pods while the programs run; nil if they cannot.
+	// Pods adds and removes pods while the programs run; nil if they cannot.
 	Pods *PodPrograms
 	// StandIn says which kernel feature the programs replace, "" for none.
 	StandIn string
@@ -86,9 +89,9 @@ type Programs struct {
 
 // PodPrograms are what the programs of a node do for one pod. The devices of the pod exist.
 type PodPrograms struct {
-	// Add puts the programs of the node's pod in force, Police then its policies; Remove undoes both.
+	// Add puts the programs of the node's pod in force, Police then applies its policies; Remove undoes both.
 	Add, Police, Remove func(Pod) error
-	// Learn tells the programs of a pod of another node, Forget undoes that.
+	// Learn adds a pod of another node to the programs' tables, Forget removes it.
 	Learn, Forget func(other Node, p Pod) error
 }
 
@@ -125,7 +128,7 @@ func Affinity(s service.Service) time.Duration {
 	return 0
 }
 
-// Backends returns the endpoints of a Service, those of this node apart from the others.
+// Backends returns the endpoints of a Service, split into those on this node and those on others.
 func Backends(s service.Service) (local, remote []netip.AddrPort) {
 	for _, e := range s.Endpoints {
 		if e.Local {
@@ -137,8 +140,8 @@ func Backends(s service.Service) (local, remote []netip.AddrPort) {
 	return local, remote
 }
 
-// Frontends returns the addresses of a Service: its own, and for external clients its node port at every node and its load
-// balancer addresses.
+// Frontends returns the addresses of a Service: its own, and for external clients its node port at every node and its
+// load balancer addresses.
 func (p Programming) Frontends(s service.Service) (vip netip.AddrPort, outside []netip.AddrPort) {
 	if s.NodePort != 0 {
 		for _, n := range append([]Node{p.Node}, p.Others...) {

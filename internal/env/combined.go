@@ -18,15 +18,17 @@ import (
 
 // Parts open the two halves.
 type Parts struct {
-	// Clusters returns the plan with the detected names. It calls beside with them before it makes anything in a cluster.
+	// Clusters opens the clusters and returns the plan with the detected names. It calls beside with that plan before
+	// it creates anything in a cluster.
 	Clusters func(ctx context.Context, want plan.Plan, beside func(ctx context.Context, found plan.Plan) error) (Environment, plan.Plan, error)
-	// Groups makes the tree of CPU groups for the lab's agents, "" for none, and returns how to remove it.
+	// Groups makes the tree of CPU groups for the lab's agents, "" for none. remove removes it.
 	Groups func(ctx context.Context) (tree string, remove func() error, err error)
 	// Lab starts its agents in that tree.
 	Lab func(ctx context.Context, p plan.Plan, tree string) (Environment, error)
 }
 
-// combined is the lab and clusters of the same machine as one environment, so that one run compares them interleaved. Variants with a context belong to a cluster.
+// combined is the lab and clusters of the same machine as one environment, so that one run compares them interleaved.
+// Variants with a context belong to a cluster.
 type combined struct {
 	lab, clusters Environment
 	// grouped means that the lab's agents are in CPU groups like those of pods; remove removes the groups.
@@ -37,8 +39,9 @@ type combined struct {
 // factAgent is how the lab's agents run.
 const factAgent = "lab.agent"
 
-// Combine raises in the lab what is detected on the clusters of a plan, then opens the clusters. It returns the plan with the
-// names of both. A profile that the lab cannot raise is a *RefusedError, and nothing is made in a cluster.
+// Combine raises in the lab the profiles that are detected on the clusters of a plan, then opens the clusters. It
+// returns the plan with the names of both. A profile that the lab cannot raise is a *RefusedError, and nothing is made
+// in a cluster.
 func Combine(ctx context.Context, want plan.Plan, parts Parts) (*combined, plan.Plan, error) {
 	e := &combined{remove: func() error { return nil }}
 	var here plan.Plan
@@ -59,7 +62,7 @@ func Combine(ctx context.Context, want plan.Plan, parts Parts) (*combined, plan.
 	return e, there, nil
 }
 
-// RefusedError says which profiles the lab could not raise, and why.
+// RefusedError lists the profiles that the lab could not raise, and why.
 type RefusedError struct{ Profiles []result.Profile }
 
 func (e *RefusedError) Error() string {
@@ -88,7 +91,7 @@ func (e *combined) raise(ctx context.Context, here plan.Plan, parts Parts) error
 	return nil
 }
 
-// closeLab removes what the lab has, after err.
+// closeLab closes the lab and joins its error to err.
 func (e *combined) closeLab(ctx context.Context, err error) error {
 	if e.lab != nil {
 		err = Close(ctx, e.lab, err)
@@ -96,7 +99,7 @@ func (e *combined) closeLab(ctx context.Context, err error) error {
 	return errors.Join(err, e.remove())
 }
 
-// clusterPlan is the part of a plan for its clusters: what runs on each, and its bare node twice.
+// clusterPlan returns the part of a plan for its clusters: the CNI of each, and its bare node twice.
 func clusterPlan(want plan.Plan) plan.Plan {
 	want.Profiles = nil
 	for _, c := range want.Cluster.Contexts {
@@ -107,7 +110,8 @@ func clusterPlan(want plan.Plan) plan.Plan {
 	return want
 }
 
-// labPlan is the part for the lab: what was detected on the clusters, each once, and the bare node, under kube-proxy's mode.
+// labPlan returns the part of a plan for the lab: the profiles detected on the clusters, each once, and the bare node,
+// under kube-proxy's mode.
 func labPlan(want, found plan.Plan) plan.Plan {
 	want.Environment, want.Cluster, want.Lab.ServiceProxy = plan.EnvLab, plan.Cluster{}, found.Lab.ServiceProxy
 	want.Profiles, want.Baseline, want.Twin = nil, plan.VariantOf(profile.Host), true
@@ -119,7 +123,7 @@ func labPlan(want, found plan.Plan) plan.Plan {
 	return want
 }
 
-// At returns the site of a variant, as the half that it belongs to has it.
+// At returns the site of a variant from the half that it belongs to.
 func (e *combined) At(v plan.Variant) Site {
 	if v.Context() != "" {
 		return e.clusters.At(v)
@@ -127,7 +131,7 @@ func (e *combined) At(v plan.Variant) Site {
 	return e.lab.At(v)
 }
 
-// Facts returns those of the machine and the lab, and what only the clusters have.
+// Facts returns the facts of the machine and the lab, and those that only clusters have.
 func (e *combined) Facts(ctx context.Context) (facts.Facts, error) {
 	all := facts.Facts{}
 	for _, part := range []Environment{e.clusters, e.lab} {
@@ -144,7 +148,7 @@ func (e *combined) Facts(ctx context.Context) (facts.Facts, error) {
 	return all, nil
 }
 
-// Profiles returns those of the lab, then those of the clusters.
+// Profiles returns the profiles of the lab, then those of the clusters.
 func (e *combined) Profiles(ctx context.Context) ([]result.Profile, error) {
 	lab, err := e.lab.Profiles(ctx)
 	if err != nil {

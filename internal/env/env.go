@@ -24,21 +24,21 @@ type Environment interface {
 	Profiles(ctx context.Context) ([]result.Profile, error)
 	// At returns the site of a variant. Variants of one context have one site.
 	At(v plan.Variant) Site
-	// Conditions returns what derived metrics are checked against.
+	// Conditions returns the conditions that derived metrics are checked against.
 	Conditions() outcome.Conditions
-	// Close removes everything that the environment made.
+	// Close removes everything that the environment created.
 	Close(ctx context.Context) error
 }
 
 // Staged is an Environment that cannot measure all variants at the same time.
 type Staged interface {
-	// Stages returns the variants that can be measured together, in the order of their installation.
+	// Stages returns the groups of variants that can be measured together, in the order of their installation.
 	Stages() [][]plan.Variant
-	// Enter replaces the variants of the stage before by those of stage i.
+	// Enter replaces the variants of the previous stage by those of stage i.
 	Enter(ctx context.Context, i int) error
 }
 
-// Site is where variants are measured: the lab, or one cluster. What it can do besides is which of the interfaces below it
+// Site is where variants are measured: the lab, or one cluster. Its other abilities are the interfaces below that it
 // implements.
 type Site interface {
 	// Endpoints returns the client and the servers of a route. The error is a *control.NotServedError if the variant
@@ -50,55 +50,58 @@ type Site interface {
 type Meshed interface {
 	// Nodes returns the nodes between which a variant can be measured.
 	Nodes(ctx context.Context, v plan.Variant) ([]mesh.Node, error)
-	// Away returns a node of a pair that cannot be measured now, and why; "" for none. failed says that a trial between them
-	// has just failed: without it, a node that was there is taken to be there still.
+	// Away returns a node of a pair that cannot be measured now, and why; "" for none. failed means that a trial
+	// between them has just failed. Without it, a node that was present is assumed to be present still.
 	Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string)
-	// Await waits until nodes that were away and come back are there, for as long as that makes sense.
+	// Await waits for nodes that were away to come back, as long as that is likely.
 	Await(ctx context.Context)
 }
 
-// Renewer is a Site that raises variants anew.
+// Renewer is a Site that can raise variants again.
 type Renewer interface {
-	// Renew removes variants and raises them anew, in the given order, while nothing is measured. It returns for each
-	// why it is not up, nil if it is. It changes nothing about what can be measured together or is served.
+	// Renew removes variants and raises them again, in the given order, while nothing is measured. It returns for each
+	// variant why it is not up, nil if it is. The paths that are served and the stages do not change.
 	Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error
-	// Renews returns which variants are raised anew with v, itself among them; none if it cannot be.
+	// Renews returns the variants that are raised again together with v, itself among them; none if v cannot be.
 	Renews(v plan.Variant) []plan.Variant
 }
 
 // Raiser is a Site that measures what it costs to raise a variant.
 type Raiser interface {
-	// Raised returns the cost of the current instance of a variant, in base units by metric name; nil if it was not measured.
+	// Raised returns the cost of the current instance of a variant, in base units by metric name; nil if it was not
+	// measured.
 	Raised(v plan.Variant) map[string]float64
 }
 
 // Roller is a Site whose Services lose and regain backends.
 type Roller interface {
-	// Roll removes a backend from its Service, or adds it again. It returns when that is requested, which may be long
-	// before every node knows.
+	// Roll removes a backend from its Service, or adds it again. It returns when the change is requested, which may be
+	// long before every node knows.
 	Roll(ctx context.Context, b control.Backend, in bool) error
 }
 
 // PodMaker is a Site that makes pods during a trial.
 type PodMaker interface {
-	// NewPods makes pods at a rate, and returns what they saw as the client of a trial, when all of them are removed. It fails
-	// if no pod got an answer.
+	// NewPods creates pods at a rate. It returns their observation, as a trial's client does, when all of them are
+	// removed. It fails if no pod got an answer.
 	NewPods(ctx context.Context, a control.Arrivals) (*sample.Observation, error)
-	// LatePods reports whether the request of a pod may come long after its intended time: its servers answer for the timeout
-	// of the workload beyond the window.
+	// LatePods reports whether the request of a pod may come long after its intended time. Its servers then answer for
+	// the workload's timeout beyond the window.
 	LatePods() bool
 }
 
 // Rester is a Site whose nodes have daemons.
 type Rester interface {
-	// Rest reads what the nodes of a path use while nothing is sent. It returns that as the client of a trial.
+	// Rest reads what the nodes of a path use while nothing is sent. It returns the observation as a trial's client
+	// does.
 	Rest(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error)
 }
 
 // Churner is a Site that changes objects during a trial.
 type Churner interface {
-	// Churn changes objects of a variant, as its conditions say, until the window is over or ctx is done. Everything is as
-	// before when it returns. It returns nil for a variant without churn, and fails if a change was not seen in force.
+	// Churn changes objects of a variant, as its conditions define, until the window is over or ctx is done. When it
+	// returns, everything is as before. It returns nil for a variant without churn, and fails if a change was not
+	// observed in force.
 	Churn(ctx context.Context, c control.Churning) (*sample.Churn, error)
 }
 
@@ -110,21 +113,22 @@ type DropCounter interface {
 
 // TableCounter is a Site that reads how full tables are.
 type TableCounter interface {
-	// Full returns how often each table of a dataplane had no room, by the name of the table. It may return both
-	// counters and an error.
+	// Full returns how often each table of a dataplane was full, by the name of the table. It may return both counters
+	// and an error.
 	Full(v plan.Variant) (map[string]uint64, error)
 }
 
 // ProgramWatcher is a Site that knows which programs of a dataplane have ended.
 type ProgramWatcher interface {
-	// Dead returns an error with the last words of the programs of a variant that have ended by themselves, nil if all run.
+	// Dead returns an error with the last words of the programs of a variant that have ended by themselves, nil if all
+	// run.
 	Dead(v plan.Variant) error
 }
 
 // Recoverer is a Site that may be away for a while.
 type Recoverer interface {
 	// Recover waits until everything that trials need is ready again. It returns what was wrong until then, "" for
-	// nothing. The error says what is lost for good.
+	// nothing. The error describes what is lost for good.
 	Recover(ctx context.Context) (wrong string, err error)
 }
 
@@ -142,35 +146,35 @@ type Follower interface {
 
 // Place is a host that a path passes, or a pod on it.
 type Place struct {
-	// Name is unique on the site; Node is the node that it is or runs on.
+	// Name is unique on the site. Node is the node that the place is or runs on.
 	Name, Node string
-	// Pod says that it is a pod.
+	// Pod means that the place is a pod.
 	Pod bool
 	// Address is the one that other places dial.
 	Address string
 }
 
-// Looker is a Site that runs "cnibench look" at the ends of its paths, and on the nodes below as far as it may.
+// Looker is a Site that runs "cnibench look" at the ends of its paths, and on the nodes below them where permitted.
 type Looker interface {
-	// Places returns the client's and the server's end of a route, in this order, then the nodes below them and what lies
-	// between, each once.
+	// Places returns the client's and the server's end of a route, in this order, then the nodes below them and the
+	// hosts between, each once.
 	Places(r plan.Route) ([]Place, error)
-	// Look runs "cnibench look" with arguments at a place, and returns what it prints.
+	// Look runs "cnibench look" with arguments at a place, and returns its output.
 	Look(ctx context.Context, place string, args ...string) ([]byte, error)
-	// Shared returns a Service with several backends, which no workload uses; the zero Shared where a site has no such Service.
+	// Shared returns a Service with several backends that no workload uses; the zero Shared if a site has none.
 	Shared() Shared
 }
 
-// Shared is a Service with several backends. Its backends have to listen on Port.
+// Shared is a Service with several backends. The caller must listen on Port at each backend.
 type Shared struct {
 	Name, Address string
 	Backends      []Place
 	Port          int
 }
 
-// Sampler is a Site that records what CPUs do.
+// Sampler is a Site that records what CPUs execute.
 type Sampler interface {
-	// Sample prepares to record what the CPUs of a path do during a trial of at most length.
+	// Sample prepares to record what the CPUs of a path execute during a trial of at most length.
 	Sample(v plan.Variant, p plan.Path, length time.Duration) (Recording, error)
 	// Count prepares to count the runs of BPF programs during a trial on a path, of at most length.
 	Count(v plan.Variant, p plan.Path, length time.Duration) (Recording, error)
@@ -178,12 +182,12 @@ type Sampler interface {
 
 // Verifier is a Site that loads BPF programs.
 type Verifier interface {
-	// VerifierLogs returns what the kernel's verifier said about refused BPF programs, by variant.
+	// VerifierLogs returns the log of the kernel's verifier for refused BPF programs, by variant.
 	VerifierLogs() map[string]string
 }
 
-// Recording is what the CPUs of a path do during one trial. Start is called once both sides run, Finish after they have
-// ended; Finish releases everything, also without Start, and returns nothing for a trial that has failed.
+// Recording records what the CPUs of a path execute during one trial. Call Start once both sides run, and Finish after
+// they have ended. Finish releases everything, also without Start, and returns nothing for a trial that has failed.
 type Recording struct {
 	Start  func() error
 	Finish func(client, server *sample.Observation) (sample.Recorded, error)

@@ -19,8 +19,8 @@ import (
 // FactLeftOut is the fact of an imported result that lists what was not imported, separated by "; ".
 const FactLeftOut = "import.left_out"
 
-// Contents makes one result of batches. Readings without a repetition take the next number of their case, in order. The
-// error lists what a Label must add.
+// Contents joins batches into one result. Readings without a repetition get the next number of their case, in order.
+// The error lists what a Label must add.
 func Contents(batches ...Batch) (result.Contents, error) {
 	var c result.Contents
 	var err error
@@ -67,7 +67,8 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	return c, nil
 }
 
-// ShareWorkload sets the workload of trials that failed before their tool named it, if all other trials have the same one.
+// ShareWorkload sets the workload of trials that failed before their tool named it, if all other trials have the same
+// one.
 func ShareWorkload(batches []Batch) {
 	known := map[plan.Workload]bool{}
 	for _, b := range batches {
@@ -121,7 +122,7 @@ func describe(h *result.Header, recs []result.Record) {
 	}
 }
 
-// records numbers the readings of all batches and turns them into trials.
+// records numbers the readings of all batches and converts them into trials.
 func records(batches []Batch) ([]result.Record, error) {
 	taken := map[plan.Trial]bool{}
 	next := map[plan.Case]int{}

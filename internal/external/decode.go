@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Formats returns the names of the formats, with a few words about each.
+// Formats returns the names of the formats, with a short description of each.
 func Formats() (names, about []string) {
 	for f := range formats {
 		names, about = append(names, f.Name), append(about, f.About)
@@ -25,7 +25,7 @@ func Formats() (names, about []string) {
 	return names, about
 }
 
-// Detect returns the name of the format that b is in, or that a log has within it.
+// Detect returns the name of the format of b, or of the output within a log.
 func Detect(b []byte) (string, error) {
 	b = plain(b)
 	if ours(b) {
@@ -50,7 +50,7 @@ func Detect(b []byte) (string, error) {
 	return "", advice.With(errors.New("not a result of cnibench, nor the output of a supported tool"), csvWay+"; supported are "+strings.Join(names, ", "))
 }
 
-// Decode reads b in the format called name; "" detects it. Of a log it reads the output of tools within.
+// Decode reads b in the format called name; "" detects it. In a log it reads the output of tools.
 func Decode(name string, b []byte) (Batch, error) {
 	b = plain(b)
 	if name == "" {
@@ -59,7 +59,7 @@ func Decode(name string, b []byte) (Batch, error) {
 		}
 		f, whole := matching(b, "")
 		if !whole {
-			return joined(within(b, "")) // a log may hold the output of several tools
+			return joined(within(b, "")) // a log may have the output of several tools
 		}
 		return decodeAs(f, b, "")
 	}
@@ -76,10 +76,10 @@ func Decode(name string, b []byte) (Batch, error) {
 	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), "leave out --from, or choose one of: "+strings.Join(names, ", "))
 }
 
-// plain returns the text of an input: unpacked from gzip, unless that holds an archive, without a byte order mark and carriage returns, and from UTF-16,
-// which PowerShell writes.
+// plain returns the text of an input: decompressed from gzip, unless that is an archive, without a byte order mark and
+// carriage returns, and converted from UTF-16, which PowerShell writes.
 func plain(b []byte) []byte {
-	const atTar = 257 // where an archive of tar names itself
+	const atTar = 257 // position of the magic of a tar archive
 	if z, err := gzip.NewReader(bytes.NewReader(b)); err == nil {
 		text, err := io.ReadAll(io.LimitReader(z, adapter.MaxInput+1))
 		if err == nil && len(text) <= adapter.MaxInput && !bytes.HasPrefix(text[min(atTar, len(text)):], []byte("ustar")) {
@@ -111,7 +111,7 @@ func plain(b []byte) []byte {
 
 func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
 
-// decodeAs reads b in the format f, or what a log has within it in the format called inLog, "" for any.
+// decodeAs reads b in the format f, or the output within a log in the format called inLog, "" for any.
 func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	looks := f.Match == nil || f.Match(b)
 	if looks {
@@ -138,7 +138,7 @@ func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	return batch, err
 }
 
-// checked returns what f decoded, if a result can hold it.
+// checked returns the batch that f decoded, or an error if a result cannot hold it.
 func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
 	if err == nil {
 		err = batch.Check()
@@ -170,7 +170,7 @@ func Open(name, from string) (Batch, error) {
 	return Read(f, name, from)
 }
 
-// readFolder reads a folder in the format called from; "" is the first format that is a folder.
+// readFolder reads a folder in the format called from; "" uses the first format that is a folder.
 func readFolder(name, from string) (Batch, error) {
 	for f := range formats {
 		if f.Folder != nil && (from == "" || from == f.Name) {
@@ -181,7 +181,7 @@ func readFolder(name, from string) (Batch, error) {
 	return Batch{}, fmt.Errorf("it is a folder; format %s is a file", from)
 }
 
-// Read is Open for what has been opened; name is what errors call it.
+// Read does the same as Open for an open input; errors call it name.
 func Read(r io.Reader, name, from string) (Batch, error) {
 	var batch Batch
 	b, err := io.ReadAll(io.LimitReader(r, adapter.MaxInput+1))
@@ -217,7 +217,7 @@ type named struct {
 func (n *named) Error() string { return n.text }
 func (n *named) Unwrap() error { return n.err }
 
-// ours says whether a file that begins with b is a result of our own, of any version.
+// ours reports whether a file that begins with b is a result of cnibench, of any version.
 func ours(b []byte) bool {
 	line, _, _ := bytes.Cut(b, []byte("\n"))
 	return bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line[:min(len(line), 4096)], []byte(`"cnibench.result/`))

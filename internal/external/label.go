@@ -13,15 +13,15 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Label says what a tool does not. Zero fields say nothing.
+// Label adds what a tool's output lacks. Zero fields add nothing.
 type Label struct {
 	Profile  string
 	Path     plan.Path
 	Workload plan.Workload
 }
 
-// Apply sets the fields of l on every reading. It fails if a reading stays incomplete, or if the input, called name, names
-// several profiles, paths or workloads where l has one.
+// Apply sets the fields of l on every reading. It fails if a reading stays incomplete, or if the input, called name,
+// has several profiles, paths or workloads where l has one.
 func (l Label) Apply(name string, b *Batch) error {
 	b.Title = cmp.Or(b.Title, name)
 	if err := l.apply(b); err != nil {
@@ -59,7 +59,7 @@ func (l Label) apply(b *Batch) error {
 	return err
 }
 
-// loses returns whether a reading, of which nothing was assumed, has settings of its workload that the label has not.
+// loses reports whether a reading, without assumptions, has settings of its workload that the label lacks.
 func loses(r *Reading, said any) bool {
 	settings := func(w any) []string {
 		_, in, _ := strings.Cut(strings.TrimSuffix(fmt.Sprint(w), ")"), "(")
@@ -72,9 +72,8 @@ func loses(r *Reading, said any) bool {
 
 func isAssumed(w sample.Warning) bool { return w.ID == adapter.Assumed }
 
-// put sets the part of a label that is called what, unless the label does not say it: where it is missing if it is
-// missing anywhere, else in place of the one that is there. What was measured is not replaced: a path, and the settings of a workload
-// of which nothing was assumed.
+// put sets one part of a label, called what, if the label has it: in readings that lack it, or in all readings if all
+// have it. It never replaces measured facts: a path, and the settings of a workload without assumptions.
 func put[T comparable](b *Batch, what string, said T, part func(*Reading) *T) error {
 	var none T
 	if said == none {

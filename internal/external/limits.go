@@ -21,7 +21,7 @@ func sender(w plan.Workload) *adapter.Sender {
 	return t.Sender
 }
 
-// Program returns the name of the file that is run for w.
+// Program returns the name of the program file for w.
 func Program(w plan.Workload) string {
 	if s := sender(w); s.Program != nil {
 		return s.Program(w)
@@ -29,7 +29,7 @@ func Program(w plan.Workload) string {
 	return w.Tool
 }
 
-// Programs returns the names of the files that are run for w: of the client, and of the server if there is one.
+// Programs returns the names of the program files for w: the client's, and the server's if there is one.
 func Programs(w plan.Workload) []string {
 	if server := Server(Ask{Workload: w}); server != nil && server[0] != Program(w) {
 		return []string{Program(w), server[0]}
@@ -40,7 +40,7 @@ func Programs(w plan.Workload) []string {
 // Client returns the command line of the client.
 func Client(a Ask) []string { return sender(a.Workload).Client(a) }
 
-// Server returns the command line of the server, nil where our engine (http) or the kernel (ping) is the server.
+// Server returns the command line of the server, nil if our engine (http) or the kernel (ping) is the server.
 func Server(a Ask) []string {
 	if s := sender(a.Workload); s.Server != nil {
 		return s.Server(a)
@@ -48,10 +48,10 @@ func Server(a Ask) []string {
 	return nil
 }
 
-// Ends says whether the server ends when its client has.
+// Ends reports whether the server ends when its client has.
 func Ends(w plan.Workload) bool { return sender(w).Ends }
 
-// Transport returns "tcp" or "udp": where the server listens.
+// Transport returns "tcp" or "udp", the protocol that the server listens on.
 func Transport(w plan.Workload) string {
 	if sender(w).Datagrams && w.Traits().Protocol == plan.UDP {
 		return "udp"
@@ -62,7 +62,7 @@ func Transport(w plan.Workload) string {
 // NoteLimits is the id of the note that Limits is.
 const NoteLimits = "tool-limits"
 
-// Limits says in one line what of a trial by a tool is not as our engine would do it, "" if nothing is.
+// Limits describes in one line how a trial by a tool differs from one by our engine, "" if it does not.
 func Limits(a Ask) string {
 	w, s := a.Workload, sender(a.Workload)
 	window, warmup := a.Measured()
@@ -85,7 +85,7 @@ func Limits(a Ask) string {
 	return w.Tool + ": " + strings.Join(lines, "; ")
 }
 
-// Life returns about how long a client runs, from its start to its end.
+// Life returns approximately how long a client runs, from its start to its end.
 func Life(a Ask) time.Duration {
 	window, warmup := a.Measured()
 	return window + warmup + sender(a.Workload).Tail

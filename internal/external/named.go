@@ -7,11 +7,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// relative is the output of a tool that is not read, known by its looks, and what to do instead.
+// relative is the output of a tool in a form that is not supported, with what to use instead.
 type relative struct {
 	looks *pattern.Pattern
 	what  string
-	// instead is the nearest form that is read, "" where only the CSV file is left.
+	// instead is the nearest supported form, "" if only the CSV file remains.
 	instead string
 	// other is true for a file without a measurement.
 	other bool
@@ -19,7 +19,7 @@ type relative struct {
 	first bool
 }
 
-// relatives are tried where no format is found, those that are first before the formats.
+// relatives are tried if no format matches; those with first are tried before the formats.
 var relatives = []relative{
 	{looks: pattern.New(`(?m)^(?:Client connecting to|Server listening on) .*(?:TCP|UDP) port \d+\b|^\[ *(?:\d+|SUM)\] +\d+\.(?:\d|\d{4})- *\d+\.(?:\d|\d{4}) +sec `), what: "the output of iperf 2, which is not supported", instead: "measure by iperf3 -J", first: true},
 	{looks: pattern.New(`(?m)^\d{14}(?:\.\d+)?,[0-9a-f.:]+,\d+,[0-9a-f.:]+,\d+,\d+,[\d.]+-[\d.]+,\d+,\d+`), what: "the CSV of iperf 2, which is not supported", instead: "measure by iperf3 -J"},
@@ -66,7 +66,8 @@ var relatives = []relative{
 const csvWay = `write its numbers into a CSV file (docs/reference/import.md): line 1 is "# cnibench-csv v1", line 2 "profile,path,workload,metric,value,unit", ` +
 	`then a row for each number, such as "canal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s"`
 
-// relativeOf returns an error that names the tool of b with the way out, nil if b is not known; first asks only those that are.
+// relativeOf returns an error that names the tool of b with the way out, nil if b is unknown. first tries only the
+// relatives with first.
 func relativeOf(b []byte, first bool) error {
 	head := b[:min(len(b), 1<<20)]
 	for _, r := range relatives {

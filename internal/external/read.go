@@ -15,34 +15,34 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// MaxOutput bounds what a tool may write, in bytes. Most of all is a line of ping for each of 250,000 replies in a second, 60 bytes
-// each, for up to pingQuiet.
+// MaxOutput bounds the output of a tool, in bytes. The largest is ping's: a line of 60 bytes for each of 250,000
+// replies a second, for up to pingQuiet.
 const MaxOutput = 64 << 20
 
-// Output is what a client wrote, and how it ended.
+// Output is the output of a client, and how it ended.
 type Output struct {
 	Stdout, Stderr []byte
 	// Exit is how it ended, nil for success.
 	Exit error
 }
 
-// Outcome is what a client measured.
+// Outcome is the measurement of a client.
 type Outcome struct {
-	// Version is that of the tool where its output says it, "" where not.
+	// Version is the tool's version, "" if its output lacks it.
 	Version string
 	// Metrics are in base units, by name of package metric.
 	Metrics map[string]float64
 	// Window is how long it measured.
 	Window time.Duration
-	// Work is how many units of the workload's work it did in all, warm-up included; 0 if it does not say.
+	// Work is the number of units of work, warm-up included; 0 if unknown.
 	Work float64
-	// Notes are what a reader of the numbers must know.
+	// Notes are warnings for readers of the numbers.
 	Notes []sample.Warning
-	// Series is its series over time, with what it sent and received; nil if it gives none.
+	// Series is its time series, with what it sent and received; nil if it has none.
 	Series *sample.Observation
 }
 
-// ReadOutput makes an outcome of what a client wrote. The error is an *Error.
+// ReadOutput converts the output of a client into an outcome. The error is an *Error.
 func ReadOutput(a Ask, out Output) (Outcome, error) {
 	tool := a.Workload.Tool
 	batch, err := decode(tool, out)
@@ -72,7 +72,7 @@ func ReadOutput(a Ask, out Output) (Outcome, error) {
 	_, version, _ := strings.Cut(batch.Tool, tool+" ")
 	o := Outcome{Version: version, Metrics: maps.Clone(r.Metrics), Window: r.Window, Work: work(a.Workload, r)}
 	for _, w := range r.Warnings {
-		// The request names what the output does not, and it asked for a paced rate.
+		// The request has what the output lacks, and it asked for a paced rate.
 		if w.ID != adapter.Assumed && w.ID != adapter.Paced {
 			o.Notes = append(o.Notes, w)
 		}
@@ -81,7 +81,7 @@ func ReadOutput(a Ask, out Output) (Outcome, error) {
 	return o, nil
 }
 
-// decode reads stdout; of a tool that failed, or printed nothing, stderr if that says more.
+// decode reads stdout. If the tool failed, or printed nothing, it reads stderr if that has more.
 func decode(tool string, out Output) (adapter.Batch, error) {
 	t, _ := Sending(tool)
 	format := t.Formats[0].Name
@@ -94,8 +94,8 @@ func decode(tool string, out Output) (adapter.Batch, error) {
 
 func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
 
-// Said quotes a line of what a tool wrote, for the end of an error: the first that speaks of an error, else the last; ""
-// if it wrote nothing.
+// Said quotes a line of a tool's output, for the end of an error: the first line about an error, else the last; "" if
+// there is none.
 func Said(out Output) string {
 	const most = 200
 	for _, b := range [][]byte{out.Stderr, out.Stdout} {
@@ -115,10 +115,10 @@ func Said(out Output) string {
 	return ""
 }
 
-// complaint is how tools begin to complain.
+// complaint matches the begin of tools' error messages.
 var complaint = pattern.New(`(?i)\berror\b|\binvalid\b|\bfailed\b|unable to|cannot|could not|unknown host`)
 
-// work counts what a client did in its whole life, which is what its CPU time is of.
+// work returns the units of work of a client's whole life, which its CPU time was used for.
 func work(w plan.Workload, r adapter.Reading) float64 {
 	switch {
 	case r.Work > 0:

@@ -11,22 +11,22 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 )
 
-// Stream is a result that is read record by record: one of our own, in bounded memory, or what the output of another
-// tool makes, which is bounded by MaxInput.
+// Stream is a result that is read record by record: one of cnibench, in bounded memory, or the converted output of
+// another tool, which is bounded by MaxInput.
 type Stream struct {
-	// Header is that of the result.
+	// Header is the header of the result.
 	Header result.Header
-	// ours is nil for the output of another tool, of which records are all.
+	// ours is nil for the output of another tool, whose records are in all.
 	ours    *result.Reader
 	records []result.Record
 	close   func() error
 }
 
-// headSize is how much of a file tells whether it is a result of ours.
+// headSize is how much of a file is read to decide whether it is a result of cnibench.
 const headSize = 4096
 
-// OpenStream opens the file called name: a result, or the output of a tool that says all that a result needs, which may
-// be a folder.
+// OpenStream opens the file called name: a result, or the output of a tool with everything that a result needs, which
+// may be a folder.
 func OpenStream(name string) (*Stream, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -44,7 +44,7 @@ func OpenStream(name string) (*Stream, error) {
 	return s, nil
 }
 
-// NewStream is OpenStream for what has been opened; name is what errors call it.
+// NewStream does the same as OpenStream for an open input; errors call it name.
 func NewStream(r io.Reader, name string) (*Stream, error) {
 	head := bufio.NewReaderSize(r, headSize)
 	b, err := head.Peek(headSize)
@@ -73,14 +73,14 @@ func streamOf(b Batch, name string, err error) (*Stream, error) {
 	return &Stream{Header: c.Header, records: c.Records}, err
 }
 
-// Slim leaves out the observations of the two sides, of which each histogram takes 200 KiB.
+// Slim leaves out the observations of the two sides, whose histograms take 200 KiB each.
 func (s *Stream) Slim() {
 	if s.ours != nil {
 		s.ours.Slim()
 	}
 }
 
-// Each calls do with every record; its error ends the reading. do keeps no pointer to the record.
+// Each calls do with every record; an error of do ends the reading. do must not keep the record.
 func (s *Stream) Each(do func(*result.Record) error) error {
 	if s.ours != nil {
 		return s.ours.Each(do)
@@ -93,7 +93,7 @@ func (s *Stream) Each(do func(*result.Record) error) error {
 	return nil
 }
 
-// Warning says, after Each, that the last line of a result was cut; "" if it was whole.
+// Warning returns, after Each, a warning that the last line of a result was cut; "" if it was complete.
 func (s *Stream) Warning() string {
 	if s.ours != nil {
 		return s.ours.Warning()

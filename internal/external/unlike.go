@@ -23,8 +23,9 @@ func each(batches []Batch, do func(*Reading)) {
 	}
 }
 
-// onceEach keeps one reading of each run: iperf3 3.16 and 3.17 write a run twice, and its server may have written it, too. That of the
-// client is kept, which has its series. A run without a name is another's copy where it began at the same time with the same numbers.
+// onceEach keeps one reading of each run: iperf3 3.16 and 3.17 write a run twice, and its server may have written it,
+// too. It keeps the client's, which has its time series. A run without a name is a copy of another if it began at the
+// same time with the same numbers.
 func onceEach(batches []Batch) {
 	kept := map[string]*Reading{}
 	each(batches, func(r *Reading) {
@@ -51,8 +52,8 @@ func onceEach(batches []Batch) {
 	}
 }
 
-// settleSizes gives readings one message size where the digits of their tool leave a range: a printed size within it, else the
-// one that an earlier reading of the case has.
+// settleSizes gives readings one message size if the digits of their tool leave a range: a printed size within it, else
+// the size of an earlier reading of the case.
 func settleSizes(batches []Batch) {
 	known := map[plan.Case][]int{}
 	caseOf := func(r *Reading) plan.Case {
@@ -85,7 +86,8 @@ func settleSizes(batches []Batch) {
 	})
 }
 
-// settleRates takes back assumed rates to which another reading of the case, as fast as possible, came as near by chance.
+// settleRates withdraws an assumed rate if another reading of the case, as fast as possible, was as close to it by
+// chance.
 func settleRates(batches []Batch) {
 	const near = 0.02
 	free := map[plan.Case][]float64{}
@@ -110,13 +112,13 @@ func settleRates(batches []Batch) {
 	})
 }
 
-// unlikeName matches what the name of a profile cannot hold, with the signs beside it.
+// unlikeName matches characters that the name of a profile must not have, with the punctuation around them.
 var unlikeName = pattern.New(`[^A-Za-z0-9._~]*[^A-Za-z0-9._~-][^A-Za-z0-9._~]*`)
 
-// conditionFacts are what inputs say of all their tests that changes what is measured.
+// conditionFacts are facts of a whole input that change what is measured.
 var conditionFacts = []string{"cluster.mtu", "socket_buffer"}
 
-// factsDiffer records the facts of conditionFacts that are not the same in all inputs as conditions of their readings.
+// factsDiffer records the facts among conditionFacts that differ between inputs as conditions of their readings.
 func factsDiffer(batches []Batch) {
 	for _, name := range conditionFacts {
 		values := map[string]bool{}
@@ -138,8 +140,9 @@ func factsDiffer(batches []Batch) {
 	}
 }
 
-// windowsDiffer records how long runs measured as their condition where those of one case measured for times of which one is
-// at least twice another: runs of 1 s and of 60 s are not repetitions. Only times that were asked for count, which are whole seconds.
+// windowsDiffer records the requested length of runs as a condition if, within one case, a length is at least twice
+// another: runs of 1 s and of 60 s are not repetitions. Only lengths that were requested count, which are whole
+// seconds.
 func windowsDiffer(batches []Batch) {
 	const near, twice = 0.05, 2
 	windows := map[plan.Case][]*Reading{}
@@ -165,7 +168,7 @@ func windowsDiffer(batches []Batch) {
 	}
 }
 
-// warmupsDiffer drops what runs discarded from their conditions, unless runs of one case differ in it.
+// warmupsDiffer removes discarded time from the conditions, unless runs of one case differ in it.
 func warmupsDiffer(batches []Batch) {
 	omitted := map[plan.Case][]string{}
 	isOmit := func(condition string) bool { return strings.HasPrefix(condition, adapter.Omitted) }
@@ -193,8 +196,8 @@ func caseOf(r *Reading) plan.Case {
 	return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
 }
 
-// separate gives readings of one case whose conditions differ profiles of their own, such as canal+gso.1: runs that are not
-// alike are not repetitions of one case.
+// separate gives readings of one case with different conditions separate profiles, such as canal+gso.1, because such
+// runs are not repetitions of one case.
 func separate(batches []Batch) {
 	seen := map[plan.Case]map[string]bool{}
 	each(batches, func(r *Reading) {
@@ -221,5 +224,5 @@ func separate(batches []Batch) {
 	}
 }
 
-// longestProfile is that of adapter.PlainName.
+// longestProfile is the longest adapter.PlainName.
 const longestProfile = 100

@@ -8,10 +8,10 @@ import (
 	"github.com/cnibench/cnibench/internal/external/adapter"
 )
 
-// usual are the directories that are looked at where the search path has no program.
+// usual are the directories that are searched if the search path does not have a program.
 var usual = []string{"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"}
 
-// Find returns the path of a program. The error is an *Error of KindMissing.
+// Find returns the path of a program. It fails with an *Error of KindMissing.
 func Find(tool, program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -33,10 +33,10 @@ func parseVersion(s *adapter.Sender, out []byte) string {
 	return ""
 }
 
-// Environment is that of every tool: numbers in the C locale, and programs where they usually are.
+// Environment is the environment of every tool: numbers in the C locale, and the usual search path.
 var Environment = []string{"LC_ALL=C", "LANG=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
-// Kinds of failure of a tool, besides those that it reports itself.
+// Kinds of failure of a tool, in addition to those that it reports itself.
 const (
 	// KindMissing: the program is not installed.
 	KindMissing = "tool missing"
@@ -50,11 +50,11 @@ const (
 	KindStart = "tool start"
 )
 
-// Error says why a trial by a tool failed.
+// Error is why a trial by a tool failed.
 type Error struct {
-	// Kind can be counted: one of those above, or the kind of the failure that the tool reported.
+	// Kind can be counted: one of the kinds above, or the kind of the failure that the tool reported.
 	Kind string
-	// Tool is which; Message is why.
+	// Tool is the tool's name, Message the reason.
 	Tool, Message string
 }
 

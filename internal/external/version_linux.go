@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// patience bounds how long a tool may take to print its version, mostWords the bytes that it may print.
+	// patience bounds how long a tool may take to print its version, mostWords its output in bytes.
 	patience  = 2 * time.Second
 	mostWords = 64 << 10
 )

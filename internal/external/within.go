@@ -18,23 +18,24 @@ import (
 
 // part is the output of a tool within a log.
 type part struct {
-	// source is what the log puts before its lines, "" for nothing.
+	// source is the prefix of its lines in the log, "" for none.
 	source string
 	format adapter.Format
 	body   []byte
-	// above is the text before a document, which no decoder reads; heading is what of it names what was measured.
+	// above is the text before a document, which no decoder reads. heading is the part of it that describes what was
+	// measured.
 	above, heading string
 }
 
-// within finds the output of tools in a log: lines that have a prefix, or JSON between other text or within the JSON of another
-// program. name is the format that is wanted, "" for any. It returns the sources that hold none, too.
+// within finds the output of tools in a log: lines with a prefix, or JSON between other text or within the JSON of
+// another program. name is the wanted format, "" for any. It also returns the sources without such output.
 func within(b []byte, name string) (parts []part, without []string) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, nil
 	}
 	for _, s := range sources(string(b)) {
 		found := partsOf([]byte(s.text), name)
-		if len(found) == 0 { // behind the prefix, all lines may have a further one
+		if len(found) == 0 { // after the prefix, all lines may have another one
 			found = partsOf([]byte(withoutCommon(s.text)), name)
 		}
 		for i := range found {
@@ -79,13 +80,13 @@ func partsOf(b []byte, name string) (parts []part) {
 	return parts
 }
 
-// lines are the formats that are read line by line and pass over the lines of others.
+// lines are the formats that are read line by line and ignore the lines of others.
 var lines = []string{"iperf3-text", "netperf", "wrk", "hey", "ping", "sockperf", "ab", "qperf", "uperf", "vegeta"}
 
 // tables are the formats of tables, which people paste one below another.
 var tables = []string{"knb", "cilium-perf", "perf-tests"}
 
-// headed takes the tables of a text apart by the headings above them: lines that are marked, or before a fence that opens.
+// headed splits the tables of a text at the headings above them: lines that are marked, or before an opening fence.
 func headed(f adapter.Format, b []byte) (parts []part) {
 	p := part{format: f}
 	all := strings.SplitAfter(string(b), "\n")
@@ -160,8 +161,8 @@ var (
 	times = pattern.New(`^(?:1\d{9}(?:\.\d+)? +|\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: |\[?\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\]?[: ] *|\[? *\d+\.\d{6}\]? +)`)
 )
 
-// sources takes a log apart by what is before its lines. A log without a known prefix is one source, less what all its lines
-// begin with.
+// sources takes a log apart by what is before its lines. A log without a known prefix is one source, less what all its
+// lines begin with.
 func sources(text string) (found []*source) {
 	at := map[string]int{}
 	known := false
@@ -192,8 +193,8 @@ func sources(text string) (found []*source) {
 	return found
 }
 
-// fromJSONLog returns what the lines of a log hold of which each is an object: of Docker's json-file, of stern and of Loki. It returns
-// text if it is not of that form.
+// fromJSONLog returns what the lines of a log hold of which each is an object: of Docker's json-file, of stern and of
+// Loki. It returns text if it is not of that form.
 func fromJSONLog(text string) string {
 	if !strings.HasPrefix(text, `{"`) {
 		return text
@@ -251,8 +252,8 @@ func withoutCommon(text string) string {
 	return out.String()
 }
 
-// documents returns the JSON objects in b that begin a line, and lists of them, those behind one another as one part, with the text above them, and
-// all text between. If one is cut off there are none: what was cut is not to be lost.
+// documents returns the JSON objects in b that begin a line, and lists of them, those behind one another as one part,
+// with the text above them, and all text between. If one is cut off there are none: what was cut is not to be lost.
 func documents(b []byte) (parts []part, between []byte) {
 	var above, headings []string
 	var heading string // of a part and of those behind it up to the next heading

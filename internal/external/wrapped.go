@@ -18,14 +18,15 @@ const (
 	mostWrapped    = 10_000
 	// shortestOutput is the least length in bytes of a string that may be the output of a tool.
 	shortestOutput = 40
-	// longestLabel bounds a value that says what was measured, in bytes.
+	// longestLabel bounds a value that is used as a description of what was measured, in bytes.
 	longestLabel = 60
 )
 
-// fleeting are the keys whose values differ between repetitions.
+// fleeting matches keys whose values differ between repetitions.
 var fleeting = pattern.New(`(?i)^_|id$|time|date|start|end$|^delta$|pod|container|host|node|version|image|stderr|status|phase`)
 
-// wrapped finds the output of tools in the values of JSON documents: what a harness, Ansible or a workflow write around it.
+// wrapped finds the output of tools in the values of JSON documents that a harness, Ansible or a workflow writes around
+// it.
 func wrapped(b []byte, name string) (parts []part) {
 	w := &wrapper{name: name}
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
@@ -44,7 +45,7 @@ type wrapper struct {
 	visited int
 }
 
-// visit searches one value; labels are what the objects around it say.
+// visit searches one value. labels are from the objects around it.
 func (w *wrapper) visit(raw json.RawMessage, labels []string, depth int) {
 	if w.visited++; w.visited > mostWrapped || depth > deepestWrapped || len(raw) < shortestOutput {
 		return

@@ -2,10 +2,10 @@ package plan
 
 import "slices"
 
-// MainPath is the path that an answer speaks of where it is measured.
+// MainPath is the path that an answer is about, if it is measured.
 var MainPath = Path{Pod, Pod, CrossNode}
 
-// Asides are the paths that an answer has lines of their own for, the first that is measured of each.
+// Asides are paths with their own lines in an answer; of each, the first that is measured.
 var Asides = []struct {
 	Name  string
 	Paths []Path
@@ -14,8 +14,8 @@ var Asides = []struct {
 	{"From outside", []Path{{External, NodePort, Remote}, {External, NodePort, Local}, {External, LoadBalancer, anywhere}}},
 }
 
-// Answers returns which cases the answer of a report speaks of: those of the main path, and the typical workload in front of
-// Services and from outside.
+// Answers returns a function that reports whether the answer of a report is about a case: cases of the main path, and
+// of the typical workload to Services and from outside.
 func (p Plan) Answers() func(Case) bool {
 	typical := Typical(p.Workloads)
 	own := map[Path]bool{}
@@ -27,12 +27,13 @@ func (p Plan) Answers() func(Case) bool {
 	return func(k Case) bool { return k.Path == MainPath || own[k.Path] && k.Workload == typical }
 }
 
-// Typical returns the workload that stands for all: requests over standing flows, or else over new ones, or else the first.
+// Typical returns the workload that represents all others: requests over existing flows, or else over new ones, or else
+// the first.
 func Typical(all []Workload) Workload {
 	return FirstOf(all, Traits.Standing, Traits.Reconnecting, Traits.Exchanges)
 }
 
-// FirstOf returns the first workload of the first form that any workload has, or else the first workload.
+// FirstOf returns the first workload that matches the earliest possible function of of, or else the first workload.
 func FirstOf(all []Workload, of ...func(Traits) bool) Workload {
 	for _, is := range of {
 		if i := slices.IndexFunc(all, func(w Workload) bool { return is(w.Traits()) }); i >= 0 {

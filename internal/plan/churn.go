@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// churn is changes of one kind of object at a rate, while it is measured. The zero value changes nothing.
+// churn is changes of one kind of object at a rate, during the measurement. The zero value changes nothing.
 type churn struct {
 	// Of is the kind of the changed object.
 	Of ChurnKind
@@ -33,7 +33,7 @@ const (
 	ChurnPolicies ChurnKind = "policies"
 )
 
-// churnKinds are all of them.
+// churnKinds are all kinds.
 var churnKinds = []ChurnKind{ChurnEndpoints, ChurnServices, ChurnPolicies}
 
 // Bounds of Churn.Rate.
@@ -43,7 +43,7 @@ const (
 	noChurn      = "none"
 )
 
-// IsZero says whether c changes nothing.
+// IsZero reports whether c changes nothing.
 func (c churn) IsZero() bool { return c.Of == "" }
 
 // String returns the text that parseChurn reads.
@@ -57,13 +57,13 @@ func (c churn) String() string {
 // MarshalText returns String.
 func (c churn) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText decodes what MarshalText encodes.
 func (c *churn) UnmarshalText(b []byte) (err error) {
 	*c, err = parseChurn(string(b))
 	return err
 }
 
-// parseChurn reads KIND=RATE/s such as services=10/s. A rate alone is of endpoints. "none" changes nothing.
+// parseChurn parses KIND=RATE/s such as services=10/s. A rate alone changes endpoints. "none" changes nothing.
 func parseChurn(text string) (churn, error) {
 	if text == noChurn || text == "" {
 		return churn{}, nil
@@ -94,7 +94,7 @@ func parseChurn(text string) (churn, error) {
 var churns = values[churn]{parse: parseChurn, format: churn.String, schema: position.Text,
 	rang: fmt.Sprintf("endpoints, services or policies, each =%v/s to %v/s, or none", minChurnRate, maxChurnRate)}
 
-// Unchanged says why objects of a kind cannot change under a profile, "" if they can.
+// Unchanged returns why objects of a kind cannot change under a profile, "" if they can.
 func (kind ChurnKind) Unchanged(p profile.Profile, l Lab) string {
 	switch {
 	case kind == "":
@@ -109,7 +109,7 @@ func (kind ChurnKind) Unchanged(p profile.Profile, l Lab) string {
 	return ""
 }
 
-// Unchanged says why the objects of the churn of v cannot change, "" if they can or none does.
+// Unchanged returns why the objects of v's churn cannot change, "" if they can or there is no churn.
 func (v Variant) Unchanged(run Lab) string {
 	p, known := profile.Lookup(v.Profile())
 	if l := v.Lab(run); known {
@@ -124,7 +124,7 @@ func (fs *faults) validChurn(p Plan, field string, v Variant) {
 		return
 	}
 	if why := v.Unchanged(p.Lab); why != "" {
-		if v.Profile() != profile.Raw || v.sets("churn") { // as the baseline it is measured without
+		if v.Profile() != profile.Raw || v.sets("churn") { // as the baseline it is measured without churn
 			fs.Add(field, "%s: %s; leave it out", v, why)
 		}
 		return
@@ -144,13 +144,13 @@ func (fs *faults) validChurn(p Plan, field string, v Variant) {
 	}
 }
 
-// changesFit is how many changes a window that is chosen has, longestChurnFit bounds that window.
+// changesFit is the number of changes in a window that the plan chooses, longestChurnFit bounds that window.
 const (
 	changesFit      = 10
 	longestChurnFit = 10 * time.Second
 )
 
-// churnFit is the shortest window that is chosen for the churn of a plan, 0 without any.
+// churnFit returns the shortest window that the plan may choose for its churn, 0 without churn.
 func (p Plan) churnFit() time.Duration {
 	var fit time.Duration
 	for _, v := range p.Variants() {

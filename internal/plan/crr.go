@@ -10,21 +10,21 @@ import (
 // CRR is connect, request, response, close, over TCP.
 type CRR struct {
 	Flows int
-	// Rate, Load and Arrival say when requests are scheduled; see pace.
+	// Rate, Load and Arrival define the schedule of requests; see pace.
 	Rate, Load                float64
 	Arrival                   string
 	RequestSize, ResponseSize int
 	// Close is how the client ends a connection: "rst" (default, leaves no TIME_WAIT) or "fin".
 	Close      string
 	Congestion string
-	// Wait is that of RR.
+	// Wait is the same as RR's.
 	Wait string
 }
 
 var crrKind = kind{name: "crr", about: "a connection for each request and response", title: "A connection for each request", zero: CRR{}, options: slices.Concat(
 	[]option{
 		only[CRR](TCP),
-		field("flows", "flows", "threads, each with one connection at a time", whole(1, maxFlows), func(s *CRR) *int { return &s.Flows }),
+		field("flows", "flows", "threads, each with one connection at a time", wholeNumbers(1, maxFlows), func(s *CRR) *int { return &s.Flows }),
 	},
 	pacing(func(s *CRR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{

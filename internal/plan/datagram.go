@@ -7,14 +7,14 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// IMIX is the Mix of datagrams in the sizes and proportions of the simple Internet mix: of twelve frames seven of 64, four
-// of 570 and one of 1518 bytes, as Ethernet counts them with their checksum, over IPv4 (RFC 6985 has the notation).
+// IMIX is the Mix of datagrams in the sizes and proportions of the simple Internet mix: of twelve frames seven of 64,
+// four of 570 and one of 1518 bytes, including Ethernet's checksum, over IPv4 (RFC 6985 has the notation).
 const IMIX = "imix"
 
-// GSO is the Mode of a UDP stream whose packets are handed to the kernel many at a time.
+// GSO is the Mode of a UDP stream that passes many packets to the kernel at a time.
 const GSO = "gso"
 
-// Limits and defaults of datagrams. The least one carries a sequence number and a time.
+// Limits and defaults of datagrams. The smallest one has a sequence number and a time.
 const (
 	defaultDatagram = 1400
 	MinDatagram     = 16
@@ -24,8 +24,8 @@ const (
 // maxBuffer bounds a socket's buffer in bytes.
 const maxBuffer = 1 << 30
 
-// Payloads are those of IMIX in the order in which they are sent: what an Ethernet frame of 64, 570 or 1518 bytes has
-// left behind 18 of Ethernet, 20 of IPv4 and 8 of UDP. Over IPv6 the frames are 20 bytes longer.
+// Payloads are the payloads of IMIX in the order of sending: an Ethernet frame of 64, 570 or 1518 bytes less 18 bytes
+// of Ethernet, 20 of IPv4 and 8 of UDP. Over IPv6 the frames are 20 bytes longer.
 var Payloads = []int{18, 18, 524, 18, 18, 524, 18, 1472, 524, 18, 18, 524}
 
 // meanPayload is the mean of Payloads, rounded up to a whole byte.

@@ -23,45 +23,43 @@ const (
 	maxStanding         = 1_000_000
 )
 
-// What Fit does when a plan leaves the window open.
+// Parameters of Fit, for a plan that leaves the window open.
 const (
-	// shortestFit and LongestFit bound the window that is chosen.
+	// shortestFit and LongestFit bound the window that Fit chooses.
 	shortestFit = 50 * time.Millisecond
 	LongestFit  = time.Second
-	// fitShare is the part of the budget that windows shall take; the rest is for raising the lab, for warm-ups, for
-	// the time between trials, and for a machine that has other things to do. A plan that may add repetitions keeps
-	// half of it for them.
+	// fitShare is the share of the budget for windows. The rest is for raising the lab, for warm-ups, for the time
+	// between trials, and for other work of the machine. A plan that may add repetitions keeps half of it for them.
 	fitShare          = 0.7
 	fitSharePrecision = 0.35
-	// fullShare is the part of the budget that trials may take with all that they cost.
+	// fullShare is the share of the budget that trials may take with all their overhead.
 	fullShare = 0.98
-	// betweenTrials is what a trial costs besides its warm-up and window.
+	// betweenTrials is the time that a trial takes in addition to its warm-up and window.
 	betweenTrials = 6 * time.Millisecond
-	// samplingTime is what a sampled trial costs besides: its events, its programs and the names of functions.
+	// samplingTime is the additional time of a sampled trial: for its events, its programs and the names of functions.
 	samplingTime = 150 * time.Millisecond
-	// sampledWindows is how many windows a sampled trial lasts. Samples are rare, so that they cost little.
+	// sampledWindows is how many windows a sampled trial lasts. Samples are rare, to keep their cost low.
 	sampledWindows = 2
-	// raiseTime is what it costs to remove a profile of the lab, to raise it anew, and to start its agents again.
+	// raiseTime is the time to remove a profile of the lab, to raise it again, and to start its agents again.
 	raiseTime = 400 * time.Millisecond
-	// renewTime is what it costs to make all pods of a run on a cluster anew.
+	// renewTime is the time to create all pods of a run on a cluster again.
 	renewTime = 6 * time.Second
-	// raiseShare is the part of a run that may go into raising profiles anew, and minInstances how many instances of
-	// each a run has all the same if it has as many repetitions.
+	// raiseShare is the share of a run for raising profiles again. minInstances is the least number of instances of
+	// each, if a run has as many repetitions.
 	raiseShare   = 0.08
 	minInstances = 5
-	// raiseMost is the part of a budget that may go into raising profiles anew although there are fewer instances then.
+	// raiseMost bounds the share of a budget for raising profiles again, even if that leaves fewer instances.
 	raiseMost = 0.375
 )
 
-// What FitRepetitions chooses from: more short trials, spread over the run, tell more than few long ones, because what
-// a machine does to a trial lasts for hundreds of milliseconds.
+// Parameters of FitRepetitions: many short trials, spread over the run, show more than few long ones, because
+// disturbances of a machine last for hundreds of milliseconds.
 const (
 	mostFit   = 12
 	fitWindow = 250 * time.Millisecond
 )
 
-// Default returns the plan that every other one starts from: each key that a plan file or a command line leaves out
-// has the value given here.
+// Default returns the plan with the default of every key that a plan file or a command line leaves out.
 func Default() Plan {
 	return Plan{
 		Environment: EnvLab,
@@ -83,27 +81,28 @@ func Default() Plan {
 	}
 }
 
-// Presets are the names that Preset knows. The first is the plan of a run without arguments.
+// Presets are the names of presets. The first is the plan of a run without arguments.
 var Presets = []string{"standard", "quick", "thorough"}
 
-// standardPaths are enough to tell dataplanes apart: the node's own price, pods within a node and between nodes, and a
+// standardPaths are enough to compare dataplanes: the node's own cost, pods within a node and between nodes, and a
 // Service in front of each.
 var standardPaths = []Path{
 	{Host, Host, CrossNode}, {Pod, Pod, SameNode}, {Pod, Pod, CrossNode}, {Pod, Service, Local}, {Pod, Service, Remote},
 }
 
-// quickPaths and quickProfiles are those of a first answer: where dataplanes differ most, and the dataplanes that most
-// clusters choose from, one with encryption among them.
+// quickPaths and quickProfiles are for a first answer: paths on which dataplanes differ most, and the dataplanes that
+// most clusters choose from, including one with encryption.
 var (
 	quickPaths    = []Path{{Pod, Pod, CrossNode}, {Pod, Service, Remote}}
 	quickProfiles = Variants("flannel-vxlan", "flannel-host-gw", "flannel-wireguard", "canal", "calico-vxlan", "calico-underlay",
 		"calico-nftables", "calico-ebpf", "cilium-vxlan", "cilium-native", "cilium-netkit")
 )
 
-// withoutOffload is the stream that presets measure beside that of the lab's NIC model.
+// withoutOffload is the stream that presets measure in addition to the one with the lab's NIC model.
 var withoutOffload = Workload{Spec: Stream{NIC: NICWire}}.Normalize()
 
-// settleBulk leaves the stream without NIC offload out of a preset that runs where it cannot, or where all bulk is without.
+// settleBulk removes the stream without NIC offload from a preset if it cannot run, or if all bulk workloads are
+// without.
 func (p Plan) settleBulk() Plan {
 	usual := Default().Workloads
 	if !slices.Equal(p.Workloads, append(slices.Clone(usual), withoutOffload)) {
@@ -121,10 +120,10 @@ func (p Plan) settleBulk() Plan {
 	return p
 }
 
-// Preset returns the plan of one of Presets: "standard" measures every lab profile on five paths within four minutes, and
-// fewer of them more often (FitRepetitions). "quick" measures the profiles that most clusters choose from on two paths
-// within a minute, with the lab's start and the report. "thorough" measures every profile on the nine paths for half an
-// hour, or until the intervals are within 5 %.
+// Preset returns the plan of one of Presets: "standard" measures every lab profile on five paths within four minutes;
+// with fewer profiles it measures more repetitions (FitRepetitions). "quick" measures the profiles that most clusters
+// choose from on two paths within a minute, including the lab's start and the report. "thorough" measures every profile
+// on the nine paths for half an hour, or until the intervals are within 5 %.
 func Preset(name string) Plan {
 	p := Default()
 	p.Name = name
@@ -144,12 +143,13 @@ func Preset(name string) Plan {
 	return p
 }
 
-// Settle returns p with what follows from its other fields: a precision without a bound on the repetitions may take
-// ten times as many, and what is loaded to a share of its capacity has the capacity measured.
+// Settle returns p with values that follow from its other fields: a precision without a maximum of repetitions allows
+// ten times as many, and a workload with a share of its capacity as its load adds the workload that measures the
+// capacity.
 func (p Plan) Settle() Plan {
 	p = p.settleCluster()
 	if slices.Equal(p.Profiles, Default().Profiles) || slices.Equal(p.Profiles, quickProfiles) {
-		// Those of a preset that have no use for the swept condition or for the churn are left out.
+		// Profiles of a preset that do not support the swept condition or the churn are left out.
 		p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool {
 			return useless(p.Sweep.Condition, v) != "" || v.Unchanged(p.Lab) != ""
 		})
@@ -178,7 +178,7 @@ func (p Plan) Fit(cases int) Plan {
 		p.Duration = max(p.Duration, rollFit(w.Traits(), p.OnCluster()), podFit(w.Traits()))
 	}
 	if len(p.slowTools()) > 0 {
-		p.Duration = wholeSeconds(p.Duration) // so that our engine beside a tool has the same window
+		p.Duration = wholeSeconds(p.Duration) // so that our engine has the same window as a tool
 	}
 	return p
 }
@@ -193,8 +193,8 @@ func (p Plan) shortestFit() time.Duration {
 	return shortestFit
 }
 
-// FitRepetitions returns p with as many repetitions, up to mostFit, as leave windows of fitWindow within the budget; at
-// least those that it has.
+// FitRepetitions returns p with the largest number of repetitions, up to mostFit, whose windows of fitWindow fit into
+// the budget; at least p's own.
 func (p Plan) FitRepetitions() Plan {
 	if p.Duration > 0 || p.Budget == 0 {
 		return p
@@ -210,7 +210,7 @@ func (p Plan) FitRepetitions() Plan {
 	return p
 }
 
-// windowFor is the window that the budget has for each trial of so many cases.
+// windowFor returns the window of each trial that the budget allows for this number of cases.
 func (p Plan) windowFor(cases int) time.Duration {
 	share := fitShare
 	if p.MaxRepetitions > p.Repetitions {
@@ -227,19 +227,19 @@ func (p Plan) windowFor(cases int) time.Duration {
 		return time.Duration(max(0, float64(budget)*share-all*float64(own)) / (all * float64(others)))
 	}
 	each := float64(budget) / float64(max(1, trials))
-	// With many short trials, what a trial costs besides its window is more than the rest of the budget.
+	// With many short trials, their overhead exceeds the rest of the budget.
 	return time.Duration(min(each*share, each*fullShare-float64(p.Warmup+pause(p))))
 }
 
-// Expected is about how long the measurement of this number of cases takes with the least number of repetitions. The
-// plan has its window.
+// Expected returns about how long the measurement of this number of cases takes with the least number of repetitions.
+// The plan must have its window.
 func (p Plan) Expected(cases int) time.Duration {
 	return time.Duration(cases*p.Repetitions)*p.TrialTime() + p.raising(cases)
 }
 
-// Block returns how many repetitions are measured on one instance of a profile, where profiles can be raised anew: as
-// few as keep what raising costs below a share of the run, but a run of minInstances repetitions or more has as many
-// instances. Whether one of many nodes is slow is asked of the same nodes in all repetitions.
+// Block returns how many repetitions are measured on one instance of a profile, if profiles can be raised again: as few
+// as keep the cost of raising below a share of the run, but a run with enough repetitions has minInstances. If the plan
+// has pairs of nodes, all repetitions are measured on the same nodes.
 func (p Plan) Block() int {
 	if p.Pairs.Given() {
 		return p.Repetitions
@@ -253,7 +253,7 @@ func (p Plan) Block() int {
 	return block
 }
 
-// RaiseTime is about how long it takes to raise variants anew.
+// RaiseTime returns about how long it takes to raise variants again.
 func (p Plan) RaiseTime(variants []Variant) time.Duration {
 	if p.OnCluster() {
 		return renewTime
@@ -265,22 +265,23 @@ func (p Plan) RaiseTime(variants []Variant) time.Duration {
 	return all
 }
 
-// raising is about how long raising the profiles of so many cases anew takes with the least number of repetitions. The
-// first instances stand when a run begins to measure, but it takes time to program many Services into them.
+// raising returns about how long it takes to raise the profiles of this number of cases again, with the least number of
+// repetitions. The first instances exist when a run begins to measure, but loading many Services into them takes time.
 func (p Plan) raising(cases int) time.Duration {
 	variants := p.Measured()[:min(len(p.Measured()), cases)]
-	first := p.RaiseTime(variants) - time.Duration(len(variants))*raiseTime // what all the Services of the first take
+	first := p.RaiseTime(variants) - time.Duration(len(variants))*raiseTime // for all the Services of the first instances
 	if p.OnCluster() {
 		first = 0
 	}
 	return first + time.Duration(max(p.Instances()-1, 0))*p.RaiseTime(variants)
 }
 
-// Instances returns on how many instances of a profile the least number of repetitions is measured, where profiles can
-// be raised anew.
+// Instances returns the number of instances of a profile for the least number of repetitions, if profiles can be raised
+// again.
 func (p Plan) Instances() int { return (p.Repetitions + p.Block() - 1) / p.Block() }
 
-// TrialTime is about how long one trial takes, with its sampled trial if there is one. The plan has its window.
+// TrialTime returns about how long one trial takes, including its sampled trial if there is one. The plan must have its
+// window.
 func (p Plan) TrialTime() time.Duration {
 	one := p.Warmup + p.meanWindow() + pause(p)
 	if p.Explain {
@@ -289,7 +290,7 @@ func (p Plan) TrialTime() time.Duration {
 	return one
 }
 
-// pause is what a trial costs besides its warm-up and window.
+// pause returns the time that a trial takes in addition to its warm-up and window.
 func pause(p Plan) time.Duration {
 	if p.OnCluster() {
 		return betweenClusterTrials
@@ -297,7 +298,7 @@ func pause(p Plan) time.Duration {
 	return betweenTrials
 }
 
-// meanWindow is the mean window of the workloads, each on the paths that it can go over.
+// meanWindow returns the mean window of the workloads, each on the paths that it supports.
 func (p Plan) meanWindow() time.Duration {
 	own, ofOwn, others := p.windows()
 	if ofOwn+others == 0 {
@@ -306,11 +307,11 @@ func (p Plan) meanWindow() time.Duration {
 	return (own + time.Duration(others)*p.Duration) / time.Duration(ofOwn+others)
 }
 
-// windows sums up the windows that workloads have of their own, over the paths that each can go over: how long they are together, how
-// many they are, and how many have the plan's.
+// windows sums the windows of workloads with their own window, over the paths that each supports: own is their sum,
+// ofOwn their number, others the number with the plan's window.
 func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	for _, w := range p.Workloads {
-		paths := max(len(p.Paths)-len(p.barred(w)), 1) // what goes over none costs nothing, and a plan without paths has no other estimate
+		paths := max(len(p.Paths)-len(p.barred(w)), 1) // a workload without a path costs nothing, and a plan without paths has no other estimate
 		window, _ := w.Measured(p.Duration, 0)
 		window += w.row().wait
 		if window == p.Duration {
@@ -322,11 +323,11 @@ func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	return own, ofOwn, others
 }
 
-// countEvery is how many repetitions have one that also counts the runs of BPF programs, the first. It does so in a trial of
-// its own, in the cases that run any.
+// countEvery is the number of repetitions of which the first also counts the runs of BPF programs, in separate trials
+// of the cases that run any.
 const countEvery = 4
 
-// Counts reports whether a trial is of a repetition that also counts the runs of BPF programs.
+// Counts reports whether a trial's repetition also counts the runs of BPF programs.
 func (t Trial) Counts() bool { return t.Repetition%countEvery == 1 }
 
 // SampledWindow is the window of a sampled trial.

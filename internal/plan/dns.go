@@ -9,12 +9,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// dnsSpec is names that are resolved as the C library does: a socket for each resolution, and A and AAAA at once from it.
+// dnsSpec resolves names as the C library does: a socket for each resolution, and A and AAAA at once from it.
 type dnsSpec struct {
 	Protocol Protocol
 	// Flows is the number of threads that resolve, each one name at a time.
 	Flows int
-	// Rate, Load and Arrival say when resolutions are scheduled; see pace.
+	// Rate, Load and Arrival define the schedule of resolutions; see pace.
 	Rate, Load float64
 	Arrival    string
 	names.Shape
@@ -22,23 +22,23 @@ type dnsSpec struct {
 	Backends int
 }
 
-// serverKey is the key of the option that the defaults of the others depend on.
+// serverKey is the key of the option that determines the defaults of the others.
 const serverKey = "server"
 
 var dnsKind = kind{name: "dns", about: "names to resolve, A and AAAA at once as the C library does", title: "Names resolved", zero: dnsSpec{}, options: slices.Concat(
 	[]option{
 		transport(func(s *dnsSpec) *Protocol { return &s.Protocol }, UDP, TCP),
 		field(serverKey, serverKey, "who answers: a server of ours (own), the resolver of the pod (cluster), or an address", text(names.BadServer), func(s *dnsSpec) *string { return &s.Server }),
-		field("flows", "flows", "threads, each with one resolution at a time", whole(1, maxFlows), func(s *dnsSpec) *int { return &s.Flows }),
+		field("flows", "flows", "threads, each with one resolution at a time", wholeNumbers(1, maxFlows), func(s *dnsSpec) *int { return &s.Flows }),
 	},
 	pacing(func(s *dnsSpec) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
 		field("name", "name", "name to resolve", text(names.BadName), func(s *dnsSpec) *string { return &s.Name }),
 		field("queries", "queries", "what is asked for a name: A and AAAA at once from one socket (race: by two threads at the same instant), or A", oneOf(names.Queries()...), func(s *dnsSpec) *string { return &s.Queries }),
-		field("ndots", "ndots", "dots that a name needs to be asked for before the search list; Kubernetes sets 5", whole(1, names.MaxNdots), func(s *dnsSpec) *int { return &s.Ndots }),
+		field("ndots", "ndots", "dots that a name needs to be asked for before the search list; Kubernetes sets 5", wholeNumbers(1, names.MaxNdots), func(s *dnsSpec) *int { return &s.Ndots }),
 		field("timeout", "timeout", "time without an answer after which a query is sent again", spans(names.MinTimeout, names.MaxTimeout), func(s *dnsSpec) *time.Duration { return &s.Timeout }),
-		field("attempts", "attempts", "how often a query is sent to a server", whole(1, names.MaxAttempts), func(s *dnsSpec) *int { return &s.Attempts }),
-		field("backends", "backends", "servers behind the Service", whole(1, MaxBackends), func(s *dnsSpec) *int { return &s.Backends }),
+		field("attempts", "attempts", "how often a query is sent to a server", wholeNumbers(1, names.MaxAttempts), func(s *dnsSpec) *int { return &s.Attempts }),
+		field("backends", "backends", "servers behind the Service", wholeNumbers(1, MaxBackends), func(s *dnsSpec) *int { return &s.Backends }),
 		byWindow,
 	},
 )}
@@ -77,7 +77,7 @@ func (s dnsSpec) barred(p Path) string {
 	return ""
 }
 
-// validNames refuses what asks a server of the cluster where there is no cluster.
+// validNames refuses workloads that query a server of the cluster if there is no cluster.
 func (fs *faults) validNames(p Plan) {
 	for _, w := range p.Workloads {
 		if w.Spec != nil && w.Traits().Names.Elsewhere() && !p.OnCluster() {

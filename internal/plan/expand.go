@@ -21,17 +21,17 @@ func (p Plan) Measured() []Variant {
 	return each.Once(append(names, p.Variants()...))
 }
 
-// ZeroPath is the path of the raw profile, which stands under every path of the others: two empty namespaces have no
-// pods and no Services to tell apart.
+// ZeroPath is the path of the raw profile, which is compared with every path of the others: two empty namespaces have
+// no pods and no Services.
 var ZeroPath = Path{Host, Host, CrossNode}
 
-// Cases returns every case of the plan: paths, within them workloads, within them profiles. If raw is the baseline and
-// its path is not among those of the plan, or not one for a workload, its cases come last.
+// Cases returns every case of the plan: by path, then by workload, then by profile. If raw is the baseline and its path
+// is not in the plan, or not supported by a workload, its cases come last.
 func (p Plan) Cases() []Case {
 	return append(slices.Concat(p.groups()...), p.zeros()...)
 }
 
-// groups returns the cases of each path and workload, without those of zeros.
+// groups returns the cases of each path and workload, without those from zeros.
 func (p Plan) groups() [][]Case {
 	var groups [][]Case
 	profiles := p.Measured()
@@ -47,7 +47,7 @@ func (p Plan) groups() [][]Case {
 	return groups
 }
 
-// zeros returns what is measured of raw besides the groups of the plan, so that there is something to compare with.
+// zeros returns the cases of raw in addition to the groups of the plan, so that there is something to compare with.
 func (p Plan) zeros() []Case {
 	if !isRaw(p.Baseline) {
 		return nil
@@ -67,10 +67,11 @@ func (p Plan) zeros() []Case {
 
 func isRaw(v Variant) bool { return v.Profile() == profile.Raw }
 
-// Order returns the cases of one repetition, counted from 1, in the order in which they are measured. What is compared
-// stands together: the groups of one path and workload are shuffled, and the profiles are shuffled within each group,
-// so that drift of the machine meets all of them alike. The seed and the repetition decide the order and nothing else.
-// A sequential plan has one profile after the other, each with its paths and workloads in the order of the plan.
+// Order returns the cases of one repetition, counted from 1, in the order in which they are measured. Cases that are
+// compared are consecutive: the groups of one path and workload are shuffled, and the profiles are shuffled within each
+// group, so that drift of the machine affects every profile equally. The order depends only on the seed and the
+// repetition. A sequential plan has one profile after the other, each with its paths and workloads in the order of the
+// plan.
 func (p Plan) Order(repetition int) []Case {
 	if p.Sequential {
 		at := map[Variant]int{}
@@ -84,8 +85,8 @@ func (p Plan) Order(repetition int) []Case {
 	r := rand.New(rand.NewPCG(p.Seed, uint64(repetition)))
 	groups := p.groups()
 	r.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })
-	// What stands under all groups of a workload is measured among one of them, drawn anew: always the first would give
-	// drift within a repetition a direction.
+	// A case that all groups of a workload are compared with is measured in a random one of them: always using the
+	// first would give drift within a repetition a direction.
 	for _, z := range p.zeros() {
 		var like []int
 		for i, g := range groups {
@@ -120,7 +121,7 @@ func (p Plan) Differ(q Plan) (keys []string) {
 	return keys
 }
 
-// Backends returns the numbers of backends, more than one, that the workloads ask for, in order; those that are rolled are
+// Backends returns the numbers of backends above one of the workloads, in order, except for rolled workloads: those are
 // in Rolled.
 func (p Plan) Backends() []int { return p.numbers(false) }
 

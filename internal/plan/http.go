@@ -11,7 +11,7 @@ import (
 
 // HTTP is requests of HTTP/1.1, one under way on each connection.
 type HTTP struct {
-	// Rate, Load and Arrival say when requests are scheduled; see pace.
+	// Rate, Load and Arrival define the schedule of requests; see pace.
 	Rate, Load float64
 	Arrival    string
 	// ResponseSize is the length of the body in bytes.
@@ -20,19 +20,19 @@ type HTTP struct {
 	// for each request.
 	Threads, Connections int
 	Connection           string
-	// Backends is the number of servers behind the Service of a path, spread evenly over the nodes. The path's locality is
-	// that of the first.
+	// Backends is the number of servers behind the Service of a path, spread evenly over the nodes. The path's locality
+	// applies to the first.
 	Backends int
-	// Drain is how long a backend that was taken out still serves before its server ends, 0 (default: an application that
-	// ends on SIGTERM) to maxDrain.
+	// Drain is how long a backend that was taken out of its Service still serves before its server ends, 0 (default: an
+	// application that ends on SIGTERM) to maxDrain.
 	Drain      time.Duration
 	Congestion string
-	// Roll takes each backend in turn out of the Service during the measurement, ends its server, and puts it back with the
-	// server, as a rolling update does; see RollStep.
+	// Roll takes each backend in turn out of the Service during the measurement, ends its server, and puts it back with
+	// the server, as a rolling update does; see RollStep.
 	Roll bool
 }
 
-// Limits and defaults of http; those of threads and connections are wrk's.
+// Limits and defaults of http; the defaults of threads and connections are wrk's.
 const (
 	MaxThreads         = 64
 	MaxConnections     = 4096
@@ -47,11 +47,11 @@ var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP reque
 	pacing(func(s *HTTP) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
 		field("responseSize", "response", "length of the body", sizes(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
-		field("threads", "threads", "threads of the client", whole(1, MaxThreads), func(s *HTTP) *int { return &s.Threads }),
-		field("connections", "connections", "connections of the client, at least one for each thread", whole(1, MaxConnections),
+		field("threads", "threads", "threads of the client", wholeNumbers(1, MaxThreads), func(s *HTTP) *int { return &s.Threads }),
+		field("connections", "connections", "connections of the client, at least one for each thread", wholeNumbers(1, MaxConnections),
 			func(s *HTTP) *int { return &s.Connections }),
 		field("connection", "connection", "what the client does after a response", oneOf("keep-alive", "close"), func(s *HTTP) *string { return &s.Connection }),
-		field("backends", "backends", "servers behind the Service", whole(1, MaxBackends), func(s *HTTP) *int { return &s.Backends }),
+		field("backends", "backends", "servers behind the Service", wholeNumbers(1, MaxBackends), func(s *HTTP) *int { return &s.Backends }),
 		field("drain", "drain", "how long a backend serves after it was taken out", spans(0, maxDrain), func(s *HTTP) *time.Duration { return &s.Drain }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *HTTP) *string { return &s.Congestion }),
 		byTool,
@@ -96,17 +96,19 @@ func (s HTTP) check(f *faultList) {
 	f.refuse(s.Drain != 0 && !s.Roll, "drain is for backends that are rolled: want roll, too")
 }
 
-// maxDrain bounds HTTP.Drain; Kubernetes' own grace of a pod is 30 s.
+// maxDrain bounds HTTP.Drain; Kubernetes' default grace period of a pod is 30 s.
 const maxDrain = time.Minute
 
-// A step of a roll is one backend's: in service for a quarter of it, out for a half, and in again for the last quarter.
+// In a step of a roll, one backend is in service for a quarter of the step, out for a half, and in again for the last
+// quarter.
 const (
 	rollOut  = 0.25
 	rollBack = 0.75
 )
 
-// RollStep says when in a window, counted from its begin, backend i of the workload is taken out of its Service and when
-// it is put back. The backends share the window evenly, one after the other, so that all but one serve at any moment.
+// RollStep returns when in a window, counted from its begin, backend i of the workload is taken out of its Service and
+// when it is put back. The backends share the window evenly, one after the other, so that all but one serve at any
+// moment.
 func (w Workload) RollStep(window time.Duration, i int) (out, back time.Duration) {
 	step := float64(window) / float64(max(w.Traits().Backends, 1))
 	return time.Duration((float64(i) + rollOut) * step), time.Duration((float64(i) + rollBack) * step)
@@ -131,16 +133,16 @@ func (s HTTP) unfit(window time.Duration) string {
 	return ""
 }
 
-// How long a backend is out at least, and how long each has of a window that is chosen: on a cluster, where kube-proxy takes
-// up changes once in a second, more.
+// The least time that a backend is out, and the part of a chosen window for each backend. On a cluster they are longer,
+// since kube-proxy applies changes once a second.
 const (
 	leastAway      = 50 * time.Millisecond
 	rollShare      = 400 * time.Millisecond
 	rollShareAfar  = 4 * time.Second
-	drainOfItsAway = 4 // of a window, so that the drain is half of the time that a backend is out
+	drainOfItsAway = 4 // the drain takes this part of a step, half of the time that a backend is out
 )
 
-// rollFit is the shortest window that is chosen for a rolled workload, 0 for another.
+// rollFit returns the shortest window that the plan may choose for a rolled workload, 0 for another.
 func rollFit(t Traits, onCluster bool) time.Duration {
 	switch {
 	case !t.Roll:

@@ -11,16 +11,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// jobSpec is a job whose members, pods on nodes of their own, exchange data in steps.
+// jobSpec is a job whose members, pods on separate nodes, exchange data in steps.
 type jobSpec struct {
 	job.Shape
-	// Compute is the share of a step in which members compute, under the baseline; Pause is that time.
+	// Compute is the share of a step in which members compute, under the baseline; Pause is the time.
 	Compute    float64
 	Pause      time.Duration
 	Congestion string
 }
 
-// patternKey is the key of the option that the defaults of the others depend on.
+// patternKey is the key of the option that determines the defaults of the others.
 const patternKey = "pattern"
 
 const (
@@ -35,10 +35,10 @@ var jobKind = kind{name: "job", about: "steps of a job over several nodes: all-r
 	only[jobSpec](TCP),
 	field(patternKey, patternKey, "what the members exchange in a step", oneOf(job.Patterns()...), func(s *jobSpec) *string { return &s.Pattern }),
 	field("via", "via", "way of the pattern: ring or doubling (allreduce), tree or flat (broadcast), chain or fan-out (replicate)", oneOf(job.Ways()...), func(s *jobSpec) *string { return &s.Via }),
-	field("members", "members", "pods that take part, each on a node of its own", whole(job.LeastMembers, job.MostMembers), func(s *jobSpec) *int { return &s.Members }),
+	field("members", "members", "pods that take part, each on a node of its own", wholeNumbers(job.LeastMembers, job.MostMembers), func(s *jobSpec) *int { return &s.Members }),
 	field("size", "size", "bytes of a member's data, or of an answer", sizes(job.MaxSize), func(s *jobSpec) *int { return &s.Size }),
 	field("skew", "skew", "share of each member's data that goes to the first member beyond its even part (shuffle)", shares("skew", 0, job.MaxSkew, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Skew }),
-	field("fanout", "fanout", "requests that follow from one (microservice)", whole(1, job.MostMembers-1), func(s *jobSpec) *int { return &s.Fanout }),
+	field("fanout", "fanout", "requests that follow from one (microservice)", wholeNumbers(1, job.MostMembers-1), func(s *jobSpec) *int { return &s.Fanout }),
 	field("service", "service", "time that a member works for each request (microservice)", spans(0, job.MaxService), func(s *jobSpec) *time.Duration { return &s.Service }),
 	field("compute", "compute", "share of a step in which members compute, under the baseline", shares("compute share", 0, maxCompute, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Compute }),
 	field("pause", "pause", "time in which members compute in each step", spans(0, maxPause), func(s *jobSpec) *time.Duration { return &s.Pause }),
@@ -69,7 +69,7 @@ func (s jobSpec) check(f *faultList) {
 	f.refuse(s.Compute > 0 && s.Pause > 0, "compute and pause both say how long members compute: give one of them")
 }
 
-// Title returns what the workload stands for in a report. That of a job has its pattern.
+// Title returns the name of the workload in a report. A job's includes its pattern.
 func (w Workload) Title() string {
 	s, ok := w.Spec.(jobSpec)
 	if !ok {
@@ -93,7 +93,7 @@ func (s jobSpec) barred(p Path) string {
 	return ""
 }
 
-// withoutCompute returns the job whose step time a compute share is relative to; false if w has no such share.
+// withoutCompute returns the job whose step time the compute share refers to; false if w has no such share.
 func (w Workload) withoutCompute() (Workload, bool) {
 	s, ok := w.Spec.(jobSpec)
 	if !ok || s.Compute == 0 {
@@ -104,7 +104,7 @@ func (w Workload) withoutCompute() (Workload, bool) {
 	return w.Normalize(), true
 }
 
-// Computing returns the job with the compute time that is its share of a step, where steps without it have this rate per second.
+// Computing returns the job with its compute share as a time, given the rate per second of steps without compute.
 // Another workload stays as it is.
 func (w Workload) Computing(rate float64) Workload {
 	s, ok := w.Spec.(jobSpec)
@@ -117,7 +117,7 @@ func (w Workload) Computing(rate float64) Workload {
 	return w
 }
 
-// forJobs gives the lab as many nodes as the jobs of p have members, where no number of nodes is given.
+// forJobs gives the lab as many nodes as the jobs of p have members, if no number of nodes is given.
 func (p Plan) forJobs(given func(key string) bool) Plan {
 	if given("lab.nodes") {
 		return p
@@ -128,7 +128,7 @@ func (p Plan) forJobs(given func(key string) bool) Plan {
 	return p
 }
 
-// validJobs checks the jobs of a plan against its nodes. Those of a cluster are counted when it is read.
+// validJobs checks the jobs of a plan against its nodes. A cluster's nodes are counted when it is opened.
 func (fs *faults) validJobs(p Plan) {
 	jobs := slices.DeleteFunc(slices.Clone(p.Workloads), func(w Workload) bool { return w.Spec == nil || w.Traits().Job.Members == 0 })
 	for _, w := range jobs {

@@ -18,61 +18,65 @@ import (
 const (
 	EnvLab        = "lab"
 	EnvKubernetes = "kubernetes"
-	// EnvKind is Kubernetes on clusters that the run makes for its profiles, and deletes.
+	// EnvKind is Kubernetes on clusters that the run creates for its profiles, and deletes.
 	EnvKind = "kind"
 )
 
 var environments = []string{EnvLab, EnvKubernetes, EnvKind}
 
-// Detected is the profile of a cluster whose CNI is yet to be found out: the run replaces it by the name of what it finds.
+// Detected is the profile of a cluster whose CNI is not known yet: the run replaces it by the name of the detected one.
 const Detected = "detected"
 
-// What a plan for a cluster has where it says nothing else.
+// Defaults of a plan for a cluster.
 const (
-	// leastTTL is how long the objects of a short run may live after a run that was killed, longestTTL those of any.
+	// leastTTL is the least lifetime of a run's objects after it was killed, longestTTL the largest.
 	leastTTL   = time.Hour
 	longestTTL = 7 * 24 * time.Hour
-	// aroundTrials is what a run without a budget takes besides its trials, at most: images, addresses of load balancers, proofs.
+	// aroundTrials is the maximum time of a run without a budget in addition to its trials: images, addresses of load
+	// balancers, proofs.
 	aroundTrials = 15 * time.Minute
-	// searchWindows is how many windows the probes of a throughput search fill at most.
+	// searchWindows is the maximum number of windows that the probes of a throughput search fill.
 	searchWindows = 10
 	// ClusterWarmup is longer than the lab's: the queues and CPUs of real machines need it.
 	ClusterWarmup = 100 * time.Millisecond
-	// betweenClusterTrials is what a trial costs there besides its warm-up and window: its messages go by way of the API
-	// server and the kubelet.
+	// betweenClusterTrials is the time that a trial takes there in addition to its warm-up and window: its messages
+	// pass the API server and the kubelet.
 	betweenClusterTrials = 60 * time.Millisecond
-	// DefaultBalancerTimeout is how long a run waits for the address of a load balancer: those of clouds take a minute or more.
+	// DefaultBalancerTimeout is how long a run waits for the address of a load balancer: in clouds it takes a minute or
+	// more.
 	DefaultBalancerTimeout = 2 * time.Minute
 	shortestClusterFit     = 500 * time.Millisecond
 )
 
-// Cluster has the conditions of a run on Kubernetes. The family of addresses and the externalTrafficPolicy are those of Lab.
+// Cluster has the conditions of a run on Kubernetes. The family of addresses and the externalTrafficPolicy are in Lab.
 type Cluster struct {
-	// Contexts are those of the kubeconfig that are measured, interleaved if there are several; none is the current one.
+	// Contexts are the contexts of the kubeconfig to measure, interleaved if there are several; none means the current
+	// one.
 	Contexts []string `json:"contexts,omitempty"`
-	// ClientNode and ServerNode are the nodes of the path; the run chooses an empty one among those of NodeSelector.
+	// ClientNode and ServerNode are the nodes of the path; if one is empty, the run chooses it among those of
+	// NodeSelector.
 	ClientNode   string            `json:"client_node,omitempty"`
 	ServerNode   string            `json:"server_node,omitempty"`
 	NodeSelector map[string]string `json:"node_selector,omitempty"`
 	// Tolerations are written key[=value][:effect].
 	Tolerations []string `json:"tolerations,omitempty"`
-	// Image is that of the agents; "" is the one that cnibench image makes of this version. PullSecrets are Secrets as
-	// namespace/name, or name in the namespace of the kubeconfig's context, copied into that of the run.
+	// Image is the image of the agents; "" is the one that cnibench image makes of this version. PullSecrets are
+	// Secrets as namespace/name, or name in the namespace of the kubeconfig's context, which are copied into the run's.
 	Image       string   `json:"image,omitempty"`
 	PullSecrets []string `json:"pull_secrets,omitempty"`
-	// CPURequest, MemoryRequest, CPULimit and MemoryLimit are quantities for each agent's pod; no limit is "".
-	// BackendCPULimit is that of the backends of workloads with several; "" is CPULimit.
+	// CPURequest, MemoryRequest, CPULimit and MemoryLimit are quantities for each agent's pod; "" means no limit.
+	// BackendCPULimit is for the backends of workloads with several; "" means CPULimit.
 	CPURequest    string `json:"cpu_request,omitempty"`
 	MemoryRequest string `json:"memory_request,omitempty"`
 	CPULimit      string `json:"cpu_limit,omitempty"`
 	MemoryLimit   string `json:"memory_limit,omitempty"`
 
 	BackendCPULimit string `json:"backend_cpu_limit,omitempty"`
-	// CPUs are those that load runs on, on every node; none leaves it to the kernel's scheduler.
+	// CPUs are the CPUs for the load, on every node; none leaves the choice to the kernel's scheduler.
 	CPUs            []int `json:"cpus,omitempty"`
 	SessionAffinity bool  `json:"session_affinity,omitempty"`
-	// LoadBalancerClass and ServiceAnnotations choose one of several balancers of a cluster. LoadBalancerTimeout bounds the
-	// wait for their addresses; 0 is DefaultBalancerTimeout.
+	// LoadBalancerClass and ServiceAnnotations choose one of several balancers of a cluster. LoadBalancerTimeout bounds
+	// the wait for their addresses; 0 is DefaultBalancerTimeout.
 	LoadBalancerClass   string            `json:"load_balancer_class,omitempty"`
 	ServiceAnnotations  map[string]string `json:"service_annotations,omitempty"`
 	LoadBalancerTimeout time.Duration     `json:"load_balancer_timeout,omitempty"`
@@ -80,15 +84,15 @@ type Cluster struct {
 	Inspect bool `json:"inspect,omitempty"`
 	// Install installs each profile in turn, measures it and removes it again; otherwise the installed CNI is measured.
 	Install bool `json:"install,omitempty"`
-	// TTL is how long the objects of a killed run may live; 0 is what Lifetime says.
+	// TTL is how long the objects of a killed run may exist; 0 means Lifetime's default.
 	TTL time.Duration `json:"ttl,omitempty"`
 }
 
-// OnCluster says whether p is measured on Kubernetes.
+// OnCluster reports whether p is measured on Kubernetes.
 func (p Plan) OnCluster() bool { return p.Environment == EnvKubernetes || p.Environment == EnvKind }
 
-// settleCluster is what follows from the environment: on a cluster stands one CNI and not the lab's many, and the zero of
-// the comparison is the bare node.
+// settleCluster sets values that follow from the environment: a cluster has one CNI and not the lab's many, and the
+// baseline is the bare node.
 func (p Plan) settleCluster() Plan {
 	if !p.OnCluster() {
 		return p
@@ -107,22 +111,22 @@ func (p Plan) settleCluster() Plan {
 	return p
 }
 
-// Lifetime is how long the objects of a run on a cluster may live: the TTL, or twice what the run may take, an hour to a week.
-// The pods end then, so that a run without a budget has to be estimated: with its most repetitions.
+// Lifetime returns how long the objects of a run on a cluster may exist: the TTL, or twice the maximum time of the run,
+// an hour to a week. The pods end then, so a run without a budget is estimated with its most repetitions.
 func (p Plan) Lifetime() time.Duration {
 	switch {
 	case p.Cluster.TTL != 0:
 		return p.Cluster.TTL
 	case p.Budget > 0:
 		return max(leastTTL, 2*min(p.Budget, longestTTL/2))
-	case p.Pairs.Given(): // how many there are, the cluster says
+	case p.Pairs.Given(): // only the cluster knows their number
 		return longestTTL
 	}
 	return min(max(leastTTL, 2*p.longest()+aroundTrials), longestTTL)
 }
 
-// longest is about how long the measurement takes with its most repetitions and with throughput searches that send all the
-// probes they may.
+// longest returns about how long the measurement takes with its most repetitions and with throughput searches that send
+// the maximum number of probes.
 func (p Plan) longest() time.Duration {
 	p = p.everyContext()
 	cases := p.Cases()
@@ -134,7 +138,7 @@ func (p Plan) longest() time.Duration {
 			once += searchWindows * p.Duration
 		}
 	}
-	const most = 1 << 60 // decades, twice which is a Duration yet
+	const most = 1 << 60 // decades, twice which still fits a Duration
 	repetitions := time.Duration(max(p.Repetitions, p.MaxRepetitions, 1))
 	if once > most/repetitions {
 		return most
@@ -142,8 +146,8 @@ func (p Plan) longest() time.Duration {
 	return repetitions * once
 }
 
-// everyContext returns p with a Detected for each context where one stands for all, so that its cases can be counted before
-// the clusters are known.
+// everyContext returns p with a Detected for each context if a single one represents all, so that its cases can be
+// counted before the clusters are known.
 func (p Plan) everyContext() Plan {
 	yet := map[string]string{}
 	for _, c := range p.Cluster.Contexts {
@@ -155,28 +159,28 @@ func (p Plan) everyContext() Plan {
 	return p.Resolve(yet)
 }
 
-// labOnly reports whether a key of a plan file applies to the lab only. A cluster has its own nodes, wires, Services and
-// policies.
+// labOnly reports whether a key of a plan file applies only to the lab. A cluster has its own nodes, links, Services
+// and policies.
 func labOnly(field string) bool {
 	return slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Key == field && s.Where == inLab })
 }
 
-// WithoutLab returns p with the defaults of everything that applies to the lab only, and the keys that differed. A plan file for
-// both environments may have them; results of a cluster must not.
+// WithoutLab returns p with the defaults of everything that applies only to the lab, and the keys that differed. A plan
+// file for both environments may have them; results of a cluster must not.
 func (p Plan) WithoutLab() (Plan, []string) {
 	usual := Default()
 	var changed []string
 	for _, s := range Settings() {
 		if s.Where == inLab && s.Text(p) != s.Text(usual) {
 			changed = append(changed, s.Key)
-			_ = s.Set(&p, s.Text(usual)) // what Text writes, Set reads
+			_ = s.Set(&p, s.Text(usual)) // Set accepts every result of Text
 		}
 	}
 	return p, changed
 }
 
-// Resolve returns p with each Detected, the baseline too, replaced by what was found, by context ("" for the current one): on
-// several clusters each profile is called by its context, too.
+// Resolve returns p with each Detected, including the baseline, replaced by the name in found, by context ("" for the
+// current one). With several clusters, the names of profiles include their context, too.
 func (p Plan) Resolve(found map[string]string) Plan {
 	var names []Variant
 	for _, name := range p.Profiles {
@@ -200,7 +204,7 @@ func (p Plan) Resolve(found map[string]string) Plan {
 	return p
 }
 
-// resolveBaseline returns the baseline, which is one even where there are several clusters: that of the first context.
+// resolveBaseline returns the baseline. With several clusters it is the first context's.
 func (p Plan) resolveBaseline(found map[string]string) Variant {
 	context := p.Baseline.Context()
 	if p.Baseline.Profile() != Detected {
@@ -218,13 +222,14 @@ func (p Plan) resolveBaseline(found map[string]string) Variant {
 	return p.Baseline
 }
 
-// clusterName is how a CNI may be called that the catalogue does not know: like an object of Kubernetes.
+// clusterName matches the name of a CNI outside the catalogue: the name of an object of Kubernetes.
 var clusterName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// brings says whether the run installs what it measures, and so has to know it.
+// brings reports whether the run installs what it measures, and so must know the profile.
 func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Install }
 
-// validClusterProfile takes what may stand on a cluster: one of the catalogue, another CNI by its name, or Detected.
+// validClusterProfile accepts what may run on a cluster: a profile of the catalogue, another CNI by its name, or
+// Detected.
 func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
 	base, context := name.Profile(), name.Context()
 	switch {
@@ -251,8 +256,8 @@ func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
 	}
 }
 
-// mistyped returns the profile or CNI whose name is one or two slips from name, "" without one: a cluster's CNI may have a name
-// of the user's own, also a longer one such as cilium-native-2.
+// mistyped returns the profile or CNI whose name differs from name by one or two typing errors, "" for none. A
+// cluster's CNI may have a name of the user's own, including a longer one such as cilium-native-2.
 func mistyped(name string) string {
 	names := append(profile.Names(), Detected)
 	names = append(names, each.Of(profile.CNIs(), func(c profile.CNI) string { return c.Name })...)
@@ -263,7 +268,7 @@ func mistyped(name string) string {
 	return advice.Slip(name, names)
 }
 
-// validTTL refuses a time to live in which the run cannot end.
+// validTTL refuses a lifetime that is too short for the run.
 func (fs *faults) validTTL(p Plan) {
 	ttl := p.Lifetime()
 	if ttl < time.Minute || ttl > longestTTL {
@@ -338,10 +343,10 @@ func (fs *faults) validCluster(p Plan) {
 	}
 }
 
-// quantity is the part of Kubernetes' quantities that requests are written in.
+// quantity is the subset of Kubernetes' quantities that requests may use.
 var quantity = pattern.New(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
 
-// multiples are what the suffixes of quantities multiply by.
+// multiples are the factors of the suffixes of quantities.
 var multiples = map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 // amount returns the value of a quantity, 0 if the text is not one.
@@ -352,10 +357,10 @@ func amount(text string) float64 {
 	}
 	number, err := strconv.ParseFloat(strings.TrimSuffix(text, m[2]), 64)
 	switch {
-	case err != nil: // more than there can be
+	case err != nil: // a number beyond the range
 		return 0
 	case m[2] == "m":
-		return number / 1000 // exactly what 0.001 as a factor would miss
+		return number / 1000 // exact, while multiplying by 0.001 would not be
 	case m[2] != "":
 		return number * multiples[m[2]]
 	}
@@ -369,7 +374,7 @@ func (fs *faults) validBalancer(c Cluster) {
 		fs.Add("kubernetes.loadBalancerClass", "class %q: %s", c.LoadBalancerClass, want)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.ServiceAnnotations)) {
-		if !kubetext.IsQualified(strings.ToLower(name)) { // as Kubernetes does, which takes the prefix of annotations in any case
+		if !kubetext.IsQualified(strings.ToLower(name)) { // as Kubernetes does, which accepts the prefix of annotations in any case
 			fs.AddItem("kubernetes.serviceAnnotations", name, "annotation %q: %s", name, want)
 		}
 	}

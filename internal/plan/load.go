@@ -16,12 +16,13 @@ const (
 	maxLoad = 2
 )
 
-// loadStep is the distance of the loads within a range.
+// loadStep is the distance between the loads within a range.
 const loadStep = 0.1
 
 // How requests are scheduled, other than after each response.
 const (
-	// Constant and Poisson follow a schedule that waits for no response. Poisson is the default with a rate or a load.
+	// Constant and Poisson follow a schedule that does not wait for responses. Poisson is the default with a rate or a
+	// load.
 	Constant = "constant"
 	Poisson  = "poisson"
 	// Saturate sends whenever fewer than SaturationDepth requests are under way on a flow, which measures the capacity.
@@ -37,7 +38,7 @@ const (
 // pacing returns the options for when requests are scheduled.
 func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []option {
 	arrivals := oneOf(Constant, Poisson, Saturate)
-	arrivals.format = func(s string) string { return strings.TrimPrefix(s, Poisson) } // the default of those with a rate or a load
+	arrivals.format = func(s string) string { return strings.TrimPrefix(s, Poisson) } // the default with a rate or a load
 	load := field("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
 	load.spread = func(s string) ([]string, error) {
 		loads, err := parseLoads(s)
@@ -50,7 +51,7 @@ func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []
 	}
 }
 
-// arrival returns when requests are scheduled, with its default.
+// arrival returns the schedule of requests: said, or its default.
 func arrival(rate, load float64, said string) string {
 	if said == "" && (rate != 0 || load != 0) {
 		return Poisson
@@ -58,7 +59,7 @@ func arrival(rate, load float64, said string) string {
 	return said
 }
 
-// pace refuses what does not go together in when requests are scheduled. The values are normalized.
+// pace refuses contradictions in the schedule of requests. The values are normalized.
 func (f *faultList) pace(rate, load float64, arrival string) {
 	open := arrival == Constant || arrival == Poisson
 	f.refuse(rate != 0 && load != 0, "rate and load both say how much is intended: give one of them")
@@ -67,8 +68,8 @@ func (f *faultList) pace(rate, load float64, arrival string) {
 	f.refuse(arrival == Saturate && (rate != 0 || load != 0), "arrival saturate takes no rate and no load: it sends as fast as responses come")
 }
 
-// Capacity returns the workload whose rate is the capacity that the load is a share of, or the rate of steps that a compute
-// share is relative to; false if w has neither.
+// Capacity returns the workload whose rate is the capacity that w's load refers to, or the rate of steps that its
+// compute share refers to; false if w has neither.
 func (w Workload) Capacity() (Workload, bool) {
 	if w, ok := w.withoutCompute(); ok {
 		return w, true
@@ -77,14 +78,15 @@ func (w Workload) Capacity() (Workload, bool) {
 		return Workload{}, false
 	}
 	w = w.Without("rate", "load", "arrival", "burst", "roll", "drain")
-	if w.Spec.kind() != &httpKind { // which has a request on each connection
-		w, _ = w.With("arrival", Saturate) // what has a load has it
+	if w.Spec.kind() != &httpKind { // http has a request on each connection
+		w, _ = w.With("arrival", Saturate) // a workload with a load has this option
 	}
 	return w, true
 }
 
-// Paced returns the workload with this rate in requests per second, to a thousandth, or this share of its capacity. Zero for
-// both is a closed loop, or the arrival of w that is not the default. A workload without requests stays as it is.
+// Paced returns the workload with this rate in requests per second, to a thousandth, or this share of its capacity.
+// Zero for both is a closed loop, or w's arrival if that is not the default. A workload without requests stays as it
+// is.
 func (w Workload) Paced(rate, load float64) Workload {
 	if !w.canPace() {
 		return w
@@ -118,8 +120,8 @@ func withCapacities(list []Workload) []Workload {
 	return all
 }
 
-// WithLoads returns the workloads with each that has requests, and neither rate nor load, in place of itself once for
-// every load of text. It fails if no workload has requests.
+// WithLoads replaces each workload that has requests, and neither rate nor load, by one workload for every load of
+// text. It fails if no workload has requests.
 func WithLoads(list []Workload, text string) ([]Workload, error) {
 	loads, err := parseLoads(text)
 	if err != nil {
@@ -144,8 +146,8 @@ func WithLoads(list []Workload, text string) ([]Workload, error) {
 	return all, nil
 }
 
-// parseLoads reads loads separated by commas, of which each may be a range: "10%..95%" is 10 %, 20 % and so on in steps
-// of 10 % to 90 %, and 95 %. The result rises and has every load once.
+// parseLoads parses loads separated by commas, each of which may be a range: "10%..95%" is 10 %, 20 % and so on in
+// steps of 10 % to 90 %, and 95 %. The result is sorted and has every load once.
 func parseLoads(s string) ([]float64, error) {
 	var all []float64
 	for part := range strings.SplitSeq(s, ",") {
@@ -176,7 +178,7 @@ func parseLoads(s string) ([]float64, error) {
 	return slices.Compact(all), nil
 }
 
-// try reads s as the option of a workload, and returns it, or the texts of what it stands for.
+// try parses s as the option of a workload. It returns s, or the texts of the values that s expands to.
 func (o option) try(w Workload, s string) ([]string, error) {
 	if o.spread != nil {
 		return o.spread(s)

@@ -11,27 +11,27 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// option is one setting of a workload. Plan files, the command line, result files and the reference page all derive from
-// it.
+// option is one setting of a workload. Plan files, the command line, result files and the reference page all derive
+// from it.
 type option struct {
-	// Key is the name in a plan file, Word that on the command line.
+	// Key is the name in a plan file, Word the name on the command line.
 	Key, Word string
-	// Help says what the option sets, Values which values it takes.
+	// Help describes what the option sets, Values which values it takes.
 	Help, Values string
-	// Needs is the transport that the option is for, "" for any.
+	// Needs is the transport that the option applies to, "" for any.
 	Needs Protocol
 	// bare is true if the word alone means true.
 	bare bool
 	set  func(w *Workload, text string) error
-	// text returns the value as set reads it, "" for none.
+	// text returns the value in the format of set, "" for none.
 	text func(w Workload) string
 	// schema is the JSON Schema of one value in a plan file.
 	schema map[string]any
-	// spread turns a text that stands for several values, such as a range, into them. (optional)
+	// spread expands a text for several values, such as a range. (optional)
 	spread func(text string) ([]string, error)
 }
 
-// protocolKey is the key of the option whose value is an option of the text form by itself.
+// protocolKey is the key of the option whose value is written without its word in the text form.
 const protocolKey = "protocol"
 
 // over returns the option for one transport alone.
@@ -74,7 +74,7 @@ func field[S Spec, T comparable](key, word, help string, v values[T], at func(s 
 	}
 }
 
-// truth returns the option for a field that is true or false; the text form has its word alone.
+// truth returns the option for a field that is true or false; in the text form it is only its word.
 func truth[S Spec](key, help string, at func(s *S) *bool) option {
 	o := field(key, key, help, trueOrFalse, at)
 	o.bare = true
@@ -94,7 +94,8 @@ func transport[S Spec](at func(s *S) *Protocol, among ...Protocol) option {
 	return field(protocolKey, protocolKey, "transport", v, at)
 }
 
-// only returns the option for the transport of a kind that has one. The spec does not keep it, so that it is never written.
+// only returns the option for the transport of a kind that has only one. The spec does not store it, so it is never
+// written.
 func only[S Spec](p Protocol) option {
 	return transport(func(*S) *Protocol { return new(Protocol) }, p)
 }
@@ -112,7 +113,7 @@ var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the wor
 	text: func(w Workload) string { return w.Tool },
 }
 
-// byWindow is the option for a measurement window of the workload's own.
+// byWindow is the option for a workload's own measurement window.
 var byWindow = func() option {
 	v := spans(minWindow, maxWindow)
 	return option{Key: "window", Word: "window", Help: "measurement window of this workload; otherwise that of the plan", Values: v.describe(), schema: v.schema,
@@ -141,8 +142,8 @@ func (k *kind) words() []string {
 	return each.Of(k.options, func(o option) string { return o.Word })
 }
 
-// ParseWorkload reads what Workload.String writes: a kind, or a kind with options in parentheses, for example "rr" or
-// "stream(udp,rate=1G,flows=4)". The result is normalized and valid.
+// ParseWorkload parses the format of Workload.String: a kind, or a kind with options in parentheses, for example "rr"
+// or "stream(udp,rate=1G,flows=4)". The result is normalized and valid.
 func ParseWorkload(s string) (Workload, error) {
 	name, rest, has := strings.Cut(strings.TrimSpace(s), "(")
 	k, err := findKind(name)
@@ -167,7 +168,8 @@ func ParseWorkload(s string) (Workload, error) {
 	return w.Normalize(), nil
 }
 
-// setPart reads one option of the command line's form: "udp", "reverse" (or another that is true or false) or "word=value".
+// setPart parses one option in the command line's format: "udp", "reverse" (or another that is true or false) or
+// "word=value".
 func (w *Workload) setPart(part string, given map[string]bool) error {
 	word, value, has := strings.Cut(part, "=")
 	if !has && slices.Contains([]Protocol{TCP, UDP, icmp}, Protocol(part)) {
@@ -202,7 +204,7 @@ func (k *kind) unknown(word string) error {
 	return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, k.words()))
 }
 
-// check returns what does not fit together, which Normalize would silently drop. given has the keys of the input.
+// check returns contradictions that Normalize would silently drop. given has the keys of the input.
 func (w Workload) check(given map[string]bool) error {
 	var errs []error
 	n := w.Normalize()
@@ -214,7 +216,7 @@ func (w Workload) check(given map[string]bool) error {
 	return errors.Join(append(errs, w.checkWhole())...)
 }
 
-// checkWhole returns what does not fit together. MinDatagram is the bound of our engine; a tool has its own.
+// checkWhole returns contradictions. MinDatagram is our engine's bound; a tool has its own.
 func (w Workload) checkWhole() error {
 	var f faultList
 	spec := w.Spec

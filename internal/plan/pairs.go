@@ -6,18 +6,18 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
-// maxAtOnce bounds the pairs of nodes that are measured at once.
+// maxAtOnce bounds the concurrently measured pairs of nodes.
 const maxAtOnce = 500
 
-// pairPaths are those of a run over pairs of nodes that names none: the network of the hosts beside that of the pods.
+// pairPaths are the default paths of a run over pairs of nodes: the network of the hosts and that of the pods.
 var pairPaths = []Path{{Host, Host, CrossNode}, {Pod, Pod, CrossNode}}
 
-// pairProfile is the profile of a run over pairs of nodes in the lab that names none.
+// pairProfile is the default profile of a run over pairs of nodes in the lab.
 const pairProfile = "calico-vxlan"
 
-// ForPairs returns p with what a run over pairs of nodes has where nothing is given: as many nodes as the lab has, two
-// repetitions, which are the two directions, and latency and rate of the hosts' network and the pods'. given reports whether
-// a setting was given, by its key. A plan with jobs gets a node for each member.
+// ForPairs returns p with defaults for a run over pairs of nodes: all nodes of the lab, two repetitions, which are the
+// two directions, and latency and rate of the hosts' network and the pods'. given reports whether a setting was given,
+// by its key. A plan with jobs gets a node for each member.
 func (p Plan) ForPairs(given func(key string) bool) Plan {
 	if !p.Pairs.Given() {
 		return p.forJobs(given)
@@ -31,7 +31,7 @@ func (p Plan) ForPairs(given func(key string) bool) Plan {
 		set("lab.nodes", func() { p.Lab.Nodes = MaxNodes })
 		set("profiles", func() { p.Profiles = Variants(pairProfile) })
 		set("baseline", func() { p.Baseline = p.Profiles[0] })
-	} else { // the network of the hosts is beside that of the pods anyway
+	} else { // the network of the hosts is measured too in any case
 		set("baseline", func() { p.Baseline = VariantOf(Detected) })
 	}
 	set("paths", func() { p.Paths = slices.Clone(pairPaths) })
@@ -43,8 +43,8 @@ func (p Plan) ForPairs(given func(key string) bool) Plan {
 	return p
 }
 
-// Trials returns how many trials one repetition of so many cases takes as long as: those of all pairs, less those that are
-// measured at once. On a cluster, whose nodes are unknown, it is that of one pair.
+// Trials returns the length of one repetition of this number of cases, in trials: those of all pairs, divided by the
+// pairs that are measured at once. On a cluster, whose nodes are unknown, it is the number for one pair.
 func (p Plan) Trials(cases int) int {
 	if !p.Pairs.Given() || p.OnCluster() || p.Pairs.Fits(mesh.LabNodes(p.Lab.Nodes)) != nil {
 		return cases

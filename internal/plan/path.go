@@ -8,13 +8,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Role says what stands at one end of a path.
+// Role is what one end of a path is.
 type Role string
 
 const (
 	// Host is the node's own network stack (on Kubernetes: a host-network pod).
 	Host Role = "host"
-	// Pod is a pod with an address of its own.
+	// Pod is a pod with its own address.
 	Pod Role = "pod"
 	// Service is a ClusterIP Service in front of one pod.
 	Service Role = "service"
@@ -28,21 +28,21 @@ const (
 	Self Role = "self"
 )
 
-// Locality says where the far end is, seen from the near end.
+// Locality is the place of the far end, relative to the near end.
 type Locality string
 
 const (
 	// SameNode and CrossNode place the two ends of a direct path.
 	SameNode  Locality = "same-node"
 	CrossNode Locality = "cross-node"
-	// Local and Remote place the endpoint behind a Service relative to the client (or to the node that is entered).
+	// Local and Remote are the place of the endpoint behind a Service, relative to the client (or to the entered node).
 	Local  Locality = "local"
 	Remote Locality = "remote"
 	// anywhere is for paths that have one form only.
 	anywhere Locality = ""
 )
 
-// Path is from where to where traffic goes. The zero value is not a path.
+// Path is the two ends of the traffic. The zero value is not a path.
 type Path struct {
 	From, To Role
 	Locality Locality
@@ -91,15 +91,15 @@ func (p Path) String() string {
 	return s
 }
 
-// ByService says whether what is dialled is an address of a Service, which translates TCP and UDP ports and nothing else.
+// ByService reports whether the client dials an address of a Service, which only translates TCP and UDP ports.
 func (p Path) ByService() bool { return p.Shared() || p.To == Self }
 
-// Neighbours says whether the client and a server without a port of its node are pods of one node.
+// Neighbours reports whether the client and a server without a node port are pods of one node.
 func (p Path) Neighbours() bool {
 	return p.From == Pod && (p.To == Pod || p.To == Service) && p.ServerNode() == 0
 }
 
-// ServerNode returns the index of the node that the path ends at: 0 is the node of the client, or the one that is entered.
+// ServerNode returns the index of the node at which the path ends: 0 is the node of the client, or the entered node.
 func (p Path) ServerNode() int {
 	if p.Locality == CrossNode || p.Locality == Remote || p.To == LoadBalancer {
 		return 1
@@ -107,10 +107,10 @@ func (p Path) ServerNode() int {
 	return 0
 }
 
-// Crosses says whether what goes over the path leaves its node.
+// Crosses reports whether packets of the path leave their node.
 func (p Path) Crosses() bool { return p.ServerNode() == 1 || p.From == External || p.To == External }
 
-// Shared says whether several backends may stand behind what is dialled.
+// Shared reports whether the dialled address may have several backends.
 func (p Path) Shared() bool { return p.To == Service || p.To == NodePort || p.To == LoadBalancer }
 
 // ParsePath reads a path's name. The error names near misses.
@@ -124,10 +124,10 @@ func ParsePath(s string) (Path, error) {
 	return Path{}, fmt.Errorf("unknown path %q%s", s, advice.DidYouMean(s, Texts(Paths)))
 }
 
-// MarshalText and UnmarshalText make a path one word in JSON and YAML.
+// MarshalText encodes a path as one word in JSON and YAML.
 func (p Path) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText decodes what MarshalText encodes.
 func (p *Path) UnmarshalText(b []byte) (err error) {
 	*p, err = ParsePath(string(b))
 	return err

@@ -12,16 +12,16 @@ type Ping struct {
 	Flows int
 	// MessageSize is the payload of an echo in bytes.
 	MessageSize int
-	// Interval is the time between echoes; 0 sends the next when the reply has come.
+	// Interval is the time between echoes; 0 sends the next when the reply has arrived.
 	Interval time.Duration
 }
 
-// defaultPingPayload is that of ping(8).
+// defaultPingPayload is the default of ping(8).
 const defaultPingPayload = 56
 
 var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []option{
 	only[Ping](icmp),
-	field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *Ping) *int { return &s.Flows }),
+	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Ping) *int { return &s.Flows }),
 	field("messageSize", "message", "payload of an echo", sizes(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),
 	field("interval", "interval", "time between echoes; 0 waits for the reply alone", spans(0, time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),
 	byTool,

@@ -1,8 +1,8 @@
-// Package plan says what to measure: profiles, paths and workloads, expanded into cases and put into a seeded
-// order in which what is compared stands close together in time.
+// Package plan defines what to measure: profiles, paths and workloads, expanded into cases in a seeded order, in which
+// cases that are compared are close in time.
 //
-// It is plain data: no handles, no state, nothing found out. Read Plan, Case and Cases. Durations are time.Duration,
-// sizes bytes, rates bit/s of payload.
+// It is plain data, without handles or state. Read Plan, Case and Cases. Durations are time.Duration, sizes bytes,
+// rates bit/s of payload.
 package plan
 
 import (
@@ -16,15 +16,15 @@ import (
 // APIVersion is the version of plan files that this package reads.
 const APIVersion = "cnibench/v1"
 
-// DefaultMargin is the margin of plans that say none.
+// DefaultMargin is the margin of plans without one.
 const DefaultMargin = 0.03
 
-// Plan is one experiment. The settings (settings.go) say what each field is, which values it has and its flag; Default
-// has the values of what is left out.
+// Plan is one experiment. The settings (settings.go) define the meaning, the values and the flag of each field; Default
+// has the defaults.
 type Plan struct {
 	Name        string `json:"name,omitempty"`
 	Environment string `json:"environment"`
-	// Profiles are the variants that are measured; the baseline is added if it is missing.
+	// Profiles are the variants to measure; the baseline is added if it is missing.
 	Profiles []Variant `json:"profiles"`
 	// Sweep measures each of Profiles at several values of one condition.
 	Sweep Sweep  `json:"sweep,omitzero"`
@@ -32,40 +32,41 @@ type Plan struct {
 	// Workloads are normalized.
 	Workloads []Workload `json:"workloads"`
 	loadSize
-	// Pairs are the pairs of nodes that every case is measured between.
+	// Pairs are the pairs of nodes between which every case is measured.
 	Pairs    mesh.Pairs `json:"pairs,omitzero"`
 	Baseline Variant    `json:"baseline"`
-	// Twin measures the baseline a second time as a variant of its own: a pair of equals in every run.
+	// Twin measures the baseline a second time as a separate variant, so that every run has a pair of equals.
 	Twin bool `json:"twin"`
-	// Sequential measures one profile after the other in the order of the plan, and shuffles nothing: what most published
+	// Sequential measures one profile after the other in the order of the plan, without shuffling, as most published
 	// comparisons did. A drift of the machine then looks like a difference between profiles.
 	Sequential  bool `json:"sequential,omitempty"`
 	Repetitions int  `json:"repetitions"`
 	// MaxRepetitions bounds the repetitions that Precision may add; 0 means Repetitions.
 	MaxRepetitions int `json:"max_repetitions,omitempty"`
-	// Precision is the half-width that an interval of an undecided headline number should have, relative to its value, for
-	// example 0.05; 0 means that Repetitions alone decides.
+	// Precision is the requested half-width of the interval of an undecided headline number, relative to its value, for
+	// example 0.05; 0 means that only Repetitions decides.
 	Precision float64 `json:"precision,omitempty"`
-	// Explain adds a sampled trial after each trial: where its CPU time goes.
+	// Explain adds a sampled trial after each trial, which shows where its CPU time is spent.
 	Explain bool `json:"explain,omitempty"`
-	// Margin is the share up to which a difference does not matter to the reader; 0 means DefaultMargin. It changes no
-	// trial.
+	// Margin is the share up to which a difference does not matter to the reader; 0 means DefaultMargin. It does not
+	// affect trials.
 	Margin float64 `json:"margin,omitempty"`
-	// Budget bounds the wall time of the whole run; 0 is unbounded. Trials that are not started by then are not
+	// Budget bounds the wall time of the whole run; 0 is unbounded. Trials that have not started by then are not
 	// measured.
 	Budget time.Duration `json:"budget,omitempty"`
-	// Duration is the measurement window of each trial, Warmup what is discarded before it.
+	// Duration is the measurement window of each trial, Warmup the discarded time before it.
 	Duration time.Duration `json:"duration"`
 	Warmup   time.Duration `json:"warmup"`
 	Seed     uint64        `json:"seed"`
 	Lab      Lab           `json:"lab"`
-	// Own are the profile files of the profiles that the catalogue does not have.
+	// Own are the profile files of profiles outside the catalogue.
 	Own []OwnSource `json:"profile_files,omitempty"`
 	// Cluster has the conditions of environments other than the lab.
 	Cluster Cluster `json:"kubernetes,omitzero"`
 }
 
-// loadSize has the flows of every workload and the bytes of its messages, requests and responses; 0 is as each workload says.
+// loadSize has the flows of every workload and the bytes of its messages, requests and responses; 0 means each
+// workload's own.
 type loadSize struct {
 	Flows   int `json:"flows,omitempty"`
 	Message int `json:"message,omitempty"`
@@ -78,35 +79,36 @@ type Lab struct {
 	NIC         NIC                 `json:"nic"`
 	CPU         condition.Placement `json:"cpu"`
 	MTU         int                 `json:"mtu"`
-	// PodMTU is that of pods; 0 is what the profile leaves of MTU.
+	// PodMTU is the pods' MTU; 0 means what the profile leaves of MTU.
 	PodMTU int `json:"pod_mtu,omitempty"`
-	// GRO says whether nodes merge the frames that they receive.
+	// GRO is whether nodes merge the frames that they receive.
 	GRO condition.GRO `json:"gro,omitempty"`
-	// BigTCP says whether super-packets may be longer than 64 KiB.
+	// BigTCP is whether super-packets may be longer than 64 KiB.
 	BigTCP condition.BigTCP `json:"big_tcp,omitempty"`
-	// RPS says whether receive work of a node and its pods is steered to the node's CPUs.
+	// RPS is whether receive work of a node and its pods is steered to the node's CPUs.
 	RPS condition.RPS `json:"rps,omitempty"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
 	wires
-	// Services is how many Services each profile carries besides the two that are measured.
+	// Services is the number of Services of each profile in addition to the two that are measured.
 	Services int `json:"services,omitempty"`
-	// Endpoints is how many endpoints each of them has, Position where the measured ones are among them.
+	// Endpoints is the number of endpoints of each of them, Position the position of the measured ones among them.
 	Endpoints int                       `json:"endpoints,omitempty"`
 	Position  condition.Position        `json:"position,omitempty"`
 	Iptables  condition.IptablesBackend `json:"iptables"`
-	// ServiceProxy is the mode of kube-proxy in the profiles that have it and do not fix its mode themselves.
+	// ServiceProxy is the mode of kube-proxy in profiles that use it and do not determine its mode.
 	ServiceProxy condition.ProxyMode `json:"service_proxy,omitempty"`
 	// Family is the version of IP that nodes, pods and Services use.
 	Family int `json:"family,omitempty"`
-	// TrafficPolicy is the externalTrafficPolicy of the measured Services. With "Local" a node hands outside traffic
+	// TrafficPolicy is the externalTrafficPolicy of the measured Services. With "Local" a node forwards outside traffic
 	// only to its own endpoints and keeps the client's address.
 	TrafficPolicy condition.TrafficPolicy `json:"traffic_policy,omitempty"`
-	// Policies is how many NetworkPolicies select every pod and allow the measured traffic with their last rule,
-	// PoliciesUnselected how many exist and select none.
+	// Policies is the number of NetworkPolicies that select every pod and allow the measured traffic with their last
+	// rule, PoliciesUnselected the number that select none.
 	Policies           int `json:"policies,omitempty"`
 	PoliciesUnselected int `json:"policies_unselected,omitempty"`
-	// Connections is how many connections stand in each node's table of connections besides the measured ones.
+	// Connections is the number of standing connections in each node's connection table, in addition to the measured
+	// ones.
 	Connections int `json:"connections,omitempty"`
 	// churn changes one kind of object at a rate during the trials.
 	Churn churn `json:"churn,omitzero"`
@@ -115,14 +117,15 @@ type Lab struct {
 	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
 }
 
-// wires are conditions of the wires between hosts and the switch: encryption, and known faults for tests of the measurement itself.
+// wires are conditions of the links between hosts and the switch: encryption, and known faults for tests of the
+// measurement itself.
 type wires struct {
-	// Delay and Loss are of every wire: what the host sends comes this much later, and this share of it not at all.
+	// Delay and Loss apply to every link: packets that the host sends are delayed, and this share of them is lost.
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
-	// Plants are faults of nodes and links by name.
+	// Plants are the known faults that a run adds to named nodes and links, to test the search for faults.
 	Plants []mesh.Plant `json:"plants,omitempty"`
-	// Encryption says how the profiles that can encrypt packets on the wires between nodes do so.
+	// Encryption is how profiles that can encrypt do so for packets between nodes.
 	Encryption condition.Encryption `json:"encryption,omitempty"`
 }
 
@@ -146,8 +149,8 @@ func (c Case) Key() string {
 	return c.Profile.String() + " " + c.Path.String() + " " + c.Workload.String()
 }
 
-// NIC returns the NIC model that the case is sent under in a lab whose run has the given one; "" on a cluster, and where the
-// run's is unknown.
+// NIC returns the NIC model of the case in a lab whose run has the given one; "" on a cluster, and if the run's is
+// unknown.
 func (c Case) NIC(run NIC) NIC {
 	if c.Profile.Context() != "" {
 		return ""
@@ -155,8 +158,7 @@ func (c Case) NIC(run NIC) NIC {
 	return cmp.Or(c.Workload.nic(), c.Profile.Lab(Lab{NIC: run}).NIC)
 }
 
-// Trial is one execution of a case: the case and its repetition, counted from 1, and the nodes that it is measured between
-// where those are given.
+// Trial is one execution of a case: the case and its repetition, counted from 1, and its nodes if they are given.
 type Trial struct {
 	Case
 	Repetition int       `json:"repetition"`
@@ -170,7 +172,7 @@ func (t Trial) Route() Route {
 	return r
 }
 
-// Key is that of the case, with the nodes.
+// Key returns the key of the case, with the nodes.
 func (t Trial) Key() string {
 	if t.Pair.IsZero() {
 		return t.Case.Key()
@@ -182,12 +184,12 @@ func (t Trial) Key() string {
 type NIC string
 
 const (
-	// NICWire cuts everything into frames of the MTU before the path, NICIdeal after it.
+	// NICWire segments everything into frames of the MTU before the path, NICIdeal after it.
 	NICWire  NIC = "wire"
 	NICIdeal NIC = "ideal"
 )
 
-// Label says what bulk data under the model is: "ideal NIC", "no NIC offload", "" without a model.
+// Label describes bulk data under the model: "ideal NIC", "no NIC offload", "" without a model.
 func (n NIC) Label() string {
 	return map[NIC]string{NICIdeal: "ideal NIC", NICWire: "no NIC offload"}[n]
 }

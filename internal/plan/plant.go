@@ -55,7 +55,7 @@ func parsePlant(s string) (p mesh.Plant, err error) {
 	return p, nil
 }
 
-// formatPlant writes a fault as the command line has it: "node-3=delay:2ms".
+// formatPlant formats a fault as on the command line: "node-3=delay:2ms".
 func formatPlant(p mesh.Plant) string {
 	switch {
 	case p.Delay > 0:

@@ -2,17 +2,17 @@ package plan
 
 import "time"
 
-// Quiet is a kind of workload that sends nothing: the environment reads something meanwhile. A package of conduct has how, and
-// registers both.
+// Quiet is a kind of workload that sends nothing: the environment reads something meanwhile. A package of conduct
+// implements it, and registers both.
 type Quiet struct {
 	Name Kind
-	// About says in a few words what is read, Title what it stands for in a report.
+	// About describes briefly what is read, Title is its name in a report.
 	About, Title string
-	// Window is that of its trials where none is given, Wait about how long a trial takes besides.
+	// Window is the default window of its trials, Wait about how long a trial additionally takes.
 	Window, Wait time.Duration
 	// Decides are the metrics that tell dataplanes apart.
 	Decides []string
-	// Barred returns why it is not measured on a path, Unfit why a window tells nothing; "" if it is, or does.
+	// Barred returns why it is not measured on a path, Unfit why a window is too short; "" if there is no reason.
 	Barred func(p Path) string
 	Unfit  func(window time.Duration) string
 }
@@ -23,7 +23,7 @@ type quiet struct {
 	row kind
 }
 
-// Register makes the kind known to plans. Call it before any plan is read.
+// Register makes the kind known to plans. Call it before a plan is read.
 func (q Quiet) Register() {
 	own := &quiet{Quiet: q}
 	own.row = kind{name: q.Name, about: q.About, title: q.Title, zero: quietSpec{own}, options: []option{byWindow},
@@ -49,7 +49,7 @@ func (s quietSpec) barred(p Path) string { return s.Barred(p) }
 // unfit implements fitter.
 func (s quietSpec) unfit(window time.Duration) string { return s.Unfit(window) }
 
-// Rests returns the kind of a workload that sends nothing, "" of any other.
+// Rests returns the kind of a workload that sends nothing, "" for any other.
 func (w Workload) Rests() Kind {
 	if _, ok := w.Spec.(quietSpec); ok {
 		return w.Kind()

@@ -11,7 +11,7 @@ import (
 // MaxRate bounds a rate in bit/s.
 const MaxRate = 1e12
 
-// formatRate writes a rate in bit/s the way the command line reads it: "1G", "250M", "1500".
+// formatRate formats a rate in bit/s as on the command line: "1G", "250M", "1500".
 func formatRate(r float64) string {
 	for _, u := range []struct {
 		letter string
@@ -24,11 +24,11 @@ func formatRate(r float64) string {
 	return strconv.FormatFloat(r, 'f', -1, 64)
 }
 
-// parseBitRate reads a rate in bit/s: a number, with a suffix K, M, G or T for powers of 1000 if wanted ("1G", "2.5M",
-// "1500"). The result is whole bit/s from 0 to MaxRate.
+// parseBitRate parses a rate in bit/s: a number, optionally with a suffix K, M, G or T for powers of 1000 ("1G",
+// "2.5M", "1500"). The result is whole bit/s from 0 to MaxRate.
 func parseBitRate(s string) (float64, error) { return parseRate(s, 1) }
 
-// parseRate reads a rate and rounds it to a part of one.
+// parseRate parses a rate and rounds it to a multiple of 1/part.
 func parseRate(s string, part float64) (float64, error) {
 	digits, scale := s, 1.0
 	if s != "" {
@@ -47,7 +47,7 @@ func parseRate(s string, part float64) (float64, error) {
 	return v, nil
 }
 
-// parseSize reads a number of bytes: digits, with a suffix Ki or Mi for powers of 1024 if wanted.
+// parseSize parses a number of bytes: digits, optionally with a suffix Ki or Mi for powers of 1024.
 func parseSize(s string) (int, error) {
 	digits, shift := s, 0
 	if d, ok := strings.CutSuffix(s, "Ki"); ok {

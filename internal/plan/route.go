@@ -12,17 +12,17 @@ type Route struct {
 	Path    Path
 	// Servers is at least 1. More than one are the backends of a Service.
 	Servers int
-	// Rolled means that these backends leave their Service and return while it is measured.
+	// Rolled means that these backends leave their Service and return during the measurement.
 	Rolled bool
-	// NewPods means that each client is a pod that is made while it is measured.
+	// NewPods means that each client is a pod that is created during the measurement.
 	NewPods bool
-	// Rests is the kind of workload of which nothing is sent while it is measured, "" if something is.
+	// Rests is the kind of workload that sends nothing during the measurement, "" for others.
 	Rests Kind
-	// NIC is the model of the NICs while it is measured, "" for that of the variant.
+	// NIC is the model of the NICs during the measurement, "" for the variant's.
 	NIC NIC
-	// Members is how many members of a job there are, the client and the servers; 0 for no job.
+	// Members is the number of members of a job, the client and the servers; 0 for no job.
 	Members int
-	// Pair are the nodes of the client and the server, zero for those that the environment chooses.
+	// Pair is the nodes of the client and the server, zero if the environment chooses them.
 	Pair mesh.Pair
 }
 
@@ -57,7 +57,7 @@ func (p Plan) Routes() []Route {
 	return routes
 }
 
-// String returns the route without its variant, as the header of a result names it.
+// String returns the route without its variant, as in the header of a result.
 func (r Route) String() string {
 	switch {
 	case r.NewPods:
@@ -76,7 +76,7 @@ func (r Route) String() string {
 	return r.Path.String()
 }
 
-// ServerNode returns the index of the node of server i, where nodes take part: they have the servers in turn.
+// ServerNode returns the index of the node of server i: the nodes have the servers in turn.
 func (r Route) ServerNode(i, nodes int) int { return (r.Path.ServerNode() + i) % nodes }
 
 // Local returns the route without the cluster's context.

@@ -11,20 +11,20 @@ import (
 type RR struct {
 	Protocol Protocol
 	Flows    int
-	// Rate, Load and Arrival say when requests are scheduled; see pace.
+	// Rate, Load and Arrival define the schedule of requests; see pace.
 	Rate, Load float64
 	Arrival    string
-	// RequestSize and ResponseSize are the payloads in bytes; default 1 for TCP and MinDatagram for UDP, which carries a
+	// RequestSize and ResponseSize are the payloads in bytes; default 1 for TCP and MinDatagram for UDP, which has a
 	// sequence number.
 	RequestSize, ResponseSize int
 	Congestion                string
-	// Burst is how many requests are scheduled at once; 0 is one. A closed loop sends the next burst when all responses of the
-	// one before have come.
+	// Burst is the number of requests that are scheduled at once; 0 means one. A closed loop sends the next burst when
+	// all responses of the previous one have arrived.
 	Burst int
-	// Wait is how threads wait: "sleep" (default) in the kernel, as an application does; Spin asks again and again, so that no
-	// wake-up is part of the time.
+	// Wait is how threads wait: "sleep" (default) in the kernel, as an application does; Spin polls, so that no wake-up
+	// is part of the time.
 	Wait string
-	// Under is what goes over the path beside rr over TCP: "" nothing, "stream" a TCP stream from the client.
+	// Under is the traffic on the path during rr over TCP: "" for nothing, "stream" for a TCP stream from the client.
 	Under string
 }
 
@@ -40,14 +40,14 @@ var waits = oneOf("sleep", spinning)
 var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(
 	[]option{
 		transport(func(s *RR) *Protocol { return &s.Protocol }, TCP, UDP),
-		field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *RR) *int { return &s.Flows }),
+		field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *RR) *int { return &s.Flows }),
 	},
 	pacing(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
 		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
 		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).over(TCP),
-		field("burst", "burst", "requests that are scheduled at once", whole(1, maxBurst), func(s *RR) *int { return &s.Burst }),
+		field("burst", "burst", "requests that are scheduled at once", wholeNumbers(1, maxBurst), func(s *RR) *int { return &s.Burst }),
 		field("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
 		field("under", "under", "what is sent beside the requests", oneOf("stream"), func(s *RR) *string { return &s.Under }).over(TCP),
 		byTool,

@@ -8,12 +8,12 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// variantSchema offers the names of profiles. A variant with a context or conditions is any text with its signs.
+// variantSchema lists the names of profiles. A variant with a context or conditions is any text in that format.
 func variantSchema() map[string]any {
 	return position.AnyOf(position.Enum(append(profile.Names(), profile.Host, Detected)...), position.Pattern(`[@(]`))
 }
 
-// workloadSchema is that of the text form, or of a mapping of one kind to its options.
+// workloadSchema is the schema of the text form, or of a mapping of one kind to its options.
 func workloadSchema() map[string]any {
 	names := Texts(Kinds())
 	byName := map[string]any{}
@@ -33,7 +33,7 @@ func workloadSchema() map[string]any {
 	)
 }
 
-// Schema returns the JSON Schema of plan files, made from the settings and the options of workloads.
+// Schema returns the JSON Schema of plan files, derived from the settings and the options of workloads.
 func Schema() map[string]any {
 	usual := Default()
 	mapping := func(prefix string) map[string]any {

@@ -9,33 +9,34 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Setting is one thing that a plan decides, defined in one place: plan files, flags, variants, completion,
-// validation, the command that repeats a run, the JSON Schema and the reference page follow from it.
+// Setting is one setting of a plan, defined in one place. Plan files, flags, variants, completion, validation, the
+// command that repeats a run, the JSON Schema and the reference page are derived from it.
 type Setting struct {
-	// Key is its name in a plan file, such as "lab.serviceProxy"; Flag its name on the command line and in a variant.
+	// Key is its name in a plan file, such as "lab.serviceProxy"; Flag is its name on the command line and in a
+	// variant.
 	Key, Flag string
-	// Help says in one line what it is. The flag's value is called by the word in backquotes.
+	// Help describes it in one line. The word in backquotes is the name of the flag's value.
 	Help string
-	// Words are the values that it can have, "" within Range otherwise.
+	// Words are its possible values, nil for values within Range.
 	Words []string
-	// Range says in words which values are allowed, "" where Words says it.
+	// Range describes the allowed values, "" if Words lists them.
 	Range string
-	// Where says in which environments it has a meaning.
+	// Where is the environments in which it has a meaning.
 	Where where
-	// PerVariant says that the variants of one run may differ in it.
+	// PerVariant means that the variants of one run may differ in it.
 	PerVariant bool
 	// Common flags are on the first page of help.
 	Common bool
-	// Always says that a command line that repeats a run gives it, default or not.
+	// Always means that a command line that repeats a run includes it, default or not.
 	Always bool
-	// Switch says that its flag takes no value.
+	// Switch means that its flag takes no value.
 	Switch bool
-	// Number says that its values are whole numbers, so that a sweep may go through them.
+	// Number means that its values are whole numbers, so that a sweep may use them.
 	Number bool
 
-	// Set reads text into p. The error says what is wrong with the text.
+	// Set parses text into p. It fails for an invalid text.
 	Set func(p *Plan, text string) error
-	// Text returns the value in p as Set reads it.
+	// Text returns the value in p in the format of Set.
 	Text func(p Plan) string
 	// Check returns what is wrong with the value in p, or "".
 	Check func(p Plan) string
@@ -65,7 +66,7 @@ func (s Setting) Group() string {
 	return GroupTime
 }
 
-// where says in which environments a setting has a meaning.
+// where is the environments in which a setting has a meaning.
 type where string
 
 const (
@@ -85,23 +86,23 @@ func SettingOf(flag string) (Setting, bool) {
 	return each.First(Settings(), func(s Setting) bool { return s.Flag == flag && flag != "" })
 }
 
-// values are those that a setting can have.
+// values are the possible values of a setting.
 type values[T any] struct {
 	parse  func(text string) (T, error)
 	format func(v T) string
-	// wrong says what is wrong with a value, "" for nothing; nil allows all that can be read.
+	// wrong returns what is wrong with a value, "" for nothing; nil allows every value.
 	wrong func(v T) string
 	words []string
 	rang  string
-	// number says that they are whole numbers in a range.
+	// number means that they are whole numbers in a range.
 	number bool
-	// read reads the value of a plan file; nil reads one text by parse.
+	// read reads the value of a plan file; nil reads one text with parse.
 	read func(d *decoder, at *T) position.Read
 	// schema is the JSON Schema of the value in a plan file.
 	schema map[string]any
 }
 
-// describe says which values there are.
+// describe describes the possible values.
 func (v values[T]) describe() string {
 	if v.rang != "" {
 		return v.rang

@@ -34,7 +34,7 @@ func oneOf[T ~string](words ...T) values[T] {
 	}
 }
 
-// between returns what is wrong with a value that has to be within bounds.
+// between returns what is wrong with a value outside of bounds.
 func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wrong func(T) string) {
 	rang = format(low) + " to " + format(high)
 	return rang, func(v T) string {
@@ -45,8 +45,8 @@ func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wr
 	}
 }
 
-// whole are whole numbers within bounds.
-func whole(low, high int) values[int] {
+// wholeNumbers are whole numbers within bounds.
+func wholeNumbers(low, high int) values[int] {
 	v := values[int]{parse: parseWhole, format: strconv.Itoa, number: true}
 	v.rang, v.wrong = between(low, high, v.format)
 	v.schema = position.Whole(low, high)
@@ -55,7 +55,7 @@ func whole(low, high int) values[int] {
 
 // podMTUs are MTUs of pods; 0 is the profile's own.
 func podMTUs() values[int] {
-	v := whole(0, 9000)
+	v := wholeNumbers(0, 9000)
 	v.rang = "0, or 1280 to 9000"
 	v.wrong = func(n int) string {
 		if n == 0 || n >= 1280 && n <= 9000 {
@@ -99,7 +99,7 @@ func spans(low, high time.Duration) values[time.Duration] {
 	return v
 }
 
-// orZero are the values, or 0 with a meaning of its own.
+// orZero allows the values, or 0 with a special meaning.
 func orZero[T cmp.Ordered](v values[T], meaning string) values[T] {
 	v.rang += ", or 0" + meaning
 	inner := v.wrong
@@ -121,7 +121,7 @@ func lineRates() values[float64] {
 	return orZero(v, " for unshaped")
 }
 
-// text is any text, or what wrong does not refuse.
+// text allows any text that wrong does not refuse.
 func text(wrong func(string) string) values[string] {
 	return values[string]{
 		parse: anyText, format: func(s string) string { return s }, schema: position.Text,
@@ -134,8 +134,8 @@ func text(wrong func(string) string) values[string] {
 	}
 }
 
-// lists are values separated by commas on the command line. read reads a list of a plan file; nil reads each item by
-// parse.
+// lists allows values separated by commas on the command line. read reads a list of a plan file; nil reads each item
+// with parse.
 func lists[T any](parse func(string) (T, error), item map[string]any, read func(d *decoder, at *[]T) position.Read) values[[]T] {
 	if read == nil {
 		read = func(d *decoder, at *[]T) position.Read { return position.Values(d.Decoder, at, parse) }
@@ -152,7 +152,7 @@ var texts = lists(anyText, position.Text, nil)
 
 func anyText(s string) (string, error) { return s, nil }
 
-// labels are names with values.
+// labels allows names with values.
 func labels(parse func(string) (map[string]string, error)) values[map[string]string] {
 	return values[map[string]string]{
 		parse: parse, schema: position.Labels,
@@ -170,7 +170,7 @@ var trueOrFalse = values[bool]{parse: parseBool, format: strconv.FormatBool, wor
 // anySpan are durations whose bounds depend on the rest of the plan.
 var anySpan = values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: position.Duration}
 
-// quantities are those of Kubernetes.
+// quantities are Kubernetes' quantities.
 var quantities = text(func(s string) string {
 	switch {
 	case !quantity.MatchString(s):
@@ -201,7 +201,7 @@ func shares(what string, low, high float64, rang string, schema map[string]any) 
 	return v
 }
 
-// parseShare reads a share, "5%" or "0.05", rounded to a millionth. what says what it is a share of.
+// parseShare parses a share, "5%" or "0.05", rounded to a millionth. what names the quantity that it is a share of.
 func parseShare(s, what string, low, high float64) (float64, error) {
 	digits, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(digits, 64)
@@ -217,15 +217,15 @@ func parseShare(s, what string, low, high float64) (float64, error) {
 	return math.Round(v*shareGrain) / shareGrain, nil
 }
 
-// shareGrain is what shares are rounded to, so that a share and its text are each other's equal.
+// shareGrain is the resolution of shares, so that a share and its text can be converted into each other.
 const shareGrain = 1e6
 
-// FormatShare writes a share the way plan files and the command line have it: "5%".
+// FormatShare formats a share as in plan files and on the command line: "5%".
 func FormatShare(v float64) string {
 	return strconv.FormatFloat(math.Round(v*shareGrain)/(shareGrain/100), 'f', -1, 64) + "%"
 }
 
-// seeds are what decides the order.
+// seeds are the values of the seed of the order.
 var seeds = values[uint64]{
 	parse: func(s string) (uint64, error) {
 		v, err := strconv.ParseUint(s, 10, 64)

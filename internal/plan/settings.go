@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// settings are made when they are first asked for, because an agent needs none.
+// settings are built on first use, because an agent needs none.
 var settings struct {
 	sync.Once
 	all []Setting
@@ -30,7 +30,7 @@ func Settings() []Setting {
 	return settings.all
 }
 
-// measureSettings say what is measured, how long and how often.
+// measureSettings are what is measured, how long and how often.
 func measureSettings() []Setting {
 	return []Setting{
 		setting(Setting{Key: "name", Where: everywhere, Help: "`text` for reports"}, text(nil), func(p *Plan) *string { return &p.Name }),
@@ -49,18 +49,18 @@ func measureSettings() []Setting {
 			Help: "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)"},
 			lists(ParseWorkload, workloadSchema(), (*decoder).workloads), func(p *Plan) *[]Workload { return &p.Workloads }),
 		setting(Setting{Key: "flows", Flag: "flows", Where: inLab, PerVariant: true, Help: "`number` of flows of every workload; 0 is as each says"},
-			whole(0, maxFlows), func(p *Plan) *int { return &p.Flows }),
+			wholeNumbers(0, maxFlows), func(p *Plan) *int { return &p.Flows }),
 		setting(Setting{Key: "message", Flag: "message", Where: inLab, PerVariant: true, Help: "`bytes` of every message, request and response; 0 is as each workload says"},
-			whole(0, MaxRequest), func(p *Plan) *int { return &p.Message }),
+			wholeNumbers(0, MaxRequest), func(p *Plan) *int { return &p.Message }),
 		setting(Setting{Key: "pairs", Flag: "pairs", Where: everywhere, Common: true,
 			Help: "`pairs` of nodes to measure each case between: all, ring, sample=N, or a file with two names a line"},
 			text(mesh.Check), func(p *Plan) *string { return &p.Pairs.Which }),
 		setting(Setting{Key: "concurrency", Flag: "concurrency", Where: everywhere, Help: "`number` of pairs measured at once, without a common node; 0 is 1: pairs share the network"},
-			whole(0, maxAtOnce), func(p *Plan) *int { return &p.Pairs.Concurrency }),
+			wholeNumbers(0, maxAtOnce), func(p *Plan) *int { return &p.Pairs.Concurrency }),
 		setting(Setting{Key: "repetitions", Flag: "repetitions", Where: everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},
-			whole(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
+			wholeNumbers(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
 		setting(Setting{Key: "maxRepetitions", Flag: "max-repetitions", Where: everywhere, Help: "`number` of times at most, to reach the precision"},
-			whole(0, MaxRepetitionsLimit), func(p *Plan) *int { return &p.MaxRepetitions }),
+			wholeNumbers(0, MaxRepetitionsLimit), func(p *Plan) *int { return &p.MaxRepetitions }),
 		setting(Setting{Key: "precision", Flag: "precision", Where: everywhere, Help: "measure on until decided or of this half-width, a `share` such as 0.05 or 5%"},
 			precisions, func(p *Plan) *float64 { return &p.Precision }),
 		setting(Setting{Key: "margin", Flag: "margin", Where: everywhere, Help: "`share` up to which a difference does not matter, such as 3%; 0 is 3%"},
@@ -83,7 +83,7 @@ func measureSettings() []Setting {
 	}
 }
 
-// ParsePaths reads names of paths separated by commas. "all" leaves out load balancers, whose addresses may face the
+// ParsePaths parses names of paths separated by commas. "all" leaves out load balancers, whose addresses may face the
 // internet.
 func ParsePaths(s string) ([]Path, error) {
 	if s == "all" {
@@ -96,9 +96,9 @@ func ParsePaths(s string) ([]Path, error) {
 func labSettings() []Setting {
 	return []Setting{
 		setting(Setting{Key: "lab.nodes", Flag: "nodes", Where: inLab, PerVariant: true, Help: "`number` of nodes of each profile"},
-			whole(2, MaxNodes), func(p *Plan) *int { return &p.Lab.Nodes }),
+			wholeNumbers(2, MaxNodes), func(p *Plan) *int { return &p.Lab.Nodes }),
 		setting(Setting{Key: "lab.podsPerNode", Flag: "pods-per-node", Where: inLab, PerVariant: true, Help: "`number` of pods on each node"},
-			whole(2, MaxPodsPerNode), func(p *Plan) *int { return &p.Lab.PodsPerNode }),
+			wholeNumbers(2, MaxPodsPerNode), func(p *Plan) *int { return &p.Lab.PodsPerNode }),
 		setting(Setting{Key: "lab.nic", Flag: "nic", Where: inLab, PerVariant: true, Help: "NIC `model`: ideal (super-packets cross) or wire (segmentation off)"},
 			oneOf(NICIdeal, NICWire), func(p *Plan) *NIC { return &p.Lab.NIC }),
 		setting(Setting{Key: "lab.gro", Flag: "gro", Where: inLab, PerVariant: true, Help: "`merging` of received frames at NICs and tunnels: off, on, or udp for forwarded UDP, too"},
@@ -110,7 +110,7 @@ func labSettings() []Setting {
 		setting(Setting{Key: "lab.rps", Flag: "rps", Where: inLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs, on or off; auto is on with cpu split"},
 			oneOf(condition.RPSAuto, condition.RPSOn, condition.RPSOff), func(p *Plan) *condition.RPS { return &p.Lab.RPS }),
 		setting(Setting{Key: "lab.mtu", Flag: "mtu", Where: inLab, PerVariant: true, Help: "MTU of the switch and the node NICs in `bytes`"},
-			whole(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
+			wholeNumbers(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
 		setting(Setting{Key: "lab.podMTU", Flag: "pod-mtu", Where: inLab, PerVariant: true, Help: "MTU of pods in `bytes`; 0 is what the profile leaves of --mtu"},
 			podMTUs(), func(p *Plan) *int { return &p.Lab.PodMTU }),
 		setting(Setting{Key: "lab.delay", Flag: "delay", Where: inLab, PerVariant: true, Help: "`time` that each wire delays, to test the measurement"},
@@ -122,9 +122,9 @@ func labSettings() []Setting {
 		setting(Setting{Key: "lab.lineRate", Flag: "line-rate", Where: inLab, Help: "`rate` of each node NIC, such as 1G; 0 is unshaped"},
 			lineRates(), func(p *Plan) *float64 { return &p.Lab.LineRate }),
 		setting(Setting{Key: "lab.services", Flag: "services", Where: inLab, PerVariant: true, Help: "`number` of Services besides the measured ones"},
-			whole(0, MaxServices), func(p *Plan) *int { return &p.Lab.Services }),
+			wholeNumbers(0, MaxServices), func(p *Plan) *int { return &p.Lab.Services }),
 		setting(Setting{Key: "lab.endpoints", Flag: "endpoints", Where: inLab, PerVariant: true, Help: "`number` of endpoints of each of these Services"},
-			whole(1, maxEndpoints), func(p *Plan) *int { return &p.Lab.Endpoints }),
+			wholeNumbers(1, maxEndpoints), func(p *Plan) *int { return &p.Lab.Endpoints }),
 		setting(Setting{Key: "lab.position", Flag: "position", Where: inLab, PerVariant: true, Help: "`place` of the measured Services among them: first, middle or last"},
 			oneOf(condition.PositionFirst, condition.PositionMiddle, condition.PositionLast), func(p *Plan) *condition.Position { return &p.Lab.Position }),
 		setting(Setting{Key: "lab.serviceProxy", Flag: "service-proxy", Where: inLab, PerVariant: true, Help: "kube-proxy `mode`: iptables, nftables or ipvs"},
@@ -134,17 +134,17 @@ func labSettings() []Setting {
 		setting(Setting{Key: "lab.trafficPolicy", Flag: "traffic-policy", Where: everywhere, PerVariant: true, Help: "`externalTrafficPolicy` of the measured Services: Cluster or Local"},
 			oneOf(condition.TrafficCluster, condition.TrafficLocal), func(p *Plan) *condition.TrafficPolicy { return &p.Lab.TrafficPolicy }),
 		setting(Setting{Key: "lab.policies", Flag: "policies", Where: inLab, PerVariant: true, Help: "`number` of NetworkPolicies that select every pod"},
-			whole(0, maxPolicies), func(p *Plan) *int { return &p.Lab.Policies }),
+			wholeNumbers(0, maxPolicies), func(p *Plan) *int { return &p.Lab.Policies }),
 		setting(Setting{Key: "lab.policiesUnselected", Flag: "policies-unselected", Where: inLab, PerVariant: true, Help: "`number` of NetworkPolicies that select no pod"},
-			whole(0, maxPolicies), func(p *Plan) *int { return &p.Lab.PoliciesUnselected }),
+			wholeNumbers(0, maxPolicies), func(p *Plan) *int { return &p.Lab.PoliciesUnselected }),
 		setting(Setting{Key: "lab.connections", Flag: "connections", Where: inLab, PerVariant: true, Help: "`number` of other connections that each node tracks meanwhile"},
-			whole(0, maxStanding), func(p *Plan) *int { return &p.Lab.Connections }),
+			wholeNumbers(0, maxStanding), func(p *Plan) *int { return &p.Lab.Connections }),
 		setting(Setting{Key: "lab.churn", Flag: "churn", Where: inLab, PerVariant: true, Help: "`changes` during the trials: endpoints=10/s, services=10/s or policies=10/s"},
 			churns, func(p *Plan) *churn { return &p.Lab.Churn }),
 		setting(Setting{Key: "lab.conntrack", Flag: "conntrack", Where: inLab, PerVariant: true, Help: "`tracking` of connections between pods: on, or off by notrack rules, without Services"},
 			oneOf(condition.ConntrackOn, condition.ConntrackOff), func(p *Plan) *condition.Conntrack { return &p.Lab.Conntrack }),
 		setting(Setting{Key: "lab.flowtable", Flag: "flowtable", Where: inLab, PerVariant: true, Help: "`packets` after which a connection passes the rules by a flowtable; 0 is never; kindnet, and 1 in calico-nftables"},
-			whole(0, profile.MaxFlowtable), func(p *Plan) *int { return &p.Lab.Flowtable }),
+			wholeNumbers(0, profile.MaxFlowtable), func(p *Plan) *int { return &p.Lab.Flowtable }),
 		setting(Setting{Key: "lab.bridgeNetfilter", Flag: "bridge-netfilter", Where: inLab, PerVariant: true, Help: "`netfilter` of bridged packets: on, as Kubernetes requires, or off"},
 			oneOf(condition.BridgeNetfilterOn, condition.BridgeNetfilterOff), func(p *Plan) *condition.BridgeNetfilter { return &p.Lab.BridgeNetfilter }),
 		setting(Setting{Key: "lab.encryption", Flag: "encryption", Where: inLab, PerVariant: true, Help: "`encryption` of packets between nodes: off; wireguard in profiles of Calico and Cilium; ipsec in cilium-native"},
@@ -154,7 +154,7 @@ func labSettings() []Setting {
 	}
 }
 
-// clusterSettings are those of runs on Kubernetes.
+// clusterSettings are the settings of runs on Kubernetes.
 func clusterSettings() []Setting {
 	all := []Setting{
 		setting(Setting{Key: "kubernetes.contexts", Flag: "context", Common: true, Help: "`contexts` of the kubeconfig, separated by commas; several are measured interleaved"},
@@ -223,7 +223,8 @@ func pathLists() values[[]Path] {
 	return v
 }
 
-// windows are lengths of a measurement window. 0 in a plan, which no file and no flag can give, leaves it to Fit.
+// windows are lengths of a measurement window. 0 in a plan, which cannot come from a file or a flag, leaves the choice
+// to Fit.
 func windows() values[time.Duration] {
 	v := spans(minWindow, maxWindow)
 	given := v
@@ -244,7 +245,7 @@ func wrongNode(name string) string {
 	return fmt.Sprintf("%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", name)
 }
 
-// settingsOf returns what a mapping of a plan file may have: the settings whose keys begin with prefix.
+// settingsOf returns the keys of a mapping in a plan file: the settings whose keys begin with prefix.
 func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
 	known := position.Keys{}
 	for _, s := range Settings() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OwnSource is a profile file as it was when the plan was made: what a result measured.
+// OwnSource is a profile file with its contents when the plan was made: what a result measured.
 type OwnSource struct {
 	Name string `json:"name"`
 	// File is the path as the user gave it. Text is its content.

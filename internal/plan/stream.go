@@ -15,21 +15,22 @@ type Stream struct {
 	MessageSize int
 	// Mix is "" for datagrams of one size, or IMIX. MessageSize is then their mean.
 	Mix string
-	// Rate is the intended load of UDP in bit/s of payload, all flows together and each way; 0 is as fast as possible.
+	// Rate is the intended load of UDP in bit/s of payload, summed over all flows, in each direction; 0 is as fast as
+	// possible.
 	Rate float64
-	// Mode is how bytes are moved. UDP: "" a packet each, GSO leaves cutting to the device or to where a device cannot
-	// (UDP_SEGMENT, UDP_GRO). TCP: "copy" (comparable with iperf3), "sendfile" (from a memfd), "trunc" (copy on send,
-	// MSG_TRUNC on receive).
+	// Mode is how bytes are moved. UDP: "" sends a packet per call, GSO leaves the segmentation to the device or its
+	// driver (UDP_SEGMENT, UDP_GRO). TCP: "copy" (comparable with iperf3), "sendfile" (from a memfd), "trunc" (copy on
+	// send, MSG_TRUNC on receive).
 	Mode string
-	// Buffer is the size asked for both buffers of every socket in bytes. 0 is the engine's choice: the kernel's own for
-	// TCP, and 4 MiB to receive for UDP.
+	// Buffer is the requested size of both buffers of every socket in bytes. 0 is the engine's default: the kernel's
+	// own for TCP, and 4 MiB to receive for UDP.
 	Buffer     int
 	Congestion string
-	// NIC is the model of the nodes' NICs for this workload; "" is that of the lab.
+	// NIC is the model of the nodes' NICs for this workload; "" means the lab's.
 	NIC NIC
 	// Reverse makes the server send (netperf's MAERTS).
 	Reverse bool
-	// Bidirectional makes both sides send and receive, over as many flows each way as Flows says.
+	// Bidirectional makes both sides send and receive, with Flows flows in each direction.
 	Bidirectional bool
 }
 
@@ -41,7 +42,7 @@ const (
 
 var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []option{
 	transport(func(s *Stream) *Protocol { return &s.Protocol }, TCP, UDP),
-	field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *Stream) *int { return &s.Flows }),
+	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Stream) *int { return &s.Flows }),
 	messages(maxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).over(UDP),
 	field("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", oneOf("copy", "sendfile", "trunc", GSO),

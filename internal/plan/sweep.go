@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Sweep gives one condition several values in one run. Each profile of the plan is measured at each of them, as a variant.
-// The zero value sweeps nothing.
+// Sweep gives one condition several values in one run. Each profile of the plan is measured with each value, as a
+// variant. The zero value sweeps nothing.
 type Sweep struct {
 	// Condition is the flag of a setting with whole numbers.
 	Condition string
@@ -24,7 +24,7 @@ type Sweep struct {
 	Points []int
 }
 
-// String returns the text that ParseSweep reads, "" for the zero value.
+// String returns the text for ParseSweep, "" for the zero value.
 func (s Sweep) String() string {
 	if s.IsZero() {
 		return ""
@@ -32,13 +32,13 @@ func (s Sweep) String() string {
 	return s.Condition + "=" + strings.Join(each.Of(s.Points, strconv.Itoa), ",")
 }
 
-// IsZero says whether s sweeps nothing.
+// IsZero reports whether s sweeps nothing.
 func (s Sweep) IsZero() bool { return s.Condition == "" }
 
 // MarshalText returns String.
 func (s Sweep) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText decodes what MarshalText encodes.
 func (s *Sweep) UnmarshalText(b []byte) (err error) {
 	*s, err = ParseSweep(string(b))
 	return err
@@ -59,7 +59,7 @@ type Swept struct {
 	Variants []Variant
 }
 
-// Swept returns the profiles of the plan with the variants that the sweep makes of each; nil without a sweep.
+// Swept returns the profiles of the plan with the variants from the sweep; nil without a sweep.
 func (p Plan) Swept() []Swept {
 	if p.Sweep.IsZero() {
 		return nil
@@ -69,7 +69,7 @@ func (p Plan) Swept() []Swept {
 	})
 }
 
-// Variants returns what the profiles of the plan are measured as.
+// Variants returns the variants that the plan measures.
 func (p Plan) Variants() []Variant {
 	if p.Sweep.IsZero() {
 		return p.Profiles
@@ -77,12 +77,12 @@ func (p Plan) Variants() []Variant {
 	return slices.Concat(each.Of(p.Swept(), func(s Swept) []Variant { return s.Variants })...)
 }
 
-// sweepable returns the conditions that a sweep may have: those of variants that are whole numbers.
+// sweepable returns the possible conditions of a sweep: conditions of variants that are whole numbers.
 func sweepable() []string {
 	return flagsOf(func(s Setting) bool { return s.PerVariant && s.Number })
 }
 
-// ParseSweep reads CONDITION=NUMBER,NUMBER,... such as services=0,1K,10K. Points may come in any order. The error names
+// ParseSweep parses CONDITION=NUMBER,NUMBER,... such as services=0,1K,10K. Points may be in any order. The error has
 // every fault.
 func ParseSweep(text string) (Sweep, error) {
 	if text == "" {
@@ -115,7 +115,7 @@ func ParseSweep(text string) (Sweep, error) {
 			refuse("%d is given twice", point)
 			continue
 		case known:
-			_ = setting.Set(&p, strconv.Itoa(point)) // it is a whole number
+			_ = setting.Set(&p, strconv.Itoa(point)) // cannot fail for a whole number
 			if fault := setting.Check(p); fault != "" {
 				refuse("%s", fault)
 			}
@@ -132,7 +132,7 @@ func ParseSweep(text string) (Sweep, error) {
 	return s, nil
 }
 
-// Changes returns the kind of object whose single change a run with the sweep accounts for.
+// Changes returns the kind of object for which a run with the sweep measures a single change.
 func (s Sweep) Changes() ChurnKind {
 	switch s.Condition {
 	case "", "flows", "message", "connections", "flowtable":
@@ -169,11 +169,11 @@ func (fs *faults) validSweep(p Plan) {
 	}
 }
 
-// useless says why a profile has no use for a condition, "" if it has.
+// useless returns why a condition has no effect on a profile, "" if it has one.
 func useless(flag string, v Variant) string {
 	p, known := profile.Lookup(v.Profile())
 	if !known {
-		return "" // which is a fault by itself
+		return "" // which is reported as another fault
 	}
 	leave := "; leave it out"
 	if p.Name == profile.Raw {
@@ -238,7 +238,7 @@ func useless(flag string, v Variant) string {
 	return ""
 }
 
-// excluded says which conditions of l exclude each other, "" if none do.
+// excluded describes which conditions of l exclude each other, "" if none do.
 func (l Lab) excluded() string {
 	var wrong []string
 	refuse := func(when bool, format string, args ...any) {
@@ -263,7 +263,7 @@ func (l Lab) excluded() string {
 	return strings.Join(wrong, "; ")
 }
 
-// programming is about how long it takes to program the Services and policies of a variant on its nodes, on two CPUs.
+// programming returns about how long it takes to load the Services and policies of a variant on its nodes, on two CPUs.
 func (l Lab) programming(v Variant) time.Duration {
 	p, _ := profile.Lookup(v.Profile())
 	per := 400 * time.Microsecond
@@ -278,7 +278,7 @@ func (l Lab) programming(v Variant) time.Duration {
 	return time.Duration(l.Services)*per + l.policing(p)
 }
 
-// policing is the part of the policies. In nftables the kernel finds a set by going through all of them.
+// policing returns the part for the policies. In nftables the kernel searches all sets to find one.
 func (l Lab) policing(p profile.Profile) time.Duration {
 	switch sets := l.Policies + l.PoliciesUnselected; {
 	case p.Policy == "none":

@@ -6,30 +6,31 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Throughput is the search for the highest rate of UDP datagrams of which no more than the accepted share is lost.
+// Throughput is the search for the highest rate of UDP datagrams at which at most the accepted share is lost.
 type Throughput struct {
 	Flows int
-	// MessageSize and Mix are those of Stream.
+	// MessageSize and Mix are the same as Stream's.
 	MessageSize int
 	Mix         string
-	// Rate is where the search begins and the most that is tried in bit/s; 0 finds that out by sending as fast as possible.
+	// Rate is the start of the search and its maximum in bit/s; 0 determines both by sending as fast as possible.
 	Rate float64
 	// Loss is the accepted share of lost datagrams, 0 (default, RFC 2544's) to maxLoss.
 	Loss float64
-	// Mode and Buffer are those of Stream.
+	// Mode and Buffer are the same as Stream's.
 	Mode   string
 	Buffer int
 }
 
-// maxLoss is the greatest share of datagrams that a throughput search may accept to be lost, or a lab lose on purpose.
+// maxLoss is the largest share of datagrams that a throughput search may accept as lost, or that a lab may lose on
+// purpose.
 const maxLoss = 0.5
 
-// maxDelay is the most that a lab may delay what a host sends.
+// maxDelay is the largest delay that a lab may add to what a host sends.
 const maxDelay = time.Second
 
 var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []option{
 	only[Throughput](UDP),
-	field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *Throughput) *int { return &s.Flows }),
+	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Throughput) *int { return &s.Flows }),
 	messages(maxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
 	field("loss", "loss", "share of datagrams that may be lost", losses, func(s *Throughput) *float64 { return &s.Loss }),
@@ -58,8 +59,8 @@ func (s Throughput) check(f *faultList) {
 	f.datagrams(n.MessageSize, n.Mix, n.Mode)
 }
 
-// Probe returns what a throughput search sends at rate in bit/s of payload, 0 for as fast as possible: a UDP stream with
-// the same datagrams on the same flows.
+// Probe returns the workload of a throughput search at rate in bit/s of payload, 0 for as fast as possible: a UDP
+// stream with the same datagrams on the same flows.
 func (s Throughput) Probe(rate float64) Workload {
 	return Workload{Spec: Stream{Protocol: UDP, Flows: s.Flows, MessageSize: s.MessageSize, Mix: s.Mix, Rate: rate, Mode: s.Mode, Buffer: s.Buffer}}.Normalize()
 }

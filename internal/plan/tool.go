@@ -12,33 +12,36 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// ownEngine is the word for our own load engine where a tool can be chosen.
+// ownEngine is the name of our own load engine where a tool can be chosen.
 const ownEngine = "own"
 
-// Tool is what a plan must know of a program that sends workloads in place of our engine. Package external has the
-// programs and registers them.
+// Tool has the properties that a plan needs of a program that sends workloads in place of our engine. Package external
+// has the programs and registers them.
 type Tool struct {
-	// Name is the word of the option tool and of the flag --tool.
+	// Name is the value of the option tool and of the flag --tool.
 	Name string
 	// Kinds are a spec of each kind of workload that it can send.
 	Kinds []Spec
-	// Lacks returns what of a normalized workload of one of Kinds it cannot do, "" for nothing; nil lacks nothing.
+	// Lacks returns what the tool cannot do of a normalized workload of one of Kinds, "" for nothing; nil lacks
+	// nothing.
 	Lacks func(w Workload) string
 	// WholeSeconds is true if it runs for whole seconds, Omits if it can discard whole seconds before its window.
 	WholeSeconds, Omits bool
-	// Lead and Tail are what it always discards at the beginning and at the end of the time that it runs.
+	// Lead and Tail are what it always discards at the beginning and at the end of its run time.
 	Lead, Tail time.Duration
-	// Ports is how many ports of the server it connects to, Congestion whether it can set the congestion control.
+	// Ports is the number of the server's ports that it connects to. Congestion is true if it can set the congestion
+	// control.
 	Ports      int
 	Congestion bool
-	// LooseTimes is true if its times are corrected or rounded, so that rate times mean time does not count requests.
+	// LooseTimes is true if its times are corrected or rounded, so that rate times mean time is not the number of
+	// requests under way.
 	LooseTimes bool
 }
 
-// tools are the registered tools, in the order in which they are listed.
+// tools are the registered tools, in the order of lists.
 var tools []Tool
 
-// Register makes a tool known to plans. Call it before any plan is read.
+// Register makes a tool known to plans. Call it before a plan is read.
 func (t Tool) Register() { tools = append(tools, t) }
 
 // ToolNamed returns a registered tool; false if the name is unknown.
@@ -56,7 +59,7 @@ func (t Tool) sends(w Workload) bool {
 	return slices.ContainsFunc(t.Kinds, func(s Spec) bool { return s.kind() == w.Spec.kind() })
 }
 
-// OneFlow is the Lacks of a tool that has one flow.
+// OneFlow is a function for Lacks of a tool that supports only one flow.
 func (w Workload) OneFlow() string {
 	if w.Traits().Flows > 1 {
 		return "it has one flow"
@@ -64,7 +67,7 @@ func (w Workload) OneFlow() string {
 	return ""
 }
 
-// Beyond returns what of the workload its tool cannot do, or "". Our own engine can do all.
+// Beyond returns what the workload's tool cannot do of it, or "". Our own engine can do everything.
 func (w Workload) Beyond() string {
 	if w.Tool == "" {
 		return ""
@@ -107,8 +110,8 @@ func (w Workload) Beyond() string {
 	return by.Lacks(n)
 }
 
-// Measured returns the window and the warm-up of the workload for those of a plan. A tool may take whole seconds only,
-// and discard less or more than the plan does.
+// Measured returns the actual window and warm-up of the workload, given the plan's. A tool may only support whole
+// seconds, and discard less or more than the plan does.
 func (w Workload) Measured(window, warmup time.Duration) (time.Duration, time.Duration) {
 	window = cmp.Or(w.Window, window)
 	t, ok := ToolNamed(w.Tool)
@@ -129,9 +132,9 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// WithTools returns the workloads with each followed by the same by every tool that can send it. left says what is not
-// sent by a tool, and why. "own" changes nothing: our engine sends them all in any case. A tool that can send none of the
-// workloads is an error.
+// WithTools returns the workloads, each followed by copies for every tool that can send it. left describes what is not
+// sent by a tool, and why. "own" changes nothing: our engine sends all of them in any case. It fails for a tool that
+// can send none of the workloads.
 func WithTools(list []Workload, names []string) (all []Workload, left []string, err error) {
 	var asked []Tool
 	var errs []error
@@ -176,7 +179,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 	return all, left, errors.Join(errs...)
 }
 
-// phrase is the subject of what tools do not do.
+// phrase is the subject of a sentence about what tools cannot do.
 func phrase(tools []Tool) string {
 	names := each.Of(tools, func(t Tool) string { return t.Name })
 	if len(names) == 1 {
@@ -191,7 +194,7 @@ func (p Plan) Tools() []string {
 	return each.Once(each.Of(named, func(w Workload) string { return w.Tool }))
 }
 
-// slowTools are the tools of the plan whose windows have whole seconds.
+// slowTools returns the tools of the plan whose windows are whole seconds.
 func (p Plan) slowTools() []string {
 	slow := each.Where(p.Workloads, func(w Workload) bool {
 		t, _ := ToolNamed(w.Tool)

@@ -10,11 +10,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TTFR is new pods that come at a rate, dial until one request is answered, and go: the time to first response.
+// TTFR creates pods at a rate, which dial until one request is answered and are removed. It measures the time to first
+// response.
 type TTFR struct {
 	// Rate is the number of new pods per second.
 	Rate float64
-	// Timeout is how long a pod may take until its answer, from its intended time. It is the time of a pod without an answer.
+	// Timeout bounds a pod's time to its answer, from its intended time. It is also the time of a pod without an
+	// answer.
 	Timeout time.Duration
 }
 
@@ -24,7 +26,7 @@ const (
 	minPodRate        = 0.01
 	maxPodRate        = 200
 	defaultPodTimeout = 5 * time.Second
-	// fitPods is how many new pods a window that is chosen has: the fewest that a median is reported for.
+	// fitPods is the number of new pods in a window that the plan chooses: the fewest for which a median is reported.
 	fitPods = 20
 	// longestPodFit bounds that window.
 	longestPodFit = 20 * time.Second
@@ -81,7 +83,7 @@ func (s TTFR) unfit(window time.Duration) string {
 	return fmt.Sprintf("a window of %s has no new pod: give a longer window (--duration %s) or a higher rate", window, least)
 }
 
-// podFit is the shortest window that is chosen for a workload of new pods, 0 for another.
+// podFit returns the shortest window that the plan may choose for a workload of new pods, 0 for another.
 func podFit(t Traits) time.Duration {
 	if !t.NewPods() {
 		return 0

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// maxCases bounds the expansion, so that a slip in an axis is an error and not an hour of memory.
+// maxCases bounds the expansion, so that a typing error in an axis is an error instead of using up the memory.
 const maxCases = 100_000
 
 // Validate returns everything that is wrong with p as Faults, or nil.
@@ -65,7 +65,7 @@ func distinct[T comparable](fs *faults, field string, all []T) {
 	}
 }
 
-// barred returns the paths of the plan that w cannot go over.
+// barred returns the paths of the plan that w does not support.
 func (p Plan) barred(w Workload) []Path {
 	return each.Where(p.Paths, func(path Path) bool { return w.Barred(path) != "" })
 }
@@ -98,7 +98,7 @@ func (fs *faults) validProfileOf(p Plan, field string, name Variant) {
 	}
 }
 
-// validConditions checks what a variant has of its own against its profile, and all its conditions against each other.
+// validConditions checks a variant's own conditions against its profile, and all its conditions against each other.
 func (fs *faults) validConditions(p Plan, field string, v Variant) {
 	for _, flag := range perVariant() {
 		if why := useless(flag, v); v.sets(flag) && why != "" {
@@ -125,8 +125,8 @@ func (fs *faults) validConditions(p Plan, field string, v Variant) {
 	fs.unloadable(p, field, v)
 }
 
-// CheckProfile returns what Validate says of v as a profile of the lab: Faults with the nearest name, if the catalogue has
-// none.
+// CheckProfile returns the faults of v as a profile of the lab: Faults with the most similar name, if the catalogue
+// does not have it.
 func (v Variant) CheckProfile() error {
 	var fs faults
 	fs.validProfile("profiles", v)
@@ -147,7 +147,7 @@ func (fs *faults) validProfile(field string, v Variant, own ...string) {
 	fs.Add(field, "unknown profile %q%s", name, wayOut(name, own))
 }
 
-// wayOut says what to do about a name that no profile has.
+// wayOut describes what to do about an unknown profile name.
 func wayOut(name string, own []string) string {
 	if platform, p, ok := profile.DefaultOf(name); ok {
 		return fmt.Sprintf(": the default of %s is %s", platform, p.Name)
@@ -206,7 +206,7 @@ func (l Lab) Filled() Lab {
 	return l
 }
 
-// Notes are remarks on a valid plan that its author may want to act on. The plan has its window.
+// Notes returns remarks on a valid plan that its author may want to act on. The plan must have its window.
 func (p Plan) Notes(cases int) []string {
 	var notes []string
 	if all := p.Expected(cases); p.Budget > 0 && all > p.Budget {
@@ -222,7 +222,7 @@ func (p Plan) Notes(cases int) []string {
 		notes = append(notes, fmt.Sprintf("the pods end after %s (ttl), and %d repetitions of %d cases may take %s: a run that needs them all is cut short",
 			ttl, max(p.Repetitions, p.MaxRepetitions), cases, most.Round(time.Second)))
 	}
-	notes = append(notes, alike(p)...)
+	notes = append(notes, duplicateVariants(p)...)
 	for _, w := range p.Workloads {
 		if barred := p.barred(w); len(barred) > 0 && w.nic() == "" {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
@@ -237,7 +237,7 @@ func (p Plan) Notes(cases int) []string {
 	return notes
 }
 
-// inForce returns p with the conditions of v, without a pod-mtu that is the profile's own.
+// inForce returns p with the conditions of v, without a pod-mtu that equals the profile's.
 func (v Variant) inForce(p Plan) Plan {
 	q := v.over(p)
 	if of, ok := profile.Lookup(v.Profile()); ok && q.Lab.PodMTU == q.Lab.MTU-of.ReservedOn(q.Lab.Family) {
@@ -246,9 +246,9 @@ func (v Variant) inForce(p Plan) Plan {
 	return q
 }
 
-// alike names variants that would be measured under the conditions of another one of their profile: mtu=1500 changes nothing
-// where that is the MTU of the run.
-func alike(p Plan) []string {
+// duplicateVariants describes variants with the same conditions as another variant of their profile: mtu=1500 changes
+// nothing if that is the MTU of the run.
+func duplicateVariants(p Plan) []string {
 	var notes []string
 	for i, v := range p.Profiles {
 		for _, w := range p.Profiles[:i] {
@@ -261,8 +261,7 @@ func alike(p Plan) []string {
 	return notes
 }
 
-// tunnelIPv6 is the most that headers take of a packet on an IPv6 underlay: WireGuard 80, and IPv6 and UDP within it
-// 48.
+// tunnelIPv6 is the most bytes of headers in a packet on an IPv6 underlay: WireGuard 80, and IPv6 and UDP within it 48.
 const tunnelIPv6 = 128
 
 // largestDatagram is the largest payload of the plan's UDP workloads in bytes, 0 without any.

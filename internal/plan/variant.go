@@ -13,18 +13,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Variant is what is measured: a profile, with the conditions in which it differs from the run and, on several clusters, with
-// its context. String is its text form, in files and on the command line:
+// Variant is what is measured: a profile, with the conditions in which it differs from the run and, on several
+// clusters, with its context. String is its text form, in files and on the command line:
 //
 //	calico-vxlan
 //	calico-vxlan(service-proxy=nftables,services=10000)
 //	host@east~twin
 //
-// ParseVariant reads it in canonical form, so that equal variants are equal values. VariantOf reads names from other tools'
-// archives too: what is not a condition is part of the profile's name.
+// ParseVariant returns the canonical form, so that equal variants are equal values. VariantOf also accepts names from
+// other tools' archives: text that is not a condition is part of the profile's name.
 type Variant struct {
 	profile, context string
-	// conditions are CONDITION=VALUE, separated by commas: variants are compared and are keys of maps.
+	// conditions are CONDITION=VALUE, separated by commas. They are a text because variants are compared and are keys
+	// of maps.
 	conditions string
 	twin       bool
 }
@@ -32,7 +33,7 @@ type Variant struct {
 // twinSuffix ends the name of the second instance of the baseline.
 const twinSuffix = "~twin"
 
-// VariantOf returns the variant of a text as it is, whose String is the same text.
+// VariantOf returns the variant of an unchecked text; its String is the same text.
 func VariantOf(text string) Variant {
 	s, twin := strings.CutSuffix(text, twinSuffix)
 	v := Variant{profile: s, twin: twin}
@@ -65,13 +66,13 @@ func (v Variant) String() string {
 // MarshalText returns String.
 func (v Variant) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote, and any other name.
+// UnmarshalText decodes what MarshalText encodes, and any other name.
 func (v *Variant) UnmarshalText(b []byte) error {
 	*v = VariantOf(string(b))
 	return nil
 }
 
-// IsZero reports whether v names nothing.
+// IsZero reports whether v is empty.
 func (v Variant) IsZero() bool { return v == Variant{} }
 
 // Profile returns the name of the profile alone.
@@ -80,7 +81,7 @@ func (v Variant) Profile() string { return v.profile }
 // Context returns the cluster's context, or "".
 func (v Variant) Context() string { return v.context }
 
-// Conditions returns what v has of its own, such as "services=10000", or "".
+// Conditions returns the conditions of v that differ from the run, such as "services=10000", or "".
 func (v Variant) Conditions() string { return v.conditions }
 
 // own ranges over the conditions of v.
@@ -92,7 +93,7 @@ func (v Variant) own(yield func(flag, value string) bool) {
 	}
 }
 
-// sets says whether v has a condition of its own.
+// sets reports whether v has a condition of its own.
 func (v Variant) sets(flag string) bool {
 	return v.conditioned(func(own string) bool { return own == flag })
 }
@@ -103,7 +104,7 @@ func (v Variant) IsTwin() bool { return v.twin }
 // Twin returns the second instance of v.
 func (v Variant) Twin() Variant { v.twin = true; return v }
 
-// Original returns v, or what v is the twin of.
+// Original returns v, or the variant that v is a twin of.
 func (v Variant) Original() Variant { v.twin = false; return v }
 
 // At returns v on one of several clusters.
@@ -115,20 +116,20 @@ func (v Variant) Local() Variant { return v.At("") }
 // Named returns v with another profile.
 func (v Variant) Named(profile string) Variant { v.profile = profile; return v }
 
-// Under returns v under one more condition, in canonical form. The error names every wrong condition.
+// Under returns v with one more condition, in canonical form. The error names every wrong condition.
 func (v Variant) Under(flag, value string) (Variant, error) { return v.with(flag, value).canonical() }
 
-// with returns v with one more condition as it is.
+// with returns v with one more condition, unchecked.
 func (v Variant) with(flag, value string) Variant {
 	v.conditions = strings.TrimPrefix(v.conditions+","+flag+"="+value, ",")
 	return v
 }
 
-// Lab returns the conditions of v: those of the run, and over them its own.
+// Lab returns the conditions of v: the run's, overridden by its own.
 func (v Variant) Lab(run Lab) Lab { return v.over(Plan{Lab: run}).Lab.carried() }
 
-// carried returns l with the NIC model that its wires can carry: those with delay or loss carry frames of the MTU only, and lose a
-// frame, not a super-packet.
+// carried returns l with the NIC model that its links support: links with delay or loss only carry frames of the MTU,
+// and lose a frame, not a super-packet.
 func (l Lab) carried() Lab {
 	if l.Delay > 0 || l.Loss > 0 {
 		l.NIC = NICWire
@@ -140,13 +141,14 @@ func (l Lab) carried() Lab {
 func (v Variant) over(p Plan) Plan {
 	for flag, text := range v.own {
 		if s, ok := SettingOf(flag); ok && s.PerVariant {
-			_ = s.Set(&p, text) // ParseVariant has tried it; a foreign name may have anything
+			_ = s.Set(&p, text) // ParseVariant has checked it; a foreign name may have any text
 		}
 	}
 	return p
 }
 
-// Loaded returns the case with the workload that is sent: under the flows and the message size of the plan or the variant.
+// Loaded returns the case with the workload that is really sent: with the flows and the message size of the plan or the
+// variant.
 func (p Plan) Loaded(k Case) Case {
 	if w, err := k.Profile.over(p).loaded(k.Workload); err == nil { // Validate has reported it
 		k.Workload = w
@@ -154,10 +156,10 @@ func (p Plan) Loaded(k Case) Case {
 	return k
 }
 
-// loaded returns w with the flows and the message size of the plan. The error names what w cannot have.
+// loaded returns w with the flows and the message size of the plan. The error describes what w does not support.
 func (p Plan) loaded(w Workload) (Workload, error) {
 	if w.Spec == nil {
-		return w, nil // which is a fault by itself
+		return w, nil // which is reported as another fault
 	}
 	out, k := w, w.Spec.kind()
 	for _, c := range []struct {
@@ -189,7 +191,7 @@ func (p Plan) loaded(w Workload) (Workload, error) {
 	return out.Normalize(), out.checkWhole()
 }
 
-// unloadable adds which workloads of the plan cannot have the flows or the message size of v.
+// unloadable adds faults for workloads of the plan that do not support the flows or the message size of v.
 func (fs *faults) unloadable(p Plan, field string, v Variant) {
 	for _, w := range p.Workloads {
 		if _, err := v.over(p).loaded(w); err != nil {
@@ -198,8 +200,8 @@ func (fs *faults) unloadable(p Plan, field string, v Variant) {
 	}
 }
 
-// ParseVariant reads a variant and returns it in canonical form. The error names every wrong condition. Whether the
-// profile exists depends on the environment, so Validate decides it.
+// ParseVariant parses a variant and returns it in canonical form. The error names every wrong condition. Whether the
+// profile exists depends on the environment, so Validate checks that.
 func ParseVariant(text string) (Variant, error) {
 	return VariantOf(strings.TrimSpace(text)).canonical()
 }
@@ -234,7 +236,7 @@ func (v Variant) canonical() (Variant, error) {
 	return v, nil
 }
 
-// parseCondition reads one condition and returns its value in canonical form.
+// parseCondition parses one condition and returns its value in canonical form.
 func parseCondition(part string) (flag, value string, err error) {
 	flag, text, ok := strings.Cut(part, "=")
 	if !ok {
@@ -263,20 +265,22 @@ func parseCondition(part string) (flag, value string, err error) {
 	return flag, s.Text(p), nil
 }
 
-// Conditions of what a recipe installs on a cluster: the version of its chart or manifest, and values of the chart by their keys.
+// Conditions of an installation on a cluster: the version of its chart or manifest, and values of the chart by their
+// keys.
 const conditionVersion, conditionSet = "version", "set."
 
 var recipeKey, recipeValue = pattern.New(`^[A-Za-z0-9_.-]+[A-Za-z0-9_-]$`), pattern.New(`^[A-Za-z0-9._:/+-]+$`)
 
-// ofRecipe says whether a condition changes what a recipe installs.
+// ofRecipe reports whether a condition changes what a recipe installs.
 func ofRecipe(flag string) bool {
 	return flag == conditionVersion || strings.HasPrefix(flag, conditionSet)
 }
 
-// ofLab says whether a condition is one of the lab.
+// ofLab reports whether a condition applies to the lab.
 func ofLab(flag string) bool { return !ofRecipe(flag) }
 
-// Recipe returns the version of what is installed for v, "" for that of the recipe, and values of its chart as helm --set takes them.
+// Recipe returns the version to install for v, "" for the recipe's, and values of its chart in the format of helm
+// --set.
 func (v Variant) Recipe() (version string, sets []string) {
 	for flag, value := range v.own {
 		if key, ok := strings.CutPrefix(flag, conditionSet); ok {
@@ -288,7 +292,7 @@ func (v Variant) Recipe() (version string, sets []string) {
 	return version, sets
 }
 
-// conditioned says whether v has a condition of its own of some kind.
+// conditioned reports whether v has a condition of its own that is selects.
 func (v Variant) conditioned(is func(flag string) bool) bool {
 	for flag := range v.own {
 		if is(flag) {
@@ -308,7 +312,7 @@ func flagsOf(are func(Setting) bool) []string {
 	return each.Of(each.Where(Settings(), are), func(s Setting) string { return s.Flag })
 }
 
-// parseList reads values separated by commas outside parentheses. The error names every wrong one.
+// parseList parses values separated by commas outside parentheses. The error has every wrong value.
 func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
 	var all []T
 	var wrong []string

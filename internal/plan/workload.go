@@ -15,27 +15,27 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Workload is what is sent over a path, and the program that sends it. Two workloads that do the same are equal values
-// once they are normalized.
+// Workload is what is sent over a path, and the program that sends it. Normalized workloads that do the same are equal
+// values.
 type Workload struct {
 	// Spec is what one kind of workload sends; nil means that the workload is missing.
 	Spec Spec
 	// Tool is the program that sends the workload, one of ToolNames; "" is our own engine.
 	Tool string
-	// Window is the measurement window of the workload's trials; 0 is that of the plan.
+	// Window is the measurement window of the workload's trials; 0 means the plan's.
 	Window time.Duration
 }
 
-// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR, a job's, that of dns and that of
-// kinds that send nothing; each is a comparable value and owns its defaults, its bounds and its options.
+// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR, a job's, dns's
+// and those that send nothing. Each is a comparable value with its defaults, its bounds and its options.
 type Spec interface {
-	// Traits returns what can be asked of every kind. The spec is normalized.
+	// Traits returns the properties that every kind has. The spec must be normalized.
 	Traits() Traits
 	// kind returns the entry of the kind in the registry.
 	kind() *kind
-	// normalize returns the spec with defaults filled in, and settings cleared that others make meaningless.
+	// normalize returns the spec with its defaults, and without settings that others make meaningless.
 	normalize() Spec
-	// check adds what does not fit together in a spec that is not normalized.
+	// check adds contradictions in a spec that is not normalized.
 	check(f *faultList)
 }
 
@@ -45,30 +45,30 @@ type Kind string
 // kind is the registry's entry of one kind of workload.
 type kind struct {
 	name Kind
-	// about says in a few words what is sent, title what it stands for in a report.
+	// about describes briefly what is sent, title is the name in a report.
 	about, title string
 	zero         Spec
 	// options are in the order of the text form.
 	options []option
-	// apart means that the kind says nothing of raw, and nothing of pairs of nodes.
+	// apart means that the kind is not measured on raw, and not between pairs of nodes.
 	apart bool
-	// unchanged says why the kind is not measured under churn, with %s for the workload; "" if it is.
+	// unchanged is why the kind is not measured under churn, with %s for the workload; "" if it is.
 	unchanged string
-	// window is that of its trials where the plan's says nothing, wait is about how long a trial takes besides.
+	// window is the default window of its trials, wait is about how long a trial additionally takes.
 	window, wait time.Duration
 }
 
-// A kind may say more of its workloads.
+// Optional methods of a Spec.
 type (
-	// chooser says why a normalized spec cannot go over a path, or "".
+	// chooser returns why a normalized spec does not support a path, or "".
 	chooser interface{ barred(p Path) string }
-	// fitter says why a window tells nothing of a normalized spec, or "".
+	// fitter returns why a window is too short for a normalized spec, or "".
 	fitter interface {
 		unfit(window time.Duration) string
 	}
 )
 
-// kinds are the kinds of workload in report order; those that send nothing follow.
+// kinds are the kinds of workload in report order; kinds that send nothing follow.
 var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &dnsKind, &ttfrKind, &jobKind}
 
 // Protocol is the transport under a workload.
@@ -94,51 +94,52 @@ const (
 	resolution  work = "resolution"
 )
 
-// Traits are what can be asked of a workload whatever its kind. A trait that a kind does not have is zero.
+// Traits are the properties of a workload independent of its kind. A trait that a kind does not have is zero.
 type Traits struct {
 	Protocol Protocol
 	Work     work
 	// Flows is the number of concurrent flows, or of connections.
 	Flows int
-	// Message is the payload of one send call in bytes where there is no response; with Mix it is a mean.
+	// Message is the payload of one send call in bytes if there is no response; with Mix it is a mean.
 	Message int
 	Mix     bool
 	// Request and Response are the payloads of one exchange in bytes; Request is 0 for http.
 	Request, Response int
-	// Rate is the intended load, all flows together: bit/s of payload of datagrams, requests per second of requests; 0 is
-	// as fast as possible. Load is the share of the capacity that is intended instead.
+	// Rate is the intended load, summed over all flows: bit/s of payload for datagrams, requests per second for
+	// requests; 0 is as fast as possible. Load is the intended share of the capacity instead.
 	Rate, Load float64
-	// Arrival is when requests are scheduled: "" when the response has come, Constant, Poisson or Saturate.
+	// Arrival is when requests are scheduled: "" when the response has arrived, Constant, Poisson or Saturate.
 	Arrival string
-	// Burst is how many requests are scheduled at once; 0 is one.
+	// Burst is the number of requests that are scheduled at once; 0 means one.
 	Burst int
 	// Interval is the time between requests that do not follow a rate.
 	Interval time.Duration
-	// Reconnect is true if each request has a connection of its own.
+	// Reconnect is true if each request has its own connection.
 	Reconnect bool
-	// Spin is true if threads ask again and again instead of sleeping.
+	// Spin is true if threads poll instead of sleeping.
 	Spin bool
-	// Beside is true if a TCP stream goes over the path beside the requests.
+	// Beside is true if a TCP stream uses the path at the same time as the requests.
 	Beside bool
 	// Reverse is true if the server sends, Bidirectional if both sides send.
 	Reverse, Bidirectional bool
 	// Congestion is the TCP congestion control of every socket.
 	Congestion string
 	rolling
-	// Job is what the members of a job exchange in a step, the zero Shape for no job.
+	// Job is the exchange of a job's members in a step, the zero Shape for no job.
 	Job job.Shape
 	// Names is how a name is resolved, the zero Shape for no resolution.
 	Names names.Shape
-	// Timeout is how long the answer to a new pod may take, or that of a name.
+	// Timeout bounds the answer to a new pod, or to a query for a name.
 	Timeout time.Duration
-	// Searches is true if a trial is a search for a rate, of many streams.
+	// Searches is true if a trial searches for a rate, with many streams.
 	Searches bool
-	// Decides are the metrics that tell dataplanes apart, the first that was measured. Where the load is given, a rate only
-	// says what was asked for.
+	// Decides are the metrics that compare dataplanes, of which the first that was measured is used. If the load is
+	// given, a rate only shows the request.
 	Decides []string
 }
 
-// rolling is the number of servers behind a Service, and whether each is taken out of the Service in turn; it serves on for Drain.
+// rolling is the number of servers behind a Service, and whether each is taken out of the Service in turn; it still
+// serves for Drain.
 type rolling struct {
 	Backends int
 	Roll     bool
@@ -177,7 +178,7 @@ func (w Workload) Normalize() Workload {
 	return w
 }
 
-// Traits returns what can be asked of the workload whatever its kind.
+// Traits returns the properties of the workload that every kind has.
 func (w Workload) Traits() Traits {
 	if w.Spec == nil {
 		return Traits{}
@@ -188,7 +189,7 @@ func (w Workload) Traits() Traits {
 // Bulk reports whether the workload is a TCP stream.
 func (t Traits) Bulk() bool { return t.Work == Kilobyte }
 
-// Datagrams reports whether datagrams, which the path may lose for good, are streamed at one rate.
+// Datagrams reports whether the workload streams datagrams, which the path may lose, at one rate.
 func (t Traits) Datagrams() bool { return t.Work == Packet && !t.Searches }
 
 // Exchanges reports whether each request has a response.
@@ -196,16 +197,16 @@ func (t Traits) Exchanges() bool {
 	return t.Work == Transaction || t.Work == Request || t.Work == resolution
 }
 
-// Standing says whether requests go over standing flows, Reconnecting whether each has a connection of its own.
+// Standing reports whether requests use existing flows, Reconnecting whether each has its own connection.
 func (t Traits) Standing() bool     { return t.Work == Transaction && !t.Reconnect && !t.Kernel() }
 func (t Traits) Reconnecting() bool { return t.Work == Transaction && t.Reconnect }
 
-// NewPods says whether each request comes from a pod of its own, which is made for it, Kernel whether no process of ours answers: the
-// server's kernel does, or a server of names that is not ours.
+// NewPods reports whether each request comes from a separate pod, which is created for it. Kernel reports whether no
+// process of ours answers, but the server's kernel or a foreign name server.
 func (t Traits) NewPods() bool { return t.Work == NewPod }
 func (t Traits) Kernel() bool  { return t.Protocol == icmp || t.Names.Elsewhere() }
 
-// RateMetric returns the metric of the rate that a trial is about, Times the family of the metrics of its times, "" for none.
+// RateMetric returns the metric of a trial's main rate, Times the family of the metrics of its times, "" for none.
 func (t Traits) RateMetric() string {
 	if t.Searches {
 		return metric.Throughput
@@ -225,17 +226,17 @@ var measured = map[work]struct{ rate, times string }{
 	gigabyte:    {metric.StepRate, metric.StepTime},
 }
 
-// nic returns the model of the lab's NICs that the workload is sent under, "" for that of the run.
+// nic returns the model of the lab's NICs for the workload, "" for the run's.
 func (w Workload) nic() NIC {
 	s, _ := w.Spec.(Stream)
 	return s.NIC
 }
 
-// Open reports whether requests follow a schedule that waits for no response.
+// Open reports whether requests follow a schedule that does not wait for responses.
 func (t Traits) Open() bool { return t.Arrival == Constant || t.Arrival == Poisson }
 
-// Concurrency returns how many exchanges of a closed loop are under way at the same time: one on each flow or connection,
-// or what Arrival and Burst make of it.
+// Concurrency returns the number of exchanges of a closed loop that are under way at the same time: one on each flow or
+// connection, or the number from Arrival and Burst.
 func (t Traits) Concurrency() int {
 	n := t.Flows * max(t.Burst, 1)
 	if t.Arrival == Saturate {
@@ -244,7 +245,7 @@ func (t Traits) Concurrency() int {
 	return n
 }
 
-// Barred returns why the workload cannot go over a path whatever the profile, or "".
+// Barred returns why the workload does not support a path under any profile, or "".
 func (w Workload) Barred(p Path) string {
 	t := w.Traits()
 	if t.Protocol == icmp && p.ByService() {
@@ -265,7 +266,7 @@ func (w Workload) Barred(p Path) string {
 	return ""
 }
 
-// unfit returns why a window tells nothing of the workload, or ""; 0 is a window that is not known.
+// unfit returns why a window is too short for the workload, or ""; 0 is an unknown window.
 func (w Workload) unfit(window time.Duration) string {
 	if s, ok := w.Normalize().Spec.(fitter); ok && window != 0 {
 		return s.unfit(window)
@@ -273,8 +274,9 @@ func (w Workload) unfit(window time.Duration) string {
 	return ""
 }
 
-// Servers returns how many servers the workload has on a path: its backends behind a Service, and one elsewhere. So raw,
-// which has no Services, shows the same load on one server. Of a job, all members but the first are servers.
+// Servers returns the number of servers of the workload on a path: its backends behind a Service, and one on other
+// paths. So raw, which has no Services, has the same load on one server. For a job, all members but the first are
+// servers.
 func (w Workload) Servers(p Path) int {
 	if members := w.Traits().Job.Members; members > 0 {
 		return members - 1
@@ -287,7 +289,7 @@ func (w Workload) Servers(p Path) int {
 
 // String returns the workload's name in files, tables and on the command line: the kind, and in parentheses the options
 // that differ from the default, for example "stream", "stream(udp,rate=1G)", "rr(request=1024,response=1024)".
-// ParseWorkload reads it back.
+// ParseWorkload is the inverse.
 func (w Workload) String() string {
 	if w.Spec == nil {
 		return ""
@@ -303,7 +305,7 @@ func (w Workload) String() string {
 		}
 		switch {
 		case o.Key == protocolKey:
-			_ = o.set(&d, text) // the defaults of the other options are those of this transport
+			_ = o.set(&d, text) // the defaults of the other options depend on this transport
 			parts = append(parts, text)
 		case o.Key == patternKey || o.Key == serverKey:
 			_ = o.set(&d, text) // and of this pattern, or server
@@ -320,7 +322,7 @@ func (w Workload) String() string {
 	return string(k.name) + "(" + strings.Join(parts, ",") + ")"
 }
 
-// With returns the workload with the option of this key read from text.
+// With returns the workload with the option of this key set from text.
 func (w Workload) With(key, text string) (Workload, error) {
 	o, ok := w.Spec.kind().option(key)
 	if !ok {
@@ -342,10 +344,10 @@ func (w Workload) Without(keys ...string) Workload {
 	return out.Normalize()
 }
 
-// MarshalText writes the text form, which is one word in JSON.
+// MarshalText returns the text form, which is one word in JSON.
 func (w Workload) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText decodes what MarshalText encodes.
 func (w *Workload) UnmarshalText(b []byte) (err error) {
 	if len(b) == 0 {
 		*w = Workload{}
@@ -355,8 +357,7 @@ func (w *Workload) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Validate returns what is wrong with a workload that was built in code. Those that ParseWorkload and Parse return are
-// valid.
+// Validate returns what is wrong with a workload that code has built. Workloads from ParseWorkload and Parse are valid.
 func (w Workload) Validate() error {
 	if w.Spec == nil {
 		return errors.New("workload is missing")
@@ -392,13 +393,13 @@ func (k Kind) entry() *kind {
 	return found
 }
 
-// About returns in a few words what a kind of workload sends.
+// About describes briefly what a kind of workload sends.
 func (k Kind) About() string { return k.entry().about }
 
-// Title returns what a kind of workload stands for in a report, "" for no kind.
+// Title returns the name of a kind of workload in a report, "" for no kind.
 func (k Kind) Title() string { return k.entry().title }
 
-// Default returns the workload of a kind with its defaults, and no workload for no kind.
+// Default returns the workload of a kind with its defaults, and the zero Workload for no kind.
 func (k Kind) Default() Workload { return Workload{Spec: k.entry().zero}.Normalize() }
 
 // Options returns the options of a kind of workload in the order of the text form.

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Parse reads a plan file. name is what faults call it. Settings that the file omits have the values of Default. The plan is
-// valid unless there is an error; the error is Faults with every mistake and its line.
+// Parse parses a plan file. name is its name in faults. Settings that the file omits have the values of Default. The
+// plan is valid unless it fails; the error is Faults with every mistake and its line.
 func Parse(name string, r io.Reader) (Plan, error) {
 	p, f, err := Read(name, r, "")
 	if err != nil {
@@ -25,8 +25,9 @@ func Parse(name string, r io.Reader) (Plan, error) {
 	return p, all.Err()
 }
 
-// Read reads a plan file that a command line completes, and returns its faults and the lines of its fields. The plan is neither settled nor validated. environment is that of the
-// command line, "" for none; it applies to a file without one. The error is Faults if the file is not a plan at all.
+// Read reads a plan file that a command line completes. It returns the plan, neither settled nor validated, and a
+// decoder with its faults and the lines of its fields. environment is the command line's, "" for none; it applies to a
+// file without one. It fails with Faults if the file is not a plan at all.
 func Read(name string, r io.Reader, environment string) (Plan, position.Decoder, error) {
 	src, err := io.ReadAll(io.LimitReader(r, position.MaxFile+1))
 	if err != nil {
@@ -57,8 +58,8 @@ func Read(name string, r io.Reader, environment string) (Plan, position.Decoder,
 	return p, *f, nil
 }
 
-// environmentIn reads the environment before the other keys, because it decides which profiles exist. A misspelled key counts:
-// its fault is reported once, and not again for every profile.
+// environmentIn reads the environment before the other keys, because it determines which profiles exist. It accepts a
+// misspelled key, so that there is one fault, and not one for every profile.
 func (d *decoder) environmentIn(root *position.Node, at *string) {
 	for i, key := range root.Keys {
 		switch {
@@ -80,15 +81,15 @@ func (d *decoder) environmentIn(root *position.Node, at *string) {
 // decoder reads a plan file.
 type decoder struct {
 	*position.Decoder
-	// dir is the directory of the file, to which its profile files are relative.
+	// dir is the directory of the file; its profile files are relative to it.
 	dir string
-	// environment is that of the plan. said is true if the file has one; a file without one is for all.
+	// environment is the plan's. said is true if the file has one; a file without one applies to all.
 	environment string
 	said        bool
 }
 
-// rejectLabFields rejects the lab's settings in a file for a cluster, which is measured without them. A file without an
-// environment may have them.
+// rejectLabFields rejects the lab's settings in a file for a cluster, where they would have no effect. A file without
+// an environment may have them.
 func (d *decoder) rejectLabFields(p Plan) {
 	if !p.OnCluster() || !d.said {
 		return
@@ -101,11 +102,11 @@ func (d *decoder) rejectLabFields(p Plan) {
 	}
 }
 
-// profiles reads names. It checks each of them, because it knows their lines.
+// profiles reads names. It checks each of them here, where the lines are known.
 func (d *decoder) profiles(at *[]Variant) position.Read {
 	return position.Values(d.Decoder, at, func(s string) (Variant, error) {
 		if s == profile.Raw && !d.said {
-			return VariantOf(profile.Raw), nil // the file is for the lab too, and a cluster does not measure raw
+			return VariantOf(profile.Raw), nil // the file is also for the lab, and a cluster does not measure raw
 		}
 		v, err := ParseVariant(s)
 		if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// maxAxis bounds what the lists of one workload expand to.
+// maxAxis bounds the expansion of the lists of one workload.
 const maxAxis = 1000
 
-// workloads reads the list of workloads. An item is a name ("rr"), the command line's form ("stream(udp,rate=1G)") or
-// a mapping of one kind to its settings, of which each may be a list: then the workload stands for every combination.
+// workloads reads the list of workloads. An item is a name ("rr"), the command line's form ("stream(udp,rate=1G)") or a
+// mapping of one kind to its settings. Each setting may be a list: then the item expands to every combination.
 func (d *decoder) workloads(at *[]Workload) position.Read {
 	return func(field string, n *position.Node) {
 		*at = nil
@@ -55,7 +55,7 @@ func (d *decoder) workload(field string, n *position.Node) []Workload {
 	return d.expand(k, field+"."+string(k.name), value)
 }
 
-// axis is one setting of a workload with the values that it takes.
+// axis is one setting of a workload with its values.
 type axis struct {
 	option option
 	values []*position.Node
@@ -111,7 +111,7 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 		if !ok {
 			continue
 		}
-		// The value is tried once, so that a wrong one is one fault and not one for each combination.
+		// The value is checked once, so that a wrong one is one fault and not one for each combination.
 		several, err := a.option.try(workloads[0], s)
 		if err != nil {
 			d.Fault(n.Line, field, "%s", err)
@@ -123,7 +123,7 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 	for _, w := range workloads {
 		for _, s := range texts {
 			q := w
-			_ = a.option.set(&q, s) // it was read without error above
+			_ = a.option.set(&q, s) // it was checked above
 			product = append(product, q)
 			if len(product) > maxAxis {
 				return product

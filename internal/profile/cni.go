@@ -7,18 +7,19 @@ import (
 
 // CNI is how a CNI appears in the objects of a cluster.
 type CNI struct {
-	// Name is what results call it, for example "aws-vpc". Title is the name for people.
+	// Name is the name in results, for example "aws-vpc". Title is the name for people.
 	Name, Title string
 	// Family has the profiles that describe it, "" if none does.
 	Family string
-	// Daemons are names of its DaemonSet. Container is the one whose image tag is the version, "" for the first.
+	// Daemons are the names of its DaemonSet. Container is the container whose image tag is the version, "" for the
+	// first.
 	Daemons   []string
 	Container string
-	// Plugins are the types of its plugins in conflists. ConfigMaps and Charts are names, Groups those of its API.
+	// Plugins are the types of its plugins in conflists. ConfigMaps and Charts are names; Groups are its API groups.
 	Plugins, ConfigMaps, Charts, Groups []string
 }
 
-// cnis are known by their daemon, in the order in which detection searches.
+// cnis are recognized by their daemon, in the order in which detection searches.
 var cnis = []CNI{
 	{Name: "cilium", Title: "Cilium", Family: "cilium", Daemons: []string{"cilium"}, Container: "cilium-agent", Plugins: []string{"cilium-cni"},
 		ConfigMaps: []string{"cilium-config"}, Charts: []string{"cilium"}, Groups: []string{"cilium.io"}},
@@ -67,7 +68,8 @@ func CNIOfPlugin(plugin string) (CNI, bool) {
 	return cniWhere(func(c CNI) bool { return slices.Contains(c.Plugins, plugin) })
 }
 
-// CNIOfObject returns the CNI that an object of Kubernetes configures, by its kind, its name and the group of its version.
+// CNIOfObject returns the CNI that an object of Kubernetes configures, by its kind, its name and the group of its
+// version.
 func CNIOfObject(kind, name, version string) (CNI, bool) {
 	group, _, _ := strings.Cut(version, "/")
 	return cniWhere(func(c CNI) bool {

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Fidelity is what a comparison of the lab with a real cluster said of a profile's CPU time. fidelity.tsv has its rows, which
-// docs/results/fidelity.md sums up.
+// Fidelity is the result of a comparison of a profile's CPU time in the lab with a real cluster. fidelity.tsv has its
+// rows, which docs/results/fidelity.md summarizes.
 type Fidelity struct {
-	// Measured is the day, NIC the model of the lab's NICs on it.
+	// Measured is the day, NIC the lab's NIC model.
 	Measured string `json:"measured"`
 	NIC      string `json:"nic"`
-	// All are the rows of all workloads together.
+	// All summarizes the rows of all workloads.
 	All Compared `json:"all"`
-	// Workloads are those that were compared. Nothing is known of others.
+	// Workloads are the compared workloads. Others are unknown.
 	Workloads []Compared `json:"workloads"`
 }
 
@@ -27,11 +27,13 @@ type Fidelity struct {
 type Compared struct {
 	// Name is the workload without sizes and congestion control, such as "stream(udp)".
 	Name string `json:"name,omitempty"`
-	// Rows are the paths compared, Within those equal within 5 %, Differ those that differ significantly.
+	// Rows is the number of compared paths, Within the number that are equal within 5 %, Differ the number that differ
+	// significantly.
 	Rows   int `json:"rows"`
 	Within int `json:"within"`
 	Differ int `json:"differ"`
-	// Distance is the cluster's CPU time over the lab's less 1, the median over the rows; Farthest is the one farthest from 0.
+	// Distance is the cluster's CPU time over the lab's minus 1, the median over the rows; Farthest is the value
+	// farthest from 0.
 	Distance float64 `json:"distance"`
 	Farthest float64 `json:"farthest"`
 	// Lab and Cluster are the costs between pods of different nodes, as multiples of the bare node's.
@@ -39,32 +41,36 @@ type Compared struct {
 	Cluster float64 `json:"cluster,omitempty"`
 }
 
-// held is how far the median row may be from the lab for a model's cost to count as held.
+// held is the largest distance of the median row from the lab at which a model's cost counts as accurate.
 const held = 0.05
 
-// Holds says that the lab costs what the cluster does: no row differs, and the median is within 5 %.
+// Holds reports whether the cost in the lab is the cluster's: no row differs, and the median is within 5 %.
 func (c Compared) Holds() bool { return c.Differ == 0 && math.Abs(c.Distance) <= held }
 
-// Holds says that all workloads do.
+// Holds reports whether that is true for all workloads.
 func (f *Fidelity) Holds() bool {
 	return f != nil && !slices.ContainsFunc(f.Workloads, func(c Compared) bool { return !c.Holds() })
 }
 
-// Covers says whether the cost of a workload holds under a NIC model of the lab, "" for a workload that NICs do not matter to.
+// Covers reports whether the cost of a workload is accurate under a NIC model of the lab, "" for a workload that does
+// not depend on NICs.
 func (f *Fidelity) Covers(workload, nic string) bool {
 	return f != nil && (nic == "" || nic == f.NIC) && slices.ContainsFunc(f.Workloads, func(c Compared) bool { return c.Name == workload && c.Holds() })
 }
 
-// Comparison is one row: a profile or the bare node, on a path under a workload, in the lab and on a cluster with a CNI.
+// Comparison is one row: a profile or the bare node, on a path under a workload, in the lab and on a cluster with a
+// CNI.
 type Comparison struct {
-	// Measured is the day, NIC the lab's model of NICs, Repetitions how many of which Window, such as 500ms.
+	// Measured is the day, NIC the lab's NIC model, Repetitions the number of repetitions, each with Window, such as
+	// 500ms.
 	Measured, NIC, Repetitions, Window string
 	// Dataplane is the profile of the cluster, Profile that or host.
 	Dataplane, Profile string
-	// Path is as results write it, Workload without sizes and congestion control. Verdict is that of the comparison over the bare node, ""
-	// for the bare node itself.
+	// Path is in the format of results, Workload without sizes and congestion control. Verdict is the verdict of the
+	// comparison relative to the bare node, "" for the bare node itself.
 	Path, Workload, Verdict string
-	// Lab and Cluster are CPU times in ns per unit of work, Quotient the cluster's over the lab's, each over that of its bare node.
+	// Lab and Cluster are CPU times in ns per unit of work. Quotient is the cluster's over the lab's, each divided by
+	// its bare node's.
 	Lab, Cluster, Quotient float64
 }
 
@@ -105,7 +111,7 @@ func Middle(off []float64) (median, farthest float64) {
 //go:embed fidelity.tsv
 var comparisons string
 
-// columns are those of fidelity.tsv.
+// columns are the columns of fidelity.tsv.
 var columns = []string{"measured", "nic", "repetitions", "window", "dataplane", "profile", "path", "workload", "lab", "cluster", "quotient", "verdict"}
 
 // ReadComparisons returns the rows of a file as WriteComparisons writes it.
@@ -137,7 +143,7 @@ func WriteComparisons(w io.Writer, rows []Comparison) error {
 	file := csv.NewWriter(w)
 	file.Comma = '\t'
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
-	_ = file.Write(columns) // Error has its error, too
+	_ = file.Write(columns) // Error returns this error, too
 	for _, c := range rows {
 		_ = file.Write([]string{c.Measured, c.NIC, c.Repetitions, c.Window, c.Dataplane, c.Profile, c.Path, c.Workload,
 			number(c.Lab), number(c.Cluster), number(c.Quotient), c.Verdict})
@@ -146,7 +152,7 @@ func WriteComparisons(w io.Writer, rows []Comparison) error {
 	return file.Error()
 }
 
-// fidelity returns what the rows say of a profile, nil if it was never compared.
+// fidelity summarizes the rows of a profile, nil if it was never compared.
 func fidelity(rows []Comparison, name string) *Fidelity {
 	var f *Fidelity
 	var all []Comparison

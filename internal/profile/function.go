@@ -1,13 +1,13 @@
 package profile
 
-// Function is something that a reader may need of a network beside its speed.
+// Function is something that a reader may need from a network in addition to its speed.
 type Function struct {
-	// Name is the function in words, Letter stands for it where columns are dear.
+	// Name is the name of the function, Letter represents it in narrow columns.
 	Name, Letter string
 	by           func(Profile) string
 }
 
-// NetworkPolicy and Encryption are the functions that a report asks for when it says what is best.
+// NetworkPolicy and Encryption are the functions that a report checks when it recommends a profile.
 var (
 	NetworkPolicy = Function{"NetworkPolicy", "P", func(p Profile) string { return engine(p.Policy) }}
 	Encryption    = Function{"encryption", "E", func(p Profile) string {
@@ -21,7 +21,7 @@ var (
 // services is whether pods reach Services.
 var services = Function{"Services", "S", func(p Profile) string { return engine(p.Services) }}
 
-// Expected are the functions that a cluster usually needs: a report says so where the best profile lacks one.
+// Expected are the functions that a cluster usually needs: a report mentions it if the best profile lacks one.
 var Expected = []Function{services, NetworkPolicy}
 
 // Functions are all functions in report order.

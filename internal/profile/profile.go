@@ -1,5 +1,5 @@
-// Package profile is the catalogue of CNI dataplanes. Each family of profiles has a folder here that holds everything
-// about it:
+// Package profile is the catalogue of CNI dataplanes. Each family of profiles has a folder here with everything about
+// it:
 //
 //	<family>/<profile>.yaml   what the profile is, how detection recognises it, and how it comes onto a cluster
 //	<family>/family.yaml      what the recipes of the family share
@@ -30,21 +30,21 @@ type Profile struct {
 	Family string `yaml:"-"`
 	// Order is the place in reports: smaller numbers first.
 	Order int `yaml:"order"`
-	// Title is the name for people. Summary says in one line what moves the packets.
+	// Title is the name for people. Summary describes in one line what moves the packets.
 	Title   string `yaml:"title"`
 	Summary string `yaml:"summary"`
 	// Encapsulation is "none", "vxlan", "ipip", "wireguard" or "ipsec". Overhead is its bytes per packet on IPv4.
 	Encapsulation string `yaml:"encapsulation"`
 	Overhead      int    `yaml:"overhead"`
-	// NoIPv6 says why the profile has no IPv6 form, "" if it has one.
+	// NoIPv6 is why the profile has no IPv6 form, "" if it has one.
 	NoIPv6 string `yaml:"noIPv6"`
 	// Services is the engine behind a ClusterIP: "kube-proxy", "ebpf", "none".
 	Services string `yaml:"services"`
 	// Policy is the engine that enforces a NetworkPolicy: "calico-iptables", "calico-nftables", "ebpf", "none".
 	Policy string `yaml:"policy"`
-	// Model says what the lab only imitates, "" if it uses what the product uses.
+	// Model describes what the lab only imitates, "" if it uses what the product uses.
 	Model string `yaml:"model"`
-	// Provided says why there is no recipe for it although it is a CNI, "" if there is one.
+	// Provided is why there is no recipe for it although it is a CNI, "" if there is one.
 	Provided string `yaml:"provided"`
 	// Needs are the kernel features and programs that the lab requires, by their names in package kernel/probe.
 	Needs []string `yaml:"needs"`
@@ -59,34 +59,34 @@ type Profile struct {
 type use struct {
 	// DefaultOn are the platforms whose clusters have it if the user chooses no CNI, for example "EKS".
 	DefaultOn []string `yaml:"defaultOn"`
-	// OnlyNamed says that a run without named profiles leaves it out.
+	// OnlyNamed means that a run without named profiles leaves it out.
 	OnlyNamed bool `yaml:"onlyNamed"`
 }
 
-// Signs are that by which detection recognises a profile.
+// Signs are the properties by which detection recognises a profile.
 type Signs struct {
-	// CNI is the CNI of a cluster that it describes alone, whatever the CNI's settings; "" if settings decide.
+	// CNI is the CNI that only this profile describes, whatever the CNI's settings; "" if settings decide.
 	CNI string `yaml:"cni"`
 	// PodDevice is the kind of a pod's device, "" if pods have no network of their own.
 	PodDevice string `yaml:"podDevice"`
-	// OnNIC says that pods' devices are on the node's NIC, so that a node and its own pods cannot reach each other.
+	// OnNIC means that pods' devices are on the node's NIC, so that a node and its own pods cannot reach each other.
 	OnNIC bool `yaml:"onNIC"`
-	// Tunnel is the device of a node that encapsulates, nil if it has none.
+	// Tunnel is the device of a node that encapsulates, nil if there is none.
 	Tunnel *Tunnel `yaml:"tunnel"`
 	// Absent are devices that a node of this profile does not have.
 	Absent []string `yaml:"absent"`
-	// Encrypted are the ways to encrypt packets between nodes that the CNI can be configured for.
+	// Encrypted are the encryptions between nodes that the CNI can be configured for.
 	Encrypted []encrypted `yaml:"encrypted"`
 }
 
-// encrypted is a tunnel that takes the place of the profile's own.
+// encrypted is a tunnel that replaces the profile's own.
 type encrypted struct {
 	Tunnel `yaml:",inline"`
 	// Overhead is its bytes per packet on IPv4.
 	Overhead int `yaml:"overhead"`
 }
 
-// WithEncryption returns p with what encrypts in the place of its encapsulation; p itself if it has nothing of that kind.
+// WithEncryption returns p with an encryption in place of its encapsulation; p itself if it does not support that kind.
 func (p Profile) WithEncryption(kind string) Profile {
 	for _, e := range p.Encrypted {
 		if e.Kind == kind {
@@ -100,19 +100,19 @@ func (p Profile) WithEncryption(kind string) Profile {
 
 // Tunnel is the device of a node that encapsulates.
 type Tunnel struct {
-	// Devices are the names that it can have, the usual one first. Kind is "vxlan", "ipip", "wireguard" or "ipsec",
-	// which has no device.
+	// Devices are its possible names, the usual one first. Kind is "vxlan", "ipip", "wireguard" or "ipsec", which has
+	// no device.
 	Devices []string `yaml:"devices"`
 	Kind    string   `yaml:"kind"`
-	// Device6 is the name in IPv6 where it differs.
+	// Device6 is the name in IPv6 if it differs.
 	Device6 string `yaml:"device6"`
 	// Port is the UDP destination port, VNI the network identifier; 0 without one.
 	Port int `yaml:"port"`
 	VNI  int `yaml:"vni"`
-	// External says that both ends come from the packet's metadata, Addressed that the device has an address.
+	// External means that both addresses come from the packet's metadata, Addressed that the device has an address.
 	External  bool `yaml:"external"`
 	Addressed bool `yaml:"addressed"`
-	// Spare is the overhead on IPv4 that pods leave room for although packets between nodes of one subnet do not use the
+	// Spare is the overhead on IPv4 that pods leave room for if packets between nodes of one subnet do not use the
 	// tunnel; 0 if they do.
 	Spare int `yaml:"spare"`
 	// Inside is the part of the overhead that another encapsulation adds before the tunnel encrypts.
@@ -130,14 +130,14 @@ const (
 //go:embed */*.yaml
 var Files embed.FS
 
-// FamilyFile is the name of the file that is not a profile's.
+// FamilyFile is the name of the file that does not describe a profile.
 const FamilyFile = "family.yaml"
 
 // catalogue reads the embedded records once.
 var catalogue = sync.OnceValue(func() []Profile {
 	list, err := read(Files)
 	if err != nil {
-		panic(err) // the files are part of the program; a test reads them
+		panic(err) // the files are part of the program, and a test reads them
 	}
 	return list
 })
@@ -182,13 +182,13 @@ func (p Profile) PodMTU() int { return 1500 - p.ReservedOn(4) }
 // longerIPv6 is the difference between the headers of IPv6 and IPv4, in bytes.
 const longerIPv6 = 20
 
-// OverheadOn returns the bytes per packet over an underlay of the given version of IP, 4 or 6. Those of WireGuard are the
-// same for both: flannel reserves room for IPv6.
+// OverheadOn returns the bytes per packet over an underlay of the given version of IP, 4 or 6. WireGuard's are the same
+// for both: flannel reserves room for IPv6.
 func (p Profile) OverheadOn(family int) int {
 	return longer(p.Overhead, family, p.Encapsulation)
 }
 
-// ReservedOn returns the bytes by which the MTU of pods is smaller than that of the underlay: the overhead, or what is spare.
+// ReservedOn returns how many bytes smaller the pods' MTU is than the underlay's: the overhead, or Spare.
 func (p Profile) ReservedOn(family int) int {
 	if p.Tunnel != nil && p.Tunnel.Spare > 0 {
 		return longer(p.Tunnel.Spare, family, p.Tunnel.Kind)
@@ -207,7 +207,7 @@ func longer(overhead, family int, encapsulation string) int {
 // All returns the catalogue in report order.
 func All() []Profile { return slices.Clone(catalogue()) }
 
-// FiltersBridge says whether the pods of a node are on a bridge whose packets netfilter sees.
+// FiltersBridge reports whether the pods of a node are on a bridge whose packets netfilter sees.
 func (p Profile) FiltersBridge() bool { return slices.Contains(p.Needs, "br_netfilter") }
 
 // MaxFlowtable is the largest threshold that kindnet finds: it compares the lowest byte of the number of packets first.
@@ -243,7 +243,7 @@ func OfCNI(cni string) (Profile, bool) {
 	return catalogue()[i], true
 }
 
-// DefaultOf returns the platform of this name, in small or large letters, and the profile that it has as its default.
+// DefaultOf returns the platform of this name, ignoring case, and its default profile.
 func DefaultOf(name string) (platform string, p Profile, ok bool) {
 	for _, p := range catalogue() {
 		for _, platform := range p.DefaultOn {

@@ -12,19 +12,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Answer is what a report says first. Every part is optional.
+// Answer is the beginning of a report. Every part is optional.
 type Answer struct {
-	// Lines say in a few sentences what came out.
+	// Lines are the result in a few sentences.
 	Lines []string
-	// Needs are what the first lines are made from, in their order; none where the lines are about something else.
+	// Needs are the needs behind the first lines, in their order; none if the lines are about something else.
 	Needs []Need
-	// Abilities are what the profiles do beside their speed, and what is proven of them.
+	// Abilities are the functions of the profiles other than speed, and what is proven about them.
 	Abilities []Ability
 	// Summary is the report on one screen.
 	Summary *Summary
-	// Gate is the outcome for a pull request, nil where nothing was compared for one.
+	// Gate is the outcome for a pull request, nil without a comparison for one.
 	Gate *Gate
-	// Banners warn of what touches the whole report.
+	// Banners are warnings about the whole report.
 	Banners []string
 }
 
@@ -45,8 +45,8 @@ func banners(d Document, omitted int) []string {
 	return out
 }
 
-// answerLines returns what the run says in a few lines: which profile for which need, with the size of the difference and how sure
-// that is, and how many comparisons came out how. Nothing in it goes beyond a verdict.
+// answerLines returns the result of the run in a few lines: which profile for which need, with the size of the
+// difference and its certainty, and the counts of comparisons by verdict. No line claims more than a verdict does.
 func (b *builder) answerLines() []string {
 	if len(b.analysis.Cells) == 0 {
 		return []string{"No trial was measured."}
@@ -61,7 +61,7 @@ func (b *builder) answerLines() []string {
 	return append(lines, b.tallyLine()...)
 }
 
-// mainPath returns the path that the answer speaks of: between pods on two nodes, or else the one with most numbers.
+// mainPath returns the path that the answer is about: between pods on two nodes, or else the one with most numbers.
 func (b *builder) mainPath() (plan.Path, bool) {
 	var best plan.Path
 	most := 0
@@ -100,7 +100,7 @@ func verdictCounts(all []compare.Verdict) string {
 	return tallied(all, order, func(v compare.Verdict) string { return string(v) })
 }
 
-// tallied counts the values that are in order, in words: "2 worse, 1 same".
+// tallied counts the values in order and describes the counts: "2 worse, 1 same".
 func tallied[T comparable](all, order []T, word func(T) string) string {
 	var parts []string
 	for _, v := range order {

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// standInCell returns the cell of the baseline that stands in for the path of a need, nil if p is not that baseline.
+// standInCell returns the baseline's cell that replaces the path of a need, nil if p is not that baseline.
 func (b *builder) standInCell(n Need, p plan.Variant) *compare.Cell {
 	if p != b.analysis.Baseline {
 		return nil
@@ -26,7 +26,7 @@ func (b *builder) standInCell(n Need, p plan.Variant) *compare.Cell {
 	return nil
 }
 
-// aheadOfHost describes why pods cost less than the bare host does, where they do.
+// aheadOfHost describes why pods cost less than the bare host, if they do.
 func (b *builder) aheadOfHost(needs []Need) string {
 	for _, n := range needs {
 		first := n.Choice[0].Cell.Profile
@@ -45,7 +45,7 @@ func (b *builder) aheadOfHost(needs []Need) string {
 	return ""
 }
 
-// bareVerdict returns the verdict of a bare network on the best dataplane of a need.
+// bareVerdict returns the verdict on a bare network compared with the best dataplane of a need.
 func (b *builder) bareVerdict(n Need, bare plan.Variant) compare.Verdict {
 	two := b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
 	switch {

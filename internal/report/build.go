@@ -26,22 +26,22 @@ import (
 type Options struct {
 	// Metrics names the metrics to show; nil shows the headline metrics. (optional)
 	Metrics []string
-	// File is what the commands that a reader may type next call the result. (optional)
+	// File is the name of the result in commands that a reader may type next. (optional)
 	File string
-	// Baseline is the profile to compare with; "" takes the plan's. (optional)
+	// Baseline is the profile to compare with; "" means the plan's. (optional)
 	Baseline plan.Variant
-	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
+	// Confidence is the confidence of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
 	Confidence float64
-	// Margin is the share up to which a difference does not matter; 0 takes the plan's. (optional)
+	// Margin is the share up to which a difference does not matter; 0 means the plan's. (optional)
 	Margin float64
-	// Checked is what check finds in the result. (optional)
+	// Checked has the findings of check for the result. (optional)
 	Checked check.Report
-	// Impact is the work of the reader's own job, to be set against the result. (optional)
+	// Impact is the work of the reader's own job, to be estimated from the result. (optional)
 	Impact []impact.Work
 }
 
-// Build makes the report of what was collected; h is the header of its result. The error, about an option that the
-// result cannot serve, carries a hint. The collector must not be used afterwards.
+// Build builds the report of the collected records; h is the header of their result. It fails, with a hint, for an
+// option that the result does not support. The collector must not be used afterwards.
 func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	metrics, err := selectMetrics(o.Metrics)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	}
 	d.Sections = append(d.Sections, sections(metrics, b.cut, func(t compare.Table) string { return t.Metric }, b.table)...)
 	d.Sections = append(d.Sections, pictured...)
-	if d.Lines != nil { // what pages answer takes the place of the needs: the profiles are points of curves
+	if d.Lines != nil { // the answer of pages replaces the needs: the profiles are points of curves
 		d.Needs, d.Lines = nil, append(d.Lines, b.tallyLine()...)
 	} else {
 		d.Lines = b.answerLines()
@@ -125,20 +125,20 @@ func reportTitle(r Run) string {
 	return withDate(what, r.Created)
 }
 
-// builder has what the parts of a document are made from.
+// builder has the data for the parts of a document.
 type builder struct {
 	header   result.Header
 	analysis *compare.Analysis
-	// from has what was collected beside the cells.
+	// from has the collected data other than the cells.
 	from *Collector
-	// metrics are those to show, cut their tables that have any cell, by metric, then workload.
+	// metrics are the metrics to show. cut are their tables that have any cell, by metric, then workload.
 	metrics []metric.Metric
 	cut     []compare.Table
 	sides   []explain.Side
-	// answer has what pages need of it: the needs and abilities.
+	// answer has the needs and abilities for pages.
 	answer Answer
 	notes  footnotes
-	// kinds are those of the entries written so far.
+	// kinds are the kinds of the entries so far.
 	kinds map[Kind]bool
 }
 
@@ -157,7 +157,7 @@ func newBuilder(h result.Header, a *compare.Analysis, c *Collector, metrics []me
 // series numbers the profiles.
 func (b *builder) series() Series { return Result{Analysis: b.analysis}.Series() }
 
-// cases returns those that a result may have, by workload, path and profile.
+// cases yields the possible cases of a result, by workload, path and profile.
 func (b *builder) cases() iter.Seq[plan.Case] {
 	return func(yield func(plan.Case) bool) {
 		for _, w := range b.analysis.Workloads {
@@ -189,7 +189,7 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 			row.Entries = append(row.Entries, e)
 		}
 		if len(columns) < len(t.Profiles) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind != NotMeasured || len(e.Notes) > 0 }) {
-			continue // only the baseline was measured there, and the note about it says so
+			continue // only the baseline was measured there, as the note about it states
 		}
 		out.Rows = append(out.Rows, row)
 	}
@@ -198,8 +198,8 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	return out
 }
 
-// columns returns the profiles that get a column: all that were not skipped, but for a baseline whose one cell is
-// the baseline of all paths. A note below the table names that cell; its column would be empty otherwise.
+// columns returns the profiles with a column: all that were not skipped, except for a baseline with a single cell,
+// which is the baseline of all paths. A note below the table names that cell; the column would be empty otherwise.
 func (b *builder) columns(t compare.Table) []int {
 	var out []int
 	elsewhere := len(standInPaths(t)) > 0
@@ -246,7 +246,7 @@ func (b *builder) entry(from compare.Entry, c plan.Case, scale number.Scale) Ent
 
 var shortRoles = map[plan.Role]string{plan.Service: "svc", plan.External: "ext", plan.LoadBalancer: "lb"}
 
-// shortPath names a path in few columns: "pod-svc remote".
+// shortPath returns a short name of a path: "pod-svc remote".
 func shortPath(p plan.Path) string {
 	short := func(r plan.Role) string {
 		if s, ok := shortRoles[r]; ok {
@@ -261,8 +261,8 @@ func shortPath(p plan.Path) string {
 	return s
 }
 
-// Collector takes in the records of a result as they are read and keeps what a report needs, in bounded memory but for
-// two numbers a trial. The zero value is ready for use.
+// Collector collects the records of a result as they are read and keeps what a report needs, in bounded memory except
+// for two numbers a trial. The zero value is ready for use.
 type Collector struct {
 	// Stacks keeps the stacks of sampled trials, for pictures and profiles. (optional)
 	Stacks bool
@@ -272,15 +272,15 @@ type Collector struct {
 	explained explain.Collector
 	gather    gather
 	run       account
-	// states are what it cost to raise the instances.
+	// states are the costs of raising the instances.
 	states []result.Raised
-	// pairs are what was measured between pairs of nodes.
+	// pairs has the measurements between pairs of nodes.
 	pairs matrix.Collector
-	// added is what each Addition keeps.
+	// added is the data of each Addition.
 	added map[int][]Kept
 }
 
-// Add takes in a record. The error says that the result is larger than any that a plan makes.
+// Add adds a record. It fails if the result is larger than any plan can make.
 func (c *Collector) Add(rec *result.Record) error {
 	c.run.add(rec)
 	if rec.Raised != nil && len(c.states) < maxStates {
@@ -293,8 +293,8 @@ func (c *Collector) Add(rec *result.Record) error {
 	}
 	if !rec.Pair.IsZero() {
 		c.pairs.Add(rec)
-		// The cells have a value of each pair, which pairs it with that of another profile; of many pairs the first, since their
-		// order is drawn.
+		// The cells have one value of each pair, so that it forms pairs with other profiles' values. If there are many
+		// pairs, the first ones are used, since their order is random.
 		if c.run.trials > mostPairTrials {
 			return nil
 		}
@@ -305,18 +305,18 @@ func (c *Collector) Add(rec *result.Record) error {
 	return errors.Join(c.judged.Add(rec), c.explained.Add(rec))
 }
 
-// mostPairTrials bounds the trials between pairs of nodes that cells are made of.
+// mostPairTrials bounds the trials between pairs of nodes in cells.
 const mostPairTrials = 20_000
 
-// maxStates bounds the memory for what it cost to raise instances.
+// maxStates bounds the memory for the costs of raising instances.
 const maxStates = 100_000
 
-// account sums up how the numbers were made. An end speaks for the trials of its own invocation, which are the last ones
-// before it; those of an invocation that was killed have none, and count with their own times.
+// account summarizes how the numbers were measured. An end record covers the trials of its own invocation, which are
+// the last ones before it. Trials of a killed invocation have none, and count with their own times.
 type account struct {
 	trials, failed int
 	reason         string
-	// ended are the times that the ends say, all those of every trial.
+	// ended are the times in the end records, all the times of every trial.
 	ended, all span
 	// open are the trials since the last end, of which there may be millions.
 	open []brief
@@ -325,7 +325,7 @@ type account struct {
 // brief is a span in microseconds.
 type brief struct{ wall, window float32 }
 
-// span is the wall time of something, and the part of it that was measured.
+// span is a wall time, and the part of it in measurement windows.
 type span struct{ wall, window time.Duration }
 
 func (s *span) add(t span) {
@@ -352,7 +352,7 @@ func (a *account) add(rec *result.Record) {
 	}
 }
 
-// runOf returns the run that it tells of; h is the header of its result.
+// runOf returns the Run of the account; h is the header of its result.
 func (a *account) runOf(h result.Header) Run {
 	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: cmp.Or(a.reason, unfinished), Trials: a.trials, Failed: a.failed}
 	r.Wall, r.Windows = a.ended.wall, a.ended.window

@@ -30,7 +30,7 @@ func dataOf(j findings.Judged) claimData {
 	return claimData{j.ID, j.Source, j.Statement, j.Metric, j.Workload.String(), j.Paths, j.Outcome, j.Evidence, j.Note}
 }
 
-// BuildFindings makes the report of published claims that were judged, source by source.
+// BuildFindings builds the report of judged claims of publications, source by source.
 func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
 	data := each.Of(all, dataOf)
 	return Document{
@@ -42,8 +42,8 @@ func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
 	}
 }
 
-// Claims judges what was published by the cells of a: the claims that it can test, source by source, and how many they
-// are. There are no sections if it can test none.
+// Claims judges published claims by the cells of a. It returns the claims that it can test, source by source, and their
+// number. There are no sections if it can test none.
 func Claims(a *compare.Analysis) (tally string, testable []Section) {
 	published := findings.Published()
 	all := findings.Judge(a, published.Claims)

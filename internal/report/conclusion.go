@@ -16,24 +16,24 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Conclusion is what one row of a table says in words: which profile is best, which ones do not differ from
-// it, which is next and which is worst, by how much.
+// Conclusion describes one row of a table: which profile is best, which profiles do not differ from it, which is next
+// and which is worst, by how much.
 type Conclusion struct {
 	Path plan.Path
 	// Label and Short name the path as the table's row does.
 	Label, Short string
 	Text         string
-	// Brief is the first and the last alone, for where there is little room; "" if nothing differs significantly.
+	// Brief is only the first and the last, for narrow places; "" if nothing differs significantly.
 	Brief string
 	// Alone is true if the row has one profile, so that Text only compares it with the baseline.
 	Alone bool
-	// Claims are the differences that Text states. Each has the verdict better or worse; nothing else is stated as one.
+	// Claims are the differences that Text states. Each has the verdict better or worse; Text states no others.
 	Claims []compare.Comparison
 	// Ties are the comparisons behind what Text calls the same or not significant.
 	Ties []compare.Comparison
 }
 
-// conclusions returns those of the rows that have any number, of a metric that has a direction.
+// conclusions returns the conclusions of the rows that have any number, for a metric with a direction.
 func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion {
 	if m, _ := metric.Lookup(t.Metric); m.Better == metric.Neither {
 		return nil
@@ -50,7 +50,8 @@ func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion 
 	return out
 }
 
-// rankDataplanes ranks the dataplanes, or all profiles in a row without dataplanes: raw and host are not a choice.
+// rankDataplanes ranks the dataplanes, or all profiles in a row without dataplanes: a reader cannot choose raw and
+// host.
 func (b *builder) rankDataplanes(p plan.Path, w plan.Workload, name string) []compare.Standing {
 	if ranks := b.rankAmong(p, w, name, isDataplane); len(ranks) > 0 {
 		return ranks
@@ -72,7 +73,7 @@ func isWorse(x compare.Standing) bool { return x.ToBest.Verdict == compare.Worse
 type sentence struct {
 	ranks []compare.Standing
 	scale number.Scale
-	// margin is what "the same" is within.
+	// margin is the margin of "the same".
 	margin float64
 	parts  []string
 	// valued is true once a value with its unit was written.
@@ -80,7 +81,7 @@ type sentence struct {
 	Conclusion
 }
 
-// conclude describes in words what ranks are, best first; "" if there are none.
+// conclude describes ranks, best first; "" if there are none.
 func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclusion {
 	s := &sentence{ranks: ranks, scale: scale, margin: b.analysis.Margin}
 	switch {
@@ -95,7 +96,7 @@ func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclus
 	default:
 		s.sayBest()
 		tail := s.tailIndex()
-		if x, ok := each.First(ranks[:tail], isWorse); ok { // the first that differs from the best, unless it is one of the last
+		if x, ok := each.First(ranks[:tail], isWorse); ok { // the first that differs from the best, unless it is among the last
 			s.say("next is %s%s", s.valueText(x), s.claimText(x.ToBest))
 		}
 		s.sayWorst(tail)
@@ -109,7 +110,8 @@ func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclus
 	return s.Conclusion
 }
 
-// areBounds reports whether half of the values or more are CPU times that lack softirq work. What they lack differs by profile.
+// areBounds reports whether half of the values or more are CPU times without softirq work. The missing part differs by
+// profile.
 func areBounds(ranks []compare.Standing) bool {
 	n := len(each.Where(ranks, func(x compare.Standing) bool {
 		return x.Cell.Metric == metric.ServiceDemand && raisedOften(x.Cell, outcome.IdleSoftIRQ)
@@ -128,7 +130,8 @@ func (s *sentence) sayBounds() {
 	s.say("lower bounds (%s), which say nothing about the order: %s to %s", outcome.IdleSoftIRQ, s.valueText(first), s.valueText(last))
 }
 
-// unrankedNames names the profiles of a row that are failing, with what failed, and those that are not comparable with the others.
+// unrankedNames describes the profiles of a row that are failing, with what failed, and those that are not comparable
+// with the others.
 func (b *builder) unrankedNames(ranks []compare.Standing) []string {
 	var out []string
 	for _, p := range b.analysis.Profiles {
@@ -149,7 +152,7 @@ func (b *builder) unrankedNames(ranks []compare.Standing) []string {
 	return out
 }
 
-// failureText writes how many trials of a cell failed, "6 of 10 trials failed", or what share of the work in them.
+// failureText describes how many trials of a cell failed, "6 of 10 trials failed", or the share of failed work.
 func failureText(c compare.Cell) string {
 	if c.Failed <= c.N && c.Failing() {
 		return number.Percent(c.Lost) + " of its work failed"
@@ -161,7 +164,7 @@ func (s *sentence) say(format string, args ...any) {
 	s.parts = append(s.parts, fmt.Sprintf(format, args...))
 }
 
-// valueText returns a profile's name and median; a sentence has the unit once.
+// valueText returns a profile's name and median; the unit occurs once in a sentence.
 func (s *sentence) valueText(x compare.Standing) string {
 	value := cellValue(x.Cell, s.scale)
 	if !s.valued {
@@ -174,8 +177,8 @@ func (s *sentence) valueText(x compare.Standing) string {
 	return fmt.Sprintf("%s (%s)", number.Clean(x.Cell.Profile.String()), value)
 }
 
-// claimText adds a difference and writes its size, ", 1.95x (1.78x to 2.01x)"; without a ratio, that of losses over none,
-// there is no size to write.
+// claimText adds a difference and returns its size, ", 1.95x (1.78x to 2.01x)"; "" without a ratio, as for losses
+// compared with none.
 func (s *sentence) claimText(x compare.Comparison) string {
 	s.Claims = append(s.Claims, x)
 	if math.IsNaN(x.Ratio) {
@@ -222,7 +225,7 @@ func (b *builder) concludeAlone(s *sentence) {
 	}
 }
 
-// marginText returns the margin in which x is the same; values without a ratio are the same to the last digit.
+// marginText returns the margin of "the same" for x; values without a ratio are the same only if they are equal.
 func marginText(x compare.Comparison, margin float64) string {
 	if math.IsNaN(x.Ratio) {
 		return ""
@@ -243,7 +246,7 @@ func (s *sentence) sayNoDifference() {
 	s.say("no significant differences: %s%s", between, repetitionsMore(open))
 }
 
-// sayBest names the first and those that do not differ from it.
+// sayBest adds the first and the profiles that do not differ from it.
 func (s *sentence) sayBest() {
 	others := againstBest(s.ranks[1:])
 	same, open := having(others, compare.Same), having(others, compare.Inconclusive)
@@ -258,8 +261,8 @@ func (s *sentence) sayBest() {
 	s.say("%s", what)
 }
 
-// leadVerb describes what the first of a row is: open others do not differ significantly from it, same ones are shown to be the
-// same.
+// leadVerb describes the first of a row: open others do not differ significantly from it, same others are proved to be
+// the same.
 func leadVerb(open, same int) string {
 	switch {
 	case open > 0:
@@ -270,7 +273,7 @@ func leadVerb(open, same int) string {
 	return "is best"
 }
 
-// sayBrief names the first and the last, or if none is last the first that is worse.
+// sayBrief adds the first and the last, or if none is last the first that is worse.
 func (s *sentence) sayBrief(tail int) {
 	others := s.ranks[1:]
 	worse, same := each.Where(others, isWorse), len(having(againstBest(others), compare.Same))
@@ -300,8 +303,8 @@ func (s *sentence) sayBrief(tail int) {
 	s.Brief += "."
 }
 
-// tailIndex returns the index of the first standing that does not differ from the last; the length of ranks if the last does not
-// differ from the first, so that no profile is worst.
+// tailIndex returns the index of the first standing that does not differ from the last; the length of ranks if the last
+// does not differ from the first, so that no profile is worst.
 func (s *sentence) tailIndex() int {
 	n := len(s.ranks)
 	if s.ranks[n-1].ToBest.Verdict != compare.Worse {
@@ -315,7 +318,7 @@ func (s *sentence) tailIndex() int {
 	return n - 1
 }
 
-// sayWorst names the last and those that do not differ from it.
+// sayWorst adds the last and the profiles that do not differ from it.
 func (s *sentence) sayWorst(tail int) {
 	n := len(s.ranks)
 	if tail == n {
@@ -339,7 +342,7 @@ func (s *sentence) sayWorst(tail int) {
 // mostInGroups bounds the profiles whose pairs are all compared.
 const mostInGroups = 16
 
-// sayGroups names the groups among those that differ from the first and from the last.
+// sayGroups adds the groups among the profiles that differ from the first and from the last.
 func (b *builder) sayGroups(s *sentence, tail int) {
 	between := each.Where(s.ranks[:tail], isWorse)
 	if len(between) > mostInGroups {
@@ -383,11 +386,11 @@ func repetitionsMore(xs []compare.Comparison) string {
 	return ""
 }
 
-// mostRepetitions is the number of repetitions beyond which advice is useless.
+// mostRepetitions is the number of repetitions above which advice is useless.
 const mostRepetitions = 1000
 
-// decidingRepetitions describes how many more repetitions would decide the inconclusive ones among xs, or most of them, and how many
-// that makes in all (0 if a plan cannot have so many); "" if there are none.
+// decidingRepetitions describes how many more repetitions would decide the inconclusive ones among xs, or most of them.
+// run is the total number (0 if a plan cannot have so many). text is "" if there are none.
 func decidingRepetitions(xs []compare.Comparison) (text string, run int) {
 	open := slices.DeleteFunc(slices.Clone(xs), func(x compare.Comparison) bool { return x.Verdict != compare.Inconclusive || x.Need <= 0 })
 	if len(open) == 0 {
@@ -405,7 +408,7 @@ func decidingRepetitions(xs []compare.Comparison) (text string, run int) {
 	return text, run
 }
 
-// moreRepetitions writes "1 more repetition", "3 more repetitions", "over 1000 more repetitions".
+// moreRepetitions formats "1 more repetition", "3 more repetitions", "over 1000 more repetitions".
 func moreRepetitions(n int) string {
 	if n > mostRepetitions {
 		return "over " + number.Counted(mostRepetitions, "more repetition")

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// BuildConfig makes the report of what a configuration amounts to.
+// BuildConfig builds the report of a configuration.
 func BuildConfig(r config.Report) Document {
 	d := Document{Data: struct {
 		Schema string `json:"schema"`
@@ -91,7 +91,7 @@ func findingCounts(fs []finding.Finding) string {
 // checkSchema names the JSON format of BuildCheck.
 const checkSchema = "cnibench.check/v1"
 
-// BuildCheck makes the report of what check found in each of several results.
+// BuildCheck builds the report of check's findings in several results.
 func BuildCheck(all []check.Report) Document {
 	d := Document{Data: struct {
 		Schema string         `json:"schema"`
@@ -108,7 +108,7 @@ func BuildCheck(all []check.Report) Document {
 	return d
 }
 
-// checkCounts describes what was looked at and how much was found.
+// checkCounts describes the number of checked cells and of findings.
 func checkCounts(r check.Report) string {
 	s := fmt.Sprintf("%s, %s (%d failed)", number.Counted(r.Cells, "cell"), number.Counted(r.Trials, "trial"), r.Failed)
 	if r.Claims > 0 {

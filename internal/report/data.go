@@ -34,7 +34,7 @@ type cellData struct {
 	NIC plan.NIC `json:"nic,omitempty"`
 	// Samples are the values in the order of repetition.
 	Samples []float64 `json:"samples"`
-	// Undisturbed is what comparisons stand on, absent if that is the typical estimate.
+	// Undisturbed is the estimate that comparisons use, absent if that is the typical estimate.
 	Undisturbed *undisturbedData `json:"undisturbed,omitempty"`
 }
 
@@ -66,7 +66,7 @@ func dataOfCell(c compare.Cell) cellData {
 
 type comparisonData struct {
 	compare.Comparison
-	// BaselinePath equals Path unless another path of the baseline stood in.
+	// BaselinePath equals Path unless another path of the baseline replaced it.
 	BaselinePath plan.Path `json:"baseline_path"`
 }
 
@@ -96,7 +96,7 @@ func Subjects() []Subject {
 	return all
 }
 
-// Lined is data that JSON has with an element a line, and null for what is not a number.
+// Lined is data that JSON writes with an element a line, and null for a number that is not finite.
 type Lined interface {
 	// Lined returns a struct of which each member is a value or a list.
 	Lined() any

@@ -15,11 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// maxCurves is the most cases with a distribution, so that a file of any size is reported in bounded memory. Each has at
-// most 4,000 buckets while it is gathered.
+// maxCurves bounds the cases with a distribution, so that the report of a file of any size takes bounded memory. Each
+// takes at most 4,000 buckets meanwhile.
 const maxCurves = 2000
 
-// distributionPage returns the distributions of what was gathered.
+// distributionPage returns the collected distributions.
 func distributionPage(b *builder) page {
 	return page{sections: []Section{{ID: "distributions", Heading: "Distributions", Folded: true, Notes: []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; those of the tables are of each trial by itself.",
@@ -34,13 +34,13 @@ type Curve struct {
 	Points []Percentile
 }
 
-// Percentile says that the share Q, in [0,1), of all values took at most Ns, which is right within 0.4 %.
+// Percentile states that the share Q, in [0,1), of all values took at most Ns, with an error of up to 0.4 %.
 type Percentile struct{ Q, Ns float64 }
 
-// Known reports whether ten values or more lie beyond the share q, as the metrics of a tail ask.
+// Known reports whether at least ten values are beyond the share q, as metrics of a tail require.
 func (c Curve) Known(q float64) bool { return float64(c.Count)*(1-q) >= 9.999999 }
 
-// At returns the time in ns below or at which the share q lies, NaN if there are too few values for that.
+// At returns the time in ns below or at which the share q is, NaN if there are too few values.
 func (c Curve) At(q float64) float64 {
 	if !c.Known(q) {
 		return math.NaN()
@@ -67,7 +67,7 @@ type pool struct {
 	tally
 }
 
-// add takes in a record with its observations. Failed trials, twins and what has no observations add nothing.
+// add adds a record with its observations. Failed trials, twins and records without observations add nothing.
 func (g *gather) add(rec *result.Record) {
 	if rec.Type != result.TypeTrial || rec.Status != result.OK || rec.Profile.IsTwin() ||
 		rec.Client == nil || rec.Client.RTT == nil || rec.Client.RTT.Count() == 0 {
@@ -91,12 +91,12 @@ func (g *gather) add(rec *result.Record) {
 	rec.Client.RTT.Each(p.tally.add)
 }
 
-// curves returns what was gathered, in the order of first appearance.
+// curves returns the collected distributions, in the order of first appearance.
 func (g *gather) curves() []Curve {
 	return each.Of(g.order, func(p *pool) Curve { return Curve{Case: p.Case, Count: p.n, Points: p.curve()} })
 }
 
-// tally counts times in buckets that are 1/128 of their octave wide, by the middle of the bucket in ns.
+// tally counts times in buckets with a width of 1/128 of their octave, by the middle of the bucket in ns.
 type tally struct {
 	counts map[int64]int64
 	n      int64
@@ -114,8 +114,8 @@ func (t *tally) add(ns, count int64) {
 	t.n += count
 }
 
-// curve reads the percentiles off: eight to each further nine up to 99.99 %, as far as there are values beyond, then
-// the largest value.
+// curve returns the percentiles: eight for each further nine up to 99.99 %, while there are values beyond, then the
+// largest value.
 func (t *tally) curve() []Percentile {
 	const perNine, nines = 8, 4
 	var qs []float64
@@ -124,7 +124,7 @@ func (t *tally) curve() []Percentile {
 			qs = append(qs, q)
 		}
 	}
-	for _, q := range []float64{0.5, 0.95} { // what tables name and the steps miss
+	for _, q := range []float64{0.5, 0.95} { // percentiles of tables that are not among the steps
 		if float64(t.n)*(1-q) >= 1 {
 			qs = append(qs, q)
 		}
@@ -145,13 +145,13 @@ func (t *tally) curve() []Percentile {
 	return append(out, Percentile{1 - 1/float64(t.n), float64(longest)})
 }
 
-// named are the shares that the table below percentile curves has.
+// named are the shares in the table below percentile curves.
 var named = []struct {
 	q    float64
 	text string
 }{{0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}}
 
-// distributions returns the percentile curves, one plot per workload and path; those of a workload share one scale.
+// distributions returns the percentile curves, one plot per workload and path; plots of a workload share one scale.
 func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 	scales := map[plan.Workload][]float64{}
 	for _, c := range all {
@@ -206,7 +206,7 @@ func curveLine(c Curve, s Series, scale number.Scale) plot.Line {
 	l := plot.Line{Name: number.Clean(c.Profile.String()), Series: s[c.Profile]}
 	for _, p := range c.Points {
 		if !c.Known(p.Q) {
-			break // a line that ends at single events would say more than the table
+			break // a line up to single events would add nothing to the table
 		}
 		l.Points = append(l.Points, plot.LinePoint{X: plot.Nine(p.Q), Value: p.Ns / scale.Size})
 	}

@@ -11,12 +11,12 @@ import (
 // diagnosisData is the JSON of a diagnosis.
 type diagnosisData struct {
 	diagnose.Answer
-	// Explained is where the CPU time of a request goes, if that was asked for.
+	// Explained attributes the CPU time of a request, if requested.
 	Explained *explanationData `json:"explained,omitempty"`
 }
 
-// BuildDiagnosis makes the report of a diagnosis: the answer first, then what to do, where the CPU time goes, what was measured, what was
-// ruled out. x is nil if nothing was sampled.
+// BuildDiagnosis builds the report of a diagnosis: the answer first, then what to do, the attribution of the CPU time,
+// what was measured, what was ruled out. x is nil if nothing was sampled.
 func BuildDiagnosis(a diagnose.Answer, x *Explanation) Document {
 	data := diagnosisData{Answer: a}
 	d := Document{Title: number.Clean(a.Text) + "."}
@@ -55,7 +55,7 @@ func BuildDiagnosis(a diagnose.Answer, x *Explanation) Document {
 			}
 			text := number.Clean(s.Saw)
 			if s.State == diagnose.Fault {
-				text = number.Clean(fmt.Sprintf("%s. %s Why: %s. Do: %s.", at(s), s.Saw+".", s.Why, s.Do))
+				text = number.Clean(fmt.Sprintf("%s. %s Why: %s. Do: %s.", placeText(s), s.Saw+".", s.Why, s.Do))
 			}
 			grid.Add(s.Rule, text)
 		}
@@ -70,8 +70,8 @@ func BuildDiagnosis(a diagnose.Answer, x *Explanation) Document {
 	return d
 }
 
-// at names a fault and its place.
-func at(s diagnose.Statement) string {
+// placeText describes a fault and its place.
+func placeText(s diagnose.Statement) string {
 	if s.Where == "" {
 		return s.Title
 	}

@@ -1,5 +1,5 @@
 // Package report selects and orders the content of a report: the answer in a few lines, one table per workload and
-// metric, then the doubts, the conditions and the command that repeats the run.
+// metric, then the warnings, the conditions and the command that repeats the run.
 //
 // Build turns a result file's header and records into a Document. Package compare supplies every number and verdict,
 // and the report never claims more than the verdicts do. Each package below this one writes a Document in one format
@@ -20,51 +20,51 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// Document is a report before it has a format: a title, an answer, sections and data. Every command that reports something
-// fills one, and a format knows no more of it than this file says.
+// Document is a report independent of a format: a title, an answer, sections and data. Every command that reports
+// something fills one, and a format only knows the types of this file.
 type Document struct {
 	// Title is "" for a part of a page. (optional)
 	Title string
 	Answer
 	// Sections are the body. Appendix follows the legend: profiles left out, paths not served, the run, the conditions.
 	Sections, Appendix []Section
-	// Legend says how to read a table; Footnotes are numbered from 1, as Entry.Notes refers to them.
+	// Legend explains how to read a table; Footnotes are numbered from 1, as in Entry.Notes.
 	Legend, Footnotes []string
 	// Pictures are files of pictures that a format with links can show. (optional)
 	Pictures []Picture
 	Result
-	// Data is what the format JSON writes; nil writes the result. (optional)
+	// Data is the data for the format JSON; nil means the result. (optional)
 	Data any
 }
 
-// Result is what was measured, for formats that write its cells.
+// Result is the measurement, for formats that write its cells.
 type Result struct {
 	Run      Run
 	Facts    facts.Facts
 	Profiles []result.Profile
-	// Analysis has the cells, comparisons and twins that the tables show, and those that they do not; nil for a document
-	// about something else than one result.
+	// Analysis has the cells, comparisons and twins of the tables, and others; nil for a document that is not about one
+	// result.
 	Analysis *compare.Analysis
-	// Sides are where the CPU time of each sampled case goes; nil unless trials were sampled. (optional)
+	// Sides attribute the CPU time of each sampled case; nil unless trials were sampled. (optional)
 	Sides []explain.Side
 	// Citation names the run in one line. (optional)
 	Citation string
-	// subjects are what pages add to the data.
+	// subjects are the pages' additions to the data.
 	subjects []Subject
 }
 
-// Section is a heading with what belongs to it, each part optional, written in the order of the fields.
+// Section is a heading with its contents, each part optional, written in the order of the fields.
 type Section struct {
 	Heading string
 	// ID is the address of the section's figures on a page.
 	ID string
-	// Asked says that the reader asked for it, so that it follows the summary too.
+	// Asked means that the reader requested it, so that it is also shown after a summary.
 	Asked bool
-	// Lead says that a page shows the figures before the tables of numbers.
+	// Lead means that a page shows the figures before the tables of numbers.
 	Lead bool
-	// Drawn says that formats with pictures show the same as figures.
+	// Drawn means that formats with pictures show the same as figures.
 	Drawn bool
-	// Folded says that its grids or figures are many: pages open each on request.
+	// Folded means that its grids or figures are many: pages open each on request.
 	Folded bool
 	// Notes are paragraphs: the definition of a metric, for example.
 	Notes   []string
@@ -81,24 +81,24 @@ func (s Section) empty() bool {
 	return len(s.Figures)+len(s.Tables)+len(s.Grids)+len(s.Findings)+len(s.Items) == 0
 }
 
-// Pictured reports whether a section has figures and nothing else, so that text passes it over.
+// Pictured reports whether a section has only figures, so that text omits it.
 func (s Section) Pictured() bool {
 	return len(s.Figures) > 0 && len(s.Tables)+len(s.Grids)+len(s.Findings)+len(s.Items) == 0
 }
 
 // Figure is one picture.
 type Figure struct {
-	// Kind says which plot it is: the first word of its file's name.
+	// Kind is the kind of plot: the first word of its file's name.
 	Kind string
-	// Heading names it among its neighbours: a path, as a rule.
+	// Heading names it among its neighbours, usually with a path.
 	Heading string
-	// Metric is "" for those of several; Path is the zero Path for a heat map, which has all.
+	// Metric is "" for figures of several; Path is the zero Path for a heat map, which has all paths.
 	Metric   string
 	Path     plan.Path
 	Workload plan.Workload
 	Drawing  plot.Drawing
 	Numbers  Numbers
-	// Wide says that it needs the whole width of a page, Search that its texts are functions to look for.
+	// Wide means that it needs the whole width of a page, Search that its texts are functions to search for.
 	Wide, Search bool
 }
 
@@ -129,7 +129,8 @@ func (r Result) Series() Series {
 	return s
 }
 
-// Column returns the number of the profile of column j of a table: of its cells, since a heading has been cleaned for print.
+// Column returns the number of the profile of column j of a table. It uses the cells, since a heading has been cleaned
+// for print.
 func (s Series) Column(t Table, j int) int {
 	for _, r := range t.Rows {
 		if c := r.Entries[j].Cell; c != nil {
@@ -148,7 +149,7 @@ type Grid struct {
 	Labels  []string
 	// Cells has a row for each label and in it a text for each column.
 	Cells [][]string
-	// Prose says that the last column holds sentences, which may be broken into lines.
+	// Prose means that the last column has sentences, which may be broken into lines.
 	Prose bool
 	Notes []string
 }
@@ -162,25 +163,25 @@ func (g *Grid) Add(label string, cells ...string) {
 type Table struct {
 	Title string
 	Unit  string
-	// Metric and Workload say which cut of the analysis this is.
+	// Metric and Workload identify the table in the analysis.
 	Metric   string
 	Workload plan.Workload
 	Columns  []string
 	Rows     []Row
-	// Conclusions say in words what the rows that have a number show; none of a metric without direction.
+	// Conclusions describe the rows that have a number; none for a metric without direction.
 	Conclusions []Conclusion
-	// Notes are about this table: its baseline, which difference it could have seen.
+	// Notes are about this table: its baseline, and how small a difference it could find.
 	Notes []string
 }
 
-// Row is one path. Short is its name where columns are dear.
+// Row is one path. Short is its name in narrow columns.
 type Row struct {
 	Label, Short string
 	Path         plan.Path
 	Entries      []Entry
 }
 
-// Kind says what an entry is.
+// Kind is the kind of an entry.
 type Kind int
 
 const (
@@ -197,12 +198,12 @@ const (
 // Entry is one place in a table.
 type Entry struct {
 	Kind Kind
-	// Text is what is shown instead of a value, Short the same where columns are dear.
+	// Text is shown instead of a value, Short is its form in narrow columns.
 	Text, Short string
 	// Value is the median in the table's unit; Spread the longer arm of its interval, "±3%" or "".
 	Value, Spread string
-	// Ratio is to the baseline, "1.52x", and "" where nothing is claimed. Verdict is compare.None for a metric that is not
-	// judged.
+	// Ratio is the ratio to the baseline, "1.52x", and "" without a claim. Verdict is compare.None for a metric that is
+	// not judged.
 	Ratio   string
 	Verdict compare.Verdict
 	// Notes are numbers of footnotes.
@@ -222,7 +223,7 @@ func (e Entry) Mark() string { return marks[e.Verdict] }
 // Claim returns the ratio and the verdict in words: "0.65x worse".
 func (e Entry) Claim() string { return strings.TrimSpace(e.Ratio + " " + string(e.Verdict)) }
 
-// Picture is a file with a picture. Name is that of its figure, File the address from where the report will be; Apart says
+// Picture is a file with a picture. Name is its figure's name, File the address relative to the report; Apart means
 // that it belongs to no table.
 type Picture struct {
 	Name, File, Title string
@@ -235,24 +236,24 @@ type Item struct {
 	Code, Quote bool
 }
 
-// Run is how the numbers were made.
+// Run is how the numbers were measured.
 type Run struct {
 	Plan plan.Plan
 	// Origin is the tool that measured, "" for this one.
 	Origin  string
 	Created time.Time
-	// Reason is why it ended ("complete", "precision", "budget", "interrupted"), "unfinished" if the file does not say.
+	// Reason is why it ended ("complete", "precision", "budget", "interrupted"), "unfinished" if the file has no end.
 	Reason string
 	// Trials counts records, Failed those that failed.
 	Trials, Failed int
-	// Wall is the time of the run, Windows the part of it in which was measured. Where the file has no end, Wall is
-	// the sum over trials.
+	// Wall is the time of the run, Windows the part of it in measurement windows. If the file has no end, Wall is the
+	// sum over trials.
 	Wall, Windows time.Duration
 	// Command repeats the run.
 	Command string
 }
 
-// Share returns the share of the wall time that lay in measurement windows, 0 to 1; 0 if the wall time is not known.
+// Share returns the share of the wall time in measurement windows, 0 to 1; 0 if the wall time is unknown.
 func (r Run) Share() float64 {
 	if r.Wall <= 0 {
 		return 0

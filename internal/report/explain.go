@@ -21,7 +21,7 @@ import (
 // explainSchema names the version of the JSON of an explanation.
 const explainSchema = "cnibench.explain/v1"
 
-// Explanation is where the difference between two profiles goes, by path and workload.
+// Explanation attributes the difference between two profiles, by path and workload.
 type Explanation struct {
 	A, B        plan.Variant
 	Differences []explain.Difference
@@ -32,7 +32,7 @@ type Explanation struct {
 // unexplainedMost is the share of a side up to which "not explained" needs no remark.
 const unexplainedMost = 0.05
 
-// Explain finds the differences from a to b among the sides of a result.
+// Explain attributes the differences from a to b among the sides of a result.
 func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Explanation, error) {
 	x := Explanation{A: a, B: b}
 	profiles := each.Of(sides, func(s explain.Side) plan.Variant { return s.Profile })
@@ -63,7 +63,8 @@ func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Exp
 	return x, nil
 }
 
-// ExplainPaths finds the difference from one path of a profile to another among the sides of a result, for a workload on both.
+// ExplainPaths attributes the difference from one path of a profile to another among the sides of a result, for a
+// workload on both.
 func ExplainPaths(an *compare.Analysis, sides []explain.Side, from, to plan.Path) Explanation {
 	x := Explanation{A: an.Profiles[0], B: an.Profiles[0]}
 	of := func(p plan.Path) explain.Side {
@@ -113,7 +114,7 @@ func BuildExplanation(x Explanation, run Run) Document {
 	return d
 }
 
-// unexplainedSections say what could not be explained, if there is any.
+// unexplainedSections list what could not be explained, if anything.
 func unexplainedSections(x Explanation) []Section {
 	if len(x.Without) == 0 {
 		return nil
@@ -121,7 +122,7 @@ func unexplainedSections(x Explanation) []Section {
 	return []Section{{Heading: "Not explained", Items: each.Of(x.Without, func(why string) Item { return Item{Text: number.Clean(why)} })}}
 }
 
-// scaleOf returns that of both sides of a difference.
+// scaleOf returns the scale of both sides of a difference.
 func scaleOf(d explain.Difference) number.Scale {
 	return number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
 }
@@ -175,17 +176,17 @@ func differenceSection(d explain.Difference) Section {
 	return s
 }
 
-// othersLeast is the smallest share of a CPU's busy time for which other tasks have a row and a name.
+// othersLeast is the smallest share of a CPU's busy time for which other tasks get a row and a name.
 const othersLeast = 0.001
 
-// addOthers adds a row with the tasks that are not the path's, below the sum. rest fills up the row.
+// addOthers adds a row with the tasks outside the path, below the sum. rest fills the row.
 func addOthers(g *Grid, sides []explain.Side, scale number.Scale, rest ...string) {
 	if slices.ContainsFunc(sides, func(s explain.Side) bool { return s.OtherTime() > othersLeast*s.Demand.Value }) {
 		g.Add("beside it, other tasks on these CPUs", append(each.Of(sides, func(s explain.Side) string { return scale.Format(s.OtherTime()) }), rest...)...)
 	}
 }
 
-// otherTasks names the tasks that are not the path's, those that took most of its CPUs.
+// otherTasks describes the tasks outside the path that took most of its CPUs.
 func otherTasks(s explain.Side) string {
 	most := each.Where(s.Others[:min(len(s.Others), 3)], func(o explain.Other) bool { return o.Share >= othersLeast })
 	return strings.Join(each.Of(most, func(o explain.Other) string {
@@ -193,7 +194,7 @@ func otherTasks(s explain.Side) string {
 	}), ", ")
 }
 
-// counterGrids returns what the processor counted for sides of one path and workload, none where the machine has no counters.
+// counterGrids returns the processor's counters for sides of one path and workload, nil if the machine has no counters.
 func counterGrids(sides []explain.Side) []Grid {
 	work := sides[0].Workload.Traits().Work
 	g := Grid{Title: "Processor counters for one " + work, Label: "counter", Columns: each.Of(sides, func(s explain.Side) string { return s.Name() })}
@@ -216,7 +217,7 @@ func counterGrids(sides []explain.Side) []Grid {
 	return append([]Grid{g}, countedParts(sides)...)
 }
 
-// countedParts returns the parts of each counter in which samples by its event were taken.
+// countedParts attributes each counter to parts, by samples of its event.
 func countedParts(sides []explain.Side) (grids []Grid) {
 	for _, name := range metric.Counted {
 		counted := func(s explain.Side) []explain.Valued { return s.Counted[name] }
@@ -230,7 +231,7 @@ func countedParts(sides []explain.Side) (grids []Grid) {
 	return grids
 }
 
-// counterTitle names a counter, what it is cut by, and its unit if it has one.
+// counterTitle returns the title of a counter, with what it is divided by, and its unit if it has one.
 func counterTitle(name, by string, scale number.Scale) string {
 	m, _ := metric.Lookup(name)
 	title := strings.TrimSuffix(m.Title, " per unit of work") + by
@@ -240,7 +241,8 @@ func counterTitle(name, by string, scale number.Scale) string {
 	return title
 }
 
-// programGrids returns the BPF programs of sides by the kernel's count and by the samples, one grid for each side that has any.
+// programGrids compares the BPF programs of sides by the kernel's count with the samples, in one grid for each side
+// that has any.
 func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 	var grids []Grid
 	for _, s := range sides {
@@ -292,7 +294,7 @@ func signedInterval(scale number.Scale, i explain.Interval) string {
 	return scale.Signed(i.Low) + " to " + scale.Signed(i.High)
 }
 
-// sampleNotes describes what sides stand on, together, and what is missing from each.
+// sampleNotes describes the data behind sides together, and what is missing from each.
 func sampleNotes(sides []explain.Side) []string {
 	var samples, trials, costs []float64
 	var by []string
@@ -328,7 +330,7 @@ func sampleNotes(sides []explain.Side) []string {
 	return append([]string{note + "."}, missing...)
 }
 
-// rangeText returns the least and the largest of values, or one of them if they look alike.
+// rangeText formats the least and the largest of values, or one of them if both have the same text.
 func rangeText(values []float64, format func(float64) string) string {
 	low, high := format(slices.Min(values)), format(slices.Max(values))
 	if low == high {
@@ -390,7 +392,7 @@ type differently struct {
 	Total    explain.Interval `json:"total"`
 	Nothing  bool             `json:"nothing_to_explain"`
 	Findings []string         `json:"findings"`
-	// Prediction is there if a removal was asked for.
+	// Prediction is set if a removal was requested.
 	Prediction *explain.Prediction `json:"prediction,omitempty"`
 	Changes    []explain.Change    `json:"changes"`
 	Families   []explain.Change    `json:"families"`
@@ -419,7 +421,7 @@ func explanationOf(x Explanation) explanationData {
 	}), x.Without}
 }
 
-// partsShown is the number of parts that a table of profiles shows; the others are summed up.
+// partsShown is the number of parts that a table of profiles shows; the others are summed.
 const partsShown = 18
 
 // sidesByCase cuts sides by path and workload.
@@ -450,7 +452,7 @@ func explainedPage(b *builder) page {
 	return p
 }
 
-// parts are values of the parts of sides, of parts that add up to sums.
+// parts are values of the parts of sides, which add up to sums.
 type parts struct {
 	sides []explain.Side
 	of    func(explain.Side) []explain.Valued
@@ -458,7 +460,7 @@ type parts struct {
 	scale number.Scale
 }
 
-// grid returns the largest parts, what the others come to, and the sums, with no digit that is not known.
+// grid returns the largest parts, the sum of the others, and the sums, without uncertain digits.
 func (p parts) grid(title string) Grid {
 	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return s.Name() })}
 	order := explain.Common(p.sides, p.of)

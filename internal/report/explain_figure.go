@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// drawnSides returns the sections of pictures of sides: the parts of all profiles, by path and workload.
+// drawnSides returns sections with pictures of sides: the parts of all profiles, by path and workload.
 func drawnSides(all []explain.Side, s Series) []Section {
 	if len(all) == 0 {
 		return nil
@@ -21,7 +21,7 @@ func drawnSides(all []explain.Side, s Series) []Section {
 		Figures: each.Of(sidesByCase(all), func(sides []explain.Side) Figure { return partsFigure(sides, families, s) })}}
 }
 
-// drawnDifferences returns the sections of pictures of differences: each as a waterfall, and as a flame graph.
+// drawnDifferences returns sections with pictures of differences: each as a waterfall, and as a flame graph.
 func drawnDifferences(all []explain.Difference) []Section {
 	steps := Section{ID: "waterfall", Heading: "From one to the other", Lead: true, Figures: each.Of(all, drawnSteps)}
 	flames := Section{ID: "flame", Heading: "Functions", Notes: []string{
@@ -64,7 +64,8 @@ func drawnSteps(d explain.Difference) Figure {
 	return Figure{Kind: "waterfall", Heading: sidesText(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 
-// familiesOf returns the families of all parts, so that each has one colour on a page: those with the largest parts first.
+// familiesOf returns the families of all parts, so that each has one colour on a page: families with the largest parts
+// first.
 func familiesOf(sides []explain.Side) []string {
 	return each.Once(each.Of(explain.Common(sides, explain.Side.Times), func(p explain.Part) string { return p.Family }))
 }

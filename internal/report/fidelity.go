@@ -17,13 +17,13 @@ import (
 // FidelitySchema names the JSON format of BuildFidelity.
 const FidelitySchema = "cnibench.fidelity/v1"
 
-// BuildFidelity makes the report of the lab beside real clusters: a part of a page, without a title.
+// BuildFidelity builds the report that compares the lab with real clusters: a part of a page, without a title.
 func BuildFidelity(p *fidelity.Page) Document {
 	h := p.Header
 	s := Section{Notes: append(fidelityVerdicts(p),
 		fmt.Sprintf("Measured on %s: %s of %s, seed %d, lab and clusters interleaved in one run.",
 			h.Created.UTC().Format(time.DateOnly), number.Counted(p.Repetitions, "repetition"), number.Duration(h.Plan.Duration), h.Plan.Seed),
-		"Ratios are the cluster's value over the lab's, each over that of the bare node (host) of its place in the same repetition, with their 95 % intervals; 1 means that the lab is true. within 5 %: the whole interval is. differs: not so, and significant after correction for all rows of the cluster. The bare nodes themselves are set beside each other without that, and not judged.",
+		"Ratios are the cluster's value over the lab's, each over that of the bare node (host) of its place in the same repetition, with their 95 % intervals; 1 means that the lab is true. within 5 %: the whole interval is. differs: not so, and significant after correction for all rows of the cluster. The bare nodes themselves are compared with each other without that, and not judged.",
 	)}
 	if p.Kernel != nil {
 		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(*p.Kernel)))
@@ -39,7 +39,7 @@ func BuildFidelity(p *fidelity.Page) Document {
 	}
 	conditions := Grid{Title: "Conditions", Label: "fact", Columns: []string{"value"}, Prose: true}
 	for _, name := range h.Facts.Names() {
-		const longest = 120 // some facts hold whole error messages
+		const longest = 120 // some facts are whole error messages
 		conditions.Add(name, number.Truncate(h.Facts[name], longest))
 	}
 	s.Grids = append(s.Grids, conditions)
@@ -48,7 +48,7 @@ func BuildFidelity(p *fidelity.Page) Document {
 		Created time.Time   `json:"created"`
 		Seed    uint64      `json:"seed"`
 		Facts   facts.Facts `json:"facts"`
-		// Verdicts are those of whole profiles.
+		// Verdicts are the verdicts on whole profiles.
 		Verdicts []fidelity.Summary `json:"verdicts"`
 		*fidelity.Page
 	}{FidelitySchema, h.Created.UTC(), h.Plan.Seed, h.Facts, p.Summaries(), p}}
@@ -57,7 +57,8 @@ func BuildFidelity(p *fidelity.Page) Document {
 // busy is the share of the measured CPUs that other programs may use before a comparison is in doubt.
 const busy = 0.1
 
-// fidelityVerdicts says of each profile on each cluster whether the lab is true, and what to do if that is not decided.
+// fidelityVerdicts describes for each profile on each cluster whether the lab is accurate, and what to do if that is
+// undecided.
 func fidelityVerdicts(p *fidelity.Page) []string {
 	var all []string
 	for _, s := range p.Summaries() {

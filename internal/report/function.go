@@ -15,16 +15,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Best is the first dataplane of a need among those that have a function.
+// Best is the best dataplane of a need among those with a function.
 type Best struct {
 	With profile.Function
 	// Choice ranks the dataplanes that have it; empty if none was measured.
 	Choice []compare.Standing
-	// ToBest compares its first with the first of all dataplanes; the zero value if it is that one.
+	// ToBest compares the first of Choice with the first of all dataplanes; the zero value if both are the same.
 	ToBest compare.Comparison
 }
 
-// best looks for the functions that a choice may depend on.
+// best returns the best dataplane for each function that a choice may depend on.
 func (b *builder) best(n Need) []Best {
 	var out []Best
 	for _, f := range []profile.Function{profile.NetworkPolicy, profile.Encryption} {
@@ -41,13 +41,14 @@ func (b *builder) best(n Need) []Best {
 	return out
 }
 
-// lookUp returns what is known of the profile of a variant, with encryption where it was measured so.
+// lookUp returns the profile of a variant, with the encryption under which it was measured.
 func (b *builder) lookUp(v plan.Variant) (profile.Profile, bool) {
 	known, ok := profile.Lookup(v.Profile())
 	return known.WithEncryption(string(v.Lab(b.header.Plan.Lab).Encryption)), ok
 }
 
-// functionLines says in a sentence for each function which dataplane is best that has it; none where that is the best of all.
+// functionLines describes for each function in a sentence the best dataplane that has it; none if that is the best of
+// all.
 func (n Need) functionLines() []string {
 	var out []string
 	for _, x := range n.Best {
@@ -58,7 +59,8 @@ func (n Need) functionLines() []string {
 	return out
 }
 
-// standingText writes the first of ranks with its value, those that do not differ from it, and its distance from the best.
+// standingText describes the first of ranks with its value, the profiles that do not differ from it, and its distance
+// from the best.
 func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, unit bool) string {
 	scale := n.Scale()
 	text := number.Clean(ranks[0].Cell.Profile.String()) + ": " + scale.Format(ranks[0].Cell.Median)
@@ -100,7 +102,7 @@ func fewNames(names []string) string {
 	return joinNames(names)
 }
 
-// anyOf names up to four of which each may be meant.
+// anyOf lists up to four alternatives.
 func anyOf(names []string) string {
 	const most = 4
 	last := names[len(names)-1]
@@ -113,8 +115,8 @@ func anyOf(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + last
 }
 
-// Validated says of which profiles the cost was compared with a real cluster's, and how far those are off whose cost does not hold; ""
-// where the lab measured none.
+// Validated describes for which profiles the cost was compared with a real cluster's, and how large the error is for
+// those whose cost is not accurate; "" if the lab measured none.
 func (a Answer) Validated() string {
 	var real, off []string
 	lab, others := 0, "Others: path verified, cost not."
@@ -149,7 +151,7 @@ func (a Answer) Validated() string {
 	return strings.Join(said, " ")
 }
 
-// Ability is what a profile does beside its speed, and what is proven of its numbers.
+// Ability is the functions of a profile other than speed, and what is proven about its numbers.
 type Ability struct {
 	Profile plan.Variant `json:"profile"`
 	// Functions has what provides each of profile.Functions, "" for nothing.
@@ -159,13 +161,13 @@ type Ability struct {
 	Proof  Proof    `json:"proof"`
 }
 
-// Proof is what is proven beside a profile's numbers.
+// Proof is what is proven about a profile's numbers.
 type Proof struct {
-	// Assertions counts those of its self-test on real packets, which all held in this run; 0 without one.
+	// Assertions counts the assertions of its self-test on real packets, which all passed in this run; 0 without one.
 	Assertions int `json:"assertions"`
 	// Real is true if the profile was measured on a real cluster.
 	Real bool `json:"real_cluster"`
-	// Fidelity is how the lab's cost compares with that of a real cluster, nil if that was never measured.
+	// Fidelity is the comparison of the lab's cost with a real cluster's, nil if it was never measured.
 	Fidelity *profile.Fidelity `json:"fidelity,omitempty"`
 }
 
@@ -201,7 +203,7 @@ func (p Proof) text() string {
 	return text + "; cost never compared with a real cluster"
 }
 
-// abilities returns those of the profiles that were measured.
+// abilities returns the abilities of the measured profiles.
 func (b *builder) abilities() []Ability {
 	var out []Ability
 	for _, name := range b.analysis.Profiles {
@@ -234,7 +236,7 @@ func (b *builder) proof(of result.Profile, known profile.Profile) Proof {
 	return Proof{Real: b.header.Plan.OnCluster()}
 }
 
-// abilityHeading is that of the section about what profiles do beside their speed.
+// abilityHeading is the heading of the section about functions and proofs.
 const abilityHeading = "What each profile does, and what is proven"
 
 // abilitySection writes abilities as a table.
@@ -260,7 +262,7 @@ func abilitySection(all []Ability) []Section {
 	return []Section{{Heading: abilityHeading, Grids: []Grid{does, proven}}}
 }
 
-// proven returns what is proven of a profile, and what of it is imitated.
+// proven describes what is proven about a profile, and what of it is imitated.
 func (a Ability) proven() string {
 	text := a.Proof.text()
 	if len(a.Models) > 0 {
@@ -269,7 +271,8 @@ func (a Ability) proven() string {
 	return text
 }
 
-// mergeAbility adds a to those before it, or lets its profile's name stand for it and a variant of that profile with the same row.
+// mergeAbility adds a to all. If a variant of the same profile has the same row, it replaces both by the profile's
+// name.
 func mergeAbility(all []Ability, a Ability, same func(a, b Ability) bool) []Ability {
 	for i, b := range all {
 		if b.Profile.Profile() == a.Profile.Profile() && same(a, b) {

@@ -12,10 +12,10 @@ import (
 // Gate is the outcome of a comparison for a pull request.
 type Gate struct {
 	State compare.State
-	// Headline is the outcome in a line. Budgets are the lines about budgets, those that are not kept first.
+	// Headline is the outcome in a line. Budgets are the lines about budgets, broken ones first.
 	Headline string
 	Budgets  []string
-	// Changed are the cells that differ, the largest difference first; Cells are all that were judged.
+	// Changed are the cells that differ, the largest difference first; Cells are all judged cells.
 	Changed, Cells Grid
 }
 

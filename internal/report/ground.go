@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// nicLabel says under which NIC model bulk data of a workload was sent: "ideal NIC" or "no NIC offload". It is "" for
-// other workloads, outside the lab, and where profiles differ in it, since their names say so.
+// nicLabel returns the NIC model for a workload's bulk data: "ideal NIC" or "no NIC offload". It is "" for other
+// workloads, outside the lab, and if profiles differ in it, since their names include it.
 func (b *builder) nicLabel(w plan.Workload) string {
 	models := each.Once(each.Of(b.analysis.Profiles, func(v plan.Variant) plan.NIC { return b.analysis.NIC(plan.Case{Profile: v, Workload: w}) }))
 	if len(models) != 1 {
@@ -32,7 +32,7 @@ func (b *builder) withNIC(title string, w plan.Workload) string {
 	return title
 }
 
-// Ground describes where it was measured, under which NIC model, and what the best profiles lack.
+// Ground describes where it was measured, under which NIC model, and which functions the best profiles lack.
 func (s Scene) Ground() []string {
 	lines := []string{s.Lacks}
 	if s.Model != "" {
@@ -41,7 +41,7 @@ func (s Scene) Ground() []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// modelText returns whether a lab or a cluster was measured, and under which NIC model; "" for what was imported.
+// modelText describes whether a lab or a cluster was measured, and under which NIC model; "" for an imported result.
 func (b *builder) modelText() string {
 	nic := plan.NIC(b.header.Facts[facts.NIC])
 	switch {
@@ -59,7 +59,7 @@ func (b *builder) modelText() string {
 	return text + "."
 }
 
-// machineText names what everything ran on.
+// machineText describes the machine.
 func (b *builder) machineText() string {
 	f := b.header.Facts
 	parts := []string{number.Clean(cmp.Or(f[facts.CPUModel], "unknown"))}
@@ -72,7 +72,7 @@ func (b *builder) machineText() string {
 	return strings.Join(parts, ", ")
 }
 
-// implausibleText describes which rules of check sound an alarm, so that a report never passes over what check fails for; "" for none.
+// implausibleText describes which rules of check raise an alarm, so that a report always mentions it; "" for none.
 func implausibleText(r check.Report) string {
 	alarms := each.Where(r.Findings, func(f finding.Finding) bool { return f.Severity.Alarm() })
 	rules := each.Once(each.Of(alarms, func(f finding.Finding) string { return f.ID }))
@@ -82,7 +82,7 @@ func implausibleText(r check.Report) string {
 	return "Not plausible by " + number.Counted(len(rules), "rule") + ", " + joinNames(rules) + ": `cnibench check` says which numbers, and why."
 }
 
-// missingFunctions describes which functions of a cluster the best profiles of the needs do not have; "" if each has all.
+// missingFunctions describes which functions of a cluster the best profiles of the needs lack; "" if each has all.
 func missingFunctions(needs []Need) string {
 	var best []plan.Variant
 	for _, n := range needs {

@@ -21,9 +21,9 @@ type Growth struct {
 	compare.GrowthFamily
 	// Condition is the flag of the condition.
 	Condition string
-	// Title names the metric and, unless it is of states, the workload and the path.
+	// Title names the metric and, except for states, the workload and the path.
 	Title string
-	// Sentences say what each profile does, then where two cross.
+	// Sentences describe each profile, then the crossings.
 	Sentences []string
 	// Grid is the same in numbers.
 	Grid Grid
@@ -31,7 +31,7 @@ type Growth struct {
 	first map[plan.Variant]plan.Variant
 }
 
-// growthNotes say how to read the curves.
+// growthNotes explain how to read the curves.
 var growthNotes = []string{
 	"The kind of a curve is that of the law that predicts each point best from the others: constant, logarithmic or linear. Points count by their intervals.",
 	"A change is claimed where its interval excludes zero and the margin. Constant means that a change beyond the margin over the whole range is excluded (two one-sided tests).",
@@ -56,7 +56,7 @@ func conditionUnit(condition string) string {
 	return condition
 }
 
-// growthTarget describes what the numbers of a family are of: "a new connection".
+// growthTarget returns what the numbers of a family measure: "a new connection".
 func growthTarget(f compare.GrowthFamily) string {
 	if f.OfState() {
 		return f.Metric.Title
@@ -99,7 +99,7 @@ type wording struct {
 	margin float64
 }
 
-// amount writes a number of the family with its unit.
+// amount formats a number of the family with its unit.
 func (w wording) amount(v float64) string {
 	s := number.Common(w.base(), v)
 	return s.Format(v) + " " + s.Unit
@@ -117,7 +117,7 @@ func (w wording) between(low, high float64) string {
 	return s.Format(low) + " to " + s.Format(high) + " " + s.Unit
 }
 
-// line describes what one profile does.
+// line describes one profile's curve.
 func (w wording) line(l compare.GrowthLine) string {
 	name, of := number.Clean(l.Profile.String()), growthTarget(w.GrowthFamily)
 	last := countText(l.Points[len(l.Points)-1].X)
@@ -158,7 +158,7 @@ func (w wording) line(l compare.GrowthLine) string {
 		number.Percent(l.ChangeLow/first), number.Percent(l.ChangeHigh/first))
 }
 
-// crossing describes how two profiles lie to each other.
+// crossing describes the relation between two profiles' curves.
 func (w wording) crossing(c compare.Crossing) string {
 	first, second, of := number.Clean(c.First.String()), number.Clean(c.Second.String()), growthTarget(w.GrowthFamily)
 	if c.Relation == stat.Over || c.Relation == stat.Crosses && !c.Falls {
@@ -175,7 +175,7 @@ func (w wording) crossing(c compare.Crossing) string {
 	return fmt.Sprintf("%s is cheaper than %s %s: %s.", first, second, where, of)
 }
 
-// countText writes a number of things with two digits of precision beyond 100.
+// countText formats a number of things, above 100 rounded to two digits.
 func countText(v float64) string {
 	n := int(math.Round(v))
 	if n >= 1000 {
@@ -200,7 +200,7 @@ func growthScale(f compare.GrowthFamily) number.Scale {
 	return number.Common(f.Unit, values...)
 }
 
-// grid returns a row for each profile: the points, then the kind and the slope.
+// grid returns a row for each profile: the points, then the shape and the slope.
 func (w wording) grid(title string) Grid {
 	scale := growthScale(w.GrowthFamily)
 	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile",
@@ -222,7 +222,7 @@ func (w wording) grid(title string) Grid {
 	return g
 }
 
-// slope writes the slope of a line with its interval.
+// slope formats the slope of a line with its interval.
 func (w wording) slope(l compare.GrowthLine) string {
 	per := conditionUnit(w.sweep.Condition)
 	if l.Doubling {
@@ -235,7 +235,7 @@ func (w wording) slope(l compare.GrowthLine) string {
 	return fmt.Sprintf("%s %s a %s, %s to %s", s.Format(l.Slope), s.Unit, per, s.Format(l.Low), s.Format(l.High))
 }
 
-// growthPage returns the curves over a swept condition. The sentences about CPU time, and about what it takes to program the
+// growthPage returns the curves over a swept condition. The sentences about CPU time, and about the cost of loading the
 // state, are the answer.
 func growthPage(b *builder) page {
 	all := growths(b.analysis.Growth(b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
@@ -252,7 +252,7 @@ func growthPage(b *builder) page {
 	return page{sections: []Section{s}, answer: answer, subjects: []Subject{{"growth", growthData(all)}, {"crossings", crossingData(all)}}}
 }
 
-// Points returns the values of the condition at which any profile was measured, rising.
+// Points returns the values of the condition at which any profile was measured, in ascending order.
 func (g Growth) Points() []float64 {
 	var xs []float64
 	for _, l := range g.Lines {
@@ -264,11 +264,11 @@ func (g Growth) Points() []float64 {
 	return slices.Compact(xs)
 }
 
-// Variant returns the first variant that was measured of a profile of the plan.
+// Variant returns the first measured variant of a profile of the plan.
 func (g Growth) Variant(of plan.Variant) plan.Variant { return g.first[of] }
 
-// growthCurve is a metric of one profile over a swept condition. Path and Workload are "" for what the state of an
-// instance costs.
+// growthCurve is a metric of one profile over a swept condition. Path and Workload are "" for the cost of an instance's
+// state.
 type growthCurve struct {
 	Profile   plan.Variant `json:"profile"`
 	Condition string       `json:"condition"`
@@ -283,8 +283,8 @@ type growthCurve struct {
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 	Per   string  `json:"per"`
-	// Change is from the first point to the last, by the fitted law; Misfit the largest distance of a point from it, as a
-	// share of the point.
+	// Change is from the first point to the last, by the fitted law. Misfit is the largest distance of a point from it,
+	// as a share of the point.
 	Change     float64       `json:"change"`
 	ChangeLow  float64       `json:"change_low"`
 	ChangeHigh float64       `json:"change_high"`
@@ -301,7 +301,7 @@ type growthPoint struct {
 	High  float64 `json:"high"`
 }
 
-// curveCrossing says how the curves of two profiles lie to each other.
+// curveCrossing is the relation between the curves of two profiles.
 type curveCrossing struct {
 	First     plan.Variant `json:"first"`
 	Second    plan.Variant `json:"second"`
@@ -309,8 +309,8 @@ type curveCrossing struct {
 	Path      string       `json:"path"`
 	Workload  string       `json:"workload"`
 	Metric    string       `json:"metric"`
-	// Relation is that of the first to the second: under, over or crosses. At, between Low and High, is null unless they
-	// cross; Falls says that the first is the lower beyond.
+	// Relation is the relation of the first to the second: under, over or crosses. At, between Low and High, is null
+	// unless they cross; Falls means that the first is lower after the crossing.
 	Relation string  `json:"relation"`
 	At       float64 `json:"at"`
 	Low      float64 `json:"low"`
@@ -319,7 +319,7 @@ type curveCrossing struct {
 	Text     string  `json:"text"`
 }
 
-// pathAndWorkload returns the path and the workload of curves, "" for those of states.
+// pathAndWorkload returns the path and the workload of curves, "" for states.
 func pathAndWorkload(g Growth) (path, workload string) {
 	if g.OfState() {
 		return "", ""
@@ -379,7 +379,7 @@ func growthFigures(all []Growth, s Series) []Figure {
 		}
 		n := Numbers{Columns: []string{g.Condition, g.Metric.Title + " (" + scale.Unit + ")", "interval"}}
 		for i, l := range g.Lines {
-			// A variant of the plan's profile has the colour; a profile has the same in every plot.
+			// The colour belongs to the plan's profile, so a profile has the same one in every plot.
 			series := s[g.Variant(l.Profile)]
 			if series == 0 {
 				series = i + 1

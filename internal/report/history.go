@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// BuildHistory makes the report of many results in the order of time: the changes in words, the newest first, then every
-// cell through all results.
+// BuildHistory builds the report of many results in the order of time: a description of the changes, the newest first,
+// then every cell in all results.
 func BuildHistory(h *compare.History) Document {
 	d := Document{Title: fmt.Sprintf("History of %d results, %s to %s", len(h.Runs), dateOf(h.Runs[0]), dateOf(h.Runs[len(h.Runs)-1]))}
 	d.Lines = historyAnswer(h)
@@ -34,10 +34,10 @@ func dateOf(r compare.HistoryRun) string {
 	return r.Created.UTC().Format("2006-01-02")
 }
 
-// mostEvents is how many changes the answer names of each result before it counts the rest.
+// mostEvents is the number of changes of each result that the answer lists before it counts the rest.
 const mostEvents = 10
 
-// historyAnswer says each change in a line, below the result that it came with.
+// historyAnswer lists each change in a line, below its result.
 func historyAnswer(h *compare.History) []string {
 	events := h.Events()
 	changed := len(each.Where(h.Tracks, func(t compare.Track) bool { return len(t.Changes) > 0 }))
@@ -63,7 +63,7 @@ func historyAnswer(h *compare.History) []string {
 	return lines
 }
 
-// sinceText returns the line about a result with which levels begin.
+// sinceText returns the line about a result at which levels begin.
 func sinceText(run compare.HistoryRun, cells int) string {
 	line := fmt.Sprintf("Since %s (%s), %s; ", number.Clean(run.Name), dateOf(run), number.Counted(cells, "cell"))
 	if len(run.Changed) == 0 {
@@ -84,7 +84,7 @@ func eventText(e compare.Event) string {
 	return line + fmt.Sprintf("%s (%s to %s), %s.", Change(e.Ratio), Change(e.Low), Change(e.High), e.Verdict)
 }
 
-// trackTable writes out the tracks of one metric and workload: cells down, results across.
+// trackTable returns the tracks of one metric and workload: cells down, results across.
 func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 	var medians []float64
 	for _, t := range ts {
@@ -129,7 +129,7 @@ func historyLegend(h *compare.History) []string {
 	return lines
 }
 
-// historyRuns names the results and what changed before each.
+// historyRuns lists the results and what changed before each.
 func historyRuns(h *compare.History) Section {
 	results := Section{Heading: "Results"}
 	for i, r := range h.Runs {

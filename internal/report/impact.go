@@ -16,10 +16,10 @@ import (
 // exampleShares are used for jobs without a given share.
 var exampleShares = []float64{0.1, 0.3, 0.5}
 
-// impactHeading is that of the section about the reader's own job.
+// impactHeading is the heading of the section about the reader's own job.
 const impactHeading = "What it means for the job"
 
-// impact sets works against the result; nil if there are none. The error is about work that the result does not tell of.
+// impact applies the result to works; nil without works. It fails for work that the result does not cover.
 func (b *builder) impact(works []impact.Work) ([]Section, error) {
 	if len(works) == 0 {
 		return nil, nil
@@ -99,7 +99,7 @@ func impactGrid(e impact.Estimate, base string) Grid {
 	return g
 }
 
-// forecastGrid writes the arithmetic beside the measurement of a job.
+// forecastGrid compares the prediction for a job with the measurement.
 func forecastGrid(f impact.Forecast) Grid {
 	g := Grid{Label: "profile", Title: "A step of " + f.Workload.String()}
 	var times []float64
@@ -116,7 +116,7 @@ func forecastGrid(f impact.Forecast) Grid {
 	return g
 }
 
-// jobNote describes what the columns about the whole job stand on.
+// jobNote describes the basis of the columns about the whole job.
 func jobNote(e impact.Estimate, base string) string {
 	if e.Share > 0 {
 		return fmt.Sprintf("The whole job changes by this if %s of its time on %s is this work and the rest stays the same (Amdahl's law).", shareText(e.Share), base)
@@ -124,7 +124,7 @@ func jobNote(e impact.Estimate, base string) string {
 	return fmt.Sprintf("The share of network time in your job is unknown: the columns show three shares of its time on %s (Amdahl's law). Measure yours and give it: %s=%s/share=30%%.", base, e.Kind, e.Text)
 }
 
-// quantityText writes a value with its interval.
+// quantityText formats a value with its interval.
 func quantityText(q impact.Quantity, scale number.Scale) string {
 	if !q.Known() {
 		return number.Absent
@@ -135,7 +135,7 @@ func quantityText(q impact.Quantity, scale number.Scale) string {
 	return fmt.Sprintf("%s (%s to %s)", scale.Format(q.Value), scale.Format(q.Low), scale.Format(q.High))
 }
 
-// changeText writes a ratio to the baseline, as far as its verdict goes.
+// changeText formats a ratio to the baseline, if its verdict is a claim.
 func changeText(c *impact.Change) string {
 	switch {
 	case c == nil:
@@ -148,7 +148,7 @@ func changeText(c *impact.Change) string {
 	return fmt.Sprintf("%s (%s to %s)", number.Ratio(c.Value), number.Ratio(c.Low), number.Ratio(c.High))
 }
 
-// jobText writes the change of the whole job, as far as the verdict goes.
+// jobText formats the change of the whole job, if its verdict is a claim.
 func jobText(c *impact.Change, share float64) string {
 	if !c.Claimed() {
 		return changeText(c)
@@ -157,7 +157,7 @@ func jobText(c *impact.Change, share float64) string {
 	return fmt.Sprintf("%s (%s to %s)", signedText(q.Value), signedText(q.Low), signedText(q.High))
 }
 
-// signedText writes a change in percent with its sign: "-21%", "+0.4%".
+// signedText formats a change in percent with its sign: "-21%", "+0.4%".
 func signedText(v float64) string {
 	s := number.Percent(math.Abs(v))
 	switch {

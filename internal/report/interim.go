@@ -8,17 +8,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Interim is what the trials so far say, while a run continues.
+// Interim is the result of the trials so far, while a run continues.
 type Interim struct {
-	// Summary has the table alone. It is nil where the trials answer no need.
+	// Summary has only the table. It is nil if the trials answer no need.
 	Summary *Summary
-	// Decided counts the values of the table whose place is known, better, worse or the same, and Compared all that have one.
+	// Decided counts the values of the table with a verdict better, worse or the same, and Compared all with a verdict.
 	Decided, Compared int
-	// Leads names the first of each need: "requests cilium-native".
+	// Leads lists the first of each need: "requests cilium-native".
 	Leads []string
 }
 
-// Interim returns what the trials so far say; h is the header of their result. The collector may be used afterwards.
+// Interim returns the result of the trials so far; h is the header of their result. The collector may be used
+// afterwards.
 func (c *Collector) Interim(h result.Header) (Interim, error) {
 	a, err := c.judged.Analyse(h, compare.Options{})
 	if err != nil {
@@ -46,7 +47,7 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 		}
 	}
 	for _, n := range d.Needs {
-		if len(n.Choice) > 1 && len(n.Conclusion.Claims) > 0 { // a dataplane alone is ahead of none
+		if len(n.Choice) > 1 && len(n.Conclusion.Claims) > 0 { // a single dataplane is not ahead of another
 			lead := fmt.Sprintf("%s %s", n.shortName(), number.Clean(n.Choice[0].Cell.Profile.String()))
 			if label := b.nicLabel(n.Workload); label != "" {
 				lead += " (" + label + ")"

@@ -18,10 +18,10 @@ import (
 // JourneySchema names the JSON format of BuildJourney.
 const JourneySchema = "cnibench.journey/v1"
 
-// journeyNote says what the times of journeys are.
+// journeyNote explains the times of journeys.
 const journeyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time. The cost is measured in the same run, and subtracted from each step and from the total."
 
-// JourneyPage is what was followed: journeys in the order of paths, workloads and profiles.
+// JourneyPage has the followed journeys in the order of paths, workloads and profiles.
 type JourneyPage struct {
 	Plan         plan.Plan
 	Facts        facts.Facts
@@ -47,7 +47,7 @@ func (p *JourneyPage) Leave(v plan.Variant, path plan.Path, w plan.Workload, rea
 	p.Left = append(p.Left, Left{v, path, w, reason})
 }
 
-// Sets cuts journeys into those that share a path and a workload, which can be compared.
+// Sets groups journeys with the same path and workload, which can be compared.
 func (p JourneyPage) Sets() [][]itinerary.Itinerary {
 	return Grouped(p.Journeys, func(i itinerary.Itinerary) plan.Case { return plan.Case{Path: i.Path, Workload: i.Workload} })
 }
@@ -89,7 +89,7 @@ func BuildJourney(p JourneyPage) Document {
 	return d
 }
 
-// whereaboutsLines describes where the packets of the other profiles are when the quickest has its response.
+// whereaboutsLines describes where the packets of the other profiles are when the fastest has its response.
 func whereaboutsLines(set []itinerary.Itinerary) []string {
 	first := quickest(set)
 	lines := []string{fmt.Sprintf("%s has its response after %s (%s, %s).", first.Profile, microsText(first.Total.Median), first.Path, first.Workload)}
@@ -108,7 +108,7 @@ func whereaboutsLines(set []itinerary.Itinerary) []string {
 	return lines
 }
 
-// placeOf names the host and the device or hook of a step.
+// placeOf returns the host and the device or hook of a step.
 func placeOf(s itinerary.Step) string {
 	switch {
 	case s.Hook != "":
@@ -155,7 +155,7 @@ func journeySections(set []itinerary.Itinerary) []Section {
 	return []Section{drawn, s}
 }
 
-// probesText reports whether a journey less its probes takes as long as its client's round trip without probes.
+// probesText describes whether a journey without its probes takes as long as its client's round trip without probes.
 func probesText(i itinerary.Itinerary) string {
 	off := i.Probes.Off
 	within := fmt.Sprintf("%+.2f to %+.2f µs", off.Low/1e3, off.High/1e3)
@@ -168,7 +168,7 @@ func probesText(i itinerary.Itinerary) string {
 	return fmt.Sprintf("%s: the journey less its probes is %.2f µs longer than the round trip without probes (%s).", i.Profile, off.Value/1e3, within)
 }
 
-// lineColumns is how many columns the longest journey has as a line of text.
+// lineColumns is the number of columns of the longest journey as a line of text.
 const lineColumns = 60
 
 // lineGrid draws each journey as a line of letters over a common time axis: the place at each moment.
@@ -191,7 +191,8 @@ func lineGrid(set []itinerary.Itinerary) Grid {
 	return g
 }
 
-// stepLetter returns the place of a step in one letter, or what happens until the next step where that tells dataplanes apart.
+// stepLetter returns the place of a step as one letter, or what happens until the next step if dataplanes differ in
+// that.
 func stepLetter(i itinerary.Itinerary, s itinerary.Step) string {
 	n := slices.IndexFunc(i.Steps, func(o itinerary.Step) bool { return o.At == s.At && o.Point == s.Point && o.Host == s.Host })
 	if n >= 0 && n+1 < len(i.Steps) {
@@ -251,12 +252,11 @@ func describe(s itinerary.Step) string {
 	return text
 }
 
-// journeyRows returns the names of the hosts of a journey in the order in which the request passes them, and the row of
-// each host.
+// journeyRows returns the names of the hosts of a journey in the order of the request, and the row of each host.
 func journeyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 	row = map[string]int{}
 	hosts := each.Once(each.Of(i.Steps, func(s itinerary.Step) string { return s.Host }))
-	// The way back may lead past hosts that the request did not pass.
+	// The response may pass hosts that the request did not pass.
 	if at := slices.Index(hosts, i.Server); at > 0 {
 		hosts = append(slices.Delete(hosts, at, at+1), i.Server)
 	}
@@ -274,13 +274,13 @@ func journeyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 	}), row
 }
 
-// activityColors has what tells dataplanes apart in the strong colours.
+// activityColors has strong colours for activities in which dataplanes differ.
 var activityColors = map[itinerary.Activity]plot.Color{
 	itinerary.Socket: "s1", itinerary.Wake: plot.Same, itinerary.Stack: "s6", itinerary.Netfilter: "s2", itinerary.BPF: "s3",
 	itinerary.Tunnel: "s4", itinerary.Bridge: "s5", itinerary.Link: "s7", itinerary.Queue: "s8",
 }
 
-// Figures returns a picture for each path and workload that was followed.
+// Figures returns a picture for each followed path and workload.
 func (p JourneyPage) Figures() []Figure {
 	return each.Of(p.Sets(), func(set []itinerary.Itinerary) Figure {
 		first := quickest(set)
@@ -334,7 +334,7 @@ func journeyLane(i itinerary.Itinerary) plot.Trip {
 	return t
 }
 
-// laneNote describes how long a journey is, and how far it is known.
+// laneNote describes the length of a journey, and its uncertainty.
 func laneNote(i itinerary.Itinerary) string {
 	p := i.Probes
 	if p.Unknown != "" {
@@ -352,8 +352,8 @@ type activity = struct {
 	About    string
 }
 
-// landmarks names what tells dataplanes apart in a visit of a host: programs, bridges and tunnels that are passed, and the
-// time in netfilter; at length and in short.
+// landmarks describes the steps at a host in which dataplanes differ: programs, bridges and tunnels, and the time in
+// netfilter; in a long and a short form.
 func landmarks(visit []itinerary.Step) []string {
 	var devices []string
 	netfilter := 0.0

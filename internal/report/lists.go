@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// appendixSections returns what follows the tables.
+// appendixSections returns the sections after the tables.
 func (b *builder) appendixSections(r Run) []Section {
 	return withItems(
 		Section{Heading: besideHeading, Items: b.toolItems()},
@@ -39,7 +39,7 @@ func (b *builder) skippedItems() []Item {
 	})
 }
 
-// notServedItems groups the paths of a profile by the reason why it has none.
+// notServedItems groups the unserved paths of a profile by reason.
 func (b *builder) notServedItems() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
@@ -54,7 +54,7 @@ func (b *builder) notServedItems() []Item {
 	return items
 }
 
-// routeNames returns the names of the paths of the result, each before those of the routes that workloads take over it.
+// routeNames returns the names of the paths of the result, each before the routes of workloads over it.
 func (b *builder) routeNames() []string {
 	var names []string
 	for _, path := range b.analysis.Paths {
@@ -87,7 +87,7 @@ var reasons = map[string]string{
 	unfinished:         "unfinished: killed, or still running",
 }
 
-// trialsText writes how many trials there were, and why the run ended.
+// trialsText describes how many trials there were, and why the run ended.
 func trialsText(r Run) string {
 	return fmt.Sprintf("%d, of which %d failed; %s", r.Trials, r.Failed, number.Clean(cmp.Or(reasons[r.Reason], r.Reason)))
 }
@@ -110,13 +110,14 @@ func (b *builder) runItems(r Run) []Item {
 // unfinished is the Reason of a run whose file has no end.
 const unfinished = "unfinished"
 
-// repeatCommand writes the command line that repeats a plan: what a run always has, then whatever is not the default.
+// repeatCommand returns the command line that repeats a plan: the settings that are always given, then those that
+// differ from the default.
 func repeatCommand(p plan.Plan) string {
 	if len(p.Profiles) == 0 || len(p.Paths) == 0 || len(p.Workloads) == 0 {
 		return ""
 	}
 	if p.OnCluster() {
-		p, _ = p.WithoutLab() // files of older versions have what the cluster was not given
+		p, _ = p.WithoutLab() // files of older versions have settings that do not apply to clusters
 	}
 	p.Lab = p.Lab.Filled()
 	usual := plan.Default()
@@ -146,14 +147,14 @@ func shellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// places are where a datagram can be lost, in the words of a report.
+// places are the places where a datagram can be lost, with their names in a report.
 var places = []struct{ name, words string }{
 	{"socket_buffer", "in the receiving socket's buffer"}, {"backlog", "in the CPU's receive backlog"},
 	{"qdisc", "in a queueing discipline"}, {"device", "at a network device"}, {"path", "elsewhere on the path"},
 }
 
-// lossItems says of each case that lost datagrams where: medians over its trials, as shares of what was offered. What a
-// throughput search lost is what it lost at the lowest rate that failed.
+// lossItems describes for each case where datagrams were lost: medians over its trials, as shares of the offered ones.
+// For a throughput search it is the loss at the lowest rate that failed.
 func (b *builder) lossItems() []Item {
 	var items []Item
 	for c := range b.cases() {

@@ -17,9 +17,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// LoadCurve is how the times of one workload rise with its load on one path.
+// LoadCurve is how the times of one workload increase with its load on one path.
 type LoadCurve struct {
-	// Workload has no load: that is what the curve goes over.
+	// Workload has no load, which is the axis of the curve.
 	Workload plan.Workload
 	Path     plan.Path
 	// Lines are in report order; there is at least one, with at least two points.
@@ -31,32 +31,32 @@ type LoadCurve struct {
 // LoadLine is the curve of one profile.
 type LoadLine struct {
 	Profile plan.Variant
-	// Capacity is what the loads are shares of, in requests per second; NaN if it is not known.
+	// Capacity is what the loads are shares of, in requests per second; NaN if unknown.
 	Capacity float64
 	// Points are by rising load.
 	Points []LoadPoint
 	Knee   Knee
 }
 
-// LoadPoint is what was seen at one load, in ns; a summary without values has N 0.
+// LoadPoint is the measurement at one load, in ns; a summary without values has N 0.
 type LoadPoint struct {
 	// Load is the share of the capacity.
 	Load float64
 	// Half and Tail are the median and the 99th percentile of the times.
 	Half, Tail stat.Summary
-	// Late says that in half of the trials or more the sender's own lag made the tail, Saturated that in so many the
+	// Late means that in half of the trials or more the sender's own lag caused the tail, Saturated that in so many the
 	// responses fell behind.
 	Late, Saturated bool
 }
 
-// Knee is where the 99th percentile leaves the ground, as loads: by the medians at Low, by the intervals at High. Found is
-// false where no curve could tell; None says that it does not up to the highest load.
+// Knee is the load at which the 99th percentile leaves its base level: by the medians at Low, by the intervals at High.
+// Found is false if no curve shows it; None means that there is none up to the highest load.
 type Knee struct {
 	Low, High   float64
 	Found, None bool
 }
 
-// String says it in a few words.
+// String describes the knee in a few words.
 func (k Knee) String() string {
 	switch {
 	case !k.Found:
@@ -69,7 +69,7 @@ func (k Knee) String() string {
 	return plan.FormatShare(k.Low) + " to " + plan.FormatShare(k.High)
 }
 
-// loadNotes say how to read the curves.
+// loadNotes explain how to read the curves.
 var loadNotes = []string{
 	"Requests follow a schedule at a share of the capacity measured on the same path and profile; times count from the scheduled start. The same load is a different rate for each profile.",
 	fmt.Sprintf("The knee is the highest load whose 99th percentile is at most %d times the lowest of the curve: by medians, and as a range where the intervals give another load.", stat.KneeFactor),
@@ -112,14 +112,14 @@ func (b *builder) loads() []LoadCurve {
 	return out
 }
 
-// loadSteps returns the workloads that differ from base in their load alone, by rising load.
+// loadSteps returns the workloads that differ from base only in their load, by rising load.
 func loadSteps(all []plan.Workload, base plan.Workload) []plan.Workload {
 	steps := each.Where(all, func(w plan.Workload) bool { return w.Traits().Load > 0 && w.Paced(0, 0) == base })
 	slices.SortFunc(steps, func(v, w plan.Workload) int { return cmp.Compare(v.Traits().Load, w.Traits().Load) })
 	return steps
 }
 
-// loadLine returns the curve of one profile; points without a time are left out.
+// loadLine returns the curve of one profile; it omits points without a time.
 func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Workload) LoadLine {
 	l := LoadLine{Profile: profile, Capacity: math.NaN()}
 	var tails []stat.Summary
@@ -150,12 +150,12 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 	return l
 }
 
-// raisedOften reports whether half of the trials behind a cell or more raised a doubt.
+// raisedOften reports whether half of the trials behind a cell or more have a warning.
 func raisedOften(c compare.Cell, id string) bool {
 	return slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == id && 2*w.Trials >= c.N })
 }
 
-// doubts returns the loads of a curve whose times are not the path's, in words; "" if there are none.
+// doubts describes the loads of a curve whose times are not the path's; "" if there are none.
 func (l LoadLine) doubts() string {
 	var late, saturated []string
 	for _, p := range l.Points {
@@ -179,10 +179,10 @@ func (l LoadLine) doubts() string {
 	return number.Clean(l.Profile.String()) + ": " + strings.Join(said, "; ") + "."
 }
 
-// half is the load whose times the summary shows.
+// half is the load for the times in the summary.
 const half = 0.5
 
-// grids returns the curve in numbers: what it comes to, then the median and the tail load by load.
+// grids returns the curve in numbers: its summary, then the median and the tail load by load.
 func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	var rates, times []float64
 	for _, l := range c.Lines {
@@ -248,7 +248,7 @@ type loadCurveData struct {
 	Path     plan.Path    `json:"path"`
 	Workload string       `json:"workload"`
 	Capacity float64      `json:"capacity"`
-	// KneeLow and KneeHigh are loads, null where there is no knee: because the curve could not tell, or, with Flat, because
+	// KneeLow and KneeHigh are loads, null without a knee: because the curve does not show it, or, with Flat, because
 	// its times stay low up to the highest load.
 	KneeLow  float64         `json:"knee_low"`
 	KneeHigh float64         `json:"knee_high"`
@@ -297,7 +297,8 @@ func dataOfLoad(c LoadCurve, l LoadLine) loadCurveData {
 	return out
 }
 
-// loadFigures returns the curves of times over load, one plot per workload and path; those of a workload share one scale.
+// loadFigures returns the curves of times over load, one plot per workload and path; plots of a workload share one
+// scale.
 func loadFigures(curves []LoadCurve, s Series) []Figure {
 	times := map[plan.Workload][]float64{}
 	for _, c := range curves {
@@ -338,7 +339,7 @@ func loadFigures(curves []LoadCurve, s Series) []Figure {
 	return out
 }
 
-// drawnLoad returns the line of the tail, with the median as the faint one.
+// drawnLoad returns the line of the tail, with the median as the faint line.
 func drawnLoad(l LoadLine, s Series, scale number.Scale) plot.Line {
 	out := plot.Line{Name: number.Clean(l.Profile.String()), Series: s[l.Profile]}
 	or := func(x stat.Summary, v float64) float64 {

@@ -23,7 +23,7 @@ func (d Result) RunID() string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// citation names the run: id, date, version, machine and kernel.
+// citation describes the run: id, date, version, machine and kernel.
 func citation(d Document) string {
 	fact := func(name, unknown string) string { return number.Clean(cmp.Or(d.Facts[name], unknown)) }
 	tool := "cnibench " + fact(facts.Version, "of unknown version")
@@ -73,7 +73,7 @@ func (b *builder) methodsParagraph(d Document) string {
 	return strings.Join(append(said, "Run: "+d.Citation), " ")
 }
 
-// measuredSentence describes who measured so many profiles, and where as far as that is known.
+// measuredSentence describes how many profiles were measured with what, and where if known.
 func (b *builder) measuredSentence(profiles string) string {
 	origin := number.Clean(b.header.Origin)
 	if origin == "csv" {
@@ -93,8 +93,8 @@ func (b *builder) measuredSentence(profiles string) string {
 	}
 }
 
-// repetitionsSentence describes how often cases were measured: all of them, or from and to with what most had. certainty is what else their
-// answers stand on, "" for nothing.
+// repetitionsSentence describes how often cases were measured: all of them, or the range and the most frequent number.
+// certainty is the additional basis of their answers, "" for nothing.
 func (b *builder) repetitionsSentence(certainty string) string {
 	times := map[plan.Case]int{}
 	for _, c := range b.analysis.Cells {
@@ -130,7 +130,7 @@ func (b *builder) repetitionsSentence(certainty string) string {
 	return fmt.Sprintf("Cases had %s (%d of %d had %d)%s.", repetitions(all[0], all[len(all)-1]), counts[most], len(times), most, certainty)
 }
 
-// methodsSection has what to paste: the paragraph and the citation.
+// methodsSection returns the text to paste: the paragraph and the citation.
 func (b *builder) methodsSection(d Document) Section {
 	return Section{Heading: "Methods, ready to paste", Items: []Item{
 		{Name: "paragraph", Text: b.methodsParagraph(d), Quote: true}, {Name: "citation", Text: d.Citation, Quote: true},

@@ -15,30 +15,30 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Need is what a reader may want a network for, and how the profiles stand in it: on one path, under one workload, by
-// one metric.
+// Need is a purpose of a network, with the ranking of the profiles for it: on one path, under one workload, by one
+// metric.
 type Need struct {
-	// Name is what it is in words: "Bulk transfer".
+	// Name is its name for people: "Bulk transfer".
 	Name     string
 	Workload plan.Workload
 	Path     plan.Path
 	Metric   metric.Metric
 	// Standings are best first; there is at least one.
 	Standings []compare.Standing
-	// Pick is the index of the first that is a dataplane: raw and host are not a choice. It is 0 where
-	// there are no others.
+	// Pick is the index of the first dataplane: a reader cannot choose raw and host. It is 0 if there are no
+	// dataplanes.
 	Pick int
-	// Choice ranks the dataplanes alone, or all profiles where there is no dataplane.
+	// Choice ranks only the dataplanes, or all profiles if there is no dataplane.
 	Choice []compare.Standing
-	// Near names the other dataplanes that do not differ significantly from the pick.
+	// Near lists the other dataplanes that do not differ significantly from the pick.
 	Near []string
-	// Best has the first of those dataplanes that have a function: NetworkPolicy, encryption.
+	// Best has the best dataplane for each function: NetworkPolicy, encryption.
 	Best []Best
 	// Conclusion is about the dataplanes alone.
 	Conclusion Conclusion
-	// Certainty says how sure it is: repetitions, confidence, instances.
+	// Certainty describes the certainty: repetitions, confidence, instances.
 	Certainty string
-	// Under compares the pick with the bare network below it; "" if no bare network is best.
+	// Under compares the pick with the bare network; "" if no bare network is best.
 	Under string
 	// Bounds is true if the values are lower bounds, so that none is best.
 	Bounds bool
@@ -49,16 +49,16 @@ type want struct {
 	name     string
 	path     plan.Path
 	workload plan.Workload
-	// metrics are those that answer it, the first that was measured.
+	// metrics are the metrics that answer it, of which the first measured one is used.
 	metrics []string
-	// or answers it where the one metric is not known well enough.
+	// or replaces the single metric if that is not precise enough.
 	or string
 }
 
-// wellKnown is the half-width up to which a tail is known well enough for an answer.
+// wellKnown is the half-width up to which a tail is precise enough for an answer.
 const wellKnown = 0.05
 
-// findNeeds returns those that the result answers, in the order of the answer.
+// findNeeds returns the needs that the result answers, in the order of the answer.
 func (b *builder) findNeeds() []Need {
 	path, ok := b.mainPath()
 	if !ok {
@@ -66,7 +66,7 @@ func (b *builder) findNeeds() []Need {
 	}
 	var out []Need
 	for _, w := range b.wantedNeeds(path) {
-		// Bounds answer only where nothing else was measured.
+		// Lower bounds are only used if nothing else was measured.
 		var answer *Need
 		for _, m := range inOrder(b.metrics, w.metrics) {
 			n, ok := b.rankNeed(w, m)
@@ -84,7 +84,8 @@ func (b *builder) findNeeds() []Need {
 	return out
 }
 
-// orBetterKnown returns n by the other metric of w if the best and the worst of n are not known well enough and by that one they are.
+// orBetterKnown returns n by the other metric of w if that is precise enough for the best and the worst, and n's metric
+// is not.
 func (b *builder) orBetterKnown(w want, n Need) Need {
 	other, ok := metric.Lookup(w.or)
 	if !ok || n.halfWidth() <= wellKnown {
@@ -97,27 +98,27 @@ func (b *builder) orBetterKnown(w want, n Need) Need {
 	return n
 }
 
-// halfWidth returns that of the best or the worst of the choice, whichever is wider.
+// halfWidth returns the half-width of the best or the worst of the choice, whichever is wider.
 func (n Need) halfWidth() float64 {
 	return max(n.Choice[0].Cell.HalfWidth(), n.Choice[len(n.Choice)-1].Cell.HalfWidth())
 }
 
-// inOrder puts the metrics of those names first, in their order.
+// inOrder moves the metrics with those names to the front, in their order.
 func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
 	return slices.SortedStableFunc(slices.Values(metrics), func(x, y metric.Metric) int {
-		// The index of a name that is not among them is -1: as an unsigned number, the last.
+		// A name outside of names has the index -1, which as an unsigned number is the last.
 		return cmp.Compare(uint(slices.Index(names, x.Name)), uint(slices.Index(names, y.Name)))
 	})
 }
 
-// wantedNeeds returns the needs in order: each workload between pods, then Services, what comes from outside, and CPU time or the
-// tail of latency, whichever the lines above do not have. In the lab CPU time per unit of work decides: on one machine
-// it is what differs between dataplanes and what repeats.
+// wantedNeeds returns the needs in order: each workload between pods, then Services, traffic from outside, and CPU time
+// or the tail of latency, whichever is not among the earlier ones. In the lab CPU time per unit of work decides: on one
+// machine it differs between dataplanes and is repeatable.
 func (b *builder) wantedNeeds(path plan.Path) []want {
 	var out []want
 	all := ownWorkloads(b.analysis.Workloads)
 	for _, w := range all {
-		// Where a load is swept, the closed loop speaks for its kind.
+		// If a load is swept, the closed loop represents its kind.
 		if w.Traits().Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind() == w.Kind() && !x.Traits().Open() }) {
 			continue
 		}
@@ -153,8 +154,8 @@ func (b *builder) inLab() bool {
 	return b.header.Origin == "" && b.header.Plan.Environment != "kubernetes"
 }
 
-// rankNeed returns how the profiles stand in w by m; false if none has a number, or if another metric than m was wanted where
-// one metric alone answers.
+// rankNeed ranks the profiles in w by m. It returns false if none has a number, or if m is not the wanted metric and
+// only one metric answers w.
 func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 	if len(w.metrics) == 1 && m.Name != w.metrics[0] {
 		return Need{}, false
@@ -189,7 +190,8 @@ func (n Need) Scale() number.Scale {
 	return number.Common(n.Standings[0].Cell.Unit, medians...)
 }
 
-// Card returns the need for a page: what was measured, who may be best, the value of the first, and what else there is to say.
+// Card returns the need for a page: what was measured, the candidates for the best, the value of the first, and further
+// lines.
 func (n Need) Card() (about, pick, value string, lines []string) {
 	first, scale := n.Standings[n.Pick], n.Scale()
 	name := number.Clean(first.Cell.Profile.String())
@@ -203,7 +205,7 @@ func (n Need) Card() (about, pick, value string, lines []string) {
 	return about, pick, value, slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// picked returns the name of the pick with those that do not differ from it.
+// picked returns the name of the pick with the profiles that do not differ from it.
 func (n Need) picked(name string) string {
 	switch {
 	case n.Bounds:
@@ -218,7 +220,7 @@ func (n Need) picked(name string) string {
 	return fmt.Sprintf("%s or %d more", name, len(n.Near))
 }
 
-// certaintyText describes what a conclusion about ranks stands on.
+// certaintyText describes the basis of a conclusion about ranks.
 func (b *builder) certaintyText(c Conclusion, ranks []compare.Standing) string {
 	low, high := ranks[0].Cell.N, ranks[0].Cell.N
 	for _, s := range ranks {
@@ -266,20 +268,20 @@ type needData struct {
 	Path     plan.Path `json:"path"`
 	Workload string    `json:"workload"`
 	Metric   string    `json:"metric"`
-	// Load is what the cores of a standing are for; "" where there are none, and cores are null.
+	// Load is the load of a standing's cores; "" without cores, which are then null.
 	Load      string         `json:"load,omitempty"`
 	Standings []standingData `json:"standings"`
-	// Best is empty where the values are lower bounds, so that none is best.
+	// Best is empty if the values are lower bounds, so that none is best.
 	Best []bestData `json:"best"`
 }
 
-// bestData is the first profile with a function, "" for the first of all; Profile is "" if none was measured.
+// bestData is the best profile with a function, "" for the best of all; Profile is "" if none was measured.
 type bestData struct {
 	With    string       `json:"with"`
 	Profile plan.Variant `json:"profile"`
 }
 
-// standingData is a profile beside the best of its need; the first has the verdict "".
+// standingData compares a profile with the best of its need; the first has the verdict "".
 type standingData struct {
 	Profile plan.Variant    `json:"profile"`
 	Median  float64         `json:"median"`

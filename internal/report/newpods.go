@@ -21,7 +21,7 @@ var newPodsNotes = []string{
 // statistics of the times to first response, in the order of their columns.
 var statistics = []string{"p50", "p90", "p99", "max", "mean"}
 
-// podTimes are the families of those times, with their titles.
+// podTimes are the families of times to first response, with their titles.
 var podTimes = []struct{ family, title string }{
 	{metric.FromDue, "Time to first response from the due time"},
 	{metric.FromStart, "Time to first response from the start of the program"},
@@ -33,7 +33,7 @@ func newPodsPage(b *builder) page {
 	return page{sections: []Section{{Heading: "New pods", Notes: newPodsNotes, Grids: b.newPods()}}}
 }
 
-// newPods returns tables for each workload with new pods on each path: its times, and what they consist of.
+// newPods returns tables for each workload with new pods on each path: its times, and their parts.
 func (b *builder) newPods() []Grid {
 	var grids []Grid
 	for _, w := range b.analysis.Workloads {
@@ -83,7 +83,7 @@ func (b *builder) attachedOf(c plan.Case) string {
 	return number.Absent
 }
 
-// attachments returns a note if the pods of some profiles were attached in another way than those of others.
+// attachments returns a note if pods of some profiles were attached in another way than others'.
 func (b *builder) attachments(c plan.Case) []string {
 	var ways []string
 	profiles := map[string][]string{}
@@ -105,8 +105,8 @@ func (b *builder) attachments(c plan.Case) []string {
 	return []string{"Pods were attached in different ways (" + strings.Join(groups, "; ") + "). Processes of plugins take time of their own, so no verdict compares one way with another."}
 }
 
-// byProfile sets members of a family of times side by side, one profile a row, all in one unit, with texts behind them. A column
-// without values is left out.
+// byProfile returns a table of members of a family of times, one profile a row, all in one unit, followed by texts. It
+// omits a column without values.
 func (b *builder) byProfile(c plan.Case, title, family string, members []string, texts ...column) Grid {
 	type row struct {
 		profile plan.Variant
@@ -144,7 +144,7 @@ func (b *builder) byProfile(c plan.Case, title, family string, members []string,
 	return g
 }
 
-// cellValue writes out a cell's value, with a sign in front of a lower bound.
+// cellValue formats a cell's value, with a sign before a lower bound.
 func cellValue(c compare.Cell, scale number.Scale) string {
 	if c.AtLeast {
 		return ">= " + scale.Format(c.Median)

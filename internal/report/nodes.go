@@ -15,9 +15,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Bounds of what a report shows of many nodes.
+// Bounds of the parts of many nodes that a report shows.
 const (
-	// mostGridNodes fit into a map of text, mostMapNodes into a picture; more nodes are joined into as many groups.
+	// mostGridNodes fit into a map as text, mostMapNodes into a picture; more nodes are joined into groups.
 	mostGridNodes, mostMapNodes = 24, 40
 	// mostFindings are written out.
 	mostFindings = 20
@@ -30,7 +30,7 @@ var nodesNotes = []string{
 	"beyond: so many values of all differ. out: what a node sends; in: what it receives. If the hosts differ too, it is not the CNI.",
 }
 
-// nodesPage has what a run over pairs of nodes found.
+// nodesPage has the findings of a run over pairs of nodes.
 func nodesPage(b *builder) page {
 	p := page{subjects: []Subject{{"node_findings", []nodeFinding{}}, {"matrices", []matrixData{}}}}
 	if b.from == nil || b.from.pairs.Empty() {
@@ -66,7 +66,7 @@ type nodesView struct {
 	plants []mesh.Plant
 }
 
-// answer says what was found, in a sentence each.
+// answer describes the findings, each in a sentence.
 func (v nodesView) answer() []string {
 	pairs := 0
 	for _, m := range v.Matrices {
@@ -88,7 +88,7 @@ func (v nodesView) answer() []string {
 	return lines
 }
 
-// sentence says what a finding is.
+// sentence describes a finding.
 func (v nodesView) sentence(f matrix.Finding) string {
 	e := f.Evidence[0]
 	role := ""
@@ -99,7 +99,7 @@ func (v nodesView) sentence(f matrix.Finding) string {
 	return s + v.planted(f)
 }
 
-// name says what a finding names.
+// name returns the name of a finding's nodes.
 func (v nodesView) name(f matrix.Finding) string {
 	nodes := each.Of(f.Nodes, func(n string) string { return number.Clean(n) })
 	switch f.Kind {
@@ -117,7 +117,7 @@ var scopes = map[matrix.Scope]string{
 	"": "the hosts were not measured", matrix.Hosts: "the hosts' network differs too: not the CNI", matrix.Pods: "the hosts do not differ: the CNI",
 }
 
-// planted says that a finding was planted in the lab.
+// planted describes that a finding was planted in the lab.
 func (v nodesView) planted(f matrix.Finding) string {
 	p, ok := each.First(v.plants, func(p mesh.Plant) bool { return p.Found(f.Nodes) })
 	if !ok {
@@ -146,14 +146,14 @@ func amount(name string, v float64) string {
 	return number.WithUnit(m.Unit, v)
 }
 
-// doubts say why something is undecided and what would decide it.
+// doubts describe why something is undecided and what would decide it.
 var doubts = map[matrix.Doubt]string{
 	matrix.FewPartners:  "has too few partners to tell the node from its links",
 	matrix.SomePartners: "differs with a part of its partners: look for what those share",
 	matrix.Sometimes:    "differs in a part of the measurements: more --repetitions would decide",
 }
 
-// findings returns a table of findings with all that speaks for each.
+// findings returns a table of findings with the evidence for each.
 func (v nodesView) findings(heading string, list []matrix.Finding) []Grid {
 	if len(list) == 0 {
 		return nil
@@ -177,7 +177,8 @@ func (v nodesView) findings(heading string, list []matrix.Finding) []Grid {
 	return []Grid{g}
 }
 
-// shading is a map: how many times worse each direction of each pair is, by place in the analysis; 0 was not measured.
+// shading is a map: how many times worse each direction of each pair is, by index in the analysis; 0 means not
+// measured.
 type shading struct {
 	title  string
 	layer  *matrix.Matrix
@@ -201,7 +202,7 @@ func (v nodesView) worst() (shading, bool) {
 	}}, len(v.Matrices) > 0
 }
 
-// mark writes a factor in one or two characters: · for what does not differ.
+// mark formats a factor in one or two characters: · for no difference.
 func mark(f float64) string {
 	switch {
 	case f == 0:
@@ -237,7 +238,8 @@ func (v nodesView) grid(s shading) []Grid {
 	return []Grid{g}
 }
 
-// figure returns a map as a picture. Neighbours are joined where there are too many nodes: what is shown is the worst of them.
+// figure returns a map as a picture. If there are too many nodes, neighbours are joined, and the worst of them is
+// shown.
 func (v nodesView) figure(s shading) Figure {
 	groups := min(len(v.Nodes), mostMapNodes)
 	first := func(g int) int { return g * len(v.Nodes) / groups }
@@ -278,7 +280,7 @@ func (v nodesView) figure(s shading) Figure {
 	return f
 }
 
-// shade is the level of a factor, 0 for what does not differ.
+// shade returns the level of a factor, 0 for no difference.
 func shade(f float64) int {
 	switch {
 	case f < 1.25:
@@ -293,7 +295,7 @@ func shade(f float64) int {
 	return plot.Levels
 }
 
-// shares says what the pods' network costs beside the hosts', pair by pair.
+// shares compares the cost of the pods' network with the hosts', pair by pair.
 func (v nodesView) shares() []Grid {
 	g := Grid{Title: "The CNI's share, of the same pairs", Label: "metric", Columns: []string{"workload", "hosts", "pods", "factor"},
 		Notes: []string{"factor: how many times worse a pair is between pods than between its hosts, the median over pairs."}}

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// tableNotes describes what the table's ratios stand on and how finely it can tell.
+// tableNotes describes the basis of the table's ratios and the smallest difference that it can find.
 func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale) []string {
 	var notes []string
 	at := slices.Index(t.Profiles, t.Baseline)
@@ -51,7 +51,7 @@ func visibleText(xs []compare.Comparison, confidence float64) []string {
 		number.Percent(share), found, number.Counted(of, "comparison"))}
 }
 
-// widenedText describes by how much intervals are widened because each profile was raised once.
+// widenedText describes how far intervals are widened because each profile was raised once.
 func widenedText(f compare.Floor) string {
 	if !f.Measured {
 		return fmt.Sprintf("Each profile was raised once: intervals are widened by %s, an assumption, for there was no twin with two repetitions.", number.Percent(f.Share))
@@ -79,26 +79,26 @@ func repetitionsText(xs []compare.Comparison) []string {
 	return []string{"Inconclusive: " + text + "."}
 }
 
-// footnotes numbers the doubts about shown cells, one number for each kind of doubt.
+// footnotes numbers the warnings about shown cells, one number for each kind.
 type footnotes struct {
 	doubts []doubt
 	// all is the number of shown cells.
 	all int
 }
 
-// doubt is one kind: how many cells have it, and what the first of them says.
+// doubt is one kind of warning: how many cells have it, and the text of the first.
 type doubt struct {
 	id    string
 	cells int
 	first string
 }
 
-// indexOf returns the index of a kind of doubt, -1 if no cell has it.
+// indexOf returns the index of a kind of warning, -1 if no cell has it.
 func (f *footnotes) indexOf(id string) int {
 	return slices.IndexFunc(f.doubts, func(d doubt) bool { return d.id == id })
 }
 
-// add numbers the doubts of a cell. Cells come in reading order.
+// add numbers the warnings of a cell. Call it in reading order.
 func (f *footnotes) add(c *compare.Cell) {
 	f.all++
 	for _, w := range c.Warnings {
@@ -111,7 +111,7 @@ func (f *footnotes) add(c *compare.Cell) {
 	}
 }
 
-// onEveryCell reports whether all shown cells have footnote i; then the footnote marks no cell.
+// onEveryCell reports whether all shown cells have footnote i; then it marks no cell.
 func (f *footnotes) onEveryCell(i int) bool { return f.doubts[i].cells == f.all && f.all > 1 }
 
 // numbersOf returns the numbers of c's footnotes.
@@ -150,7 +150,7 @@ func superscripts(notes []int) string {
 	return strings.Join(parts, ",")
 }
 
-// Marker writes the numbers of an entry's footnotes as superscripts, "¹,²"; "" if there are none.
+// Marker returns the numbers of an entry's footnotes as superscripts, "¹,²"; "" if there are none.
 func (e Entry) Marker() string { return superscripts(e.Notes) }
 
 // Superscript writes the number of a footnote.
@@ -206,7 +206,7 @@ func (b *builder) legendLines() []string {
 	return out
 }
 
-// twinVerdicts describes what the baseline beside its twin was called, where both were raised anew: anything but the same or
+// twinVerdicts describes the verdict on the baseline's twin, if both were raised again: anything but the same or
 // inconclusive is a false alarm. "" if there is no such pair.
 func (b *builder) twinVerdicts() string {
 	twins := slices.Concat(each.Of(b.analysis.Floors, func(f compare.Floor) []compare.Twin { return f.Twins })...)
@@ -217,14 +217,14 @@ func (b *builder) twinVerdicts() string {
 	return "A/A, the baseline against its twin: " + counts + "."
 }
 
-// standInPaths returns the paths of the baseline's cells that were taken for other paths.
+// standInPaths returns the paths of the baseline's cells that were used for other paths.
 func standInPaths(cut ...compare.Table) []plan.Path {
 	paths := each.Of(tableComparisons(cut...), func(x compare.Comparison) plan.Path { return x.BaselinePath })
 	return slices.DeleteFunc(each.Once(paths), func(p plan.Path) bool { return p == plan.Path{} })
 }
 
-// sampleSizes describes how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover
-// that are too small for the wanted confidence.
+// sampleSizes describes how many repetitions the shown cells have, which tests were used, and the coverage of intervals
+// that is below the requested confidence.
 func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
 	low, high, least := math.MaxInt, 0, 1.0
 	used := map[stat.Test]bool{}

@@ -5,12 +5,12 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// page is what the report of a result has on one subject, each part optional.
+// page is the content of a result's report about one subject, each part optional.
 type page struct {
-	// sections come before the tables of numbers, those of pictures alone behind them; one without anything below its notes is
-	// left out.
+	// sections come before the tables of numbers, sections with only pictures after them; a section without content
+	// below its notes is omitted.
 	sections []Section
-	// answer takes the place of the answers to needs.
+	// answer replaces the answers to needs.
 	answer []string
 	// subjects are its data for programs.
 	subjects []Subject
@@ -19,19 +19,19 @@ type page struct {
 // Subject is a member of a report for programs.
 type Subject struct {
 	Key string
-	// Value is a list whose type says what it is, also when it is empty.
+	// Value is a list whose type identifies it even if it is empty.
 	Value any
 }
 
-// Addition is the section of a subject that has a package of its own, with how it is measured.
+// Addition is the section of a subject that has a separate package, with its measurement.
 type Addition struct {
-	// Of returns what the section needs of a trial, nil for nothing.
+	// Of returns what the section needs from a trial, nil for nothing.
 	Of func(*result.Record) any
-	// Section returns the section of what was kept; profiles are those of the report in its order.
+	// Section returns the section for the kept data; profiles are the report's, in its order.
 	Section func(profiles []plan.Variant, kept []Kept) Section
 }
 
-// Kept is what an Addition keeps of one trial.
+// Kept is the data that an Addition keeps of one trial.
 type Kept struct {
 	Profile plan.Variant
 	Of      any
@@ -40,7 +40,7 @@ type Kept struct {
 // additions are the registered ones.
 var additions []Addition
 
-// Register adds the section to reports. Call it before any report is built.
+// Register adds the section to reports. Call it before a report is built.
 func (a Addition) Register() { additions = append(additions, a) }
 
 // addTo keeps what the additions need of a record.
@@ -63,5 +63,6 @@ func addedPage(b *builder) (p page) {
 	return p
 }
 
-// pages returns what a report has beside its tables, in reading order. A subject is one file, and its line here.
+// pages are the contents of a report in addition to its tables, in reading order. A subject is one file, and its line
+// here.
 var pages = []func(*builder) page{loadPage, needPage, explainedPage, growthPage, newPodsPage, addedPage, distributionPage, nodesPage}

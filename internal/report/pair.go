@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Held is a budget and what became of it in each cell.
+// Held is a budget with its judgement in each cell.
 type Held struct {
 	compare.Budget
 	Holdings []compare.Holding
@@ -25,18 +25,18 @@ func (h Held) State() compare.State { return compare.Outcome(h.Holdings) }
 // Lined returns the comparison for programs.
 func (r PairResult) Lined() any { return pairOf(r) }
 
-// mostNamed is how many changes an answer names before it counts the rest.
+// mostNamed is the number of changes that an answer lists before it counts the rest.
 const mostNamed = 5
 
 // PairResult is two results side by side, judged.
 type PairResult struct {
 	*compare.Pair
 	Held []Held
-	// State is the outcome that the exit code stands for.
+	// State is the outcome for the exit code.
 	State compare.State
 }
 
-// BuildPair makes the report of two results side by side: what differs between them first, then the budgets, then every
+// BuildPair builds the report that compares two results: the conditions that differ first, then the budgets, then every
 // cell, the largest difference first.
 func BuildPair(r PairResult) Document {
 	p, held := r.Pair, r.Held
@@ -58,7 +58,7 @@ func BuildPair(r PairResult) Document {
 	return d
 }
 
-// pairBuilder has what the parts of the document are made from.
+// pairBuilder has the data for the parts of the document.
 type pairBuilder struct {
 	pair  *compare.Pair
 	notes footnotes
@@ -73,7 +73,7 @@ func (b *pairBuilder) cut() [][]compare.Match {
 	return out
 }
 
-// bySize puts what is decided before what is not, and the largest difference first.
+// bySize orders decided matches first, then by the size of the difference.
 func bySize(x, y compare.Match) int {
 	switch {
 	case isDecided(x) == isDecided(y):
@@ -113,7 +113,7 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	return t
 }
 
-// plainNote describes how far the common baseline itself moved, or which rows could not be set beside one.
+// plainNote describes how far the common baseline itself moved, or which rows have none.
 func plainNote(ms []compare.Match) []string {
 	var plain []string
 	var moved []float64
@@ -142,7 +142,7 @@ func plainNote(ms []compare.Match) []string {
 	return notes
 }
 
-// widenedNote describes by how much intervals are widened at most.
+// widenedNote describes the largest widening of intervals.
 func widenedNote(xs []compare.Comparison) []string {
 	most := slices.MaxFunc(xs, func(x, y compare.Comparison) int { return cmp.Compare(x.Widened, y.Widened) })
 	if most.Widened == 0 {
@@ -160,7 +160,7 @@ func pairLabel(m compare.Match, path string) string {
 	return name + " " + path
 }
 
-// answerLines returns what the two say in a few lines: conditions, verdicts, the largest differences, budgets.
+// answerLines summarizes the comparison in a few lines: conditions, verdicts, the largest differences, budgets.
 func (b *pairBuilder) answerLines(held []Held) []string {
 	p := b.pair
 	lines := []string{"All recorded conditions are the same."}
@@ -194,7 +194,7 @@ func (b *pairBuilder) answerLines(held []Held) []string {
 	return lines
 }
 
-// largest names the largest differences that are decided.
+// largest lists the largest decided differences.
 func (b *pairBuilder) largest(judged []compare.Match) []string {
 	ms := each.Where(judged, isDecided)
 	slices.SortStableFunc(ms, bySize)
@@ -236,7 +236,7 @@ func heldText(h Held) string {
 	return line
 }
 
-// holdingText compares a cell with its budget.
+// holdingText describes a cell and its budget.
 func holdingText(b compare.Budget, h compare.Holding) string {
 	where := pairLabel(h.Match, h.Path.String()) + " " + h.Workload.String()
 	if h.Why != "" {
@@ -278,7 +278,7 @@ func (b *pairBuilder) legendLines(budgets bool) []string {
 	return lines
 }
 
-// appendixSections returns what follows the tables.
+// appendixSections returns the sections after the tables.
 func (b *pairBuilder) appendixSections(held []Held) []Section {
 	p := b.pair
 	var vary, budgets []Item
@@ -308,7 +308,7 @@ func factText(v string) string {
 	return number.Clean(v)
 }
 
-// onlyItems groups cells that one side alone has: whole cases by profile and workload, single metrics by name.
+// onlyItems groups cells that only one side has: whole cases by profile and workload, single metrics by name.
 func onlyItems(keys []compare.Key) []Item {
 	name := func(k compare.Key) string {
 		s := number.Clean(k.Profile.String()) + " " + k.Workload.String()
@@ -327,7 +327,7 @@ func onlyItems(keys []compare.Key) []Item {
 
 func sideText(s compare.Side) string { return withDate(number.Clean(s.Name), s.Header.Created) }
 
-// Change writes a ratio as a change: "+12.3%", "-5%"; large ones as a factor.
+// Change formats a ratio as a change: "+12.3%", "-5%"; a large one as a factor.
 func Change(ratio float64) string {
 	p := 100 * (ratio - 1)
 	switch {

@@ -24,12 +24,12 @@ type sideData struct {
 
 type differenceData struct {
 	Name string `json:"name"`
-	// A and B are null where nothing is recorded.
+	// A and B are null if nothing is recorded.
 	A *string `json:"a"`
 	B *string `json:"b"`
 }
 
-// pairCell is a comparison of B with A, without the names that it has where the baseline is a profile.
+// pairCell is a comparison of B with A, without the names for a baseline profile.
 type pairCell struct {
 	compare.Key
 	// ProfileA is the profile of A that it was compared with.
@@ -44,9 +44,9 @@ type pairCell struct {
 	Family   int     `json:"family"`
 	Widened  float64 `json:"widened"`
 	Beyond   float64 `json:"p_beyond"`
-	// QuotientTo is the common baseline that Effect compares quotients to, "" if it compares the values themselves;
-	// Quotient has the ratio of the quotients, null without them, and Plain that of the values: better and worse are what both say.
-	// Yardstick is true for the cells of that baseline, which are not judged.
+	// QuotientTo is the common baseline that Effect compares quotients to, "" if it compares the values themselves.
+	// Quotient has the ratio of the quotients, null without them, and Plain the ratio of the values: better and worse
+	// require both. Yardstick is true for the cells of that baseline, which are not judged.
 	QuotientTo plan.Variant    `json:"quotient_to"`
 	Plain      ratioData       `json:"plain"`
 	Quotient   *ratioData      `json:"quotient"`
@@ -83,10 +83,10 @@ type heldData struct {
 	Cells    []heldCell    `json:"cells"`
 }
 
-// pairData is what two results show side by side, schema "cnibench.compare/v1".
+// pairData is the comparison of two results, schema "cnibench.compare/v1".
 type pairData struct {
 	Schema string `json:"schema"`
-	// State is the outcome that the exit code stands for.
+	// State is the outcome for the exit code.
 	State compare.State `json:"state"`
 	// Margin is the share up to which a difference does not matter.
 	Margin      float64          `json:"margin"`
@@ -150,7 +150,7 @@ type historyRunData struct {
 
 type shiftData struct {
 	compare.Shift
-	// P is that of the change itself, by shuffling.
+	// P is the p value of the change itself, by shuffling.
 	P float64 `json:"p"`
 }
 

@@ -19,10 +19,10 @@ import (
 // reproductionSchema names the JSON format of BuildReproduction.
 const reproductionSchema = "cnibench.reproduction/v1"
 
-// Reproduction is a publication beside a result that repeats it.
+// Reproduction is a publication and a result that repeats it.
 type Reproduction struct {
 	Source findings.Source
-	// Exact is the plan of the publication as it was run, Plan what the result measured.
+	// Exact is the plan of the publication as it was run, Plan the plan that the result measured.
 	Exact, Plan plan.Plan
 	Figures     []findings.Figure
 	Claims      []findings.Judged
@@ -30,7 +30,8 @@ type Reproduction struct {
 	Published, Result check.Report
 }
 
-// notComparable is the word for NotTestable where a number of the publication has none beside it.
+// notComparable replaces the word for NotTestable where the result has no value to compare with a number of the
+// publication.
 const notComparable = "not comparable"
 
 func outcomeText(o findings.Outcome) string {
@@ -58,7 +59,7 @@ type figureData struct {
 	Why       string   `json:"why"`
 }
 
-// knownNumber returns nil for a number that is not there.
+// knownNumber returns nil if v is not a number.
 func knownNumber(v float64) *float64 {
 	if !number.Finite(v) {
 		return nil
@@ -66,7 +67,8 @@ func knownNumber(v float64) *float64 {
 	return &v
 }
 
-// BuildReproduction makes the report of a publication beside a result: each of its numbers and claims with what became of it.
+// BuildReproduction returns the report that compares a publication with a result: each of its numbers and claims with
+// its outcome.
 func BuildReproduction(r Reproduction) Document {
 	var data []figureData
 	for _, f := range r.Figures {
@@ -105,8 +107,8 @@ func BuildReproduction(r Reproduction) Document {
 	return d
 }
 
-// summary returns the reproduction on one screen: how many figures of each kind came out how, those that are contradicted, and
-// the claims by what became of them.
+// summary returns the reproduction on one screen: the number of figures by kind and outcome, those that are
+// contradicted, and the claims by outcome.
 func (r Reproduction) summary(answer []string) *Summary {
 	g := Grid{Title: "Figures that compare, as ratios to the first profile of a path", Columns: []string{""}, Prose: true}
 	compared := each.Where(r.Figures, func(f findings.Figure) bool { return f.Outcome != findings.NotTestable })
@@ -116,7 +118,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		what := group[0].Published.Metric + " " + group[0].Published.Workload.Without("tool", "window").String()
 		g.Add(what, outcomeCounts(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome })))
 	}
-	s := &Summary{Lead: append(answer, r.others()...)}
+	s := &Summary{Lead: append(answer, r.otherProfiles()...)}
 	if len(g.Labels) > 0 {
 		s.Grids = append(s.Grids, g)
 	}
@@ -152,8 +154,8 @@ func (r Reproduction) summary(answer []string) *Summary {
 	return s
 }
 
-// others returns a line if the result has none of the article's profiles.
-func (r Reproduction) others() []string {
+// otherProfiles returns a line of text if the result has none of the article's profiles.
+func (r Reproduction) otherProfiles() []string {
 	wanted, has := each.Of(r.Exact.Profiles, plan.Variant.Profile), each.Of(r.Plan.Profiles, plan.Variant.Profile)
 	if len(has) == 0 || slices.ContainsFunc(has, func(p string) bool { return slices.Contains(wanted, p) }) {
 		return nil
@@ -161,7 +163,7 @@ func (r Reproduction) others() []string {
 	return []string{fmt.Sprintf("This run has %s; the article's figures are of %s.", joinNames(has), joinNames(wanted))}
 }
 
-// left counts the figures that do not compare by the reason.
+// left returns the number of figures that do not compare, by reason.
 func (r Reproduction) left() []Item {
 	reason := func(f findings.Figure) string {
 		why, _, _ := strings.Cut(f.Why, ":")
@@ -178,7 +180,7 @@ func outcomeCounts(all []findings.Outcome) string {
 	return tallied(all, findings.Outcomes, outcomeText)
 }
 
-// differences lists what was not as the publication had it: settings of the plan, and what a plan cannot say.
+// differences lists what differs from the publication: settings of the plan, and properties that a plan cannot express.
 func (r Reproduction) differences() Section {
 	s := Section{Heading: "Not as in the article"}
 	g := Grid{Label: "setting", Columns: []string{"article", "here"}, Prose: true}
@@ -200,7 +202,7 @@ func (r Reproduction) differences() Section {
 	return s
 }
 
-// figures returns a grid for each metric and workload, and one for what describes a trial.
+// figures returns a grid for each metric and workload, and one for the properties of a trial.
 func (r Reproduction) figures() Section {
 	s := Section{Heading: "Figures", Notes: []string{
 		"A ratio is to the first profile of the path, on both sides: absolute values belong to a machine. Intervals are of 95 %.",
@@ -269,7 +271,7 @@ func figureName(f findings.Figure) string {
 	return f.Published.Path.String() + " " + number.Clean(f.Published.Profile.String())
 }
 
-// checks describes which rules found something in the publication and in the result.
+// checks lists the rules that found something in the publication and in the result.
 func (r Reproduction) checks() Section {
 	g := Grid{Label: "rule", Columns: []string{"severity", "in the article", "here", "what it finds"}, Prose: true}
 	count := func(in check.Report, id string) string {

@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// statisticsOf describes which of the values are weighted means, by title and, where only some of a metric are, by workload. medians
-// says that others are medians.
+// statisticsOf describes which of the values are weighted means, by title and, where only some of a metric are, by
+// workload. medians is true if others are medians.
 func statisticsOf(cells []*compare.Cell) (weighted []string, medians bool) {
 	type kinds struct {
 		metric         string
@@ -53,7 +53,8 @@ func statisticsOf(cells []*compare.Cell) (weighted []string, medians bool) {
 	return weighted, medians
 }
 
-// valuesAre begins the sentence that says what the values are; of is what they stand on, "" for what the reader knows.
+// valuesAre returns the sentence that describes the values. of is what they are computed from, "" if the reader knows
+// it.
 func valuesAre(weighted []string, medians bool, of string) string {
 	switch {
 	case len(weighted) == 0:

@@ -22,14 +22,14 @@ import (
 // Summary is the report on one screen: the answer for each need, one table of all profiles, what to do next.
 type Summary struct {
 	Scene
-	// Lists are the answers at length: the best, the best with a function, the worst. Grids are tables of a report that is not
-	// about profiles, Lead the lines of a result that answers no need.
+	// Lists are the complete answers: the best, the best with a function, the worst. Grids are tables of a report that
+	// is not about profiles. Lead has the lines of a result that answers no need.
 	Lists []Section
 	Grids []Grid
 	Lead  []string
-	// Message is the first answer in a few words, "" where nothing is decided: the title of a picture to share.
+	// Message is the first answer in a few words, the title of a picture to share. It is "" if nothing is decided.
 	Message string
-	// Title is that of the table. Rows are profiles: those below a dataplane first, then the best of the first need.
+	// Title is the table's title. Rows are profiles: networks below a dataplane first, then the best for the first need.
 	Title   string
 	Columns []SummaryColumn
 	Rows    []SummaryRow
@@ -37,21 +37,21 @@ type Summary struct {
 	Next []Item
 }
 
-// Scene is where a result comes from; each may be "".
+// Scene describes where a result comes from; each field may be "".
 type Scene struct {
-	// Model says whether a lab was measured and under which NIC model, Machine on what, Lacks what the best profiles do not have.
+	// Model is the NIC model of a measured lab, Machine its machine. Lacks is what the best profiles do not have.
 	Model, Machine, Lacks string
 }
 
-// Reading says how to read the table of a summary.
+// Reading explains how to read the table of a summary.
 type Reading struct {
-	// Loads says which workload and path each column is of.
+	// Loads names the workload and path of each column.
 	Loads string
-	// Certainty says how sure the answers are; Margin is what the same is within.
+	// Certainty describes how certain the answers are. Margin is the margin within which values count as the same.
 	Certainty, Margin string
-	// Equal is what the baseline beside its twin was called, in a few words; "" without a twin.
+	// Equal is the verdict on the baseline compared with its twin, in a few words; "" without a twin.
 	Equal string
-	// Letters, Proofs and Notes say how to read the table and what changes a reading.
+	// Letters, Proofs and Notes explain how to read the table and what changes a reading.
 	Letters, Proofs string
 	Notes           []string
 }
@@ -59,21 +59,21 @@ type Reading struct {
 // SummaryColumn is a need: its name, and its unit with the NIC model of bulk data.
 type SummaryColumn struct {
 	Name, Unit string
-	// Line is the answer in one line, Brief the same without its intervals.
+	// Line is the answer in one line, Brief the same without intervals.
 	Line, Brief string
 }
 
-// SummaryRow is a profile. The verdict of an entry is to the best dataplane of its column, which is itself better.
+// SummaryRow is a profile. The verdict of an entry compares it with the best dataplane, which has the verdict better.
 type SummaryRow struct {
 	Profile string
 	Entries []Entry
-	// Bare says that it is the host, or two bare namespaces: compared with the best, and no choice.
+	// Bare is true for the host or two bare namespaces: they are compared with the best, but they are not a choice.
 	Bare bool
-	// Letters are the functions that it has, Proof what is proven, in a word.
+	// Letters are the functions that the profile has, Proof in a word what is proven about it.
 	Letters, Proof string
 }
 
-// Statistics describes what the values of the rows are.
+// Statistics returns a description of the values in the rows.
 func (s Summary) Statistics() string {
 	const mixed = ""            // stands for several
 	of := map[string][]string{} // columns by their statistic
@@ -180,7 +180,7 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 	return s
 }
 
-// screenRank returns the order of needs on the screen: requests first, then connections, then bulk, then the other paths.
+// screenRank returns the position of a need on the screen: requests first, then connections, bulk and other paths.
 func (n Need) screenRank() int {
 	t := n.Workload.Traits()
 	switch {
@@ -196,7 +196,7 @@ func (n Need) screenRank() int {
 	return 3
 }
 
-// answerList returns the answer for a need as a list and as a line, brief without its intervals.
+// answerList returns the answer for a need as a list and as a line; brief is the line without intervals.
 func (n Need) answerList() (lines []Item, line, brief string) {
 	if text := n.Conclusion.Text; len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
 		return []Item{{Name: "answer", Text: text}}, text, text
@@ -239,7 +239,7 @@ func (n Need) answerList() (lines []Item, line, brief string) {
 	return lines, line, brief
 }
 
-// distanceText writes a comparison with the best with its interval and without.
+// distanceText returns a comparison with the best as text, with its interval and without.
 func distanceText(x compare.Comparison) (long, short string) {
 	switch {
 	case x.Verdict == compare.Worse && number.Finite(x.Ratio):
@@ -252,8 +252,8 @@ func distanceText(x compare.Comparison) (long, short string) {
 	return "(undecided)", "(undecided)"
 }
 
-// shareMessage describes who is best and who is worst, or how many have no decided difference. It is "" where one alone was measured, or a
-// comparison has no ratio.
+// shareMessage names the best and the worst, or the number of profiles without a decided difference. It returns "" if
+// only one was measured, or if a comparison has no ratio.
 func (n Need) shareMessage() string {
 	need := capitalized(cmp.Or(columnNames[n.Name], n.Name))
 	last := n.Choice[len(n.Choice)-1]
@@ -274,7 +274,7 @@ func (n Need) shareMessage() string {
 	return fmt.Sprintf("%s: %s %s, %s %s", need, number.Clean(n.Choice[0].Cell.Profile.String()), best, number.Clean(last.Cell.Profile.String()), what)
 }
 
-// Cores returns the load that CPUs are planned by where the values of a need are CPU time, and whether they are.
+// Cores returns the load that CPUs are planned by. The result is false if the values of a need are not CPU time.
 func (n Need) Cores() (impact.Load, bool) {
 	if n.Metric.Name != metric.ServiceDemand {
 		return impact.Load{}, false
@@ -282,13 +282,13 @@ func (n Need) Cores() (impact.Load, bool) {
 	return impact.LoadOf(n.Workload)
 }
 
-// shortName returns the name of a need where there is little room, without its NIC model.
+// shortName returns the name of a need without its NIC model, for where there is little room.
 func (n Need) shortName() string {
 	name, _, _ := strings.Cut(n.Name, ", ")
 	return cmp.Or(columnNames[name], name)
 }
 
-// columnNames are short names of needs.
+// columnNames has the short names of needs.
 var columnNames = map[string]string{
 	"Requests on standing connections": "requests", "A connection for each request": "connects", "Bulk transfer": "bulk",
 	"HTTP requests": "HTTP", "From outside": "outside", "Highest rate without loss": "throughput", "Tail latency": "tail", "CPU efficiency": "CPU",
@@ -305,7 +305,7 @@ func (n Need) summaryColumn() SummaryColumn {
 	return c
 }
 
-// columnLoads describes which workload and path the column of each need is of: "requests rr, bulk stream: pod-to-pod/cross-node".
+// columnLoads returns the workload and path of each need's column: "requests rr, bulk stream: pod-to-pod/cross-node".
 func columnLoads(needs []Need) string {
 	var parts []string
 	for _, same := range Grouped(needs, func(n Need) plan.Path { return n.Path }) {
@@ -371,8 +371,8 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	return e
 }
 
-// firstVerdict returns the mark of the first of a choice: better if another is shown to be worse, the same if others are shown to be the
-// same, and none if nothing is decided.
+// firstVerdict returns the mark of the first of a choice: better if another is shown to be worse, the same if others
+// are shown to be the same, and none if nothing is decided.
 func firstVerdict(others []compare.Standing) compare.Verdict {
 	mark := compare.None
 	for _, s := range others {
@@ -386,7 +386,7 @@ func firstVerdict(others []compare.Standing) compare.Verdict {
 	return mark
 }
 
-// Does returns in sentences which profiles have each function, and which each proof; nil where no profile is known.
+// Does returns sentences that name the profiles with each function and with each proof; nil if no profile is known.
 func (s Summary) Does() []string {
 	if s.Letters == "" {
 		return nil
@@ -416,7 +416,7 @@ func (s Summary) Does() []string {
 	return []string{"Functions: " + cmp.Or(strings.Join(functions, "; "), "none") + ".", "Proof: " + strings.Join(proofs, "; ") + "."}
 }
 
-// functionLetters writes the functions of a profile, "-" for each that it lacks.
+// functionLetters returns the letters of a profile's functions, "-" for each that it lacks.
 func functionLetters(a Ability) string {
 	return strings.Join(each.Of(profile.Functions, func(f profile.Function) string {
 		if a.Functions[f.Name] == "" {
@@ -434,7 +434,7 @@ var proofWords = []struct{ word, text string }{
 	{"none", "nothing is proven"},
 }
 
-// uncoveredNeeds names the needs whose cost was not compared with a real cluster's although that of other needs was.
+// uncoveredNeeds names the needs whose cost was not compared with a real cluster, although the cost of other needs was.
 func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	var names []string
 	for _, n := range needs {
@@ -449,7 +449,7 @@ func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	return names
 }
 
-// tableKeys explain the letters and words that rows have. uncovered are needs that "both" does not hold for.
+// tableKeys returns explanations of the letters and words in rows. uncovered are the needs without the word "both".
 func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
 	var words []string
 	for _, x := range proofWords {
@@ -471,7 +471,7 @@ func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string)
 	return strings.Join(names, ", "), strings.Join(words, "; ")
 }
 
-// summaryNotes describes what changes how the table is read.
+// summaryNotes returns notes on what changes how the table is read.
 func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	var notes []string
 	if !slices.Contains([]string{result.Complete, result.Precise, ""}, d.Run.Reason) {
@@ -506,7 +506,7 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	return notes
 }
 
-// withReasons names what was left out, each group with its reason.
+// withReasons names what was omitted, each group with its reason.
 func withReasons(left []Item) string {
 	var said []string
 	for _, same := range Grouped(left, func(i Item) string { return i.Text }) {
@@ -519,8 +519,8 @@ func withReasons(left []Item) string {
 	return strings.Join(said, "; ")
 }
 
-// doubtNotes describes which trials failed, and which values a check doubts in half of their trials or more: fewer do not move a
-// median, and what repetitions say of each other is in the verdicts already.
+// doubtNotes names the trials that failed, and the values that a check doubts in at least half of their trials. Fewer
+// doubtful trials do not change a median, and the variation between repetitions is already part of the verdicts.
 func doubtNotes(needs []Need) []string {
 	var notes, kinds []string
 	counts := map[string]int{}
@@ -561,9 +561,9 @@ func profilesWith(f profile.Function) string {
 	return fewNames(names) + " have it"
 }
 
-// nextSteps describes what to do with the result.
+// nextSteps suggests what to do with the result.
 func (b *builder) nextSteps(d Document, file string) []Item {
-	const usual = "result.jsonl" // what run writes without being told
+	const usual = "result.jsonl" // the default file of run
 	file = shellQuote(cmp.Or(file, usual))
 	to := ""
 	if file != usual {
@@ -586,7 +586,7 @@ func (b *builder) nextSteps(d Document, file string) []Item {
 	return items
 }
 
-// remainingTime returns how long further repetitions up to that number take, from what those before took: ", 4 min"; "" if not known.
+// remainingTime returns the time of further repetitions, up to the given number: ", 4 min"; "" if it is unknown.
 func (b *builder) remainingTime(r Run, repetitions int) string {
 	done := 0
 	for i := range b.analysis.Cells {

@@ -17,7 +17,8 @@ import (
 
 var directions = map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}
 
-// sections returns a section for each metric that has tables. Each part of cut becomes one table, and about names its metric.
+// sections returns a section for each metric that has tables. Each part of cut becomes one table; about returns its
+// metric.
 func sections[T any](metrics []metric.Metric, cut []T, about func(T) string, table func(metric.Metric, T) Table) []Section {
 	var out []Section
 	for _, m := range metrics {
@@ -34,7 +35,7 @@ func sections[T any](metrics []metric.Metric, cut []T, about func(T) string, tab
 	return out
 }
 
-// Grouped cuts xs by key, in the order in which the keys first occur.
+// Grouped groups xs by key, in the order in which the keys first occur.
 func Grouped[T any, K comparable](xs []T, key func(T) K) [][]T {
 	at := map[K]int{}
 	var out [][]T
@@ -68,7 +69,7 @@ func cellsIn(cut ...compare.Table) []*compare.Cell {
 	return each.Of(tableEntries(cut...), func(e compare.Entry) *compare.Cell { return e.Cell })
 }
 
-// tableComparisons returns those of tables.
+// tableComparisons returns the comparisons in tables.
 func tableComparisons(cut ...compare.Table) []compare.Comparison {
 	var out []compare.Comparison
 	for _, e := range tableEntries(cut...) {
@@ -79,7 +80,7 @@ func tableComparisons(cut ...compare.Table) []compare.Comparison {
 	return out
 }
 
-// tableMedians returns those of all cells of a table.
+// tableMedians returns the medians of all cells of a table.
 func tableMedians(t compare.Table) []float64 {
 	var out []float64
 	for _, e := range tableEntries(t) {
@@ -112,12 +113,12 @@ func (f *footnotes) entry(c *compare.Cell, scale number.Scale) Entry {
 	return e
 }
 
-// summaryEntry writes out a median with its interval.
+// summaryEntry returns a median with its interval as an entry.
 func summaryEntry(s stat.Summary, scale number.Scale) Entry {
 	return Entry{Value: scale.Format(s.Median), Spread: spreadText(s)}
 }
 
-// spreadText writes the longer arm of the interval, "" for a single value.
+// spreadText returns the longer arm of the interval, "" for a single value.
 func spreadText(s stat.Summary) string {
 	if h := s.HalfWidth(); !math.IsNaN(h) {
 		return "±" + number.Percent(h)
@@ -125,8 +126,8 @@ func spreadText(s stat.Summary) string {
 	return ""
 }
 
-// judge adds a verdict and its ratio. It omits the ratio of an inconclusive verdict, which readers would take for a claim,
-// and that of a baseline of zero.
+// judge adds a verdict and its ratio. It omits the ratio of an inconclusive verdict, which readers would mistake for a
+// claim, and a ratio to a baseline of zero.
 func (e *Entry) judge(v compare.Verdict, ratio float64) {
 	e.Verdict = v
 	if v != compare.Inconclusive && !math.IsNaN(ratio) {
@@ -145,7 +146,7 @@ func withDate(name string, created time.Time) string {
 // capitalized begins s with a capital letter.
 func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// repetitions writes how many repetitions cells have, "5 repetitions" or "2 to 5 repetitions".
+// repetitions returns the number of repetitions of cells, as "5 repetitions" or "2 to 5 repetitions".
 func repetitions(least, most int) string {
 	if least < most {
 		return fmt.Sprintf("%d to %s", least, number.Counted(most, "repetition"))

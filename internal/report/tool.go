@@ -11,19 +11,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// besideHeading stands over what tools and our engine measured of the same.
+// besideHeading is the heading of the comparison of tools with our engine.
 const besideHeading = "Tools beside our engine (about programs, not a verdict on a network)"
 
 // mostBeside bounds that list.
 const mostBeside = 40
 
-// besideMetrics are set beside each other, in this order.
+// besideMetrics are compared, in this order.
 var besideMetrics = []string{
 	metric.ServiceDemand, metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.PacketRate,
 	metric.RTT + ".p50", metric.RTT + ".p99", metric.ResponseTime + ".p50", metric.ResponseTime + ".p99",
 }
 
-// toolItems sets each case that a tool has measured beside the same case by our engine.
+// toolItems compares each case that a tool has measured with the same case by our engine.
 func (b *builder) toolItems() []Item {
 	var items []Item
 	for c := range b.cases() {
@@ -40,7 +40,8 @@ func (b *builder) toolItems() []Item {
 	return items
 }
 
-// toolItem sets a case of a tool beside that of our engine; false if they have no number in common.
+// toolItem compares a case of a tool with the same case of our engine. It returns false if they have no metric in
+// common.
 func (b *builder) toolItem(theirs plan.Case) (Item, bool) {
 	own := theirs
 	own.Workload.Tool = ""
@@ -62,8 +63,8 @@ func (b *builder) toolItem(theirs plan.Case) (Item, bool) {
 	return Item{Name: number.Clean(own.Key()), Text: strings.Join(parts, "; ")}, len(parts) > 0
 }
 
-// ownWorkloads returns the workloads that our engine sends; all, if tools send every one. What a tool measured is shown, but it
-// answers no question twice.
+// ownWorkloads returns the workloads that our engine sends, or all if tools send every one. What a tool measured is
+// shown, but no question is answered twice.
 func ownWorkloads(all []plan.Workload) []plan.Workload {
 	own := each.Where(all, func(w plan.Workload) bool { return w.Tool == "" })
 	if len(own) == 0 {

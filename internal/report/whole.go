@@ -8,10 +8,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// alikeShare is the share up to which whole windows agree with undisturbed values.
+// alikeShare is the largest difference, as a share, at which whole windows and undisturbed values count as equal.
 const alikeShare = 0.005
 
-// wholeNote sets whole windows beside the undisturbed values of cells, and beside that of the baseline: "" if none is undisturbed.
+// wholeNote compares whole windows with the undisturbed values of cells, and with that of the baseline. It returns ""
+// if none is undisturbed.
 func wholeNote(cells []*compare.Cell, baseline *compare.Cell) string {
 	least, most := math.Inf(1), math.Inf(-1)
 	var farthest *compare.Cell

@@ -1,5 +1,5 @@
-// Package idle is the workload that sends nothing: what nodes and their daemons use at rest. It has all of it: what a plan says,
-// how it is measured, its metrics, and its section of a report.
+// Package idle is the workload that sends nothing: it measures what nodes and their daemons use at rest. The package
+// has all parts of it: text in plans, measurement, metrics, and the section of a report.
 package idle
 
 import (
@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// defaultWindow is the window of idle, leastWindow the shortest that spans two samples of a kubelet, which are up to 20 s
-	// apart.
+	// defaultWindow is the window of idle, leastWindow the shortest that spans two samples of a kubelet, which are up to
+	// 20 s apart.
 	defaultWindow = time.Minute
 	leastWindow   = 30 * time.Second
-	// sampleWait is about how long a trial waits for samples besides, longestWait the most.
+	// sampleWait is about how long a trial additionally waits for samples, longestWait the maximum.
 	sampleWait  = 20 * time.Second
 	longestWait = 90 * time.Second
 )
 
-// lost is the warning of daemons whose counters tell nothing.
+// lost is the warning for daemons whose counters cannot be used.
 const lost = "rest-lost"
 
-// whole is the one path that it is measured on.
+// whole is the only path that idle is measured on.
 var whole = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 
 func init() {
@@ -41,7 +41,7 @@ func init() {
 		},
 		Unable: unable, Limit: longestWait, Read: read, Derive: derive,
 	}.Register()
-	report.Addition{Of: of, Section: section}.Register()
+	report.Addition{Of: usageOf, Section: section}.Register()
 }
 
 func barred(p plan.Path) string {
@@ -70,7 +70,7 @@ func read(ctx context.Context, at env.Site, k plan.Case, window time.Duration) (
 	return at.(env.Rester).Rest(ctx, k.Profile, k.Path, window)
 }
 
-// derive returns the metrics of what was read.
+// derive returns the metrics of an observation.
 func derive(seen *sample.Observation) (map[string]float64, []sample.Warning) {
 	metrics := map[string]float64{}
 	var cores, memory float64
@@ -88,7 +88,7 @@ func derive(seen *sample.Observation) (map[string]float64, []sample.Warning) {
 			silent = append(silent, n.Node+": "+strings.Join(n.Lost, ", "))
 		}
 	}
-	if len(silent) > 0 { // a sum without one of its parts is not the sum
+	if len(silent) > 0 { // a sum without one of its parts is wrong
 		return metrics, []sample.Warning{{ID: lost, Message: "counters of the kubelet did not advance or began anew: " + strings.Join(silent, "; ")}}
 	}
 	if nodes := float64(len(seen.Rest)); known {

@@ -28,10 +28,10 @@ type row struct {
 	name string
 }
 
-// parts returns what one trial says of each row: the nodes, the daemons of the network, and the rest of a node.
+// parts returns the usage in one trial by row: the nodes, the daemons of the network, and the rest of a node.
 func parts(nodes []sample.NodeRest) map[row]sample.Usage {
 	all := map[row]sample.Usage{}
-	var lost []string // a mean without one of its nodes is not the mean
+	var lost []string // a mean without one of its nodes is wrong
 	for _, n := range nodes {
 		lost = append(append(lost, n.Lost...), n.LostOthers...)
 	}
@@ -54,20 +54,20 @@ func parts(nodes []sample.NodeRest) map[row]sample.Usage {
 	return all
 }
 
-// of returns what the nodes used in a trial of idle.
-func of(rec *result.Record) any {
+// usageOf returns what the nodes used in a trial of idle.
+func usageOf(rec *result.Record) any {
 	if rec.Client == nil || len(rec.Client.Rest) == 0 {
 		return nil
 	}
 	return rec.Client.Rest
 }
 
-// section has what nodes and daemons use while nothing is sent.
+// section shows what nodes and daemons use while nothing is sent.
 func section(profiles []plan.Variant, trials []report.Kept) report.Section {
 	return report.Section{Heading: title, Notes: notes, Grids: atRest(profiles, trials)}
 }
 
-// atRest sets what nodes and daemons use at rest side by side, one profile a column.
+// atRest shows what nodes and daemons use at rest, one column for each profile.
 func atRest(among []plan.Variant, trials []report.Kept) []report.Grid {
 	values := map[row]map[plan.Variant][]sample.Usage{}
 	var rows []row

@@ -9,7 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 )
 
-// pool keeps agents between trials, by the name of their endpoint: starting one costs more than a trial's pause.
+// pool keeps agents between trials, by the name of their endpoint: starting an agent takes longer than the pause
+// between trials.
 type pool struct {
 	mu      sync.Mutex
 	clients map[string]*control.Client
@@ -42,7 +43,8 @@ func (p *pool) get(ctx context.Context, name string, e control.Endpoint) (*contr
 	return c, nil
 }
 
-// release lets a server go that serves on after its answer, so that nothing of this trial is left in the next.
+// release ends the work of a server that continues to serve after its answer, so that nothing of this trial disturbs
+// the next.
 func (p *pool) release(name string) {
 	if c, ok := p.known(name); ok && c.Cancel() != nil {
 		p.discard(name)
@@ -56,7 +58,7 @@ func (p *pool) discard(name string) {
 	delete(p.clients, name)
 	p.mu.Unlock()
 	if ok {
-		_ = c.Close() // it is thrown away because something is wrong with it
+		_ = c.Close() // an error is expected: the agent is discarded because it failed
 	}
 }
 
@@ -67,8 +69,8 @@ func (p *pool) close() {
 	}
 }
 
-// names returns what the agents of the ends are kept by. A path from a pod to itself has one endpoint and needs two
-// agents: one listens while the other connects.
+// names returns the keys of the agents of both ends. A path from a pod to itself has one endpoint and needs two agents:
+// one listens while the other connects.
 func names(e control.Ends) (client string, servers []string) {
 	for _, s := range e.Servers {
 		if s.Name == e.Client.Name {

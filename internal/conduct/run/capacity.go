@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// mostCapacityTrials is how many trials the capacity is the median of, where the plan has so many repetitions.
+// mostCapacityTrials bounds how many trials the median of the capacity is taken from.
 const mostCapacityTrials = 3
 
 // kindNoCapacity is the failure of a trial whose load is a share of something unknown.
@@ -16,7 +16,7 @@ const kindNoCapacity = "no capacity"
 
 func (c *conductor) capacityTrials() int { return min(c.plan.Repetitions, mostCapacityTrials) }
 
-// isCapacity says whether loads of the plan are shares of what k measures.
+// isCapacity reports whether loads of the plan are shares of what k measures.
 func (c *conductor) isCapacity(k plan.Case) bool {
 	return slices.ContainsFunc(c.plan.Workloads, func(w plan.Workload) bool {
 		of, ok := w.Capacity()
@@ -24,9 +24,9 @@ func (c *conductor) isCapacity(k plan.Case) bool {
 	})
 }
 
-// capacity returns what the load of k is a share of, in requests per second: the median of the first trials that
-// measured it on the same path under the same profile, so that a run that is resumed has the same. It is 0 for a case
-// without a load.
+// capacity returns the rate that the load of k is a share of, in requests per second: the median of the first trials
+// that measured it on the same path under the same profile. A resumed run therefore has the same capacity. It returns 0
+// for a case without a load.
 func (c *conductor) capacity(k plan.Case) (float64, error) {
 	of, ok := k.Workload.Capacity()
 	if !ok {
@@ -39,7 +39,7 @@ func (c *conductor) capacity(k plan.Case) (float64, error) {
 	return stat.Summarize(rates, confidence).Median, nil
 }
 
-// asked returns the workload that the agents are asked for: a load becomes a rate, a compute share a time.
+// asked returns the workload to request from the agents: a load becomes a rate, a compute share becomes a time.
 func asked(w plan.Workload, capacity float64) plan.Workload {
 	if capacity > 0 {
 		w = w.Computing(capacity)

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// kindChurn is the failure of a trial whose objects did not change as its conditions say.
+	// kindChurn is the failure of a trial whose objects did not change as the conditions require.
 	kindChurn = "churn"
-	// noChurn is why a trial fails where nothing can change.
+	// noChurn is why a trial fails where the environment cannot change objects.
 	noChurn = "objects cannot be changed there while it is measured"
 )
 
@@ -50,8 +50,8 @@ func (h *churning) begin(ctx context.Context) {
 	h.ended.Go(func() { h.seen, h.failed = h.churn(ctx, h.what) })
 }
 
-// end is called when all sides are done, with what they ended in (may be nil). All objects are as before when it returns.
-// The error is that of the trial.
+// end is called when all sides are done, with their error (may be nil). When it returns, all objects are as before. It
+// returns the error of the trial.
 func (h *churning) end(err error) (*sample.Churn, error) {
 	if h.stop == nil {
 		return nil, err

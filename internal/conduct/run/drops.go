@@ -7,12 +7,13 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// watch reads the counters of the hosts of a path at the edges of one window. The zero value watches nothing.
+// watch reads the drop counters of the hosts of a path at the start and end of one window. The zero value reads
+// nothing.
 type watch struct {
 	read   func() ([]sample.Drop, error)
 	warmup time.Duration
 	timer  *time.Timer
-	// before is what was read when the window opened, once opened is closed.
+	// before has the counters when the window opened. It is valid once opened is closed.
 	before []sample.Drop
 	failed error
 	opened chan struct{}
@@ -38,8 +39,8 @@ func (w *watch) begin() {
 	})
 }
 
-// end is called when both sides are done. It returns what was dropped since the window opened, none being an empty list;
-// nil if that could not be read: where packets were lost is then less well known, and the trial is a trial all the same.
+// end is called when both sides are done. It returns what was dropped since the window opened, an empty list for
+// nothing, and nil if that could not be read: then the place of a loss is unknown, but the trial is valid.
 func (w *watch) end() []sample.Drop {
 	if w.timer == nil || w.timer.Stop() {
 		return nil

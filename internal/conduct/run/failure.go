@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 )
 
-// LostError means that a part of the environment went while it was measured, and that the run ended there. Its file can be
-// resumed, in an environment that is raised anew.
+// LostError means that a part of the environment was lost during the measurement, and that the run ended there. Its
+// file can be resumed in a new environment.
 type LostError struct {
 	// Trials and Failed count those of this invocation.
 	Trials, Failed int
@@ -27,8 +27,8 @@ func (e *LostError) Error() string {
 }
 func (e *LostError) Unwrap() error { return e.Err }
 
-// recover waits after a failed trial until the next can succeed, and returns why none will. It adds what was wrong to the
-// failure of the trial.
+// recover waits after a failed trial until the next can succeed. It returns a reason if no trial can, and adds what was
+// wrong to the failure of rec.
 func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
 	if rec.Status == result.OK {
 		return nil
@@ -40,7 +40,7 @@ func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
 		wrong, err = site.Recover(ctx)
 	}
 	if ctx.Err() != nil {
-		return nil // an interrupted run ends as such
+		return nil // an interrupted run ends as interrupted
 	}
 	if err != nil {
 		wrong = err.Error()
@@ -55,7 +55,7 @@ func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
 	return err
 }
 
-// failure turns what ended a trial into its record.
+// failure turns the error of a trial into its record.
 func failure(err error, limit time.Duration) *result.Failure {
 	f := &result.Failure{Kind: "internal", Message: err.Error()}
 	var side *control.SideError
@@ -66,7 +66,7 @@ func failure(err error, limit time.Duration) *result.Failure {
 	switch {
 	case errors.As(err, &said):
 		f.Kind = said.Kind
-		f.Message = strings.Replace(f.Message, said.Error(), said.Message, 1) // the kind is beside it
+		f.Message = strings.Replace(f.Message, said.Error(), said.Message, 1) // the kind has its own field
 	case errors.Is(err, context.DeadlineExceeded):
 		why := strings.TrimSuffix(f.Message, ": "+context.DeadlineExceeded.Error())
 		f.Kind, f.Message = kindTimeout, fmt.Sprintf("the trial did not end within %s: %s", limit, why)
@@ -74,10 +74,10 @@ func failure(err error, limit time.Duration) *result.Failure {
 	return f
 }
 
-// ofAgents are the failures that say nothing about the traffic: of agents, of the environment.
+// ofAgents are the failures that are not caused by the traffic: of agents, of the environment.
 var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindChurn, kindNotRaised, kindDead}
 
-// suspect adds the policies to what a failed trial says. Whether one of them is why, only their owner can tell.
+// suspect adds the policies of the path to a failed trial. Only the owner of a policy can tell whether it is the cause.
 func suspect(ctx context.Context, at env.Site, rec *result.Record) {
 	site, ok := at.(env.PolicyLister)
 	if !ok || rec.Status == result.OK || slices.Contains(ofAgents, rec.Error.Kind) {
@@ -88,8 +88,8 @@ func suspect(ctx context.Context, at env.Site, rec *result.Record) {
 	}
 }
 
-// kindTableFull is the failure of a trial in which a table had no room: its numbers would be those of lost and repeated
-// packets, and say nothing about the speed of the dataplane.
+// kindTableFull is the failure of a trial in which a table was full: its numbers would measure lost and repeated
+// packets, not the dataplane.
 const kindTableFull = "table full"
 
 // full reads the tables of the profile, nil if the environment cannot.
@@ -103,8 +103,8 @@ func (a attempt) full() map[string]uint64 {
 	return tables
 }
 
-// overflowed returns the failure of a trial at whose ends tables were read like this, and which ended with err (may be
-// nil): err itself where every table had room.
+// overflowed returns the error of a trial that ended with err (may be nil): err itself, or that a table was full, if
+// its counter rose from before to after.
 func overflowed(before, after map[string]uint64, err error) error {
 	var said []string
 	for _, table := range slices.Sorted(maps.Keys(after)) {

@@ -13,16 +13,16 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// instances are what the run knows of the instances of profiles that can be raised anew.
+// instances records which instances of profiles the run has raised.
 type instances struct {
 	// last is the number of the latest instance, block the block of repetitions that it is measured in.
 	last, block map[plan.Variant]int
-	// broken says why the instance that should stand cannot be measured on a path.
+	// broken has the reason why the current instance cannot be measured on a path.
 	broken map[plan.Route]error
 }
 
-// renew raises the profiles of the next trials anew, in the order in which they come, as far as they were measured in
-// another block of repetitions. It returns a reason if the run must stop.
+// renew raises new instances for the profiles of the next trials, in their order, if they were measured in another
+// block of repetitions. It returns a reason if the run must stop.
 func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, error) {
 	if len(trials) == 0 {
 		return "", nil
@@ -60,7 +60,7 @@ func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, err
 	return "", c.raised(old)
 }
 
-// replace ends the agents of profiles, raises the profiles anew and asks for their ends.
+// replace ends the agents of profiles, raises new instances and asks for their endpoints.
 func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	routes := slices.DeleteFunc(c.plan.Routes(), func(r plan.Route) bool {
 		_, served := c.survey.routes[r]
@@ -90,7 +90,7 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	}
 }
 
-// raise has each site raise its variants of old anew, and returns for each why it is not up.
+// raise lets each site raise its variants of old again. It returns for each variant why it is not up.
 func (c *conductor) raise(ctx context.Context, old []plan.Variant) map[plan.Variant]error {
 	sites := map[string][]plan.Variant{}
 	for _, v := range old {
@@ -104,7 +104,7 @@ func (c *conductor) raise(ctx context.Context, old []plan.Variant) map[plan.Vari
 	return failed
 }
 
-// raised writes what it cost to raise the instances of variants that stand now and are measured.
+// raised writes what it cost to raise the instances of variants that are up and measured.
 func (c *conductor) raised(variants []plan.Variant) error {
 	for _, v := range variants {
 		site, ok := c.env.At(v).(env.Raiser)
@@ -122,7 +122,7 @@ func (c *conductor) raised(variants []plan.Variant) error {
 	return nil
 }
 
-// check proves that every path of the next trials carries a TCP connection under the profiles that were raised anew.
+// check proves that every path of the next trials carries a TCP connection under the profiles that were raised again.
 func (c *conductor) check(ctx context.Context, renewed []plan.Variant, trials []plan.Trial) {
 	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
 	seen := map[plan.Route]bool{}
@@ -151,7 +151,7 @@ func (c *conductor) check(ctx context.Context, renewed []plan.Variant, trials []
 	}
 }
 
-// unraised is the record of a trial whose profile does not stand.
+// unraised is the record of a trial whose profile is not up.
 func unraised(t plan.Trial, why error) result.Record {
 	return result.Record{Type: result.TypeTrial, Trial: t, Status: result.Failed, Started: time.Now().UTC(),
 		Error: &result.Failure{Kind: kindNotRaised, Message: fmt.Sprintf("profile %s: %s", t.Profile, why)}}

@@ -67,8 +67,8 @@ func (a attempt) without(ctx context.Context, all control.Members, lost *control
 	return whole, nil
 }
 
-// measuredBy returns the case that measures what k is a share of. The steps of all profiles have the compute time of the
-// baseline, so that they differ by what they exchange.
+// measuredBy returns the case whose result k is a share of. The steps of all profiles have the compute time of the
+// baseline, so that they differ only in their exchange.
 func measuredBy(c *conductor, k plan.Case, of plan.Workload) plan.Case {
 	k.Workload = of
 	if of.Traits().Job.Members == 0 {

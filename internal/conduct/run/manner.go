@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// manner is how trials of a kind of workload go where they do not go as most do. What it leaves out is as in most.
+// manner is how trials of a kind of workload differ from other trials. A nil field means no difference.
 type manner struct {
 	measure func(a attempt, ctx context.Context) (seen, error)
 	// derive returns the metrics and warnings of a trial.
@@ -20,18 +20,18 @@ type manner struct {
 	lasts func(a attempt, delay time.Duration) time.Duration
 	// unable returns why a site cannot be read while nothing is sent, "" if it can.
 	unable func(at env.Site) string
-	// opaque says that samples of CPUs explain nothing of it.
+	// opaque means that CPU samples explain nothing about the workload.
 	opaque bool
 }
 
-// manners are those of the kinds that have one, but for what Register adds.
+// manners are the kinds of workload with a manner of their own. Register adds more.
 var manners = map[plan.Kind]manner{
 	"throughput": {measure: attempt.seek, derive: found, lasts: searchLasts, opaque: true},
 	"ttfr":       {measure: attempt.arrive},
 	"job":        {measure: attempt.jointly, lasts: jobLasts},
 }
 
-// mannerOf returns that of a kind, complete.
+// mannerOf returns the manner of a kind, with all fields set.
 func mannerOf(k plan.Kind) manner {
 	m := manners[k]
 	if m.measure == nil {
@@ -58,17 +58,17 @@ func mostLast(a attempt, delay time.Duration) time.Duration {
 // Rest is a workload that sends nothing, and how the environment is read meanwhile.
 type Rest struct {
 	plan.Quiet
-	// Unable returns why a site cannot be read, "" if it can.
+	// Unable returns why a site cannot be read, "" if it can be.
 	Unable func(at env.Site) string
-	// Limit bounds what Read takes besides its window.
+	// Limit bounds the time that Read takes in addition to its window.
 	Limit time.Duration
 	// Read observes a case for a window.
 	Read func(ctx context.Context, at env.Site, k plan.Case, window time.Duration) (*sample.Observation, error)
-	// Derive returns the metrics and warnings of what was read.
+	// Derive returns the metrics and warnings of an observation.
 	Derive func(*sample.Observation) (map[string]float64, []sample.Warning)
 }
 
-// Register makes the workload known. Call it before any plan is read.
+// Register makes the workload known. Call it before a plan is read.
 func (r Rest) Register() {
 	r.Quiet.Register()
 	manners[r.Name] = manner{unable: r.Unable, opaque: true,

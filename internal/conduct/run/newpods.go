@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// noNewPods is why a case is not measured where no pods can be made within a trial.
+// noNewPods is why a case is not measured where the environment cannot make pods within a trial.
 const noNewPods = "no pods can be made there while it is measured"
 
 // arrive measures new pods: the servers are agents as in other trials, and the environment makes the clients.

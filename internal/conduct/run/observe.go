@@ -22,15 +22,16 @@ import (
 )
 
 const (
-	// lookTime bounds one look, sizeTime a search for packet sizes (sizes that vanish take 0.75 s each), and messages.
+	// lookTime bounds one look, sizeTime a search for packet sizes (a size that is dropped silently takes 0.75 s), and
+	// messages.
 	lookTime = 15 * time.Second
 	sizeTime = 60 * time.Second
-	// sizePort and contentPort are ports that no server of a trial listens on. They are two, since an Echo in a pod may outlive the
-	// call that it was for.
+	// sizePort and contentPort are ports that no server of a trial listens on. There are two, since an Echo in a pod
+	// may outlive its call.
 	sizePort, contentPort = "19412", "19413"
 )
 
-// examination is under way from Observe to its end.
+// examination is the state of Observe until its returned function ends.
 type examination struct {
 	site     env.Looker
 	routes   []plan.Route
@@ -40,21 +41,22 @@ type examination struct {
 	backends []diagnose.Backend
 	named    *diagnose.Named
 	mu       sync.Mutex
-	// turn has one send messages at a time, so that they do not crowd each other out.
+	// turn lets only one place send messages at a time, so that they do not disturb each other.
 	turn sync.Mutex
-	// missing says what could not be seen.
+	// missing lists what could not be observed.
 	missing []string
 }
 
-// Met is what Observe met before the trials: the longest round trip, and whether a path did not answer at all, either way.
+// Met is what Observe found before the trials: the longest round trip, and whether a path did not answer in some
+// direction.
 type Met struct {
 	Trip   time.Duration
 	Closed bool
 }
 
-// Observe reads the accounts of all places of routes, tries packet sizes, the backends of a Service and what is named, if anything is, and
-// returns what it met. After the trials the returned function sends messages, reads the accounts again and fills in the evidence, which
-// says what could not be read.
+// Observe reads the accounts of all places of routes, and tries packet sizes, the backends of a Service, and the named
+// target, if any. It returns what it found. Call the returned function after the trials: it sends messages, reads the
+// accounts again and fills in the evidence, including what could not be read.
 func Observe(ctx context.Context, site env.Looker, routes []plan.Route, named *diagnose.Named) (Met, func(context.Context, *diagnose.Evidence)) {
 	x := &examination{site: site, routes: routes, named: named}
 	for _, r := range routes {
@@ -121,7 +123,7 @@ func (x *examination) note(format string, args ...any) {
 	}
 }
 
-// accounts reads those of all places at the same time.
+// accounts reads the accounts of all places concurrently.
 func (x *examination) accounts(ctx context.Context) map[string]netstate.Account {
 	all := map[string]netstate.Account{}
 	var wait sync.WaitGroup
@@ -150,7 +152,8 @@ func (x *examination) accounts(ctx context.Context) map[string]netstate.Account 
 	return all
 }
 
-// sizes tries packet sizes on all direct paths at the same time, from both ends: each tries what its own device may send.
+// sizes tries packet sizes on all direct paths concurrently, from both ends. Each end tries the sizes that its own
+// device may send.
 func (x *examination) sizes(ctx context.Context) {
 	for _, r := range x.routes {
 		places, err := x.site.Places(r)
@@ -169,7 +172,7 @@ func (x *examination) sizes(ctx context.Context) {
 	})
 }
 
-// each calls do for every way at the same time.
+// each calls do for every direction of every path, concurrently.
 func (x *examination) each(do func(s *diagnose.Size, from, to env.Place)) {
 	place := func(name string) env.Place {
 		return x.places[slices.IndexFunc(x.places, func(p env.Place) bool { return p.Name == name })]
@@ -181,7 +184,7 @@ func (x *examination) each(do func(s *diagnose.Size, from, to env.Place)) {
 	wait.Wait()
 }
 
-// look has a place look, and reads what it saw.
+// look runs a look at a place and decodes its output.
 func (x *examination) look(ctx context.Context, into any, place string, what ...string) error {
 	out, err := x.site.Look(ctx, place, what...)
 	if err != nil {
@@ -190,7 +193,8 @@ func (x *examination) look(ctx context.Context, into any, place string, what ...
 	return json.Unmarshal(out, into)
 }
 
-// ask starts an Echo at a place and lets do ask it from another one. It returns why that failed, "" if it did not.
+// ask starts an Echo at one place and calls do to ask it from another place. It returns why that failed, "" if it did
+// not.
 func (x *examination) ask(ctx context.Context, port string, to env.Place, do func(ctx context.Context, target, mark string) error) string {
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
@@ -214,7 +218,7 @@ func (x *examination) ask(ctx context.Context, port string, to env.Place, do fun
 	return strings.ReplaceAll(flat(err), text, "MARK")
 }
 
-// farAway is a round trip with which messages are so few at a time that they do not crowd each other out.
+// farAway is the round trip from which messages are so few that they do not disturb each other.
 const farAway = 10 * time.Millisecond
 
 // content has one place send messages to the Echo at another, in packets of a size that passes.
@@ -231,7 +235,7 @@ func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to en
 	}
 }
 
-// shared has a pod connect to the site's Service with several backends, which it has listen for that long.
+// shared lets a pod connect to the site's Service with several backends. The site listens on the Service meanwhile.
 func (x *examination) shared(ctx context.Context) []diagnose.Backend {
 	shared := x.site.Shared()
 	limit, stop := context.WithTimeout(ctx, sizeTime)
@@ -254,7 +258,7 @@ func (x *examination) shared(ctx context.Context) []diagnose.Backend {
 	return seen
 }
 
-// dialled has a pod connect to the address of a Service, if it has one, and to each of its pods.
+// dialled lets a pod connect to the address of a Service, if it has one, and to each of its pods.
 func (x *examination) dialled(ctx context.Context, name, address string, pods []diagnose.Pod) (all []diagnose.Backend) {
 	i := slices.IndexFunc(x.places, func(p env.Place) bool { return p.Pod })
 	if len(pods) == 0 || i < 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// meet finds the nodes of a plan with pairs, and orders the pairs in rounds. was are those of a resumed file. The error is
-// position.Faults if the plan does not fit the nodes.
+// meet finds the nodes of a plan with pairs, and orders the pairs in rounds. was has the nodes of a resumed file. It
+// returns position.Faults if the plan does not fit the nodes.
 func (s *surveyed) meet(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) error {
 	if !p.Pairs.Given() {
 		return nil
@@ -52,7 +52,7 @@ func (s *surveyed) meet(ctx context.Context, e env.Environment, p plan.Plan, was
 	return fmt.Errorf("no pair of nodes can be measured: node %s: %s", node, why)
 }
 
-// pairs is how many pairs each case is measured between: one that the environment chooses, or those of the plan.
+// pairs returns how many pairs each case is measured between: one that the environment chooses, or the plan's pairs.
 func (s *surveyed) pairs() int { return max(1, s.schedule.Len()) }
 
 // endsOf returns the ends of a trial.
@@ -67,18 +67,19 @@ func (s *surveyed) endsOf(ctx context.Context, e env.Environment, t plan.Trial) 
 	return ends, nil
 }
 
-// Suspects are measured again after the last repetition: what differs by chance does not differ again.
+// Suspects are measured again after the last repetition: a difference by chance does not repeat.
 const (
-	// mostSuspects bounds them, and moreOfSuspects is how often each is measured again, in both directions alike.
+	// mostSuspects bounds the number of suspects. moreOfSuspects is how often each is measured again, in both
+	// directions.
 	mostSuspects, moreOfSuspects = 8, 4
 )
 
 // tour is a run over pairs of nodes.
 type tour struct{ *conductor }
 
-// pairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a pair follow each
-// other, so that the network of its hosts and that of its pods are seen at the same time. Pairs whose nodes were away are tried
-// once more at the end.
+// pairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a pair
+// follow each other, so that the networks of its hosts and its pods are measured at about the same time. Pairs whose
+// nodes were away are tried once more at the end.
 func (c tour) pairs(ctx context.Context) (string, error) {
 	for again := range 2 {
 		if again > 0 {
@@ -94,7 +95,7 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 	}
 	suspects := c.memory.pairs.Analyse(c.survey.nodes, c.plan.Margin).Suspects(mostSuspects)
 	if len(suspects) == 0 {
-		return c.whole(), nil
+		return c.allTried(), nil
 	}
 	c.step("measuring again what differs: %s", number.Counted(len(suspects), "pair"))
 	c.progress.total += len(suspects) * moreOfSuspects * len(c.survey.served)
@@ -108,10 +109,10 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return c.whole(), nil
+	return c.allTried(), nil
 }
 
-// everyRound measures what the file lacks of all repetitions.
+// everyRound measures what the file still lacks of all repetitions.
 func (c tour) everyRound(ctx context.Context) (string, error) {
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
 		for i := range c.survey.schedule.Rounds() {
@@ -123,8 +124,8 @@ func (c tour) everyRound(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// whole is why a run ends that has tried every pair.
-func (c tour) whole() string {
+// allTried is why a run ends that has tried every pair.
+func (c tour) allTried() string {
 	if c.progress.left == 0 {
 		return result.Complete
 	}
@@ -133,7 +134,7 @@ func (c tour) whole() string {
 	return result.Away
 }
 
-// away reports whether a pair cannot be measured now, and says so when that changes.
+// away reports whether a pair cannot be measured now, and prints a note when that changes.
 func (c tour) away(ctx context.Context, k plan.Case, p mesh.Pair) bool {
 	node, why := c.env.At(k.Profile).(env.Meshed).Away(ctx, p, false)
 	if node != "" {
@@ -157,7 +158,7 @@ func (c tour) round(ctx context.Context, rep int, round []mesh.Pair) (string, er
 	cases := slices.DeleteFunc(c.plan.Order(rep), func(k plan.Case) bool { return !c.survey.served[k] })
 	for pairs := range slices.Chunk(round, c.plan.Pairs.AtOnce()) {
 		for _, k := range cases {
-			if reason, err := c.together(ctx, k, rep, pairs); reason != "" || err != nil {
+			if reason, err := c.measureAtOnce(ctx, k, rep, pairs); reason != "" || err != nil {
 				return reason, err
 			}
 		}
@@ -166,8 +167,8 @@ func (c tour) round(ctx context.Context, rep int, round []mesh.Pair) (string, er
 	return "", nil
 }
 
-// together measures one case between pairs that share no node, at once.
-func (c tour) together(ctx context.Context, k plan.Case, rep int, pairs []mesh.Pair) (string, error) {
+// measureAtOnce measures one case between pairs that share no node, at once.
+func (c tour) measureAtOnce(ctx context.Context, k plan.Case, rep int, pairs []mesh.Pair) (string, error) {
 	trials := each.Of(pairs, func(p mesh.Pair) plan.Trial { return plan.Trial{Case: k, Repetition: rep, Pair: p} })
 	if trials = slices.DeleteFunc(trials, c.memory.had.has); len(trials) == 0 {
 		return "", nil
@@ -195,16 +196,17 @@ func (c tour) together(ctx context.Context, k plan.Case, rep int, pairs []mesh.P
 	return "", nil
 }
 
-// ledger knows which trials are in a file. The zero value has none. A trial takes some bytes, for there may be a million.
+// ledger knows which trials are in a file. The zero value is empty. A trial takes few bytes, because there may be a
+// million trials.
 type ledger struct {
 	cases map[plan.Case]uint32
 	nodes map[string]uint32
-	// had has the case, the repetition and the nodes of each; counts is by case and repetition.
+	// had is the set of trials by case, repetition and both nodes. counts is by case and repetition.
 	had    map[[4]uint32]struct{}
 	counts map[[2]uint32]int
 }
 
-// entry returns what a trial is kept as; ok is false for a trial of a case or a node that is not known, if not added.
+// entry returns the key of a trial. ok is false if its case or a node is unknown and added is false.
 func (l *ledger) entry(t plan.Trial, added bool) (key [4]uint32, ok bool) {
 	if added && l.cases == nil {
 		*l = ledger{map[plan.Case]uint32{}, map[string]uint32{}, map[[4]uint32]struct{}{}, map[[2]uint32]int{}}
@@ -246,7 +248,7 @@ func (l *ledger) has(t plan.Trial) bool {
 	return ok && had
 }
 
-// of returns how many trials of a case there are in a repetition.
+// of returns how many trials of a case a repetition has.
 func (l *ledger) of(k plan.Case, rep int) int {
 	at, ok := l.cases[k]
 	if !ok {

@@ -10,12 +10,12 @@ import (
 // confidence of the intervals that a plan's precision is about.
 const confidence = 0.95
 
-// undecided returns the cases that have a headline metric whose comparison with the baseline is not decided and whose
-// interval is wider than the plan wants, by all trials of the file. A case of which no trial has finished is not measured
-// on, since more of the same would not help it. The baseline and its twin count where nothing is compared with them.
+// undecided returns the cases to measure further, judged by all trials of the file: a headline metric is not decided
+// against the baseline, and its interval is wider than the plan wants. A case without a finished trial is not measured
+// further, since more trials would not help it. The baseline and its twin count if nothing is compared with them.
 //
-// A run that looks again after each repetition and stops at what it likes would find more than there is. So a decision
-// ends the measurement of a case only at a confidence that holds for all looks together (Bonferroni).
+// A run that looks again after each repetition and stops when it likes the result would find too many differences. So a
+// decision ends the measurement of a case only at a confidence that holds for all looks together (Bonferroni).
 func (c *conductor) undecided() ([]plan.Case, error) {
 	h := result.Header{Plan: c.plan, Profiles: c.survey.profiles}
 	now, err := c.memory.trials.Analyse(h, compare.Options{Confidence: confidence})
@@ -43,7 +43,7 @@ func (c *conductor) undecided() ([]plan.Case, error) {
 			if !ok || !m.Headline || cell.N == 0 || decided[key] {
 				continue
 			}
-			// Around a median of 0 (no loss, as a rule) there is no relative width that could be reached.
+			// No relative width can be reached around a median of 0, which is usually no loss.
 			if cell.Confidence < confidence || cell.Median != 0 && cell.HalfWidth() > c.plan.Precision {
 				wanted = append(wanted, k)
 				break
@@ -53,8 +53,8 @@ func (c *conductor) undecided() ([]plan.Case, error) {
 	return wanted, nil
 }
 
-// withBaseline adds to the cases the baseline and its twin on the same path under the same workload, since a
-// comparison is as sharp as the less sharp of its two sides.
+// withBaseline adds the baseline and its twin on the same path under the same workload, since a comparison is only as
+// precise as the less precise of its two sides.
 func (c *conductor) withBaseline(cases []plan.Case) map[plan.Case]bool {
 	selected := map[plan.Case]bool{}
 	for _, k := range cases {
@@ -62,7 +62,7 @@ func (c *conductor) withBaseline(cases []plan.Case) map[plan.Case]bool {
 		for _, name := range []plan.Variant{c.plan.Baseline, c.plan.Baseline.Twin()} {
 			b := plan.Case{Profile: name, Path: k.Path, Workload: k.Workload}
 			if !c.survey.served[b] {
-				b.Path = plan.ZeroPath // what stands in for it
+				b.Path = plan.ZeroPath // the path that replaces a missing path of the baseline
 			}
 			if c.survey.served[b] {
 				selected[b] = true

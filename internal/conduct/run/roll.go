@@ -15,13 +15,14 @@ import (
 const (
 	// kindRoll is the failure of a trial whose backends were not rolled as its workload says.
 	kindRoll = "roll"
-	// restoreLimit bounds putting back what a trial that ended early has left out.
+	// restoreLimit bounds the time for putting back the backends that an interrupted trial left out.
 	restoreLimit = 20 * time.Second
 	// notRolled is why a case is not measured where nothing can roll.
 	notRolled = "the backends of a Service cannot be rolled there"
 )
 
-// rolling takes the backends of one trial out of their Service in turn, and puts them back. The zero value does nothing.
+// rolling takes the backends of one trial out of their Service in turn, and puts them back. The zero value does
+// nothing.
 type rolling struct {
 	roll    func(ctx context.Context, b control.Backend, in bool) error
 	of      attempt
@@ -30,8 +31,8 @@ type rolling struct {
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 	rolled int   // backends that have been out and in again
-	out    bool  // the next one is out, after end because it could not be put back
-	failed error // why it went no further
+	out    bool  // the next backend is out; after end, because it could not be put back
+	failed error // why the roll stopped early
 	doing  string
 }
 
@@ -113,8 +114,8 @@ func (r *rolling) backend() control.Backend {
 	return control.Backend{Route: r.of.Route(), Index: r.rolled}
 }
 
-// end is called when all sides are done, in ctx, with what they ended in (may be nil). All backends are in their Service
-// when it returns, but for one that could not be put back. The error is that of the trial.
+// end is called when all sides are done, in ctx, with their error (may be nil). When it returns, all backends are in
+// their Service, except one that could not be put back. It returns the error of the trial.
 func (r *rolling) end(ctx context.Context, err error) error {
 	if r.stop == nil {
 		return err
@@ -142,13 +143,13 @@ func (r *rolling) end(ctx context.Context, err error) error {
 	if errors.Is(why, context.Canceled) {
 		why = fmt.Errorf("the window was over while %s: take a longer one (--duration)", r.doing)
 	}
-	if left != nil && !strings.Contains(left.Error(), why.Error()) { // often it is the same that keeps it from both
+	if left != nil && !strings.Contains(left.Error(), why.Error()) { // often the same cause prevents both
 		why = fmt.Errorf("%w; %w", why, left)
 	}
 	return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("%d of %d backends were taken out of the Service and put back: %s", r.rolled, len(r.servers), why)}
 }
 
-// until waits for a time, and returns why it did not come to it.
+// until waits until a time, and returns an error if ctx ends first.
 func until(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

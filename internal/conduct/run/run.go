@@ -4,13 +4,13 @@
 // Run asks the environment which routes it serves (survey.go), writes the header, and measures the repetitions
 // (schedule.go), stage by stage where profiles cannot run at the same time (stages.go). A trial (trial.go) prepares the
 // server, then the client, starts both and waits for both. Its outcome is one record, finished or failed. Agents are
-// processes that stay between trials (agents.go). After the plan's repetitions, what is neither decided nor known to the
-// plan's precision is measured again, together with its baseline (precision.go); a plan without one spends what is left of its
-// budget on more repetitions (spare.go). Where the environment can, profiles are
-// raised anew for each block of repetitions (instances.go).
+// processes that stay between trials (agents.go). After the plan's repetitions, what is neither decided nor known to
+// the plan's precision is measured again, together with its baseline (precision.go); a plan without one spends what is
+// left of its budget on more repetitions (spare.go). Where the environment can, profiles are started again for each
+// block of repetitions (instances.go).
 //
-// Nothing is retried: the record of a failed trial says why, and its agents are replaced. An interrupted trial writes
-// nothing, and a resumed run measures it again.
+// Nothing is retried: the record of a failed trial has the reason, and its agents are replaced. An interrupted trial
+// writes nothing, and a resumed run measures it again.
 package run
 
 import (
@@ -27,34 +27,34 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Options of a run besides its plan; the zero value is valid.
+// Options are the parameters of a run in addition to its plan; the zero value is valid.
 type Options struct {
-	// Resumed is the file that is taken up again, whose Writer is out; nil begins a new one. (optional)
+	// Resumed is the file to resume, whose Writer is out; nil begins a new file. (optional)
 	Resumed *result.Resumed
 	// Began is when the clock of the budget started; zero is now. (optional)
 	Began time.Time
 	// Progress is called after each trial and with each note, in order, from one goroutine. (optional)
 	Progress func(Event)
-	// Header is called with the header of the result before the first trial, of a file that is resumed too. (optional)
+	// Header is called with the header of the result before the first trial, also for a resumed file. (optional)
 	Header func(result.Header)
 }
 
-// Event says how far a run is.
+// Event reports the progress of a run.
 type Event struct {
-	// Done and Total count trials; Total may grow while a precision is sought.
+	// Done and Total count trials; Total may grow while cases are measured to a precision.
 	Done, Total int
 	// Left is about how long the rest takes, within the budget.
 	Left time.Duration
 	// Record is the trial that has just ended, nil for a note and a step. It is valid during the call.
 	Record *result.Record
-	// Note is something that the user should know, "" for a trial.
+	// Note is a message for the user, "" for a trial.
 	Note string
-	// Step is what takes its time between trials, "" for a trial.
+	// Step is what takes time between trials, "" for a trial.
 	Step string
 }
 
-// Run measures p in env and appends to out. It returns how the run ended, also with an error. When ctx is cancelled, it
-// abandons the current trial, and the end says that the run was interrupted, without an error. It fails if the disk is
+// Run measures p in env and appends to out. It returns how the run ended, even with an error. When ctx is cancelled, it
+// abandons the current trial and returns no error; the end states that the run was interrupted. It fails if the disk is
 // full or nothing can be measured.
 func Run(ctx context.Context, e env.Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
 	c := &conductor{env: e, out: out, options: o, plan: p, began: o.Began, start: time.Now(), agents: &pool{clients: map[string]*control.Client{}}}
@@ -104,20 +104,20 @@ type conductor struct {
 	windows      time.Duration
 	// share is the part of the budget that may be spent by the end of the stage under way; 0 is all of it.
 	share float64
-	// fitted says that the windows of this run are as short as its budget made them.
+	// fitted means that the windows of this run are as short as its budget requires.
 	fitted bool
-	// changed says which facts of a resumed file's header do not hold any more.
+	// changed lists facts of a resumed file's header that have changed.
 	changed   []string
 	instances instances
-	// missing are backends that a trial left out of their Service, because they could not be put back.
+	// missing are backends that a trial left out of their Service because they could not be put back.
 	missing []control.Backend
 }
 
-// conditionsChanged is the id of the warning on every trial that a resumed run measures under other facts than those in
+// conditionsChanged is the id of the warning on every trial that a resumed run measures under facts that differ from
 // the file's header.
 const conditionsChanged = "conditions-changed"
 
-// open writes the header of a new file, or checks that the place is still that of the file. It returns the plan with
+// open writes the header of a new file, or checks that the environment is still the file's. It returns the plan with
 // its window chosen.
 func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	found, err := c.env.Facts(ctx)
@@ -155,22 +155,22 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	}
 	for _, name := range res.Start.Facts.Differ(found) {
 		if facts.OfTheMoment(name) {
-			continue // the load of the machine is never twice the same
+			continue // the load of the machine always differs
 		}
 		what := fmt.Sprintf("%s was %q when the file was created and is %q now", name, res.Start.Facts[name], found[name])
 		c.note("%s", what)
 		c.changed = append(c.changed, what)
 	}
-	// What follows was measured at another time: that is in the file between the two.
+	// Mark in the file that what follows was measured at another time.
 	if n := len(res.Records); n > 0 && res.Records[n-1].Type != result.TypeEnd {
 		return p, c.out.Finish(result.End{Reason: result.Killed})
 	}
 	return p, nil
 }
 
-// sameCases checks that a resumed run can measure the cases of its header. It fails for a case with trials left that is
-// not served any more: the file would end as complete without them. A case that was not served is not measured now: the
-// header cannot be rewritten, and says why it has no trials.
+// sameCases checks that a resumed run can measure the cases of its header. It fails if a case with trials left is not
+// served any more: the file would end as complete without them. A case that was not served stays unmeasured: the header
+// cannot be rewritten, and states why it has no trials.
 func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 	for _, k := range p.Cases() {
 		why := absent(was.Profiles, k)
@@ -186,7 +186,7 @@ func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 	return nil
 }
 
-// wants says whether the file lacks any of the first repetitions of k.
+// wants reports whether the file lacks any of the first repetitions of k.
 func (c *conductor) wants(k plan.Case, repetitions int) bool {
 	for rep := 1; rep <= repetitions; rep++ {
 		if c.memory.had.of(k, rep) < c.survey.pairs() {

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// kindNotSampled is the failure of a sampled trial without samples, kindNotCounted that of a counted one without counts.
+// kindNotSampled is the failure of a sampled trial without samples, kindNotCounted of a counted trial without counts.
 const (
 	kindNotSampled = "not sampled"
 	kindNotCounted = "not counted"
@@ -20,22 +20,22 @@ const (
 
 var errNoSampling = errors.New("this environment cannot sample the CPUs of a path")
 
-// recording is that of one trial.
+// recording holds the CPU samples or counts of one trial.
 type recording struct {
 	env.Recording
 	window time.Duration
 	failed error
 }
 
-// start begins to take samples, once both sides run. nil records nothing.
+// start begins to take samples when both sides run. A nil recording does nothing.
 func (r *recording) start() {
 	if r != nil {
 		r.failed = r.Start()
 	}
 }
 
-// explain measures a trial once more, with samples of its CPUs, if the plan asks for it. Its record says why there are none.
-// A trial that has failed is not repeated.
+// explain measures a trial once more with CPU samples, if the plan asks for it. If there are none, its record has the
+// reason. A failed trial is not repeated.
 func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, err error) {
 	if !c.plan.Explain || c.memory.sampled[t] || mannerOf(t.Workload.Kind()).opaque || t.Workload.Tool != "" {
 		return "", nil
@@ -65,8 +65,8 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 	return "", nil
 }
 
-// record measures a trial with a recording. Its record has the type of as, and its failure if there is nothing recorded. ok is
-// false if ctx ended first.
+// record measures a trial with a recording. Its record has the type of as, or the failure of as if nothing was
+// recorded. ok is false if ctx ended first.
 func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, prepare func() (env.Recording, error)) (rec result.Record, ok bool) {
 	own, err := prepare()
 	if err != nil {
@@ -107,7 +107,7 @@ func counted(to, counters map[string]float64, units float64) {
 	}
 }
 
-// sliced is the part of an observation by which samples are weighed.
+// sliced returns the part of an observation that samples are weighted with.
 func sliced(o *sample.Observation) *sample.Observation {
 	if o == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 type progress struct {
 	// done and total count all trials of the file, measured and failed those of this invocation.
 	done, total, measured, failed int
-	// left counts those that were not measured because a node was away.
+	// left counts trials that were not measured because a node was away.
 	left int
 	// spent is the time that the trials of this invocation took.
 	spent time.Duration
@@ -23,20 +23,20 @@ type progress struct {
 
 // memory is what the run knows of the trials in the file.
 type memory struct {
-	// had are the trials that are in the file, finished or failed.
+	// had has the trials in the file, finished or failed.
 	had ledger
 	// sampled are the sampled trials that are in the file.
 	sampled map[plan.Trial]bool
-	// rates are what the first trials found a case to reach, for what is loaded to a share of it.
+	// rates are the rates that the first trials of a case reached; loads are shares of their median.
 	rates map[plan.Case][]float64
-	// pairs are what was measured between pairs of nodes; away are the nodes that cannot be measured now.
+	// pairs has the measurements between pairs of nodes; away are the nodes that cannot be measured now.
 	pairs matrix.Collector
 	away  map[string]bool
-	// trials are those that a precision is judged by.
+	// trials has the trials that the precision is judged by.
 	trials compare.Collector
 }
 
-// keep takes note of a record that is in the file.
+// keep remembers a record of the file.
 func (c *conductor) keep(r *result.Record) error {
 	if r.Type == result.TypeSampled {
 		c.memory.sampled[r.Trial] = true
@@ -55,7 +55,7 @@ func (c *conductor) keep(r *result.Record) error {
 	return c.memory.trials.Add(r)
 }
 
-// count initializes the progress with the trials of the run, and those that the file has.
+// count initializes the progress from the trials of the run and of the file.
 func (c *conductor) count() {
 	c.progress.total = len(c.survey.served) * c.plan.Repetitions * c.survey.pairs()
 	for k := range c.survey.served {
@@ -67,7 +67,7 @@ func (c *conductor) count() {
 
 // repetitions works through the plan and returns why it stopped.
 func (c *conductor) repetitions(ctx context.Context) (string, error) {
-	// What loads are shares of comes first, and stays what it is: the points of a curve have one capacity.
+	// Capacities are measured first and never again: the points of a curve share one capacity.
 	for rep := 1; rep <= c.capacityTrials(); rep++ {
 		if reason, err := c.repetition(ctx, rep, c.isCapacity); reason != "" || err != nil {
 			return reason, err
@@ -106,7 +106,7 @@ func (c *conductor) repetitions(ctx context.Context) (string, error) {
 	}
 }
 
-// repetition measures the selected cases of one repetition that are served and not in the file yet. It returns a reason
+// repetition measures the selected cases of one repetition that are served and not yet in the file. It returns a reason
 // if the run must stop.
 func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.Case) bool) (string, error) {
 	var trials []plan.Trial
@@ -137,7 +137,7 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 	return "", nil
 }
 
-// write takes in a trial that has ended. It fails if the trial took a part of the environment with it.
+// write adds a trial that has ended. It fails if the environment lost a part during the trial.
 func (c *conductor) write(ctx context.Context, rec *result.Record) error {
 	lost := c.recover(ctx, rec)
 	if lost == nil {
@@ -152,14 +152,14 @@ func (c *conductor) write(ctx context.Context, rec *result.Record) error {
 	return nil
 }
 
-// stop returns a reason if the run must stop before the next trial, which other work comes before.
+// stop returns a reason if the run must stop before the next trial. other is the time for work before that trial.
 func (c *conductor) stop(ctx context.Context, rep int, other time.Duration) string {
 	if ctx.Err() != nil {
 		return result.Interrupted
 	}
 	if left, bounded := c.budgetLeft(); bounded && left < other+c.plan.TrialTime() {
 		if c.fitted && rep > c.plan.Repetitions {
-			return result.OverBudget // of what the plan asks for, nothing is missing
+			return result.OverBudget // nothing that the plan requires is missing
 		}
 		c.note("the budget of %s is spent in repetition %d: %d trials are not measured", c.plan.Budget, rep, c.progress.total-c.progress.done)
 		return result.OverBudget
@@ -178,7 +178,7 @@ func (c *conductor) budgetLeft() (left time.Duration, bounded bool) {
 	return budget - time.Since(c.began), true
 }
 
-// account puts the record of a trial on the disk, counts the trial and tells the caller.
+// account writes the record of a trial to the disk, counts the trial and informs the caller.
 func (c *conductor) account(rec *result.Record) error {
 	if err := c.out.Append(*rec); err != nil {
 		return err

@@ -8,61 +8,60 @@ import (
 
 // Bounds of a throughput search.
 const (
-	// finest is the distance, as a share, between the highest rate that held and the lowest that failed at which the
-	// search is over.
+	// finest ends the search: the distance, as a share, between the highest rate that held and the lowest that failed.
 	finest = 0.01
 	// attempts is how many probes must fail before a rate has failed: a single disturbance does not fail a rate. With a
 	// loss of plainLoss, plain attempts are enough.
 	attempts, plain = 3, 2
 	plainLoss       = 0.01
-	// confirmations is how many probes of the whole window must hold at a rate, one after the other: of a rate at which
-	// every other window loses something, one in eight would be confirmed.
+	// confirmations is how many consecutive probes of the whole window must hold at a rate. If every other window loses
+	// something, one rate in eight is still confirmed.
 	confirmations = 3
-	// backOff is how far the search goes down at most from a rate that was not confirmed; twice as far each time.
+	// backOff is how far the search first goes down from a rate that was not confirmed, as a share. Each further step
+	// is at most twice as far.
 	backOff = 0.02
-	// reached is how much of the intended rate must leave the sender for the probe to speak for that rate; unreached is
-	// how often it may leave less before the sender, or the machine, has shown that it cannot.
+	// reached is the share of the intended rate that must leave the sender for the probe to count for that rate.
+	// unreached is how often it may leave less before the rate is out of the sender's or the machine's reach.
 	reached, unreached = 0.98, 4
-	// mostSettled is how often the sender may fall short of what it has offered itself before the search gives up: then
-	// it is kept from its CPU, and nothing can be said of the path.
+	// mostSettled is how often the sender may offer less than it did before. Then the search gives up: the sender does
+	// not get its CPU, so the probes show nothing about the path.
 	mostSettled = 4
-	// steepest is how many times the next rate may be lower than one that failed, as long as none has held.
+	// steepest bounds how many times lower the next rate is than one that failed, while no rate has held.
 	steepest = 32
 	// mostProbes bounds a search, whatever the path does.
 	mostProbes = 60
-	// fewestDatagrams is how few datagrams in a probe can still say anything about loss; at lower rates nothing is
-	// tried.
+	// fewestDatagrams is the least number of datagrams in a probe that can show a loss. Lower rates are not tried.
 	fewestDatagrams = 100
-	// flatOuts is how often it is sent as fast as possible, if that holds. The number is fixed: to stop when two agree,
-	// or to take the best, would favour the path that scatters more.
+	// flatOuts is how many probes send as fast as possible, if that holds. The number is fixed: stopping when two
+	// agree, or taking the best, would favour the path that scatters more.
 	flatOuts = 3
 )
 
-// search finds the highest rate that holds, by bisection, and confirms it. It knows nothing of networks: next says
-// which rate to try, note says what came of it. RFC 2544 26.1 has the bisection; that one failure is not yet a limit,
-// and that a result is repeated before it is believed, is ours, because a machine with other things to do loses packets
-// at any rate now and then. If the first result is not confirmed, the search goes down until a rate is. Then it tries
-// the first result again, because the disturbance may be over, and halves the gap between the highest confirmed rate
-// and the lowest that failed, by probes of the whole window.
+// search finds the highest rate that holds, by bisection, and confirms it. It knows nothing of networks: next returns
+// the rate to try, note takes the result. The bisection is from RFC 2544 26.1. We add that a rate fails only after
+// several failures, and that a result is confirmed by repetition, because a busy machine sometimes loses packets at any
+// rate. If the first result is not confirmed, the search goes down until a rate is. Then it tries the first result
+// again, because the disturbance may be over, and halves the gap between the highest confirmed rate and the lowest that
+// failed, by probes of the whole window.
 //
-// Rates are in bit/s; 0 is as fast as the sender can. If that holds there is nothing to bisect, and the result is the
-// median of what such probes have carried.
+// Rates are in bit/s; 0 is as fast as the sender can. If that holds, there is nothing to bisect, and the result is the
+// median rate of such probes.
 type search struct {
 	// least is the lowest rate worth trying.
 	least float64
-	// rate is the one that is tried; failed and short count its probes that lost too much or offered too little.
+	// rate is the current rate. failed and short count its probes that lost too much or offered too little.
 	rate          float64
 	failed, short int
-	// most is the highest rate that was offered by those that offered too little, settled how often the search has
-	// given way to the sender.
+	// most is the highest rate offered by probes that offered too little. settled is how often the search has lowered
+	// its rate to what the sender offered.
 	most    float64
 	settled int
-	// low is the highest rate that held, high the lowest that failed or could not be reached; 0 before there is one.
-	// confirmed is the highest rate that was confirmed, top the first that was not and is still to be tried again.
+	// low is the highest rate that held, high the lowest that failed or could not be reached; 0 for none. confirmed is
+	// the highest confirmed rate, top the first rate that was not confirmed and will be tried again.
 	low, high, confirmed, top float64
 	// all are the rates that held.
 	all []float64
-	// confirming is true when low is repeated; held counts the repetitions that held.
+	// confirming is true while low is repeated. held counts the repetitions that held.
 	confirming  bool
 	held        int
 	step        float64
@@ -73,12 +72,12 @@ type search struct {
 // newSearch begins at rate most, 0 for as fast as possible.
 func newSearch(most, least float64) *search { return &search{rate: most, least: least, step: backOff} }
 
-// next returns the rate to try, and whether that is to confirm the result; ok is false when the search is over.
+// next returns the rate to try, and whether the probe is to confirm the result. ok is false when the search is over.
 func (s *search) next() (rate float64, confirming, ok bool) {
 	return s.rate, s.confirming, !s.over
 }
 
-// note takes in what the rate that next returned came to.
+// note takes the result of a probe at the rate that next returned.
 func (s *search) note(p result.Probe) {
 	if s.probes++; s.probes >= mostProbes {
 		defer func() { s.over = true }()
@@ -93,7 +92,7 @@ func (s *search) note(p result.Probe) {
 	case s.rate == 0:
 		s.flatOut()
 	case p.Offered < reached*s.rate:
-		// More than the sender has offered cannot be shown to hold.
+		// A rate above what the sender has offered cannot be shown to hold.
 		s.most = max(s.most, p.Offered)
 		if s.short++; s.short >= unreached {
 			s.settle()
@@ -109,7 +108,7 @@ func (s *search) note(p result.Probe) {
 	}
 }
 
-// settle lowers the rate to the most that the sender has offered, and confirms that.
+// settle lowers the rate to the most that the sender has offered, and confirms that rate.
 func (s *search) settle() {
 	if s.confirmed > 0 {
 		s.over = true // the sender cannot show more
@@ -125,7 +124,7 @@ func (s *search) settle() {
 	s.over = s.settled >= mostSettled
 }
 
-// flatOut notes that as fast as possible held.
+// flatOut notes that a probe as fast as possible held.
 func (s *search) flatOut() {
 	s.confirming = true
 	s.held++
@@ -145,7 +144,7 @@ func (s *search) fail(p result.Probe) {
 		return
 	}
 	if s.low == 0 {
-		// What arrived is the best guess at what the path can carry, if it is neither nearly nothing nor nearly all.
+		// What arrived is the best guess at what the path can carry, unless it is almost nothing or almost everything.
 		s.high = high
 		s.try(min(max(p.Delivered, high/steepest), (1-backOff)*high))
 		s.over = s.rate < s.least
@@ -155,8 +154,8 @@ func (s *search) fail(p result.Probe) {
 	s.narrow()
 }
 
-// descend goes below a rate that was not confirmed: to the highest lower rate that has held, but not further than step,
-// which doubles. Above a confirmed rate, it halves the gap to that rate.
+// descend goes below a rate that was not confirmed: to the highest lower rate that has held, but at most step below,
+// which doubles each time. Above a confirmed rate, it halves the gap to that rate.
 func (s *search) descend() {
 	if s.confirmed > 0 {
 		s.refine()
@@ -201,12 +200,12 @@ func (s *search) narrow() {
 	s.try(math.Sqrt(s.low * s.high))
 }
 
-// try goes to another rate.
+// try sets another rate.
 func (s *search) try(rate float64) {
 	s.rate, s.confirming, s.failed, s.short, s.most = rate, false, 0, 0, 0
 }
 
-// begin begins to confirm low.
+// begin starts to confirm low.
 func (s *search) begin() {
 	s.try(s.low)
 	s.confirming, s.held = true, 0

@@ -11,12 +11,12 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// spareMargin is how much longer a repetition may take than those before it, so that it still fits into the budget.
+// spareMargin is the factor by which a repetition may take longer than earlier ones and must still fit into the budget.
 const spareMargin = 1.1
 
-// spare spends what is left of a budget that the windows were fitted to: on whole repetitions while one fits, then on the
-// cases that the answer speaks of, each repetition on new instances. What is measured depends on the time alone, never on
-// what was found.
+// spare spends what is left of a budget that the windows were fitted to: on whole repetitions while one fits, then on
+// the cases that the answer is about, each repetition on new instances. What is measured depends on the time alone,
+// never on the results.
 func (c *conductor) spare(ctx context.Context) (string, error) {
 	if !c.fitted {
 		return result.Complete, nil
@@ -42,7 +42,8 @@ func (c *conductor) spare(ctx context.Context) (string, error) {
 	return result.Complete, nil
 }
 
-// affords says whether one more repetition of cases fits into what is left of the budget, at the pace of those before it.
+// affords reports whether one more repetition of cases fits into the rest of the budget, at the pace of earlier
+// repetitions.
 func (c *conductor) affords(cases map[plan.Case]bool) bool {
 	raised := map[plan.Variant]bool{}
 	for k := range cases {

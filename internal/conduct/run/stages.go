@@ -14,7 +14,7 @@ import (
 // kindNotRaised is the failure of a trial whose profile could not be raised.
 const kindNotRaised = "not raised"
 
-// stages works through the plan: at once where everything stands, and stage by stage where it does not.
+// stages works through the plan: at once if all profiles are up, else stage by stage.
 func (c *conductor) stages(ctx context.Context) (string, error) {
 	c.count()
 	staged, ok := c.env.(env.Staged)
@@ -67,14 +67,14 @@ func (c *conductor) stage(ctx context.Context, enter func() error, stage surveye
 	return c.repetitions(ctx)
 }
 
-// only returns the part of a survey that is of some profiles.
+// only returns the part of a survey for some profiles.
 func (s surveyed) only(names []plan.Variant) surveyed {
 	s.served = maps.Clone(s.served)
 	maps.DeleteFunc(s.served, func(k plan.Case, _ bool) bool { return !slices.Contains(names, k.Profile) })
 	return s
 }
 
-// planOf is the plan as far as it is about some profiles; without the baseline if that is not one of them.
+// planOf returns the part of the plan for some profiles, without the baseline if the baseline is not among them.
 func (c *conductor) planOf(names []plan.Variant) plan.Plan {
 	p := c.plan
 	p.Profiles, p.Sweep = slices.DeleteFunc(slices.Clone(names), plan.Variant.IsTwin), plan.Sweep{}

@@ -23,15 +23,15 @@ type surveyed struct {
 	routes   map[plan.Route]control.Ends
 	// served are the cases that can be measured.
 	served map[plan.Case]bool
-	// nodes and schedule are those of a plan with pairs of nodes. Their routes are found when they are measured.
+	// nodes and schedule are set for a plan with pairs of nodes. Routes of pairs are found when they are measured.
 	nodes    []mesh.Node
 	schedule mesh.Schedule
-	// first is a pair whose nodes are there.
+	// first is a pair of nodes that exist.
 	first mesh.Pair
 }
 
-// survey asks e for every profile and path of the plan. was are the nodes of a resumed file, if it has any. It fails if nothing that
-// was asked for can be measured.
+// survey asks e for every profile and path of the plan. was has the nodes of a resumed file, if any. It fails if
+// nothing of the plan can be measured.
 func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) (surveyed, error) {
 	profiles, err := e.Profiles(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node
 	return s, nil
 }
 
-// ask finds the ends of one route, or why there are none. A path that is not served at all has been noted with one server.
+// ask finds the ends of one route, or why there are none. A path that is not served at all was noted with one server.
 func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r plan.Route) error {
 	if _, ok := s.routes[plan.Single(r.Variant, r.Path)]; r.Servers > 1 && !ok {
 		return nil
@@ -99,7 +99,7 @@ func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r pl
 	return nil
 }
 
-// incapable returns what a site cannot do that a route requires, "" if it can.
+// incapable returns what a route requires and a site cannot do, "" if there is nothing.
 func incapable(at env.Site, r plan.Route) string {
 	_, rolls := at.(env.Roller)
 	_, makes := at.(env.PodMaker)
@@ -122,12 +122,12 @@ func notServed(q *result.Profile, r plan.Route, reason string) {
 	q.NotServed[r.String()] = reason
 }
 
-// whyNot says for each profile why it is not measured.
+// whyNot describes for each profile why it is not measured.
 func whyNot(profiles []result.Profile) string {
 	var reasons []string
 	for _, q := range profiles {
 		if q.Name.IsTwin() {
-			continue // it says what its other instance says
+			continue // its other instance states the same
 		}
 		if q.Skipped != "" {
 			reasons = append(reasons, q.Name.String()+": "+q.Skipped)
@@ -143,8 +143,8 @@ func whyNot(profiles []result.Profile) string {
 	return strings.Join(reasons, "; ")
 }
 
-// profileOf returns the profile of a variant, nil if it is not there. A twin that is not among the profiles is as its
-// other instance is.
+// profileOf returns the profile of a variant, nil if there is none. A twin that is not among the profiles is like its
+// other instance.
 func profileOf(profiles []result.Profile, v plan.Variant) *result.Profile {
 	for _, name := range []plan.Variant{v, v.Original()} {
 		if i := slices.IndexFunc(profiles, func(q result.Profile) bool { return q.Name == name }); i >= 0 {
@@ -154,7 +154,7 @@ func profileOf(profiles []result.Profile, v plan.Variant) *result.Profile {
 	return nil
 }
 
-// absent returns why profiles have no such case, "" if they have it.
+// absent returns why no profile has such a case, "" if one has.
 func absent(profiles []result.Profile, k plan.Case) string {
 	q := profileOf(profiles, k.Profile)
 	if q == nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// A probe of a search measures for a quarter of the plan's window, within bounds, and one that confirms the result for
-// the whole: a queue that fills slowly has to overflow for the loss to be seen. So a search takes four to eight times as
-// long as another trial.
+// A probe of a search measures for a quarter of the plan's window, within bounds. A probe that confirms measures for
+// the whole window: a queue that fills slowly must overflow for the loss to be visible. So a search takes four to eight
+// times as long as another trial.
 const (
 	probeShare    = 4
 	shortestProbe = 50 * time.Millisecond
@@ -47,7 +47,7 @@ func (a attempt) seek(ctx context.Context) (seen, error) {
 		v, err := a.measure(ctx)
 		if err != nil {
 			var said *control.Error
-			if !errors.As(err, &said) || said.Kind != control.KindNoTraffic { // a stream of which nothing arrived is loss
+			if !errors.As(err, &said) || said.Kind != control.KindNoTraffic { // a stream from which nothing arrived is loss
 				return best, err
 			}
 			a.agents.forget(a.ends) // one end may still be in the middle of it
@@ -78,7 +78,7 @@ func found(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string
 	return outcome.DeriveSearch(w.Spec.(plan.Throughput), rec, x)
 }
 
-// noThroughput says why a search found no rate.
+// noThroughput describes why a search found no rate.
 func noThroughput(w plan.Throughput, probes []result.Probe) string {
 	last := probes[len(probes)-1]
 	switch {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// grace is how much longer than its warm-up and window a trial may take before it has failed.
+	// grace is how much longer than its warm-up and window a trial may take before it fails.
 	grace = 10 * time.Second
-	// sliceCount is how many pieces a window is cut into, if they are neither shorter than shortSlice nor longer than
-	// longSlice.
+	// sliceCount is the number of slices of a window, as long as a slice is neither shorter than shortSlice nor longer
+	// than longSlice.
 	sliceCount            = 20
 	shortSlice, longSlice = 10 * time.Millisecond, 50 * time.Millisecond
 )
 
-// kindTimeout is the failure of a trial that did not end, kindStalled of one whose path was cut within the window.
+// kindTimeout is the failure of a trial that did not end, kindStalled of a trial whose path was cut within the window.
 const (
 	kindTimeout = "timeout"
 	kindStalled = "stalled"
@@ -117,7 +117,7 @@ type span struct{ warmup, window time.Duration }
 // seen is what came of an attempt.
 type seen struct {
 	client, server *sample.Observation
-	// drops are those of the hosts between the control.Ends, nil if they could not be read or do not matter.
+	// drops are the drops on the hosts between the control.Ends, nil if they could not be read or do not matter.
 	drops  []sample.Drop
 	probes []result.Probe
 	// churn is the account of changes, nil without any.
@@ -202,9 +202,9 @@ func (a attempt) roundTrip() time.Duration {
 	return 2 * l.Delay
 }
 
-// patience is the timeout of one exchange. TCP repeats a lost segment by itself, which counts as a long round trip. A
-// lost datagram of a closed loop must not take the rest of a short window, but a reply needs at least the round trip of
-// the lab's delay, with as much again for the path.
+// patience returns the timeout of one exchange. TCP repeats a lost segment by itself, which counts as a long round
+// trip. A lost datagram of a closed loop must not take the rest of a short window. But a reply needs at least the lab's
+// round-trip delay, and the same again for the path.
 func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	if w.Traits().Protocol == plan.TCP {
 		return 5*time.Second + 2*roundTrip

@@ -1,5 +1,5 @@
-// Package controltest is a fake agent: it speaks the protocol of package control over a pipe and lets a script say what each
-// trial observed, so that whatever drives agents can be tested without a network.
+// Package controltest is a fake agent: it speaks the protocol of package control over a pipe and lets a script
+// determine what each trial observes. Code that drives agents can be tested with it without a network.
 package controltest
 
 import (
@@ -13,10 +13,11 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// Script says what a started trial comes to. It runs on a goroutine of its own; a cancelled trial's answer is dropped.
+// Script returns the result of a started trial. It runs on its own goroutine; the answer of a cancelled trial is
+// dropped.
 type Script func(control.Prepare) (*sample.Observation, *control.Error)
 
-// Faults that a Script may return in place of an error of its own.
+// Faults that a Script may return.
 var (
 	// Die makes the agent end in mid-trial, leaving LastWords behind.
 	Die = &control.Error{Kind: "die"}
@@ -27,7 +28,7 @@ var (
 // LastWords is what an agent that dies by Die leaves on its standard error.
 const LastWords = "fatal: scripted death"
 
-// Port is where the fake server says that it listens when it was asked for any port.
+// Port is the port that the fake server reports if it was asked for any port.
 const Port = 40000
 
 // Beat is the time between heartbeats, shorter than the real one so that tests are quick.
@@ -38,14 +39,14 @@ func Agent(s Script) func(context.Context) (io.ReadWriteCloser, error) {
 	return Fake{Run: s}.Start
 }
 
-// Fake is an agent with more to set than its script. Zero fields have what a right agent would do.
+// Fake is an agent with more settings than its script. Zero fields behave like a correct agent.
 type Fake struct {
 	// Hello replaces the greeting; (optional).
 	Hello *control.Hello
 	// Prepare may refuse a trial; (optional).
 	Prepare func(control.Prepare) *control.Error
 	Run     Script
-	// Stands is what its heartbeats say of the trial; (optional).
+	// Stands is the trial's state in its heartbeats; (optional).
 	Stands string
 }
 
@@ -83,7 +84,7 @@ type agent struct {
 	current uint64
 }
 
-// say sends m unless the agent is silent. It ignores that the controller has gone.
+// say sends m unless the agent is silent. It ignores a controller that has gone.
 func (a *agent) say(m control.Message) {
 	a.mu.Lock()
 	silent := a.silent

@@ -7,9 +7,10 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 )
 
-// AzureConfig is the input for the rules of the Azure CNI: those of its daemon and of the masquerading agent of AKS.
+// AzureConfig is the input for the rules of the Azure CNI: the rules of its daemon and of the masquerading agent of
+// AKS.
 type AzureConfig struct {
-	// Cluster holds the pods of all nodes, Pods those of this one.
+	// Cluster is the range of all nodes' pods, Pods the range of this node's.
 	Cluster, Pods netip.Prefix
 	// NodeAddr replaces pods' addresses towards Azure's own services.
 	NodeAddr netip.Addr
@@ -32,8 +33,8 @@ func addAzure(node *ruleset.Ruleset, c AzureConfig) {
 	addMasqAgent(node, "ip", c.Cluster)
 }
 
-// addMasqAgent puts the rules of ip-masq-agent into node, or those of kind's copy of it: pods keep their address towards pods
-// only.
+// addMasqAgent puts the rules of ip-masq-agent into node, or those of kind's copy of it: pods keep their address
+// towards pods only.
 func addMasqAgent(node *ruleset.Ruleset, kind string, pods ...netip.Prefix) {
 	chain := strings.ToUpper(kind) + "-MASQ-AGENT"
 	comment := `-m comment --comment "` + kind + `-masq-agent: `

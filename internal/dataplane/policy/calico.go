@@ -10,7 +10,7 @@ import (
 
 // CalicoConfig is the configuration of Felix, Calico's agent, on one node.
 type CalicoConfig struct {
-	// IPv6 says that all addresses are IPv6. IPIP is then not supported.
+	// IPv6 means that all addresses are IPv6. IPIP is then not supported.
 	IPv6 bool
 	// Devices are the host sides of the veths of this node's pods: "cali" and up to 11 more characters.
 	Devices []string
@@ -24,7 +24,7 @@ type CalicoConfig struct {
 	// traffic but TCP to DeniedPort. The others match nothing, so a new connection walks them all.
 	// PoliciesUnselected are in the tables but in no pod's path.
 	Policies, PoliciesUnselected int
-	// Churned adds the policy that comes and goes under churn. It selects every pod and denies TCP to ChurnedPort.
+	// Churned adds the policy that churn creates and deletes. It selects every pod and denies TCP to ChurnedPort.
 	Churned bool
 	// NFTables makes Felix program nftables instead of iptables and IP sets.
 	NFTables bool
@@ -41,7 +41,7 @@ type encapsulations struct {
 	VXLAN bool
 	// IPIP is the same with IP in IP. Its outer packets are tracked.
 	IPIP bool
-	// WireGuard says that Calico encrypts, before any encapsulation. Its outer packets are tracked and accepted from all.
+	// WireGuard means that Calico encrypts, before any encapsulation. Its outer packets are tracked and accepted from all.
 	WireGuard bool
 }
 
@@ -53,7 +53,7 @@ const (
 	markVerdict  = markAccept | markPass
 	// markAll adds drop (0x40000) and scratch1 (0x100000).
 	markAll = 0x1f0000
-	// markOurs is all but accept, by which the raw table passes its verdict to the filter table.
+	// markOurs is every mark but accept; the raw table passes its verdict to the filter table by accept.
 	markOurs = markAll &^ markAccept
 )
 

@@ -36,8 +36,8 @@ var layers = []struct {
 	{ruleset.Filter, "OUTPUT", nft.Hook{Type: "filter", Hook: "output", Priority: nft.FilterPriority}},
 }
 
-// CalicoNFT returns Calico's table in its nftables mode: the chains of addCalico, each prefixed with its iptables table.
-// A map instead of a tree leads to a pod's chain. The IP sets are in the table.
+// CalicoNFT returns Calico's table in its nftables mode: the chains of addCalico, each prefixed with its iptables
+// table. A map instead of a tree leads to a pod's chain. The IP sets are in the table.
 func CalicoNFT(c CalicoConfig) *nft.Table {
 	f := felix{c: c, nftables: nft.NewTable(nft.FamilyOf(c.IPv6), TableCalico)}
 	for _, s := range f.sets() {
@@ -80,7 +80,7 @@ func legal(set string) string { return strings.ReplaceAll(set, ":", "-") }
 
 // Marks that the programs write on packets for the stack.
 const (
-	bpfSeen        = "0x1000000/0x1000000" // some program has judged it
+	bpfSeen        = "0x1000000/0x1000000" // a BPF program has judged the packet
 	bpfBypass      = "0x3000000/0x3000000" // nothing more to judge
 	bpfFallthrough = "0x5000000/0x5000000" // unknown, older than the programs
 	bpfLoopback    = "0x3600000/0x3f00000" // from a pod to itself

@@ -4,13 +4,13 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 )
 
-// CiliumConfig is the input for Cilium's iptables rules beside its BPF programs.
+// CiliumConfig is the input for the iptables rules that Cilium has in addition to its BPF programs.
 type CiliumConfig struct {
-	// VXLAN says that Cilium encapsulates. Outer packets are then untracked.
+	// VXLAN means that Cilium encapsulates. Outer packets are then untracked.
 	VXLAN bool
-	// WireGuard says that it encrypts. Outer packets are then untracked, and accepted on both ends.
+	// WireGuard means that Cilium encrypts by WireGuard. Outer packets are then untracked, and accepted at both ends.
 	WireGuard bool
-	// IPsec says that it encrypts by the kernel's IPsec. What is marked for that is untracked, and accepted.
+	// IPsec means that Cilium encrypts by the kernel's IPsec. Packets with its marks are untracked and accepted.
 	IPsec bool
 }
 
@@ -67,7 +67,7 @@ func proxyRules(node *ruleset.Ruleset) {
 	}
 }
 
-// acceptIPsec keeps what is encrypted, and what was, out of conntrack and of other rules.
+// acceptIPsec keeps packets that are encrypted, or were, out of conntrack and of other rules.
 func acceptIPsec(node *ruleset.Ruleset) {
 	for _, h := range ciliumChains {
 		chain := node.Table(h.table).Chain(h.chain)

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// direction is that of the traffic of a pod: egress or ingress.
+// direction is the direction of a pod's traffic: egress or ingress.
 type direction struct {
 	// endpoint, profile and policy are the prefixes of the chains; word is for comments.
 	endpoint, profile, policy, word string
@@ -96,8 +96,7 @@ func (f *felix) endpoint(device string, d direction) {
 	chain.note("Drop if no profiles matched").to(drop)
 }
 
-// profileNames are the profiles of a pod: that of its namespace, and that of its service account, which is empty and
-// never reached.
+// profileNames are the profiles of a pod: the namespace's, and the service account's, which is empty and never reached.
 var profileNames = []string{"kns." + namespace, "ksa." + namespace + ".default"}
 
 // profiles writes the default policy: the profile of the namespace allows everything.
@@ -122,7 +121,7 @@ func policySet(d direction, i int) string {
 	return "s:" + digest(fmt.Sprintf("selector of policy %d %s", i, d.word), 22)
 }
 
-// policies writes the chains of all policies, also of those that select no pod.
+// policies writes the chains of all policies, also of policies that select no pod.
 func (f *felix) policies() {
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range directions {
@@ -150,11 +149,11 @@ func (c CalicoConfig) selecting(d direction) []string {
 	return names
 }
 
-// churned is the number of the policy that comes and goes.
+// churned is the number of the policy that churn creates and deletes.
 const churned = -1
 
-// churnedPolicy writes the chains of the policy that comes and goes. It denies TCP to ChurnedPort and leaves everything else
-// to the policies behind it; without any it allows that.
+// churnedPolicy writes the chains of the policy that churn creates and deletes. It denies TCP to ChurnedPort and leaves
+// everything else to the policies after it; if there are none, it allows everything else.
 func (f *felix) churnedPolicy() {
 	for _, d := range directions {
 		chain := f.at(ruleset.Filter, policyChain(d, churned)).note(fmt.Sprintf("Policy %s/knp.default.churned %s", namespace, d.word)).
@@ -165,19 +164,19 @@ func (f *felix) churnedPolicy() {
 	}
 }
 
-// ChurnedPort is the TCP port that the policy denies that comes and goes. No workload needs it.
+// ChurnedPort is the TCP port that the churned policy denies. No workload needs it.
 const ChurnedPort = 10
 
 // DeniedPort is the TCP port that policies deny in both directions. No workload needs it, and it shows that the
 // policies are in force.
 const DeniedPort = 9
 
-// allowsAll says whether policy i is the last of those that select the pods.
+// allowsAll reports whether policy i is the last of the policies that select the pods.
 func (c CalicoConfig) allowsAll(i int) bool { return i == c.Policies-1 }
 
-// PodChange returns the input of iptables-restore --noflush by which Felix adds and removes pods: the chains that find a
-// pod's own chain by its device, and the chains of the pods that only one of the two configurations has. Everything else in
-// before and after is equal. Felix writes no rules in iptables in its nftables mode.
+// PodChange returns the input of iptables-restore --noflush by which Felix adds and removes pods: the chains that find
+// a pod's own chain by its device, and the chains of the pods that only one of the two configurations has. Everything
+// else in before and after is equal. Felix writes no rules in iptables in its nftables mode.
 func PodChange(before, after CalicoConfig) string {
 	return ruleset.Change(podChains(before, after.Devices), podChains(after, before.Devices))
 }

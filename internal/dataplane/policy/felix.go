@@ -66,7 +66,7 @@ func isClear(bits uint32) clause {
 	return both(fmt.Sprintf("-m mark --mark 0x0/%#x", bits), nft.MarkClear(bits))
 }
 
-// side is the address of a packet that a set is searched for.
+// side is the address of a packet that is looked up in a set.
 type side struct {
 	iptables string
 	nftables nft.Field
@@ -92,7 +92,7 @@ type chain struct {
 	layer    string
 	iptables *ruleset.Chain
 	nft      *nft.Chain
-	// signature is that of the rule above; text is the comment for the next rule.
+	// signature is the hash of the rules so far. text is the comment for the next rule.
 	signature, text string
 }
 
@@ -265,7 +265,7 @@ func ipsetPrefixes(p netip.Prefix) []netip.Prefix {
 	}
 	upper := p.Addr().AsSlice()
 	upper[0] = 0x80
-	half, _ := netip.AddrFromSlice(upper) // the length is that of an address
+	half, _ := netip.AddrFromSlice(upper) // the length is an address's
 	return []netip.Prefix{netip.PrefixFrom(p.Addr(), 1), netip.PrefixFrom(half, 1)}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // FlannelConfig is the input for flannel's rules.
 type FlannelConfig struct {
-	// ClusterCIDR holds the pods of all nodes, PodCIDR those of this one.
+	// ClusterCIDR is the range of all nodes' pods, PodCIDR the range of this node's.
 	ClusterCIDR, PodCIDR netip.Prefix
 }
 

@@ -13,12 +13,13 @@ import (
 // KubeRouterConfig is the input for kube-router's rules without its service proxy.
 type KubeRouterConfig struct {
 	IPv6 bool
-	// Subnets are the pod ranges of all nodes, NodeAddrs the addresses of all nodes. Packets to both keep the pod's address.
+	// Subnets are the pod ranges of all nodes, NodeAddrs the addresses of all nodes. Packets to both keep the pod's
+	// address.
 	Subnets   []netip.Prefix
 	NodeAddrs []netip.Addr
 	// ServiceCIDR is the range of Services.
 	ServiceCIDR netip.Prefix
-	// Pods are those of this node.
+	// Pods are the pods of this node.
 	Pods []LocalPod
 	// Policies is the number of NetworkPolicies that select every pod, each in both directions. The last allows all but
 	// DeniedPort, the others one unused address. PoliciesUnselected are in the tables but in no pod's path.
@@ -31,7 +32,7 @@ type LocalPod struct {
 	Addr netip.Addr
 }
 
-// Marks of packets that a policy allows, and of those that a pod's chain let pass.
+// Marks of packets that a policy allows, and of packets that a pod's chain let pass.
 const (
 	routerAllowed = "0x10000/0x10000"
 	routerPassed  = "0x20000/0x20000"
@@ -137,7 +138,8 @@ func (c KubeRouterConfig) addPod(filter *ruleset.Table, p LocalPod) {
 
 func routerPolicy(i int) string { return routerName("KUBE-NWPLCY-", fmt.Sprintf("p%d", i)) }
 
-// peers and targets are the sets of a policy: whom it allows, and the pods of this node that it selects.
+// peers and targets return the names of a policy's sets: the peers that it allows, and the pods of this node that it
+// selects.
 func (c KubeRouterConfig) peers(i int) string {
 	return c.set(routerName("KUBE-SRC-", fmt.Sprintf("peers%d", i)))
 }

@@ -1,6 +1,6 @@
 // Package policy writes the rules by which CNIs forward, police and masquerade a node's traffic, with the
-// default policy: everything is allowed, and every packet walks the chains. The input is values, the output text or tables
-// for packages kernel/ipt and kernel/nft.
+// default policy: everything is allowed, and every packet walks the chains. The input is values, the output text or
+// tables for packages kernel/ipt and kernel/nft.
 //
 //	node := policy.Node{
 //		Services: &service.Config{...},         // kubelet and kube-proxy
@@ -50,7 +50,7 @@ import (
 
 // Node has all inputs for the netfilter tables of one node. A nil part is not installed; every node has a kubelet.
 type Node struct {
-	// IPv6 says that rules, sets and tables are for IPv6. All parts must be of the same family.
+	// IPv6 means that rules, sets and tables are for IPv6. All parts must be of the same family.
 	IPv6     bool
 	Services *service.Config
 	Flannel  *FlannelConfig
@@ -59,7 +59,7 @@ type Node struct {
 	ProxyNFT bool
 	// ProxyIPVS is kube-proxy in ipvs mode. Its rules do not depend on Services.
 	ProxyIPVS bool
-	// Cilium has the iptables rules beside Cilium's BPF programs.
+	// Cilium has the iptables rules that Cilium needs in addition to its BPF programs.
 	Cilium *CiliumConfig
 	AWS    *AWSConfig
 	Azure  *AzureConfig
@@ -71,8 +71,8 @@ type Node struct {
 
 // Ruleset returns the node's iptables rules in the order of a running node, and the sets that they name.
 //
-// kubelet and kube-proxy are first and insert at the top; flannel appends. Calico is last: it inserts its jumps above all
-// others and appends only rules that must follow the others.
+// kubelet and kube-proxy are first and insert at the top; flannel appends. Calico is last: it inserts its jumps above
+// all others and appends only rules that must follow the others.
 func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	rules = ruleset.New()
 	service.AddKubelet(rules, n.IPv6)
@@ -107,9 +107,9 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	return rules, sets
 }
 
-// Tables returns the node's nftables tables in the order of a running node: kube-proxy's, then those of the CNI. Of two base
-// chains with the same hook and priority the later one runs first. As in iptables, Calico therefore polices a packet before
-// kube-proxy checks for Services without endpoints.
+// Tables returns the node's nftables tables in the order of a running node: kube-proxy's, then those of the CNI. Of two
+// base chains with the same hook and priority the later one runs first. As in iptables, Calico therefore polices a
+// packet before kube-proxy checks for Services without endpoints.
 func (n Node) Tables() []*nft.Table {
 	var tables []*nft.Table
 	if n.Services != nil && n.ProxyNFT {

@@ -1,8 +1,8 @@
 // Package ruleset collects iptables rules from several generators and renders them as one iptables-restore input.
 //
-// Independent programs write a Kubernetes node's rules: kubelet, kube-proxy, flannel, Calico. Each adds its own chains and
-// calls them from the built-in chains, some at the top (Insert), some at the end (Append). The order of the programs
-// determines the path of a packet, so the generators run in the same order:
+// Independent programs write a Kubernetes node's rules: kubelet, kube-proxy, flannel, Calico. Each adds its own chains
+// and calls them from the built-in chains, some at the top (Insert), some at the end (Append). The order of the
+// programs determines the path of a packet, so the generators run in the same order:
 //
 //	node := ruleset.New()
 //	service.AddKubelet(node)           // each generator in the order in which the program starts on a node
@@ -11,8 +11,8 @@
 //	policy.AddCalico(node, calico)
 //	err := tool.Restore(ctx, ns, node.String())
 //
-// The text is deterministic: tables in the order of a packet's path, built-in chains first, then the other chains in the
-// order of declaration, then the rules chain by chain.
+// The text is deterministic: tables in the order of a packet's path, built-in chains first, then the other chains in
+// the order of declaration, then the rules chain by chain.
 package ruleset
 
 import (
@@ -119,8 +119,8 @@ func (c *Chain) Rules() []string {
 	return append(top, c.rules...)
 }
 
-// String renders one iptables-restore input, without empty tables and built-in chains without rules. In the nft flavour,
-// naming such a chain would add a hook, which costs time for every packet.
+// String renders one iptables-restore input, without empty tables and built-in chains without rules. In the nft
+// flavour, naming such a chain would add a hook, which costs time for every packet.
 func (r *Ruleset) String() string {
 	var b strings.Builder
 	for _, t := range r.tables {
@@ -158,9 +158,9 @@ func (t *Table) render(b *strings.Builder) {
 	b.WriteString("COMMIT\n")
 }
 
-// Change returns the input of iptables-restore --noflush that turns before into after, "" for no change. It writes the chains
-// that differ whole, as the agents of a node do, and beside them those called whole, in tables that both have. A chain without rules that only one of the two declares is taken to exist
-// on both sides: a rule of it jumps there.
+// Change returns the input of iptables-restore --noflush that turns before into after, "" for no change. It writes each
+// changed chain completely, as the agents of a node do, and also the chains named whole, if both rulesets have their
+// table. A chain without rules that only one of the two declares is assumed to exist in both: a rule jumps to it.
 func Change(before, after *Ruleset, whole ...string) string {
 	var b strings.Builder
 	for i, t := range after.tables {

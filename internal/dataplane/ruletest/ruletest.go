@@ -1,5 +1,5 @@
-// Package ruletest finds faults in rules that were not loaded yet, for tests: what iptables would reject or misinterpret,
-// and chains that no packet reaches.
+// Package ruletest finds faults in rules that were not loaded yet, for tests: what iptables would reject or
+// misinterpret, and chains that no packet reaches.
 package ruletest
 
 import (
@@ -15,8 +15,8 @@ import (
 // quoted is a comment, which may contain words that look like options.
 var quoted = regexp.MustCompile(`"[^"]*"`)
 
-// Target returns the chain or built-in target of a rule of iptables, the word after -j or -g. It is "" for a rule that only
-// counts.
+// Target returns the chain or built-in target of a rule of iptables, the word after -j or -g. It is "" for a rule that
+// only counts.
 func Target(rule string) string {
 	words := strings.Fields(quoted.ReplaceAllString(rule, " "))
 	for i, w := range words {
@@ -33,8 +33,8 @@ const targets = " ACCEPT DROP RETURN REJECT MARK CONNMARK MASQUERADE SNAT DNAT N
 // maxChainName is the maximum length of a chain's name in iptables, in bytes.
 const maxChainName = 28
 
-// Check finds long names, jumps to undeclared chains, and rules that restore input cannot contain. It returns all faults
-// joined.
+// Check finds long names, jumps to undeclared chains, and rules that restore input cannot contain. It returns all
+// faults joined.
 func Check(r *ruleset.Ruleset) error {
 	var errs []error
 	for _, t := range r.Tables() {
@@ -106,7 +106,8 @@ func UnreachableNFT(t *nft.Table) []string {
 // graph has the chains of a table, and the maps between them, in the order of declaration.
 type graph []node
 
-// node is a chain, or with an empty name a map. The kernel calls it if start is true; to has the keys of the next ones.
+// node is a chain, or with an empty name a map. The kernel calls it if start is true. to has the keys of the nodes that
+// it leads to.
 type node struct {
 	name, key string
 	start     bool

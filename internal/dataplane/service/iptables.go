@@ -9,9 +9,9 @@ import (
 
 // AddKubelet puts kubelet's rules into node. kubelet starts before kube-proxy, so call it first.
 //
-// No rule jumps to the canary chains: kubelet and kube-proxy watch them to detect that the tables were flushed. The hint
-// chain shows programs in containers which flavour of iptables the node uses. With ipv6 the rules are for ip6tables. In
-// IPv6 kubelet blocks no packets, because none can enter or leave the loopback network.
+// No rule jumps to the canary chains: kubelet and kube-proxy watch them to detect that the tables were flushed. The
+// hint chain shows programs in containers which flavour of iptables the node uses. With ipv6 the rules are for
+// ip6tables. In IPv6 kubelet blocks no packets, because none can enter or leave the loopback network.
 func AddKubelet(node *ruleset.Ruleset, ipv6 bool) {
 	node.Table(ruleset.Mangle).Chain(chainHint)
 	addCanary(node, chainKubeletCanary)
@@ -53,7 +53,7 @@ const terseAbove = 1000
 type proxy struct {
 	c           Config
 	nat, filter *ruleset.Table
-	// terse says that there are more endpoints than terseAbove.
+	// terse means that there are more endpoints than terseAbove.
 	terse bool
 }
 
@@ -102,7 +102,8 @@ func (p *proxy) skeleton() {
 	markAndMasquerade(p.nat, p.filter)
 }
 
-// markAndMasquerade writes the mark of packets to masquerade, and what forwards and masquerades those with the mark.
+// markAndMasquerade writes the rules that mark packets for masquerading, and the rules that forward and masquerade
+// marked packets.
 func markAndMasquerade(nat, filter *ruleset.Table) {
 	nat.Chain(chainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
 	nat.Chain(chainPostrouting).Append(

@@ -61,9 +61,10 @@ var (
 	}
 )
 
-// AddIPVS puts the rules of kube-proxy in ipvs mode into node, and returns the sets that they name as ipset restore input.
-// It does not support load balancer addresses and sctp. The rules mark packets for masquerading and block other ports of
-// the addresses on IPVSDevice. Their number does not depend on the number of Services: IPVSServers has the backends.
+// AddIPVS puts the rules of kube-proxy in ipvs mode into node, and returns the sets that they name as ipset restore
+// input. It does not support load balancer addresses and sctp. The rules mark packets for masquerading and block other
+// ports of the addresses on IPVSDevice. Their number does not depend on the number of Services: IPVSServers has the
+// backends.
 func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
 	p := ipvsProxy{c: c, nat: node.Table(ruleset.NAT), filter: node.Table(ruleset.Filter), sets: c.ipvsSets()}
 	for _, t := range ipvsChains {
@@ -144,8 +145,8 @@ type ipvsProxy struct {
 	sets        []ipvsSet
 }
 
-// in matches packets by a set; side names the parts of the packet. ok is false if the set is empty: kube-proxy omits most
-// such rules.
+// in matches packets by a set; side names the parts of the packet. ok is false if the set is empty: kube-proxy omits
+// most such rules.
 func (p *ipvsProxy) in(name, side string) (match string, ok bool) {
 	if p.c.IPv6 {
 		name = "KUBE-6-" + strings.TrimPrefix(name, "KUBE-")
@@ -247,8 +248,8 @@ func addrs(list []Endpoint) []netip.AddrPort {
 	return each.Of(list, func(e Endpoint) netip.AddrPort { return e.Addr })
 }
 
-// IPVSSysctls returns the settings of ipvs mode besides Sysctls. Like kube-proxy from Linux 5.9 on, it does not set the
-// reuse mode of connections.
+// IPVSSysctls returns the settings of ipvs mode in addition to Sysctls. Like kube-proxy since Linux 5.9, it does not
+// set the reuse mode of connections.
 func IPVSSysctls() map[string]string {
 	return map[string]string{
 		"net/ipv4/vs/conntrack": "1", "net/ipv4/vs/expire_nodest_conn": "1", "net/ipv4/vs/expire_quiescent_template": "1",

@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Objects returns Services and their EndpointSlices as Kubernetes has them, in JSON: an object with the lists "services" and
-// "endpoints". Services that differ in their protocol alone are ports of one.
+// Objects returns Services and their EndpointSlices as Kubernetes has them, in JSON: an object with the lists
+// "services" and "endpoints". Services that differ only in their protocol become ports of one Service.
 func Objects(all []Service) ([]byte, error) {
 	var out struct {
 		Services  []object `json:"services"`

@@ -1,6 +1,6 @@
-// Package service writes the rules by which a node serves Kubernetes Services: those of kube-proxy in iptables, nftables
-// or ipvs mode, and the few that kubelet adds. It is values in, text or a table out; packages kernel/ipt, kernel/nft and
-// kernel/ipvs load the result.
+// Package service writes the rules by which a node serves Kubernetes Services: those of kube-proxy in iptables,
+// nftables or ipvs mode, and the few that kubelet adds. It is values in, text or a table out; packages kernel/ipt,
+// kernel/nft and kernel/ipvs load the result.
 //
 //	cfg := service.Config{
 //		ClusterCIDR: netip.MustParsePrefix("10.42.0.0/16"),
@@ -10,7 +10,7 @@
 //			Endpoints: []service.Endpoint{{Addr: netip.MustParseAddrPort("10.42.0.2:8080"), Local: true}},
 //		}},
 //	}
-//	service.Add(node, cfg)         // into a ruleset, beside other generators
+//	service.Add(node, cfg)         // into a ruleset, together with other generators
 //	table := service.NFTables(cfg) // the same in nftables mode
 //
 // The path of a connection's first packet in iptables mode, all in table nat:
@@ -34,10 +34,10 @@
 //	PREROUTING ─► KUBE-SERVICES: marked if it comes from outside, by the set KUBE-CLUSTER-IP; KUBE-NODE-PORT the same
 //	INPUT ─► KUBE-IPVS-FILTER ─► virtual server ─► OUTPUT ─► POSTROUTING ─► KUBE-POSTROUTING
 //
-// Chain names are kube-proxy's own: in iptables mode a prefix and 16 characters of base32 of a SHA-256 over service, port
-// and protocol (and endpoint), in nftables mode 8 of them and the names themselves. iptables mode also has kube-proxy's
-// comments, unless kube-proxy omits them (above 1,000 endpoints). Comments cost memory, loading time and, in the legacy
-// flavour, a match for every packet.
+// Chain names are kube-proxy's own: in iptables mode a prefix and 16 characters of base32 of a SHA-256 over service,
+// port and protocol (and endpoint), in nftables mode 8 of them and the names themselves. iptables mode also has
+// kube-proxy's comments, unless kube-proxy omits them (above 1,000 endpoints). Comments cost memory, loading time and,
+// in the legacy flavour, a match for every packet.
 package service
 
 import (
@@ -49,7 +49,7 @@ import (
 
 // Config is the configuration of one node's kube-proxy, for one version of IP.
 type Config struct {
-	// IPv6 says that all addresses are IPv6, and the rules for ip6tables or a table of family ip6.
+	// IPv6 means that all addresses are IPv6, and the rules for ip6tables or a table of family ip6.
 	IPv6 bool
 	// ClusterCIDR has all pod addresses, by which kube-proxy recognises traffic from pods. A kube-proxy to which none was
 	// given masquerades no traffic to cluster addresses.
@@ -74,7 +74,7 @@ type Service struct {
 	Protocol string
 	// VIP is the cluster address.
 	VIP netip.Addr
-	// Port is the port at VIP; NodePort the one at every node, 0 for none.
+	// Port is the port at VIP, NodePort the port at every node, 0 for none.
 	Port, NodePort uint16
 	// ExternalTrafficPolicyLocal limits external traffic to endpoints of the entered node, without masquerading.
 	ExternalTrafficPolicyLocal bool
@@ -82,7 +82,7 @@ type Service struct {
 	SessionAffinity bool
 	// Endpoints may be empty; then connections are refused.
 	Endpoints []Endpoint
-	// Shared says that in nftables mode its choice among endpoints may be in one map with that of others that have the same.
+	// Shared means that in nftables mode Services with the same endpoints may share the map that chooses among them.
 	Shared bool
 	// LoadBalancerIPs are external addresses that the node also serves.
 	LoadBalancerIPs []netip.Addr
@@ -91,12 +91,12 @@ type Service struct {
 // Endpoint is one backend.
 type Endpoint struct {
 	Addr netip.AddrPort
-	// Local says that the backend is on this node.
+	// Local means that the backend is on this node.
 	Local bool
 }
 
-// Sysctls returns the settings of kube-proxy and kubelet that are per network namespace, by path below /proc/sys. It omits
-// those for the whole machine, such as the size of the conntrack table.
+// Sysctls returns the settings of kube-proxy and kubelet that are per network namespace, by path below /proc/sys. It
+// omits those for the whole machine, such as the size of the conntrack table.
 func Sysctls(c Config) map[string]string {
 	s := map[string]string{
 		c.family().forwarding:                                "1",
@@ -147,8 +147,8 @@ const (
 	chainHint             = "KUBE-IPTABLES-HINT"
 )
 
-// EverySync are the chains that kube-proxy writes whole whenever it writes, whatever has changed; of all others it writes
-// those of changed Services.
+// EverySync are the chains that kube-proxy writes completely in every sync, whatever has changed. Of all other chains
+// it writes those of changed Services.
 var EverySync = []string{chainServices, ChainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainPostrouting, chainMarkMasq}
 
 // MasqueradeMark is the bit in the packet mark for packets that KUBE-POSTROUTING masquerades.
@@ -205,8 +205,8 @@ func (p *proxy) external(s Service) {
 	)
 }
 
-// externalLocal writes the external chain of a service with traffic policy Local. Pods and the node itself may use every
-// endpoint. Other clients use only those of this node and keep their source address.
+// externalLocal writes the external chain of a service with traffic policy Local. Pods and the node itself may use
+// every endpoint. Other clients use only those of this node and keep their source address.
 func (p *proxy) externalLocal(s Service) {
 	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
 	if p.c.ClusterCIDR.IsValid() {

@@ -18,8 +18,8 @@ import (
 const (
 	// beat is the time between heartbeats.
 	beat = time.Second
-	// farewell bounds how long Serve waits for a trial to close its sockets after the end of input. The process ends
-	// afterwards, which frees them as well.
+	// farewell bounds how long Serve waits for a trial to close its sockets after the end of input. The end of the
+	// process frees them in any case.
 	farewell = 500 * time.Millisecond
 )
 
@@ -29,7 +29,7 @@ type agent struct {
 	sampler *proc.Sampler
 	// home are the CPUs that this process was allowed when it began.
 	home []int
-	// trial is the trial under way, or nil. next waits for its end.
+	// trial is the current trial, or nil. next waits for its end.
 	trial *trial
 	next  *control.Message
 }
@@ -151,9 +151,9 @@ func (a *agent) begin(ctx context.Context, m control.Message) error {
 	return nil
 }
 
-// idlest returns the CPUs of this process, those first that were idle most of the time since the machine's start, in
-// steps of a twentieth; of equals the last, because a machine's own work begins at the first. Where the counters cannot
-// be read that is the order.
+// idlest returns the CPUs of this process, ordered by their idle time since the machine's start, longest first, in
+// steps of a twentieth. Among equals the last CPU is first, because a machine's own work uses the first CPUs. If the
+// counters cannot be read, CPUs are ordered from last to first.
 func (a *agent) idlest() []int {
 	times, _ := proc.Stat()
 	busy := func(n int) int {
@@ -197,7 +197,7 @@ func (a *agent) after(ctx context.Context) error {
 	return nil
 }
 
-// live sends a heartbeat for the trial, or for the one that waits.
+// live sends a heartbeat for the current trial, or for the trial that waits.
 func (a *agent) live() error {
 	switch {
 	case a.next != nil:
@@ -226,8 +226,8 @@ func (a *agent) leave() {
 	}
 }
 
-// Lifeline returns in, and a context that ends when nothing was read from in for limit: the controller, or a machine on the
-// way to it, has failed silently. Call Serve with both.
+// Lifeline returns in, and a context that ends when nothing was read from in for limit: the controller, or a machine on
+// the way to it, has failed silently. Call Serve with both.
 func Lifeline(ctx context.Context, in io.Reader, limit time.Duration) (context.Context, io.Reader) {
 	ctx, cut := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(limit, func() { cut(fmt.Errorf("no message from the controller for %s", limit)) })

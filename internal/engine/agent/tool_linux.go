@@ -23,14 +23,14 @@ const (
 	// listenTimeout is how long the server of a tool may take to listen, and listenPoll the time between two checks.
 	listenTimeout = 5 * time.Second
 	listenPoll    = 5 * time.Millisecond
-	// margin is the part of a tool's window before and after that of our server: the client takes a moment to start, and
-	// ends by its own clock.
+	// margin is how much longer a tool's window is at each edge than our server's: the client takes a moment to start,
+	// and ends by its own clock.
 	margin = 100 * time.Millisecond
 )
 
 // side is one side of a trial, of our engine or of a tool.
 type side interface {
-	// Port is where a server listens.
+	// Port returns the port that a server listens on.
 	Port() int
 	// Run measures once. It calls edge at both edges of the time whose CPU time counts.
 	Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error)
@@ -72,7 +72,7 @@ func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
 	return l, nil
 }
 
-// hostFor returns the message for our server when its client is a tool: its window lies within that of the client.
+// hostFor returns the request for our server when its client is a tool: its window lies within the client's.
 func hostFor(p control.Prepare) control.Prepare {
 	window, _ := p.Workload.Measured(p.Window, p.Warmup)
 	p.Warmup, p.Window = min(margin, window/4), window-2*min(margin, window/4)

@@ -27,15 +27,16 @@ type trial struct {
 	say    func(control.Message) error
 	ctx    context.Context
 	stop   context.CancelFunc
-	// start is the barrier; its value is how long the run waits behind it. finish closes finished: the other side has ended.
-	// It may run again.
+	// start is the barrier; its value is how long the run waits behind it. finish closes finished: the other side has
+	// ended. It may run again.
 	start    chan time.Duration
 	finished chan struct{}
 	finish   func()
-	// ended closes when the trial has released everything; writeError, of its answer, may be read after that.
+	// ended closes when the trial has released everything. writeError is the error of writing its answer and may be
+	// read after that.
 	ended      chan struct{}
 	writeError error
-	// side is the side under way, nil before it is prepared.
+	// side is the current side, nil before it is prepared.
 	mu   sync.Mutex
 	side side
 	// answered is true from just before the answer, cancelled from cancel on.
@@ -91,7 +92,7 @@ func (t *trial) underWay() side {
 	return t.side
 }
 
-// stands says what the trial is doing.
+// stands describes what the trial is doing.
 func (t *trial) stands() string {
 	switch side := t.underWay().(type) {
 	case nil:

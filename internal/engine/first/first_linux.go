@@ -1,10 +1,10 @@
-// Package first sends the first request of a new pod as an impatient program would: it dials every millisecond, with a socket
-// for each attempt, until a request is answered or the time is up.
+// Package first sends the first request of a new pod as an impatient program would: it dials every millisecond, with a
+// socket for each attempt, until a request is answered or the time is up.
 //
-// One attempt alone would measure the kernel's patience instead of the network's: a SYN that is dropped until rules arrive is sent
-// again after 1 s. Earlier attempts stay open, because one of them may be under way on a long path. The step is Step for the
-// first Steps of them, and after that a hundredth of the time since the begin: a time is right within 1 ms or 1 %, and a pod dials
-// at most 494 times in 5 s and 743 times in a minute.
+// A single attempt would measure the kernel's retransmission timeout instead of the network: the kernel repeats a
+// dropped SYN after 1 s. Earlier attempts stay open, because one of them may be under way on a long path. The step is
+// Step for the first Steps attempts, and then a hundredth of the time since the begin: a time is accurate to 1 ms or 1
+// %, and a pod dials at most 494 times in 5 s and 743 times in a minute.
 package first
 
 import (
@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// Step is the time between the first attempts, and Steps how many there are before it grows with the time that has passed.
+	// Step is the time between the first attempts. Steps is the number of attempts after which that time grows with the
+	// time passed.
 	Step  = time.Millisecond
 	Steps = 100
 	// mostOpen bounds the sockets that are open at the same time. The oldest attempt ends for a new one.
@@ -33,13 +34,13 @@ const (
 // Options say what is dialled. Times are of the monotonic clock in ns.
 type Options struct {
 	To netip.AddrPort
-	// Begin is what steps are counted from, End when the time is up.
+	// Begin is when the steps begin, End when the time is up.
 	Begin, End int64
 	// Open returns a TCP socket that is not connected; nil means one of the calling thread's namespace. (optional)
 	Open func() (*os.File, error)
 }
 
-// Result is what the attempts came to. Times are of the monotonic clock in ns.
+// Result is the result of the attempts. Times are of the monotonic clock in ns.
 type Result struct {
 	// Connected and Answered are of the attempt that was answered first.
 	Connected, Answered int64
@@ -48,8 +49,8 @@ type Result struct {
 	CPUNs int64
 }
 
-// Request dials until a request is answered. The caller has locked its goroutine to its thread. The error of a request without
-// an answer is the most recent failure of an attempt; it is a timeout if no attempt has failed.
+// Request dials until a request is answered. The caller has locked its goroutine to its thread. The error of a request
+// without an answer is the most recent failure of an attempt; it is a timeout if no attempt has failed.
 func Request(ctx context.Context, o Options) (Result, error) {
 	used := thread.CPUTime()
 	poll, err := sock.OpenPoll(16)
@@ -68,7 +69,7 @@ type dialling struct {
 	Options
 	poll *sock.Poll
 	to   sock.Addr
-	// attempts are all that were made; the first open one is at oldest.
+	// attempts are all attempts so far; the first open one is at oldest.
 	attempts     []attempt
 	oldest, open int
 	last         error
@@ -160,7 +161,7 @@ func (d *dialling) socket(a *attempt) error {
 	return nil
 }
 
-// advance takes the next step of an attempt that has news, and says whether it has its answer.
+// advance takes the next step of an attempt after an event. It reports whether the attempt has its answer.
 func (d *dialling) advance(tag uint32) (answered bool) {
 	a := &d.attempts[tag]
 	if a.file == nil { // reported together with a failure before
@@ -221,8 +222,8 @@ func (d *dialling) dropOldest() {
 	d.drop(&d.attempts[d.oldest])
 }
 
-// hangUp ends all attempts. One that is connected and has sent nothing sends its request first, because a server that takes a
-// connection without a request counts it as failed.
+// hangUp ends all attempts. A connected attempt that has sent nothing sends its request first, because a server counts
+// a connection without a request as failed.
 func (d *dialling) hangUp() {
 	for i := range d.attempts {
 		a := &d.attempts[i]
@@ -238,6 +239,6 @@ func (d *dialling) hangUp() {
 }
 
 func (a *attempt) close() {
-	_ = a.file.Close() // nothing was written through it
+	_ = a.file.Close() // nothing was written to it
 	a.file = nil
 }

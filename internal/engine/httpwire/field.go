@@ -44,8 +44,8 @@ type fields struct {
 	backend   []byte
 }
 
-// scan reads the field lines of b up to the empty line. It returns how many bytes they are with the empty line, 0 if more
-// are needed.
+// scan reads the field lines of b up to the empty line. It returns how many bytes they are with the empty line, 0 if
+// more are needed.
 func (f *fields) scan(b []byte) (int, *Fault) {
 	f.length = -1
 	for at := 0; ; {
@@ -92,7 +92,7 @@ func (f *fields) line(line []byte) *Fault {
 	return nil
 }
 
-// contentLength reads a length; a repeated field must have the same one.
+// contentLength reads a length; repeated fields must agree.
 func (f *fields) contentLength(value []byte) *Fault {
 	n, err := strconv.ParseUint(string(value), 10, 63)
 	if err != nil || f.length >= 0 && f.length != int64(n) {
@@ -134,8 +134,8 @@ func all(b []byte, in *class) bool {
 }
 
 var (
-	// isToken has the characters of a method and of a field's name (RFC 9110 5.6.2), isVisible those of a request's
-	// target, isText those of a field's value, with the bytes above ASCII (RFC 9110 5.5).
+	// isToken has the characters of a method and of a field's name (RFC 9110 5.6.2), isVisible of a request's target,
+	// isText of a field's value, with the bytes above ASCII (RFC 9110 5.5).
 	isToken   = classOf(func(c byte) bool { return c > ' ' && c < 0x7f && !strings.ContainsRune(`"(),/:;<=>?@[\]{}`, rune(c)) })
 	isVisible = classOf(func(c byte) bool { return c > ' ' && c < 0x7f })
 	isText    = classOf(func(c byte) bool { return c == '\t' || c >= ' ' && c != 0x7f })

@@ -76,7 +76,7 @@ func (r *Request) line(line []byte) (one bool, fault *Fault) {
 // Response is the part of a response that the client uses.
 type Response struct {
 	Status int
-	// Length is that of the body in bytes.
+	// Length is the length of the body in bytes.
 	Length int64
 	// Close means that the server closes the connection after this response.
 	Close bool
@@ -197,8 +197,8 @@ func AppendRequest(b []byte, host string, closes bool) []byte {
 	return appendEnd(b, closes)
 }
 
-// AppendHead appends the head of a response with a body of length bytes from the backend called name, which is left out
-// if empty.
+// AppendHead appends the head of a response with a body of length bytes. name is the name of the backend, omitted if
+// empty.
 func AppendHead(b []byte, status int, name string, length int, closes bool) []byte {
 	b = fmt.Appendf(b, "HTTP/1.1 %d %s\r\nContent-Length: %d\r\n", status, http.StatusText(status), length)
 	if length > 0 {

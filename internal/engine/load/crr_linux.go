@@ -17,9 +17,9 @@ import (
 // not open the receive window, so one more call first consumes all but the end of a response above peekSize. With Close
 // "fin" the client consumes the response and closes normally.
 //
-// The server's threads take connections from one listener, so that none waits behind one whose request was lost. Congestion
-// control is set on the server's sockets, which inherit it from the listener; the client's have the system's default, as
-// setting it would be another call.
+// The server's threads take connections from one listener, so that none waits behind one whose request was lost.
+// Congestion control is set on the server's sockets, which inherit it from the listener; the client's have the system's
+// default, as setting it would be another call.
 //
 // A connection has no socket timeouts, which would be more calls. The thread's pulse interrupts blocking calls, and the
 // thread ends an exchange that takes longer than the trial's timeout.
@@ -57,7 +57,7 @@ func openConnector(w *worker) (flow, error) {
 		flags |= sock.Peek
 	}
 	c.turn.Socket(c.to.Family(), kind)
-	// The times of a whole chain are those of the CPU's counter.
+	// The times of a whole chain are counts of the CPU's counter.
 	if c.whole = !w.spin && w.trial.clock.Counts() && (!c.peek || len(c.response) <= peekSize); c.whole {
 		c.turn.Connect(sock.Made, &c.to)
 		c.turn.Send(sock.Made, c.request)
@@ -104,7 +104,7 @@ func (c *connector) step(w *worker) bool {
 // at is when call i of a whole chain had ended.
 func (c *connector) at(w *worker, i int) int64 { return w.trial.clock.At(c.turn.Ticks(i)) }
 
-// complete does the rest of a transaction of which the chain has made so many calls, the socket included. It returns the
+// complete performs the rest of a transaction after the chain has made done calls, the socket included. It returns the
 // times of the connect and of the complete response.
 func (c *connector) complete(w *worker, fd, done int) (connected, ended int64, e syscall.Errno) {
 	request, response := c.request, c.response
@@ -151,9 +151,9 @@ func (w *worker) sendPart(fd int, b []byte) syscall.Errno {
 	return 0
 }
 
-// again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the call's own
-// failure, ETIMEDOUT, or ECANCELED when the trial is over. The exchange began at last; where that is 0, its first
-// interruption counts as the begin, because a server does not read the clock before.
+// again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the call's failure,
+// ETIMEDOUT, or ECANCELED if the trial is over. The exchange began at last. If that is 0, its first interruption counts
+// as the begin, because a server does not read the clock earlier.
 func (w *worker) again(e syscall.Errno) syscall.Errno {
 	switch {
 	case e == 0:
@@ -175,8 +175,8 @@ func (w *worker) again(e syscall.Errno) syscall.Errno {
 	return 0
 }
 
-// receive takes the rest of the response and leaves its end unread if closing must reset the connection. It returns when
-// the response was complete.
+// receive takes the rest of the response and leaves its end unread if closing must reset the connection. It returns
+// when the response was complete.
 func (c *connector) receive(w *worker, fd int, rest []byte) (ended int64, e syscall.Errno) {
 	for {
 		flags, part := sock.WaitAll, rest
@@ -262,7 +262,7 @@ func (a *acceptor) step(w *worker) bool {
 	return true
 }
 
-// serve does the rest of an exchange of which the chain has made so many calls, the accept included.
+// serve performs the rest of an exchange after the chain has made done calls, the accept included.
 func (a *acceptor) serve(w *worker, fd, done int) syscall.Errno {
 	w.last = 0
 	request, response := a.request, a.response

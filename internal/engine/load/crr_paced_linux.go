@@ -23,7 +23,7 @@ type pacedConnector struct {
 	looked  int64    // when the calls were last looked through
 }
 
-// call is one transaction with its connection, or the place of one.
+// call is one transaction with its connection, or a free place for one.
 type call struct {
 	fd         int    // -1 if none is under way
 	unsent     []byte // of the request
@@ -80,7 +80,7 @@ func (c *pacedConnector) step(w *worker) bool {
 	return true
 }
 
-// send begins what is due.
+// send begins the calls that are due.
 func (c *pacedConnector) send(w *worker) {
 	for range sendsAtOnce {
 		tag, due, _, ok := c.place(w, &c.free, c.underWay())
@@ -114,7 +114,7 @@ func (c *pacedConnector) connect(w *worker, tag uint32) {
 	}
 }
 
-// proceed sends and receives what it can of a call.
+// proceed sends and receives what a call can without blocking.
 func (c *pacedConnector) proceed(w *worker, tag uint32) {
 	l := &c.calls[tag]
 	if l.fd < 0 {
@@ -133,7 +133,7 @@ func (c *pacedConnector) proceed(w *worker, tag uint32) {
 			return
 		}
 		if l.connected == 0 {
-			l.connected = now // what is ready to send is connected
+			l.connected = now // a socket that is ready to send is connected
 		}
 		l.unsent = l.unsent[n:]
 	}
@@ -148,7 +148,7 @@ func (c *pacedConnector) proceed(w *worker, tag uint32) {
 	}
 }
 
-// receive takes what has come: 0 when the response is whole, EAGAIN when more is to come.
+// receive takes the bytes that have arrived. It returns 0 when the response is complete, EAGAIN before.
 func (c *pacedConnector) receive(l *call) syscall.Errno {
 	for {
 		left, flags := c.size-l.got, 0
@@ -192,11 +192,11 @@ func (c *pacedConnector) lose(w *worker, tag uint32, e syscall.Errno) {
 	w.fail(classify(e))
 	c.end(tag)
 	if c.lag == nil {
-		w.rest() // a closed loop would begin the next at once
+		w.rest() // a closed loop would begin the next call at once
 	}
 }
 
-// expire gives up what has waited too long.
+// expire gives up calls that have waited too long.
 func (c *pacedConnector) expire(w *worker) {
 	now := w.trial.now()
 	if now-c.looked < int64(tick) {

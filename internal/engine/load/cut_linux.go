@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// superPacket is the most that one send with segmentation offload may hold, in bytes and in packets.
+	// superPacket bounds one send with segmentation offload, in bytes and in packets.
 	superPacket  = plan.MaxDatagram
 	mostSegments = 64
 	// superPackets is how many coalesced receives one call takes.
 	superPackets = 8
 )
 
-// cut is the layout of a sequence of datagrams: their sizes, and how many make one buffer.
+// cut is the layout of a sequence of datagrams: their sizes, and how many form one buffer.
 type cut struct {
 	// sizes are taken in turn by the sequence number.
 	sizes []int
@@ -80,7 +80,7 @@ func (c cut) sum(sequence uint64, n, buffers int) (sent, bytes uint64) {
 	return sent, bytes
 }
 
-// buffers gives a socket the buffers that the workload asks for.
+// buffers sets the buffer sizes of a socket that the workload asks for.
 func (t *Trial) buffers(fd int) error {
 	size := t.work.buffer
 	if size == 0 {

@@ -17,13 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/names"
 )
 
-// Names are resolved as package lookup says; here are the sockets. A closed loop has one resolution at a time on a thread, and makes the
-// system calls that the C library makes: socket, connect, a send for each query, poll and recv until all answers have come, close. With a
-// schedule there are many, watched by an epoll instance.
+// Package lookup resolves names; this file has the sockets. A closed loop has one resolution at a time on a thread, and
+// makes the system calls that the C library makes: socket, connect, a send for each query, poll and recv until all
+// answers have come, close. With a schedule there are many, watched by an epoll instance.
 //
-// A resolution that is under way at the end of the window continues until it ends. Otherwise the slowest would not count.
+// A resolution that is under way at the end of the window continues until it ends. Otherwise the slowest would not
+// count.
 
-// resolvConf says whom the pods of a cluster ask.
+// resolvConf names the servers that the pods of a cluster query.
 const resolvConf = "/etc/resolv.conf"
 
 // dnsWork returns how one side of dns runs.
@@ -44,14 +45,14 @@ type resolver struct {
 	names           *lookup.Names
 	servers         []sock.Addr
 	all             []resolution
-	free            []uint32 // those that are not under way
+	free            []uint32 // indexes without a resolution under way
 	message, answer []byte
 	random          *rand.PCG
 	seen            sample.Names
 	second          *second // nil where one thread sends both queries
 }
 
-// resolution is one resolution with its socket, or the place of one.
+// resolution is one resolution with its socket, or a free place for one.
 type resolution struct {
 	lookup.Lookup
 	busy   bool
@@ -116,7 +117,7 @@ func (c *resolver) step(w *worker) bool {
 	if !c.proceed(w) {
 		return false
 	}
-	// A closed loop returns between two resolutions, where a reading of the yardstick disturbs none.
+	// A closed loop returns between two resolutions, so that a reading of the yardstick does not disturb one.
 	for c.poll == nil && c.underWay() > 0 && w.trial.phase.Load() == w.phase {
 		if !c.proceed(w) {
 			return false
@@ -125,7 +126,7 @@ func (c *resolver) step(w *worker) bool {
 	return true
 }
 
-// start begins what is due.
+// start begins the resolutions that are due.
 func (c *resolver) start(w *worker) {
 	for range sendsAtOnce {
 		tag, due, now, ok := c.place(w, &c.free, c.underWay())
@@ -138,7 +139,7 @@ func (c *resolver) start(w *worker) {
 	}
 }
 
-// proceed waits until something comes or is due, and takes what has come.
+// proceed waits until a message arrives or a resolution is due, and handles what has arrived.
 func (c *resolver) proceed(w *worker) bool {
 	fd, what := -1, int16(sock.Input)
 	if c.poll != nil {
@@ -168,7 +169,7 @@ func (c *resolver) proceed(w *worker) bool {
 	return true
 }
 
-// follow does what a resolution asks for, until it waits or has ended.
+// follow does what a resolution asks for until it must wait or has ended.
 func (c *resolver) follow(w *worker, tag uint32, do lookup.Do) {
 	r := &c.all[tag]
 	for do != lookup.Wait {
@@ -200,7 +201,8 @@ func (c *resolver) follow(w *worker, tag uint32, do lookup.Do) {
 	}
 }
 
-// reopen opens the socket of a resolution anew, connected to the server that is asked. local says that this machine is why it failed.
+// reopen opens a new socket for a resolution, connected to the server that is queried. local means that the failure is
+// this machine's.
 func (c *resolver) reopen(tag uint32) (local bool, e syscall.Errno) {
 	r := &c.all[tag]
 	r.close()
@@ -235,11 +237,12 @@ func (c *resolver) begin(w *worker) {
 	}
 }
 
-// second is a thread that sends the second query at the instant of the first. It runs on another CPU than the load, where there is one.
+// second is a thread that sends the second query at the instant of the first, on another CPU than the load's if there
+// is one.
 type second struct {
 	message       []byte
 	fd            int
-	wanted, given atomic.Uint64 // how many queries it was to send, and has sent
+	wanted, given atomic.Uint64 // queries to send, and queries sent
 	over          atomic.Bool
 }
 
@@ -248,7 +251,7 @@ func (s *second) run(t *Trial) {
 	defer runtime.UnlockOSThread()
 	for !s.over.Load() && !t.stopping(stop) {
 		if n := s.wanted.Load(); n != s.given.Load() {
-			_, _ = sock.Send(s.fd, s.message, 0) // what finds no room is lost
+			_, _ = sock.Send(s.fd, s.message, 0) // a full socket buffer loses the query
 			s.given.Store(n)
 			continue
 		}
@@ -284,14 +287,14 @@ func (c *resolver) send(w *worker, r *resolution) syscall.Errno {
 			continue
 		}
 		w.count.sent.Add(uint64(len(m)))
-		if _, e := sock.Send(r.fd, m, 0); e != 0 && !retryable(e) { // what finds no room is lost
+		if _, e := sock.Send(r.fd, m, 0); e != 0 && !retryable(e) { // a full socket buffer loses the query
 			return e
 		}
 	}
 	return c.sendRest(w, r)
 }
 
-// sendRest sends what is left of the queries over TCP.
+// sendRest sends the rest of the queries over TCP.
 func (c *resolver) sendRest(w *worker, r *resolution) syscall.Errno {
 	for len(r.unsent) > 0 {
 		n, e := sock.Send(r.fd, r.unsent, 0)
@@ -344,7 +347,7 @@ func (c *resolver) receive(w *worker, tag uint32) {
 	}
 }
 
-// takeStream takes the whole messages of what has come over TCP.
+// takeStream handles the complete messages among the bytes that have arrived over TCP.
 func (r *resolution) takeStream(now int64) (do lookup.Do) {
 	for do == lookup.Wait {
 		message, rest := framed(r.got)
@@ -357,7 +360,8 @@ func (r *resolution) takeStream(now int64) (do lookup.Do) {
 	return do
 }
 
-// framed returns the first message of a stream, without the length that is before it, and what follows; nil unless all of it is there.
+// framed returns the first message of a stream without its length prefix, and the bytes after it; nil if the message is
+// incomplete.
 func framed(stream []byte) (message, rest []byte) {
 	if len(stream) < 2 {
 		return nil, stream
@@ -369,7 +373,7 @@ func framed(stream []byte) (message, rest []byte) {
 	return stream[2:size], stream[size:]
 }
 
-// expire gives up waiting where an answer is late.
+// expire gives up on late answers.
 func (c *resolver) expire(w *worker) {
 	now := w.trial.now()
 	if now < c.until {
@@ -387,7 +391,8 @@ func (c *resolver) expire(w *worker) {
 	}
 }
 
-// end counts a resolution, and frees its place. One of an open loop that was due before the window does not count.
+// end counts a resolution, and frees its place. An open loop's resolution that was due before the window does not
+// count.
 func (c *resolver) end(w *worker, tag uint32) {
 	r := &c.all[tag]
 	r.close()
@@ -417,7 +422,7 @@ func (c *resolver) end(w *worker, tag uint32) {
 		w.fail(r.cause)
 	}
 	if c.lag == nil {
-		w.rest() // a closed loop would begin the next at once
+		w.rest() // a closed loop would begin the next resolution at once
 	}
 }
 
@@ -428,7 +433,8 @@ func (r *resolution) close() {
 	r.fd, r.unsent, r.got = -1, r.unsent[:0], r.got[:0]
 }
 
-// edge keeps the schedule's counts. At the end of the window it lets the resolutions under way end; they count, and the time does not.
+// edge notes the schedule's counts. At the end of the window it lets pending resolutions end; they count, but their
+// extra time does not.
 func (c *resolver) edge(w *worker, edge int) {
 	c.pace.edge(w, edge)
 	if edge == 0 {
@@ -438,7 +444,7 @@ func (c *resolver) edge(w *worker, edge int) {
 	defer c.stop()
 	for c.underWay() > 0 && !w.trial.stopping(stop) && c.proceed(w) {
 	}
-	w.idle = true // the window of the thread ended when the trial's did; see mark
+	w.idle = true // the thread's window ended with the trial's; see mark
 }
 
 // stop ends the second thread.
@@ -458,7 +464,7 @@ func (c *resolver) close() {
 	}
 }
 
-// sumNames adds up the accounts of the client's threads; nil for another workload.
+// sumNames adds up the counts of the client's threads; nil for another workload.
 func sumNames(workers []*worker) (sum *sample.Names) {
 	for _, w := range workers {
 		c, ok := w.flow.(*resolver)
@@ -513,10 +519,10 @@ func (s *nameServer) step(w *worker) bool {
 	return true
 }
 
-// streamNameServer is the server over TCP. It answers what comes over a connection until the client ends it.
+// streamNameServer is the server over TCP. It answers the queries of a connection until the client ends it.
 type streamNameServer struct {
 	nameServer
-	framed []byte // an answer after its length
+	framed []byte // an answer with its length prefix
 }
 
 func openStreamNames(w *worker) (flow, error) {
@@ -561,7 +567,7 @@ func (s *streamNameServer) step(w *worker) bool {
 	return true
 }
 
-// reply answers the whole messages among so many bytes, and returns how many bytes are left of the last.
+// reply answers the complete messages among got bytes. It returns how many bytes of an incomplete message remain.
 func (s *streamNameServer) reply(w *worker, fd, got int) (left int, e syscall.Errno) {
 	for {
 		message, rest := framed(s.question[:got])

@@ -46,7 +46,7 @@ type Trial struct {
 	address netip.Addr
 	port    int
 	work    work
-	traits  plan.Traits // of the workload; Flows counts those of both directions
+	traits  plan.Traits // of the workload; Flows counts both directions
 	pacers  int         // threads that share the schedule of an open loop
 	threads int         // load threads of this side
 	clock   thread.Clock
@@ -69,8 +69,8 @@ type signals struct {
 	told chan struct{} // one value for each thread that has marked its end
 }
 
-// roster is what the trial owns. Flows come and go while the server accepts; load threads take the lock when they leave
-// and never before.
+// roster is what the trial owns. Flows are added and removed while the server accepts. Load threads take the lock only
+// when they leave.
 type roster struct {
 	mu      sync.Mutex
 	workers []*worker
@@ -83,8 +83,8 @@ type roster struct {
 }
 
 // Prepare makes the sockets and the threads of one side. The server listens; the client of stream and rr has its flows
-// connected and greeted, so that the server's threads run as well. It fails when ctx ends, or after Setup for a flow. Every
-// error is an *Error.
+// connected and greeted, so that the server's threads run as well. It fails when ctx ends, or after Setup for a flow.
+// Every error is an *Error.
 func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
 	t, err := newTrial(o)
 	if err != nil {
@@ -134,7 +134,7 @@ func (t *Trial) check() error {
 	}
 	t.work, t.traits = work, o.Workload.Traits()
 	if t.traits.Bidirectional {
-		t.traits.Flows *= 2 // so many each way; see openEitherWay
+		t.traits.Flows *= 2 // as many flows in each direction; see openEitherWay
 	}
 	if o.Address != "" || o.Side == control.SideClient {
 		if t.address, err = netip.ParseAddr(o.Address); err != nil {
@@ -191,10 +191,10 @@ func (t *Trial) alternates() bool {
 // foremost is the highest priority of a thread that is not a real-time thread.
 const foremost = -20
 
-// prefer puts the calling thread before others on its CPU and returns its priority, 0 where this user may not. A
-// program that shares the CPU empties its caches between two requests, which no counter shows. Only threads that take turns
-// go first: others would keep ksoftirqd from its work, which belongs to the path.
-func (t *Trial) prefer() int {
+// raisePriority raises the priority of the calling thread and returns it, 0 if this user may not. Another program on
+// the CPU would empty its caches between two requests, which no counter shows. Only threads that take turns are
+// preferred: other threads would keep ksoftirqd from its work, which belongs to the path.
+func (t *Trial) raisePriority() int {
 	if !t.o.Foremost || len(t.o.CPUs) == 0 || !t.alternates() || thread.Prefer(foremost) != nil {
 		return 0
 	}
@@ -209,7 +209,7 @@ func (t *Trial) bound() time.Duration {
 	return t.o.Timeout / max(1, (t.o.Timeout+setupTick-1)/setupTick)
 }
 
-// stopping reports whether a thread that leaves at phase limit should leave.
+// stopping reports whether the phase has reached limit, at which a thread leaves.
 func (t *Trial) stopping(limit int32) bool { return t.phase.Load() >= limit }
 
 func (t *Trial) release() { t.signals.open.Do(func() { close(t.signals.gate) }) }
@@ -225,7 +225,7 @@ func (t *Trial) own(fd int) {
 	}
 }
 
-// blame keeps the first failure of something that is not a load thread.
+// blame keeps the first failure outside of load threads.
 func (t *Trial) blame(err error) {
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()
@@ -234,8 +234,8 @@ func (t *Trial) blame(err error) {
 	}
 }
 
-// Close ends the threads and closes the sockets. It resets the flows, so that no TIME_WAIT remains. It returns within about
-// 50 ms. Calling it again does nothing.
+// Close ends the threads and closes the sockets. It resets the flows, so that no TIME_WAIT remains. It returns within
+// about 50 ms. Calling it again does nothing.
 func (t *Trial) Close() error {
 	t.rolling.stop()
 	r := &t.roster
@@ -267,11 +267,11 @@ func (t *Trial) Close() error {
 	return failed
 }
 
-// spare is how many processors are left to everything that is not a load thread.
+// spare is how many processors remain for everything but load threads.
 const spare = 4
 
-// quiet is the state of the Go runtime that trials of this process share: while any is under way the collector rests
-// and GOMAXPROCS covers all load threads. It is global because what it guards is.
+// quiet is the state of the Go runtime that trials of this process share: during a trial the collector is off and
+// GOMAXPROCS covers all load threads. It is global because the runtime's settings are.
 var quiet struct {
 	sync.Mutex
 	trials, threads       int

@@ -42,7 +42,8 @@ const (
 	kinds
 )
 
-// kindTable has the name of each kind, a key of Observation.Errors and a value of Error.Kind, and the errnos that it stands for.
+// kindTable has the name of each kind, a key of Observation.Errors and a value of Error.Kind, and the errnos of that
+// kind.
 var kindTable = [kinds]struct {
 	name   string
 	errnos []syscall.Errno
@@ -80,7 +81,7 @@ func classify(e syscall.Errno) kind {
 	return other
 }
 
-// KindOf returns the name of the kind of failure of an error, "other" for one that has none.
+// KindOf returns the name of an error's kind of failure, "other" for none.
 func KindOf(err error) string { return kindOfError(err).String() }
 
 // Error is the failure of one side of a trial.

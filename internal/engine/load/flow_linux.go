@@ -15,13 +15,13 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// A flow of stream and rr begins with a greeting of 16 bytes from the client, which names the flow. The server sends the
-// same bytes back when the flow's thread is ready. Over UDP the server answers from a socket of its own that it
-// has connected to the client, so each flow has a socket and a thread at both ends, as with TCP. The greeting of UDP is
+// A flow of stream and rr begins with a greeting of 16 bytes from the client, which names the flow. The server sends
+// the same bytes back when the flow's thread is ready. Over UDP the server answers from a socket of its own that it has
+// connected to the client, so each flow has a socket and a thread at both ends, as with TCP. The greeting of UDP is
 // repeated until answered; the answer is sent three times, and the flow ignores what remains of either.
 const (
 	greetingSize  = 16
-	greetingMagic = 0xcb1be9c800000001 // no sequence number gets there
+	greetingMagic = 0xcb1be9c800000001 // sequence numbers never reach this value
 	answers       = 3
 )
 
@@ -70,8 +70,8 @@ func (t *Trial) settle(fd int) error {
 	return t.settleStream(fd, t.work.standing)
 }
 
-// settleStream sets up a TCP socket. abort makes its close reset the connection, so that nothing lingers. A server of crr
-// must not abort: the reset would discard its response.
+// settleStream sets up a TCP socket. abort makes its close reset the connection, so that nothing lingers. A server of
+// crr must not abort: the reset would discard its response.
 func (t *Trial) settleStream(fd int, abort bool) error {
 	if err := sock.SetNoDelay(fd); err != nil {
 		return err
@@ -84,11 +84,11 @@ func (t *Trial) settleStream(fd int, abort bool) error {
 	return setCongestion(fd, t.traits.Congestion)
 }
 
-// setCongestion sets the congestion control of a socket; its error names the choices. If this user may not set it, as in a
-// pod without rights, the system's stays in force: the observation names it, and the trial gets a warning.
+// setCongestion sets the congestion control of a socket; its error lists the choices. If this user may not set it, as
+// in a pod without rights, the system's default applies: the observation names it, and the trial gets a warning.
 func setCongestion(fd int, name string) error {
 	if name == "" {
-		return nil // the workload takes the system's
+		return nil // the workload uses the system's default
 	}
 	err := sock.SetCongestion(fd, name)
 	if err == nil || errors.Is(err, syscall.EPERM) {
@@ -126,13 +126,13 @@ func (t *Trial) connect(ctx context.Context) error {
 	return nil
 }
 
-// dialer is a flow of several connections, which it makes itself before the trial begins.
+// dialer is a flow with several connections, which it opens before the trial begins.
 type dialer interface {
 	dial(ctx context.Context, w *worker) error
 }
 
-// load starts the thread of a flow. First it replaces the socket timeouts of the set-up by those of a timed workload, or
-// removes them: the thread has its pulse, and a timeout costs a timer whenever the socket blocks.
+// load starts the thread of a flow. First it replaces the socket timeouts of the set-up by those of a timed workload,
+// or removes them: the thread has its pulse, and a timeout costs a timer whenever the socket blocks.
 func (t *Trial) load(index, fd int) error {
 	if t.work.standing {
 		var timeout time.Duration
@@ -149,18 +149,18 @@ func (t *Trial) load(index, fd int) error {
 	return t.spawn(index, fd)
 }
 
-// opening is the congestion control that a stream of CUBIC begins with. On a path of microseconds HyStart ends CUBIC's slow
-// start at a window that chance decides, and from there it grows for half a second. As long as the window limits a flow, the
-// acknowledgements send and not the sender's system calls, which costs a sixth to a third less. Reno has no HyStart: its
+// opening is the congestion control that a stream of CUBIC begins with. On a path of microseconds HyStart ends CUBIC's
+// slow start at a random window, which then grows for half a second. While the window limits a flow, acknowledgements
+// trigger the sends instead of the sender's system calls, which costs a sixth to a third less. Reno has no HyStart: its
 // slow start ends at a loss, or where the window no longer limits the flow.
 const opening, opened = "reno", "cubic"
 
-// opens says whether flows begin with the congestion control opening.
+// opens reports whether flows begin with the congestion control opening.
 func (t *Trial) opens() bool {
 	return t.traits.Bulk() && t.transport() == sock.Stream && t.traits.Congestion == opened
 }
 
-// open has a flow begin with slow start alone. A user who may not choose CUBIC has the system's, and keeps it.
+// open lets a flow begin with slow start alone. A user who may not choose CUBIC keeps the system's default.
 func (t *Trial) open(fd int) error {
 	if !t.opens() {
 		return nil
@@ -171,7 +171,7 @@ func (t *Trial) open(fd int) error {
 	return setCongestion(fd, opening)
 }
 
-// settleWindows gives every flow the congestion control that it was asked for, which keeps the window that it finds.
+// settleWindows sets the congestion control that the workload asks for on every flow. The window stays as it is.
 func (t *Trial) settleWindows() error {
 	if !t.opens() {
 		return nil
@@ -285,7 +285,8 @@ func (t *Trial) listen() error {
 	return nil
 }
 
-// bind opens a socket on the trial's address and port, listening if it is TCP. Later sockets share the first one's port.
+// bind opens a socket on the trial's address and port, listening if it is TCP. Later sockets share the first one's
+// port.
 func (t *Trial) bind(share bool) (int, error) {
 	address, family := t.address, sock.IPv6
 	if address.IsValid() {
@@ -335,8 +336,8 @@ func bindTo(fd int, local *sock.Addr, share bool) error {
 	return nil
 }
 
-// accept takes the TCP flows of the client until all are there. A goroutine that continued to wait would keep the runtime's
-// monitor thread awake during the window.
+// accept takes the TCP flows of the client until all are there. A goroutine that continued to wait would keep the
+// runtime's monitor thread awake during the window.
 func (t *Trial) accept(listener int) {
 	for !t.stopping(stop) && !t.full() {
 		fd, e := sock.AcceptPolite(listener)
@@ -354,7 +355,8 @@ func (t *Trial) accept(listener int) {
 	}
 }
 
-// welcome reads the greeting of an accepted flow, starts its thread and answers. A connection without a greeting is not a flow.
+// welcome reads the greeting of an accepted flow, starts its thread and answers. A connection without a greeting is not
+// a flow.
 func (t *Trial) welcome(fd int) {
 	hello := make([]byte, greetingSize)
 	deadline := t.now() + int64(t.o.Setup)

@@ -32,8 +32,8 @@ type link struct {
 	watched bool   // fd was added to the poll
 	counted bool   // has had a response in the window
 	since   int64  // when the state began
-	due     int64  // scheduled time of the request; in a closed loop, when it was sent
-	head    []byte // what has come of a head that is not whole
+	due     int64  // scheduled time of the request; in a closed loop, the time of sending
+	head    []byte // the received part of an incomplete head
 	left    int64  // of the body, in bytes; noHead before the head is whole
 	answer  httpwire.Response
 	share   int // of the backend that answered last
@@ -42,7 +42,7 @@ type link struct {
 type linkState int
 
 const (
-	linkDown       linkState = iota // to be made when the pause is over
+	linkDown       linkState = iota // to be opened when the pause is over
 	linkConnecting                  // the connection is being made
 	linkIdle                        // connected, without a request
 	linkAsked                       // the request is out
@@ -120,7 +120,7 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 			_, tag := g.poll.Report(i)
 			l := &g.links[tag]
 			if l.state != linkConnecting {
-				continue // the trial handles its later reports
+				continue // the trial handles later reports of this connection
 			}
 			if e := sock.Failure(l.fd); e != 0 {
 				return g.connectFailed(l, e)
@@ -193,7 +193,7 @@ func (g *getter) step(w *worker) bool {
 	return true
 }
 
-// hear does what n reports ask for.
+// hear handles n reports of the poll.
 func (g *getter) hear(w *worker, n int) {
 	for i := range n {
 		what, tag := g.poll.Report(i)
@@ -211,8 +211,8 @@ func (g *getter) hear(w *worker, n int) {
 	}
 }
 
-// edge begins to count connections anew when the window opens. When it closes, edge counts the requests that were under
-// way for all of it as unanswered: a connection that hangs shows nothing else before its timeout.
+// edge restarts the count of connections when the window opens. When it closes, edge counts requests that were under
+// way for all of it as unanswered: before its timeout, a connection that hangs shows in no other way.
 func (g *getter) edge(w *worker, edge int) {
 	for i := range g.links {
 		l := &g.links[i]
@@ -225,7 +225,7 @@ func (g *getter) edge(w *worker, edge int) {
 	}
 }
 
-// look does what needs no report: first requests, new connections for broken ones, timeouts.
+// look does the work without a report: first requests, new connections for broken ones, timeouts.
 func (g *getter) look(w *worker) {
 	now := w.trial.now()
 	g.looked, w.last = now, now
@@ -293,7 +293,7 @@ func (g *getter) ask(w *worker, l *link, now int64) {
 	}
 }
 
-// receive takes what has come. ended means that nothing follows, and that no other report will come.
+// receive handles the bytes that have arrived. ended means that nothing follows, and that no other report will come.
 func (g *getter) receive(w *worker, l *link, ended bool) {
 	for {
 		kept := copy(g.buffer, l.head)
@@ -333,8 +333,8 @@ func (g *getter) receive(w *worker, l *link, ended bool) {
 	}
 }
 
-// spareEnd leaves the end of a response to be peeked at: of a body that does not fit the buffer, all but the end is
-// received for good.
+// spareEnd keeps the end of a response unread, for a peek. If the body does not fit the buffer, it receives everything
+// but the end.
 func (g *getter) spareEnd(l *link, room []byte) ([]byte, int) {
 	if l.left < int64(len(room)) {
 		return room, sock.Peek
@@ -355,7 +355,7 @@ func (l *link) take(b []byte, s *shares) bool {
 		}
 		l.share = s.find(answer.Backend, l.share)
 		l.answer, l.left, l.head, b = answer, answer.Length, l.head[:0], b[size:]
-		l.answer.Backend = nil // it is in the buffer
+		l.answer.Backend = nil // the name is in the buffer
 	}
 	l.left -= int64(len(b))
 	return l.left >= 0 // more bytes than the response has are a fault

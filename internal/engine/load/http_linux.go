@@ -20,25 +20,25 @@ import (
 // A response counts in the window in which it is whole. The response time begins before the request is sent, so the
 // connect is not in it.
 //
-// Prepare makes the keep-alive connections. If the server announces the close of a connection, the client connects again
-// and counts no error. A broken connection counts by kind, and the client connects again after a pause. With a connection
-// for each request the rules of crr hold: the client peeks at the end of the response and closes, so the kernel resets the
-// connection and neither side keeps a TIME_WAIT. The client's sockets have the system's congestion control, because setting
-// it is a system call.
+// Prepare makes the keep-alive connections. If the server announces the close of a connection, the client connects
+// again and counts no error. A broken connection counts by kind, and the client connects again after a pause. With a
+// connection for each request the rules of crr hold: the client peeks at the end of the response and closes, so the
+// kernel resets the connection and neither side keeps a TIME_WAIT. The client's sockets have the system's congestion
+// control, because setting it is a system call.
 //
 // The client's part is in http_client_linux.go, the server's in http_server_linux.go; package httpwire has the bytes.
 const (
 	pollBatch     = 64
 	receiveSize   = 64 << 10
-	dialBatch     = 64                    // connections that are made at a time before the trial
-	retryPause    = 10 * time.Millisecond // before a connection that broke is made anew
-	spareSockets  = 64                    // descriptors that a process has besides its connections
+	dialBatch     = 64                    // connections that are opened at a time before the trial
+	retryPause    = 10 * time.Millisecond // before a broken connection is opened again
+	spareSockets  = 64                    // descriptors of a process in addition to its connections
 	longAgo       = -int64(time.Hour)
 	listenerTag   = 1<<32 - 1 // no connection has it
 	acceptsAtOnce = 64
 )
 
-// httpWork returns how one side runs http. The server has one thread for each CPU that it has; one backend of several may
+// httpWork returns how one side runs http. The server has one thread for each of its CPUs; one backend of several may
 // get no connection.
 func httpWork(s plan.HTTP, client bool, cpus int) work {
 	w := work{open: openAnswerer, prepare: checkHTTP, threads: s.Threads, mayIdle: !client}
@@ -54,7 +54,7 @@ func httpWork(s plan.HTTP, client bool, cpus int) work {
 	return w
 }
 
-// checkHTTP refuses what only http can get wrong, and fills in the name.
+// checkHTTP refuses requests that only http can get wrong, and sets the default name.
 func checkHTTP(o *control.Prepare) error {
 	if o.Name == "" {
 		name, err := os.Hostname()
@@ -79,7 +79,7 @@ func checkHTTP(o *control.Prepare) error {
 	return nil
 }
 
-// sumShares adds up what the threads of an http client counted by backend; nil if no backend gave its name.
+// sumShares adds up the threads' counts by backend; nil if no backend sent its name.
 func sumShares(workers []*worker) map[string]sample.Backend {
 	sum := map[string]sample.Backend{}
 	for _, w := range workers {

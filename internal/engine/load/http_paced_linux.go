@@ -6,9 +6,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// pacedGetter is the client of http in an open loop, on one thread. A request takes the link that has been idle for longest,
-// so that all links, and all backends, have equal use. While no link is idle the request waits, which counts as part of its
-// response time. A link without a connection connects first.
+// pacedGetter is the client of http in an open loop, on one thread. A request takes the link that has been idle for
+// longest, so that all links, and all backends, have equal use. While no link is idle the request waits, which counts
+// as part of its response time. A link without a connection connects first.
 type pacedGetter struct {
 	getter
 	pace
@@ -62,7 +62,7 @@ func (p *pacedGetter) step(w *worker) bool {
 	return true
 }
 
-// send sends what is due.
+// send sends the requests that are due.
 func (p *pacedGetter) send(w *worker) {
 	for range sendsAtOnce {
 		due, now, ok := p.scheduled(w, p.underWay(), p.idle.count > 0)

@@ -9,20 +9,20 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// answerer is the server on one thread, with a listener of its own on the shared port. It answers every GET with the
-// same bytes, which have its name, and HEAD with the head of them. A response is written by one call; what the socket does not
-// take at once goes out when it has room, and until then nothing more is read. Requests that come in a row are answered
-// in their order.
+// answerer is the server on one thread, with its own listener on the shared port. It answers every GET with the same
+// bytes, which include its name, and HEAD with the head of them. One call writes a response. If the socket takes only a
+// part, the rest follows when it has room, and until then no request is read. Pipelined requests are answered in their
+// order.
 type answerer struct {
 	poll     *sock.Poll
 	listener atomic.Int32 // its descriptor; another one after each roll
 	buffer   []byte
 	guests   []guest
 	free     []uint32 // places without a connection
-	lasting  bool     // the workload keeps its connections, so one that goes is missed
+	lasting  bool     // the workload keeps its connections, so a lost one counts as a failure
 	rolls    bool     // the server may leave and return
-	round    int32    // of rolling, up to which everything was let go
-	// stay is the response after which the connection stays, leave the one after which it ends; refusals are by status.
+	round    int32    // number of the latest roll for which it closed everything
+	// stay is the response that keeps the connection, leave the response that ends it. refusals are by status.
 	stay, leave page
 	refusals    map[int][]byte
 }
@@ -37,13 +37,13 @@ type page struct {
 type guest struct {
 	tag     uint32
 	fd      int
-	watched uint32 // what fd is watched for, 0 before it was added
-	head    []byte // what has come of requests that were not answered yet
-	again   bool   // head may hold a whole request
-	rest    []byte // what has not gone out yet of the response under way
+	watched uint32 // events that fd is watched for, 0 before it was added
+	head    []byte // received bytes of requests that were not answered yet
+	again   bool   // head may hold a complete request
+	rest    []byte // the unsent rest of the current response
 	body    uint64 // bytes of that response's body
-	well    bool   // it answers a request and is not a refusal
-	leaves  bool   // the connection ends after it
+	well    bool   // the current response answers a request and is not a refusal
+	leaves  bool   // the connection ends after the current response
 }
 
 func openAnswerer(w *worker) (flow, error) {
@@ -68,7 +68,7 @@ func openAnswerer(w *worker) (flow, error) {
 		a.refusals[status] = httpwire.AppendHead(nil, status, o.Name, 0, true)
 	}
 	a.listener.Store(int32(w.fd))
-	// Room for what the workload has; strangers make it grow.
+	// Room for the connections of the workload; others make it grow.
 	a.guests = make([]guest, 0, o.Workload.Traits().Flows+spareSockets)
 	a.free = make([]uint32, 0, cap(a.guests))
 	return a, nil
@@ -100,7 +100,7 @@ func (a *answerer) step(w *worker) bool {
 	return true
 }
 
-// accept takes the connections that wait, and reads their requests at once.
+// accept takes the pending connections, and reads their requests at once.
 func (a *answerer) accept(w *worker) {
 	for range acceptsAtOnce {
 		fd, e := sock.AcceptNow(int(a.listener.Load()), sock.NonBlocking)
@@ -142,8 +142,8 @@ func (a *answerer) place(fd int) *guest {
 	return &a.guests[len(a.guests)-1]
 }
 
-// serve does all that is possible for a connection now. ended means that nothing follows, and that no other report will
-// come.
+// serve does everything that is possible for a connection now. ended means that nothing follows, and that no other
+// report will come.
 func (a *answerer) serve(w *worker, g *guest, ended bool) {
 	for drained := false; ; {
 		switch {
@@ -175,7 +175,7 @@ func (a *answerer) serve(w *worker, g *guest, ended bool) {
 	}
 }
 
-// read takes one request out of b and makes its response the next thing to go out. What remains of b is kept.
+// read parses one request of b and queues its response. What remains of b is kept.
 func (a *answerer) read(w *worker, g *guest, b []byte) {
 	r, size, fault := httpwire.ReadRequest(b)
 	if fault != nil {
@@ -200,12 +200,12 @@ func (a *answerer) read(w *worker, g *guest, b []byte) {
 	g.body = uint64(len(g.rest) - p.head)
 }
 
-// flush sends what it can of the response under way, and returns true when it is out.
+// flush sends what it can of the current response, and returns true when all of it is sent.
 func (a *answerer) flush(w *worker, g *guest) bool {
 	flags := 0
 	if g.leaves && g.well {
-		// The close goes out with the last bytes of the response, as serve closes at once. Otherwise a client that ends with a
-		// reset would often be first, and a firewall or balancer on the path would see only one side end.
+		// The close goes out with the last bytes of the response, as serve closes at once. Otherwise a client that ends with
+		// a reset would often be first, and a firewall or balancer on the path would see only one side end.
 		flags = sock.More
 	}
 	n, e := sock.Send(g.fd, g.rest, flags)

@@ -2,7 +2,7 @@ package load
 
 import "math"
 
-// memoryBits is how many of the latest sequence numbers a ledger remembers one by one.
+// memoryBits is how many of the latest sequence numbers a ledger remembers individually.
 const memoryBits = 1 << 16
 
 // ledger accounts for the datagrams of one flow by their sequence numbers, which count from 0. The span of a window is
@@ -67,8 +67,9 @@ func (l *ledger) advance(seq uint64) {
 	l.next = seq + 1
 }
 
-// jitter is the mean distance of the transit times of neighbouring datagrams, D of RFC 3550 6.4.1. A batch of datagrams
-// has one time of sending, or of receiving, for all: then the distances are those of batches, and nothing is known.
+// jitter is the mean difference between the transit times of neighbouring datagrams, D of RFC 3550 6.4.1. All datagrams
+// of a batch have one time of sending, or of receiving. Then the differences are those of batches, and the jitter is
+// unknown.
 type jitter struct {
 	transit, sent int64 // of the datagram before
 	alone         bool  // it came alone
@@ -78,7 +79,7 @@ type jitter struct {
 
 func (j *jitter) open() { j.sum, j.pairs, j.all = 0, 0, 0 }
 
-// note takes a datagram that came alone, or with others.
+// note adds a datagram that arrived alone, or with others.
 func (j *jitter) note(transit, sent int64, alone bool) {
 	alone = alone && sent != j.sent
 	j.all++

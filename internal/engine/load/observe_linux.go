@@ -93,8 +93,9 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 // pauseTCP is a window that holds the first pauses of TCP after a loss, of 200 and 400 ms.
 const pauseTCP = time.Second
 
-// nothing says that the window had no completed operation, and which window is needed if it was short. waited is how long
-// each load thread was ready and did not get its CPU: then the machine is why.
+// nothing returns the error of a window without a completed operation, with the window that is needed if it was short.
+// waited is how long each load thread was ready without getting its CPU: a long wait means that the machine is the
+// cause.
 func (t *Trial) nothing(waited time.Duration) error {
 	switch window := t.o.Window; {
 	case t.traits.Names.Given():
@@ -135,8 +136,8 @@ func elapsed(workers []*worker, begin, end *edge) int64 {
 	return max(end.at-begin.at, 1)
 }
 
-// normalEnd returns the time from which the end of a flow is not a failure. A client may leave a server before the end
-// of the server's window, by the skew of the two windows. A server that leaves its client is always a failure.
+// normalEnd returns the time from which the end of a flow is not a failure. A client may leave before the end of the
+// server's window, by the skew of the two windows. On a client, the end of the server is always a failure.
 func (t *Trial) normalEnd(begin, end *edge) int64 {
 	if t.o.Side == control.SideClient {
 		return end.at
@@ -207,7 +208,7 @@ func (t *Trial) states() map[*worker]sock.TCPState {
 	return readings(t.workers(), sock.State)
 }
 
-// readings reads the socket of each flow of the workload. A flow whose socket cannot be read is left out of the sum, as one
+// readings reads the socket of each flow of the workload. It leaves out a flow whose socket cannot be read, such as one
 // that joined too late.
 func readings[T any](workers []*worker, read func(fd int) (T, error)) map[*worker]T {
 	all := map[*worker]T{}
@@ -290,8 +291,8 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 	return silent
 }
 
-// drops reads how many datagrams each receiving socket has dropped; nil if the workload does not count datagrams. A kernel
-// before 4.12 has no such counter; the sum is then absent.
+// drops reads how many datagrams each receiving socket has dropped; nil if the workload does not count datagrams. A
+// kernel before 4.12 has no such counter; the sum is then absent.
 func (t *Trial) drops() map[*worker]sock.Memory {
 	if !t.work.straggles {
 		return nil
@@ -311,7 +312,7 @@ func (t *Trial) buffersOf(workers []*worker) *sample.Buffers {
 	return &sample.Buffers{ReceiveBytes: uint64(m.ReceiveBuffer), SendBytes: uint64(m.SendBuffer)}
 }
 
-// sumDrops adds up the drops of the sockets that existed at both edges.
+// sumDrops adds up the drops of sockets that existed at both edges.
 func sumDrops(d *sample.Datagrams, begin, end map[*worker]sock.Memory) {
 	if d == nil {
 		return

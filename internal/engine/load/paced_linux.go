@@ -11,17 +11,20 @@ import (
 )
 
 // The common part of clients that send by a schedule, or have several requests under way on a flow. A thread sends and
-// receives, and neither waits for the other: calls on its sockets return at once, and rest is the only place where it waits.
-// A response time counts from the scheduled time of the request. So it includes the delay of a request that went out late.
+// receives, and neither waits for the other: calls on its sockets return at once, and rest is the only place where it
+// waits. A response time counts from the scheduled time of the request. So it includes the delay of a request that went
+// out late.
 //
-// A thread with nothing under way sleeps until shortly before the next request, then reads the clock, because a processor
-// takes some microseconds to wake up. With a response under way it does not, because the peer may need the CPU.
+// A thread with nothing under way sleeps until shortly before the next request, then reads the clock, because a
+// processor takes some microseconds to wake up. With a response under way it does not, because the peer may need the
+// CPU.
 
 const (
-	// sendsAtOnce and receivesAtOnce bound what a step does in one direction before it looks to the other.
+	// sendsAtOnce and receivesAtOnce bound what a step does in one direction before it turns to the other.
 	sendsAtOnce    = 16
 	receivesAtOnce = 16
-	// flightRoom is the number of requests under way that all flows together remember, flightLeast that of one flow.
+	// flightRoom is the number of requests under way that all flows together can store, flightLeast the least of one
+	// flow.
 	flightRoom, flightMost, flightLeast = 1 << 20, 1 << 16, 2048
 	// The bounds of the time for which a thread reads the clock before a request is due, and the step of its adaptation.
 	leastAhead, mostAhead, aheadStep = 1_000, 60_000, 1_000
@@ -35,7 +38,7 @@ type pace struct {
 	stalled bool
 	taken   uint64
 	ahead   int64    // how long before a request is due the thread wakes up
-	until   int64    // when rest returns at the latest while requests are under way, 0 for no such time
+	until   int64    // latest time at which rest returns while requests are under way, 0 for no limit
 	edges   [2]offer // at the window's edges
 }
 
@@ -63,7 +66,7 @@ func (p *pace) open(w *worker) {
 	p.lag = sample.NewHistogram()
 	var random *rand.PCG
 	if o.Arrival == plan.Poisson {
-		// Every trial draws anew, so that repetitions show how much depends on the draw.
+		// Every trial draws a new schedule, so that repetitions show how much depends on the draw.
 		random = rand.NewPCG(rand.Uint64(), rand.Uint64())
 	}
 	p.schedule = newSchedule(o.Rate/float64(w.trial.pacers), burst, random)
@@ -76,8 +79,8 @@ func (p *pace) begin(w *worker) {
 	p.schedule.start(w.trial.now(), float64(w.index)/float64(w.trial.pacers))
 }
 
-// scheduled returns the time of the next request and the present time, if the request is due and the flow has room for it. A
-// request that is due without room stalls the flow.
+// scheduled returns the time of the next request and the present time, if the request is due and the flow has room for
+// it. A request that is due without room stalls the flow.
 func (p *pace) scheduled(w *worker, underWay int, room bool) (due, now int64, ok bool) {
 	now = w.trial.now()
 	due, ok = p.schedule.due(now, underWay)
@@ -87,7 +90,7 @@ func (p *pace) scheduled(w *worker, underWay int, room bool) (due, now int64, ok
 	return due, now, ok && room
 }
 
-// take notes that the request of time due goes out at now.
+// take notes that the request scheduled at due is sent at now.
 func (p *pace) take(w *worker, due, now int64) {
 	p.schedule.take()
 	p.taken++
@@ -96,7 +99,7 @@ func (p *pace) take(w *worker, due, now int64) {
 	}
 }
 
-// place takes what is due, and one of the free places for it; ok is false if nothing is due or no place is free.
+// place takes the request that is due, and a free place for it. ok is false if nothing is due or no place is free.
 func (p *pace) place(w *worker, free *[]uint32, underWay int) (tag uint32, due, now int64, ok bool) {
 	last := len(*free) - 1
 	if due, now, ok = p.scheduled(w, underWay, last >= 0); !ok {
@@ -120,7 +123,7 @@ func (w *worker) complete(due, now int64) {
 	w.last = now
 }
 
-// rest waits until fd is ready for what, or a request is due.
+// rest waits until fd is ready for the events what, or a request is due.
 func (p *pace) rest(w *worker, fd int, what int16, underWay int) {
 	if w.spin {
 		thread.Yield()
@@ -151,9 +154,9 @@ func (p *pace) alight(w *worker, due int64) {
 		w.sleep(target)
 		now = w.trial.now()
 		if now < target {
-			return // the pulse; there may be a new phase
+			return // a pulse came: check the phase
 		}
-		// The 95th percentile of how late the thread wakes up, followed step by step.
+		// ahead follows the 95th percentile of how late the thread wakes up, step by step.
 		if now-target > p.ahead {
 			p.ahead = min(p.ahead+aheadStep*19/20, mostAhead)
 		} else {
@@ -177,8 +180,8 @@ func (t *Trial) flightSize() int {
 // retryable reports whether a call would have blocked or was interrupted.
 func retryable(e syscall.Errno) bool { return e == syscall.EAGAIN || e == syscall.EINTR }
 
-// flight keeps the times of a flow's requests that are under way, by their sequence numbers, which count from 0. It is a
-// ring of fixed size.
+// flight keeps the times of a flow's requests that are under way, by their sequence numbers, which count from 0. It is
+// a ring of fixed size.
 type flight struct {
 	slots      []request
 	head, next uint64 // [head, next) are under way, except those answered out of order

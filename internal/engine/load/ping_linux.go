@@ -19,7 +19,7 @@ type pinger struct {
 	request, answer []byte
 	identifier      uint16
 	sequence        uint16
-	due             int64 // when the next echo goes out
+	due             int64 // scheduled time of the next echo
 }
 
 func openPinger(w *worker) (flow, error) {

@@ -13,9 +13,9 @@ import (
 )
 
 // A server of http can leave and return within its trial, as pods do when their Deployment is rolled: Leave and Return.
-// While it drains it takes connections, and each response is the last of its connection. Then it ends like a process: its
-// listeners refuse, and it closes its connections with all that is under way. To return it opens new listeners: of several
-// on one port that were shut and listen again, the kernel serves only the last.
+// While it drains it takes connections, and each response is the last of its connection. Then it ends like a process:
+// its listeners refuse, and it closes its connections with all that is under way. To return it opens new listeners: of
+// several on one port that were shut and listen again, the kernel serves only the last.
 
 // States of a server.
 const (
@@ -30,7 +30,7 @@ const letGoLimit = time.Second
 // rolling is the state of a server that leaves and returns.
 type rolling struct {
 	state atomic.Int32
-	// round counts how often the doors were shut, letGo the threads that have let go since.
+	// round counts how often the listeners were shut, letGo the threads that have closed their connections since.
 	round, letGo atomic.Int32
 	// left, last, back and first are times of the trial's clock: of Leave, of the last connection while it drained, of
 	// Return, and of the first connection after it; 0 for none yet.
@@ -43,7 +43,8 @@ type rolling struct {
 	err   error
 }
 
-// Leave makes the server leave: it serves for drain, then its port refuses. Run returns the error of a failed Leave.
+// Leave takes the server out of service: it serves for drain, then its port refuses. Run returns the error of a failed
+// Leave.
 func (t *Trial) Leave(drain time.Duration) {
 	r := &t.rolling
 	r.mu.Lock()
@@ -60,7 +61,7 @@ func (t *Trial) Leave(drain time.Duration) {
 	r.last.Store(0)
 	r.back.Store(0)
 	r.left.Store(t.now())
-	if drain == 0 { // without a drain, connections before the end show nothing about the path's knowledge
+	if drain == 0 { // without a drain, earlier connections do not show whether the path knows that the server leaves
 		t.shutDoors()
 		return
 	}
@@ -195,8 +196,8 @@ func (r *rolling) met(now int64) {
 	}
 }
 
-// letGo closes the connections of a thread after shutDoors. It returns whether it did: the reports of the poll are then about
-// closed descriptors, and the listener may be a new one.
+// letGo closes the connections of a thread after shutDoors. It reports whether it did: the reports of the poll are then
+// about closed descriptors, and the listener may be a new one.
 func (a *answerer) letGo(w *worker) bool {
 	r := &w.trial.rolling
 	round := r.round.Load()

@@ -29,7 +29,7 @@ func newRows(t *Trial) *rows {
 	return r
 }
 
-// take ends the row under way if it is time.
+// take ends the current row if it is time.
 func (r *rows) take(now int64) {
 	if now < r.next {
 		return
@@ -40,7 +40,7 @@ func (r *rows) take(now int64) {
 	}
 }
 
-// turn ends the row under way at the end of a phase. A short remainder belongs to the row before.
+// turn ends the current row at the end of a phase. A short remainder is added to the row before.
 func (r *rows) turn() {
 	if r.every == 0 {
 		return
@@ -67,7 +67,7 @@ func (r *rows) reset(now int64) {
 	}
 }
 
-// sums are those of the threads until now. The CPU time is that which they used as load threads.
+// sums adds up the threads' counters until now. cpu is the time that they used as load threads.
 func (r *rows) sums() (operations, bytes uint64, cpu int64) {
 	for _, w := range r.trial.workers() {
 		if used, ok := thread.CPUTimeOf(int(w.count.thread.Load())); ok {

@@ -9,8 +9,8 @@ import (
 )
 
 // Request-response over TCP: two system calls per transaction at each side. The client reads the clock once, because a
-// transaction begins when the previous one ends. A reply that misses the timeout counts as one timeout. The client still
-// waits for the reply, because TCP will deliver it.
+// transaction begins when the previous one ends. A reply that misses the timeout counts as one timeout. The client
+// still waits for the reply, because TCP will deliver it.
 
 // rrWork returns how one side runs rr.
 func rrWork(s plan.RR, client bool) work {
@@ -20,14 +20,14 @@ func rrWork(s plan.RR, client bool) work {
 	}
 	udp := s.Protocol == plan.UDP
 	if udp {
-		w.open, w.timeout = with(func(m messages) flow { return &datagramResponder{m} }), defaultUDPReply
+		w.open, w.timeout = messageFlow(func(m messages) flow { return &datagramResponder{m} }), defaultUDPReply
 	}
 	switch scheduled := s.Arrival != "" || s.Burst > 1; {
 	case !client:
 	case udp && scheduled:
 		w.open = func(w *worker) (flow, error) { return &pacedDatagramRequester{openPipeline(w)}, nil }
 	case udp:
-		w.open, w.timed = with(func(m messages) flow { return &datagramRequester{messages: m} }), true
+		w.open, w.timed = messageFlow(func(m messages) flow { return &datagramRequester{messages: m} }), true
 	case scheduled:
 		w.open = openPacedRequester
 	default:
@@ -36,8 +36,8 @@ func rrWork(s plan.RR, client bool) work {
 	return w
 }
 
-// with opens a flow that needs its messages alone.
-func with(make func(messages) flow) func(*worker) (flow, error) {
+// messageFlow returns a function that opens a flow of messages made by make, without other state.
+func messageFlow(make func(messages) flow) func(*worker) (flow, error) {
 	return func(w *worker) (flow, error) { return make(w.messages()), nil }
 }
 
@@ -84,7 +84,7 @@ func (r *requester) step(w *worker) bool {
 	return true
 }
 
-// complete does the rest of a transaction of which so many calls did all that they should.
+// complete does the rest of a transaction after done calls have succeeded.
 func (r *requester) complete(w *worker, done int) bool {
 	n, e := r.turn.Result(done)
 	if done == 0 {
@@ -93,8 +93,8 @@ func (r *requester) complete(w *worker, done int) bool {
 	return w.finishRecv(w.fd, r.response, w.last, n, e)
 }
 
-// responder is the server. A step ends when the next request is here, and counts it: a step in which the thread only waited
-// counts nothing, so its edge is in time (see mark).
+// responder is the server. A step ends when the next request has arrived, and counts it: a step in which the thread
+// only waited counts nothing, so its edge is in time (see mark).
 type responder struct {
 	messages
 	turn sock.Chain // send, recv
@@ -130,7 +130,7 @@ func (r *responder) step(w *worker) bool {
 	return w.finishSend(w.fd, r.response, n, e)
 }
 
-// receive completes a request of which n bytes are here.
+// receive completes a request after its first n bytes.
 func (r *responder) receive(w *worker, n int, e syscall.Errno) bool {
 	switch {
 	case e != 0:
@@ -146,7 +146,8 @@ func (r *responder) receive(w *worker, n int, e syscall.Errno) bool {
 }
 
 // Request-response over UDP: the first 8 bytes of a request are a sequence number, which the response repeats. A reply
-// that misses the timeout counts as a timeout, and the client sends the next request. The number identifies late replies.
+// that misses the timeout counts as a timeout, and the client sends the next request. The number identifies late
+// replies.
 
 // datagramRequester is the client.
 type datagramRequester struct {

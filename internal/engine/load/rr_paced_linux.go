@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// pipeline is what both paced clients of rr have: a schedule, the requests under way, and the buffers.
+// pipeline is the common part of both paced clients of rr: a schedule, the requests under way, and the buffers.
 type pipeline struct {
 	pace
 	flight
@@ -29,7 +29,7 @@ type pacedRequester struct {
 	timeoutReported bool
 }
 
-// responsesAtOnce is the room for responses that one call may take.
+// responsesAtOnce is the size of the buffer for responses.
 const responsesAtOnce = 64 << 10
 
 func openPacedRequester(w *worker) (flow, error) {
@@ -50,7 +50,7 @@ func (r *pacedRequester) step(w *worker) bool {
 	return true
 }
 
-// send sends what is due.
+// send sends the requests that are due.
 func (r *pacedRequester) send(w *worker) bool {
 	for range sendsAtOnce {
 		if len(r.unsent) == 0 {
@@ -76,7 +76,7 @@ func (r *pacedRequester) send(w *worker) bool {
 	return true
 }
 
-// receive takes the responses that have come.
+// receive handles the responses that have arrived.
 func (r *pacedRequester) receive(w *worker) bool {
 	for range receivesAtOnce {
 		n, e := sock.Recv(w.fd, r.response, sock.DontWait)
@@ -129,7 +129,7 @@ func (r *pacedDatagramRequester) step(w *worker) bool {
 	return true
 }
 
-// send sends what is due.
+// send sends the requests that are due.
 func (r *pacedDatagramRequester) send(w *worker) bool {
 	for range sendsAtOnce {
 		due, now, ok := r.scheduled(w, r.count, !r.full())
@@ -155,7 +155,7 @@ func (r *pacedDatagramRequester) send(w *worker) bool {
 	return true
 }
 
-// receive takes the responses that have come, and expires requests that have waited too long.
+// receive handles the responses that have arrived, and expires requests that have waited too long.
 func (r *pacedDatagramRequester) receive(w *worker) bool {
 	for range receivesAtOnce {
 		n, e := sock.Recv(w.fd, r.response, sock.DontWait)

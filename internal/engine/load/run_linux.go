@@ -12,16 +12,17 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// drainTime is how long stragglers of a datagram stream may take.
+// drainTime is how long Run waits for stragglers of a datagram stream.
 const drainTime = 20 * time.Millisecond
 
-// nudgeEvery is how long a thread whose peer is silent may sit in a blocking call after the window before it is kicked.
+// nudgeEvery is the time between wake-ups of a thread that is still blocked after the window because its peer is
+// silent.
 const nudgeEvery = 2 * time.Millisecond
 
 // errGone ends a phase early because no flow is left.
 var errGone = errors.New("every flow has ended")
 
-// edge is what Run sees at one end of the window.
+// edge is what Run reads at one end of the window.
 type edge struct {
 	at, process int64
 	waited      int64 // by the load threads for their CPUs
@@ -29,10 +30,10 @@ type edge struct {
 	drops       map[*worker]sock.Memory
 }
 
-// Run warms up, measures for the window and returns what this side saw. edges is called from Run's
-// goroutine just before the window opens (false) and just after it has closed (true). A server continues to
-// serve afterwards, until Close. Run returns within about 100 ms of ctx's end, with kind "cancelled"; every error is an
-// *Error. A trial runs once.
+// Run warms up, measures for the window and returns this side's observation. edges is called from Run's goroutine just
+// before the window opens (false) and just after it has closed (true). A server continues to serve afterwards, until
+// Close. Run returns within about 100 ms of ctx's end, with kind "cancelled"; every error is an *Error. A trial runs
+// once.
 func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observation, error) {
 	if t.ran.Swap(true) {
 		return nil, usage("%s: a trial runs once", t.name())
@@ -66,11 +67,11 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	if err := t.settleDown(ctx, err != nil); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
-	end.waited = max(waited, t.waited()) // those that are left have run since the window: no wait is under way
+	end.waited = max(waited, t.waited()) // the remaining threads have run since the window: no wait is pending
 	return t.observe(&begin, &end, rows)
 }
 
-// warmUp passes the time before the window. Flows have opened their congestion windows after half of it.
+// warmUp waits until the window begins. After half of that time, flows have opened their congestion windows.
 func (t *Trial) warmUp(ctx context.Context, rows *rows) error {
 	if err := t.pass(ctx, rows, t.o.Warmup/2); err != nil {
 		return err
@@ -184,9 +185,9 @@ func (t *Trial) giveUp(ctx context.Context, err error) error {
 	return t.worst(causes, err)
 }
 
-// cause returns the most frequent kind of failure, but what the peer says comes before what follows from it: a server
-// that refuses a request and ends the connection also fails the next request. What a paced sender could not offer is a
-// consequence.
+// cause returns the most frequent kind of failure. A message of the peer takes precedence over its consequence: a
+// server that refuses a request and ends the connection also fails the next request. What a paced sender could not
+// offer is a consequence.
 func cause(counts [kinds]uint64) kind {
 	for _, said := range []kind{badStatus, protocol} {
 		if counts[said] > 0 {
@@ -197,7 +198,7 @@ func cause(counts [kinds]uint64) kind {
 	return kind(slices.Index(counts[:], slices.Max(counts[:])))
 }
 
-// worst returns an error of the kind of failure that is the cause.
+// worst returns an error whose kind is the cause of the failures.
 func (t *Trial) worst(counts [kinds]uint64, err error) error {
 	if k := cause(counts); counts[k] > 0 {
 		return &Error{Kind: k.String(), Op: t.name(), Err: fmt.Errorf("%w (%d x %s)", err, counts[k], k)}

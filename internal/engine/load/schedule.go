@@ -7,9 +7,9 @@ import (
 
 // schedule gives the times of the requests of one flow, on the trial's clock in ns.
 //
-// In an open loop, events have a constant distance or are a Poisson process, independent of the responses. Each event is a
-// burst of requests, by default of one. In a closed loop requests are due as soon as the responses allow: a burst when
-// nothing is under way, or one request whenever fewer than depth are.
+// In an open loop, events have a constant distance or are a Poisson process, independent of the responses. Each event
+// is a burst of requests, by default of one. In a closed loop requests are due as soon as the responses allow: a burst
+// when nothing is under way, or one request whenever fewer than depth are.
 type schedule struct {
 	gap    float64 // mean distance of events; 0 in a closed loop
 	random *rand.PCG
@@ -26,8 +26,8 @@ func newSchedule(perSecond float64, burst int, random *rand.PCG) schedule {
 	return schedule{gap: 1e9 * float64(burst) / perSecond, burst: burst, random: random}
 }
 
-// start begins an open loop at now. The first event of a constant loop is a share of the gap later, so that flows do not
-// send at the same instants.
+// start begins an open loop at now. The first event of a constant loop is a share of the gap later, so that flows do
+// not send at the same instants.
 func (s *schedule) start(now int64, share float64) {
 	if s.gap == 0 {
 		return
@@ -100,7 +100,7 @@ func (s *schedule) behind(now int64) uint64 {
 	}
 	n := uint64(s.left)
 	if late := float64(now) - s.next; late > manyEvents*s.gap {
-		return n + uint64(late/s.gap)*uint64(s.burst) // the mean is exact enough for so many
+		return n + uint64(late/s.gap)*uint64(s.burst) // the mean is exact enough for this many
 	}
 	ahead := *s
 	if s.random != nil {
@@ -119,8 +119,8 @@ const (
 	quantum = 100_000
 	// backlogNs bounds what a stalled sender catches up: it skips datagrams that were due longer ago.
 	backlogNs = 10_000_000
-	// catchUp is how many times its rate a sender that is behind may send at. All at once, what a few milliseconds held up
-	// would overflow the receiver's socket, and the loss would be ours.
+	// catchUp bounds the rate of a sender that is behind, as a multiple of its rate. Sent at once, the datagrams of a
+	// few milliseconds would overflow the receiver's socket, and the sender would cause the loss.
 	catchUp = 4
 )
 
@@ -132,14 +132,14 @@ type pacer struct {
 	done    uint64  // datagrams sent or given up
 	skipped uint64  // datagrams given up
 	next    int64   // when a new quantum begins
-	left    uint64  // datagrams that may go out before
+	left    uint64  // datagrams that may be sent before
 }
 
 // newPacer starts a schedule at start for perSecond datagrams per second, which must be positive.
 func newPacer(start int64, perSecond float64) pacer { return pacer{start: start, gap: 1e9 / perSecond} }
 
-// due returns how many datagrams may go out now. After a stall, it skips and counts what is older than backlogNs, and gives
-// the rest by and by.
+// due returns how many datagrams may be sent now. After a stall, it skips and counts datagrams older than backlogNs,
+// and spreads the rest over time.
 func (p *pacer) due(now int64) uint64 {
 	if now < p.start {
 		return 0
@@ -163,7 +163,8 @@ func (p *pacer) due(now int64) uint64 {
 // sent notes that n datagrams went out, no more than were due.
 func (p *pacer) sent(n uint64) { p.done, p.left = p.done+n, p.left-n }
 
-// wake returns when to look again if nothing is due: at the time of the next datagram, but not within a quantum.
+// wake returns when to call due again if nothing is due: at the time of the next datagram, but at least a quantum from
+// now.
 func (p *pacer) wake(now int64) int64 {
 	return max(p.start+int64(math.Ceil(float64(p.done)*p.gap)), now+quantum)
 }

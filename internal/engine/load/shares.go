@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// maxBackends is how many names a thread counts, and otherBackends the name for the rest.
+	// maxBackends is how many names a thread counts; otherBackends is the name for all others.
 	maxBackends   = 256
 	otherBackends = "(others)"
-	// shareSlots leaves the table at least half empty; one more slot has the others.
+	// shareSlots leaves the table at least half empty. One more slot counts all other names.
 	shareSlots = 2 * maxBackends
 	noShare    = -1
 )
 
-// shares counts responses and connections by the name of the backend, on one thread: a hash table of fixed size, so that
-// counting allocates nothing whatever the names are.
+// shares counts responses and connections by the name of the backend, on one thread. It is a hash table of fixed size,
+// so that counting never allocates.
 type shares struct {
 	slots [shareSlots + 1]share
 	names int
@@ -31,7 +31,8 @@ func (s *share) is(name []byte) bool {
 	return s.length == len(name) && string(s.name[:s.length]) == string(name)
 }
 
-// find returns the slot of name, which need not outlive the call, or noShare for none. likely is its latest slot.
+// find returns the slot of name, which need not outlive the call, or noShare for none. likely is the slot of the
+// previous call.
 func (s *shares) find(name []byte, likely int) int {
 	if len(name) == 0 {
 		return noShare

@@ -8,14 +8,14 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
-// starved is the share of a CPU below which a thread that is ready to run is held up by others.
+// starved is the share of a CPU below which other tasks hold up a thread that is ready to run.
 const starved = 0.1
 
-// glance is what Stands saw of a load thread.
+// glance is what Stands read of a load thread.
 type glance struct{ at, cpu int64 }
 
-// Stands says what the trial is doing, and which load threads others keep from their CPU since the call before. One
-// goroutine calls it.
+// Stands describes what the trial is doing, and which load threads other tasks have kept from their CPU since the last
+// call. Only one goroutine may call it.
 func (t *Trial) Stands() string {
 	said := []string{"in its warm-up", "in its window", "at the end of its window", "at the end of its window", "ending"}[min(t.phase.Load(), stop)]
 	if !t.ran.Load() {
@@ -40,7 +40,7 @@ func (t *Trial) Stands() string {
 	return said
 }
 
-// held says that a thread in such a state, which has used so much CPU time in so long, does not get on; "" if it does.
+// held describes why a thread in a state, which used CPU time used within in, does not progress; "" if it does.
 func held(state byte, used, in int64) string {
 	if float64(used) >= starved*float64(in) {
 		return ""
@@ -55,7 +55,8 @@ func held(state byte, used, in int64) string {
 	return ""
 }
 
-// waited is how long the load threads have waited for their CPUs since they began, in ns, as far as the kernel says it.
+// waited returns how long the load threads have waited for their CPUs since they began, in ns, where the kernel reports
+// it.
 func (t *Trial) waited() (ns int64) {
 	for _, w := range t.workers() {
 		n, _ := proc.WaitOf(int(w.count.thread.Load()))

@@ -7,10 +7,10 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Stream over TCP. One system call moves one message. After a short count the next call starts a new message, as in other
-// tools for bulk transfer. Modes: "copy" copies at both ends; "sendfile" sends pages of a file in memory, so the sender does
-// not copy; "trunc" lets the receiver's kernel drop the bytes, so the receiver does not copy. The last two show how much of
-// the cost is copying, and are not comparable with tools that copy.
+// Stream over TCP. One system call moves one message. After a short count the next call starts a new message, as in
+// other tools for bulk transfer. Modes: "copy" copies at both ends; "sendfile" sends pages of a file in memory, so the
+// sender does not copy; "trunc" lets the receiver's kernel drop the bytes, so the receiver does not copy. The last two
+// show how much of the cost is copying, and are not comparable with tools that copy.
 
 // streamWork returns how one side runs a stream.
 func streamWork(s plan.Stream, client bool) work {
@@ -33,7 +33,7 @@ func streamWork(s plan.Stream, client bool) work {
 	return w
 }
 
-// openBeside gives the last worker of rr a stream that runs beside it.
+// openBeside gives the last worker of rr a stream that runs at the same time.
 func openBeside(w *worker) (flow, error) {
 	w.beside, w.spin = true, false
 	if w.server() {
@@ -129,7 +129,7 @@ func (w *worker) sendAll(fd int, b []byte) bool {
 	return w.finishSend(fd, b, n, e)
 }
 
-// finishSend is sendAll after its first call, which returned n and e.
+// finishSend does the rest of sendAll after its first call, which returned n and e.
 func (w *worker) finishSend(fd int, b []byte, n int, e syscall.Errno) bool {
 	for ; ; n, e = sock.Send(fd, b, 0) {
 		if e == 0 && n == len(b) {
@@ -144,14 +144,14 @@ func (w *worker) finishSend(fd int, b []byte, n int, e syscall.Errno) bool {
 	}
 }
 
-// recvAll fills b. If since is not 0 and the timeout has passed since then, it counts one timeout. False: the thread should
-// leave.
+// recvAll fills b. If since is not 0 and the timeout has passed since then, it counts one timeout. False: the thread
+// should leave.
 func (w *worker) recvAll(fd int, b []byte, since int64) bool {
 	n, e := w.recv(fd, b, sock.WaitAll)
 	return w.finishRecv(fd, b, since, n, e)
 }
 
-// finishRecv is recvAll after its first call, which returned n and e.
+// finishRecv does the rest of recvAll after its first call, which returned n and e.
 func (w *worker) finishRecv(fd int, b []byte, since int64, n int, e syscall.Errno) bool {
 	for ; ; n, e = w.recv(fd, b, sock.WaitAll) {
 		switch {
@@ -174,9 +174,9 @@ func (w *worker) finishRecv(fd int, b []byte, since int64, n int, e syscall.Errn
 	}
 }
 
-// Bidirectional streams are two streams at once, with twice as many flows: an even index goes from the client to the server,
-// an odd index back. So each direction has its own sockets, as with two programs that each send, and the acknowledgements of
-// one direction share the path with the other.
+// Bidirectional streams are two streams at once, with twice as many flows: an even index goes from the client to the
+// server, an odd index back. So each direction has its own sockets, as with two programs that each send, and the
+// acknowledgements of one direction share the path with the other.
 
 // openEitherWay makes a worker the sender or the receiver of its flow.
 func openEitherWay(w *worker) (flow, error) {

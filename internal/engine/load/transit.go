@@ -5,11 +5,11 @@ import "github.com/cnibench/cnibench/internal/measure/sample"
 // mostPassages is how many datagrams a side keeps for its distribution of transit times; all flows share them.
 const mostPassages = 1 << 18
 
-// passage is when a datagram arrived and how long it took, by two clocks that need not agree.
+// passage is when a datagram arrived and its transit time, by two clocks that need not agree.
 type passage struct{ at, transit int64 }
 
-// transits are the transit times of the window. The least is known at its end only, so they are kept: all, then every second
-// and so on when the room is full.
+// transits are the transit times of the window. The least is known only at the end, so they are stored: all, then every
+// second and so on when the room is full.
 type transits struct {
 	kept    []passage
 	stride  int // of how many datagrams one is kept
@@ -21,7 +21,7 @@ func newTransits(flows int) transits {
 	return transits{kept: make([]passage, 0, max(1024, mostPassages/flows)), stride: 1}
 }
 
-// open begins the window. Before it the path may have had no queue, which is another sample.
+// open begins the window and drops earlier transit times: before the window the path may have had no queue.
 func (s *transits) open() { s.kept, s.stride, s.skipped = s.kept[:0], 1, 0 }
 
 func (s *transits) note(at, transit int64) {
@@ -41,8 +41,8 @@ func (s *transits) note(at, transit int64) {
 	s.kept = append(s.kept, passage{at, transit})
 }
 
-// excess returns by how much transit times exceed the least of the window (RFC 5481), nil without datagrams. Of two
-// machines the clocks drift apart, so that the least is a line.
+// excess returns by how much transit times exceed the least of the window (RFC 5481), nil without datagrams. If the
+// sides are apart, the clocks of two machines drift, so the least is a line.
 func (s *transits) excess(apart bool) *sample.Histogram {
 	if len(s.kept) == 0 {
 		return nil
@@ -59,8 +59,8 @@ func (s *transits) excess(apart bool) *sample.Histogram {
 	return h
 }
 
-// lowest returns two points of the line below all passages that is nearest to them: the side of their lower convex hull
-// above the middle of the time (Moon, Skelly and Towsley 1999).
+// lowest returns two points of the line below all passages that is nearest to them: the edge of their lower convex hull
+// at the middle of the time (Moon, Skelly and Towsley 1999).
 func (s *transits) lowest() (a, b passage) {
 	var hull []passage
 	for _, p := range s.kept {

@@ -10,7 +10,7 @@ import (
 
 // Stream over UDP. Every datagram starts with a sequence number and the time it was sent, 8 bytes each. The sender
 // hands the kernel up to 64 datagrams at a time, flat out or as many as are due at the intended rate. A datagram is one
-// operation, not a call. The receiver takes what is there and keeps a ledger.
+// operation, not a call. The receiver takes the datagrams that have arrived and keeps a ledger.
 
 // datagramSender is the sending side.
 type datagramSender struct {
@@ -79,7 +79,7 @@ func (s *datagramSender) step(w *worker) bool {
 // datagramReceiver is the receiving side.
 type datagramReceiver struct {
 	batch *sock.Batch
-	// size is what a receive that returned several datagrams at once is cut into, 0 if it returns one.
+	// size is the length of each datagram if a receive returned several at once, 0 if it returned one.
 	size     int
 	ledger   ledger
 	transits transits
@@ -97,7 +97,7 @@ func openDatagramReceiver(w *worker) (flow, error) {
 	}
 	r.transits = newTransits(o.Flows)
 	if w.leaveAt == drain {
-		w.leaveAt = after // stragglers of the window may still come
+		w.leaveAt = after // stragglers of the window may still arrive
 	}
 	return r, nil
 }
@@ -142,7 +142,7 @@ func (r *datagramReceiver) step(w *worker) bool {
 	return true
 }
 
-// note enters a datagram in the ledger. It came alone, or with others.
+// note enters a datagram in the ledger. It arrived alone, or with others.
 func (r *datagramReceiver) note(w *worker, b []byte, now int64, alone bool) {
 	if w.phase >= after {
 		return // the ledger is Run's

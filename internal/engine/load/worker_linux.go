@@ -29,14 +29,14 @@ type tally struct {
 	at, cpu                    int64
 }
 
-// size is the payload that each operation moves, for workloads where it is constant; others count bytes as they go.
+// size is the payload of each operation, for workloads with a constant payload; others count bytes.
 type size struct{ sent, received uint64 }
 
-// distributions have no histograms where the workload has none.
+// distributions have no histograms if the workload has none.
 type distributions struct{ rtt, connect times }
 
-// times are the times in the window: those that began while the machine was undisturbed, and the others. Without a yardstick
-// all are among the others.
+// times are the times in the window: those that began while the machine was undisturbed, and the others. Without a
+// yardstick all are in others.
 type times struct{ undisturbed, others *sample.Histogram }
 
 func (w *worker) newTimes() times {
@@ -74,13 +74,13 @@ type worker struct {
 	phase   int32 // the phase that the thread knows of
 	last    int64 // when the latest operation ended, for workloads that use it
 	idle    bool  // the latest step completed nothing
-	beside  bool  // the flow runs beside the workload
+	beside  bool  // the flow is not part of the workload
 	spin    bool  // the thread polls instead of sleeping
 
-	cpu  struct{ before, used int64 } // CPU time that the thread had used for others, and as Run has last read it
+	cpu  struct{ before, used int64 } // CPU time that the thread had used for other work, and the latest value that Run has read
 	nice int                          // the thread's priority, negative before others
 
-	edges [2]tally // where the window begins and ends
+	edges [2]tally // counters at the begin and the end of the window
 	cause kind     // why the flow was lost
 	hist  distributions
 }
@@ -98,7 +98,7 @@ type starter interface{ begin(w *worker) }
 // edged is a flow with its own counters. Its edge runs before the thread marks that edge of the window: 0 begin, 1 end.
 type edged interface{ edge(w *worker, edge int) }
 
-// closer is a flow that has descriptors of its own. It is closed when its thread has left.
+// closer is a flow that has its own descriptors. It is closed when its thread has left.
 type closer interface{ close() }
 
 // spawn starts the thread of a flow and returns when it is pinned.
@@ -149,7 +149,7 @@ func (w *worker) main(ready chan<- error) {
 		ready <- failure("timer slack", err)
 		return
 	}
-	w.nice = t.prefer()
+	w.nice = t.raisePriority()
 	w.cpu.before = thread.CPUTime()
 	w.cpu.used = w.cpu.before
 	if !t.work.timed {
@@ -192,7 +192,7 @@ func (w *worker) running() bool {
 	return p == w.phase || w.turn(p)
 }
 
-// turn marks the edges that lie between the phase that the thread knew and p.
+// turn marks the edges between the phase that the thread last saw and p.
 func (w *worker) turn(p int32) bool {
 	for edge, begins := range [2]int32{window, drain} {
 		if w.phase >= begins || p < begins {
@@ -236,8 +236,8 @@ func (w *worker) see(p int32) {
 	}
 }
 
-// mark is the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so its edge has
-// the time at which Run changed the phase.
+// mark is the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so its
+// edge has the time at which Run changed the phase.
 func (w *worker) mark(edge int) tally {
 	n := w.tally()
 	if at := w.trial.edges[edge].Load(); w.idle && at != 0 {
@@ -261,7 +261,7 @@ func (w *worker) tally() tally {
 // server reports whether the thread is on the server's side.
 func (w *worker) server() bool { return w.trial.o.Side == control.SideServer }
 
-// done counts an operation that took from the end of the one before until now.
+// done counts an operation that began when the previous one ended and ended at now.
 func (w *worker) done(now int64) {
 	w.count.operations.Add(1)
 	w.record(w.hist.rtt, now-w.last)
@@ -304,11 +304,12 @@ func (w *worker) missed(e syscall.Errno) bool {
 	return true
 }
 
-// spinsAtOnce bounds the polls of a spinning thread between checks of the phase. A pulse does the same for a sleeping one.
+// spinsAtOnce bounds the polls of a spinning thread between checks of the phase. A pulse does the same for a sleeping
+// one.
 const spinsAtOnce = 4096
 
-// recv is sock.Recv, without sleeping if the workload spins. Between two attempts it yields the CPU: to a peer, or to the
-// softirq work that delivers the bytes. EINTR means that the thread should check the phase.
+// recv is sock.Recv, without sleeping if the workload spins. Between two attempts it yields the CPU: to a peer, or to
+// the softirq work that delivers the bytes. EINTR means that the thread should check the phase.
 func (w *worker) recv(fd int, b []byte, flags int) (int, syscall.Errno) {
 	if !w.spin {
 		return sock.Recv(fd, b, flags)

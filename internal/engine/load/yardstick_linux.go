@@ -17,30 +17,31 @@ const (
 	yardSteps, yardWarm = 600, 20
 	// yardSpan is how many readings the state of the machine is the median of.
 	yardSpan = 15
-	// calm is how much longer than the fastest state one may be that begins an undisturbed time.
+	// calm bounds the first reading of an undisturbed time, as a multiple of the fastest state.
 	calm = 1.08
 )
 
-// yardstick measures the state of the machine beside the load: the CPU time of a fixed piece of work on the load's CPU. It
-// knows nothing of the path: what a reading uses is used once before it, so that the caches that a path leaves behind are not
-// in it. Without that, readings of equal machines were 20 % apart from one path to another. The state is the median of the
-// latest readings. A burst that is shorter than half of them, such as a softirq of the path's own, does not change it.
+// yardstick measures the state of the machine during the load: the CPU time of a fixed piece of work on the load's CPU.
+// It is independent of the path: each reading first warms the caches that it uses. Without that, readings of equal
+// machines were 20 % apart from one path to another. The state is the median of the latest readings. A burst that is
+// shorter than half of them, such as a softirq of the path's own, does not change it.
 //
-// The first load thread reads it between two operations. A thread of its own would interrupt operations: where a timer costs
-// a virtual machine 25 us, 250 readings a second made p99 of the bare path 39 us instead of 24, and took 2 % of the CPU.
+// The first load thread reads it between two operations. A separate thread would interrupt operations: on a virtual
+// machine whose timers cost 25 us, 250 readings a second raised p99 of the bare path from 24 to 39 us, and took 2 % of
+// the CPU.
 type yardstick struct {
 	time, readings atomic.Int64 // sums of states and their number since the last slice
 	calm           atomic.Bool  // the state is close to the fastest
 	fastest        int64
 	every, due     int64 // ns, on the trial's clock
-	steps, next    int   // operations since the reading, and of how many the next look at the clock is
+	steps, next    int   // operations since the reading, and their number at the next look at the clock
 	stride         int   // between two looks, so that they cost fast operations nothing
 	recent, order  [yardSpan]int64
 	read           int // readings so far
 	at             [4]uint32
 }
 
-// newYardstick returns the yardstick of a side, nil without rows or a CPU of the load's own.
+// newYardstick returns the yardstick of a side, nil without rows or without a CPU for the load alone.
 func newYardstick(t *Trial) *yardstick {
 	if t.o.Interval == 0 || len(t.o.CPUs) == 0 {
 		return nil
@@ -58,7 +59,7 @@ func (y *yardstick) pass() bool {
 	return y.steps >= y.next
 }
 
-// look reads the yardstick when it is time to. The next operation begins after that.
+// look reads the yardstick if it is time. The next operation begins after the reading.
 func (y *yardstick) look(w *worker) {
 	now := w.trial.now()
 	if now < y.due {
@@ -74,7 +75,8 @@ func (y *yardstick) look(w *worker) {
 	w.last = w.trial.now()
 }
 
-// work does some steps of arithmetic in four chains, enough to fill the units of a core: what shares the core slows it.
+// work does steps of arithmetic in four chains, enough to fill the units of a core: other work on the same core slows
+// it.
 func (y *yardstick) work(steps uint32) {
 	a, b, c, d := y.at[0], y.at[1], y.at[2], y.at[3]
 	for i := range steps {
@@ -83,14 +85,14 @@ func (y *yardstick) work(steps uint32) {
 	y.at = [4]uint32{a, b, c, d}
 }
 
-// add takes in a reading.
+// add adds a reading.
 func (y *yardstick) add(took int64) {
 	y.recent[y.read%yardSpan] = took
 	y.read++
 	n := copy(y.order[:], y.recent[:min(y.read, yardSpan)])
 	slices.Sort(y.order[:n])
 	state := y.order[n/2]
-	if y.read > yardSpan/2 { // of fewer readings one that happens to be quick is the median
+	if y.read > yardSpan/2 { // with fewer readings, a single quick one could be the median
 		y.fastest = min(y.fastest, state)
 		y.calm.Store(float64(state) <= calm*float64(y.fastest))
 	}

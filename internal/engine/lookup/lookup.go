@@ -1,14 +1,14 @@
-// Package lookup resolves a name as getaddrinfo of the GNU C library does, and answers as a small authoritative server. It opens no
-// socket: a caller sends what it says, hands it what comes, and tells it the time.
+// Package lookup resolves a name as getaddrinfo of the GNU C library does, and answers as a small authoritative server.
+// It opens no socket: the caller sends its messages, passes on what arrives, and gives it the time.
 //
 //	Names ──► Lookup.Begin ──► Send ──► answer: Take ──► ... ──► Done
 //	                            ▲       silence: Expire   │
 //	                            └─────────────────────────┘
 //
-// For each name of the search list, A and AAAA go out at once from one socket. When one of the two answers does not come in time, both
-// are asked for again one after the other on the same socket, then each from a socket of its own; the attempt is the same. When
-// neither comes, the next attempt begins on a new socket, at the next server. An answer that was cut off is asked for again over TCP.
-// Any other message is ignored.
+// For each name of the search list, A and AAAA go out at once from one socket. If one of the two answers is late, both
+// queries are repeated one after the other on the same socket, then each from its own socket, within the same attempt.
+// If both are late, the next attempt begins on a new socket, with the next server. After a truncated answer the query
+// is repeated over TCP. Any other message is ignored.
 package lookup
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/names"
 )
 
-// Do is what the caller of a Lookup does next.
+// Do is the caller's next step.
 type Do int
 
-// What is done next: nothing but wait, send what Due returns on the socket that is open or on a new one (over TCP, if Stream), or nothing
-// more, because there is a result.
+// The next step: only wait; send what Due returns on the open socket or on a new one (over TCP, if Stream); or stop,
+// because there is a result.
 const (
 	Wait Do = iota
 	Send
@@ -33,33 +33,34 @@ const (
 	Done
 )
 
-// Result is what came of a resolution.
+// Result is the result of a resolution.
 type Result int
 
 // The results.
 const (
 	UnderWay Result = iota
-	// Found: the name has an address. NoName: it does not exist under any name that was tried, or has no address.
+	// Found: the name has an address. NoName: no name that was tried exists, or none has an address.
 	Found
 	NoName
-	// TimedOut: no answer came. Failed: servers said that they failed, or refused; or none was there to listen.
+	// TimedOut: no answer came. Failed: servers reported a failure or refused, or nothing listened.
 	TimedOut
 	Failed
 )
 
-// MaxMessage is room for an answer of ours: without EDNS a datagram has 512 bytes, and a name of 255 bytes is in it twice.
+// MaxMessage is room for an answer of our server: without EDNS a datagram has 512 bytes, and a name of 255 bytes occurs
+// twice in it.
 const MaxMessage = 1232
 
-// question is a name in the two messages that ask for it.
+// question is a name with the two messages that query it.
 type question struct {
 	name  dnsmessage.Name
 	query [2][]byte
 }
 
-// types are what the two queries ask for.
+// types are the types of the two queries.
 var types = [2]dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeAAAA}
 
-// Names are the questions of a resolution and how patiently they are asked. Lookups share them.
+// Names are the questions of a resolution with timeouts and attempts. Lookups share them.
 type Names struct {
 	questions []question
 	itself    int
@@ -100,25 +101,25 @@ func New(name string, c names.Config, pair, stream bool) (*Names, error) {
 // Lookup is one resolution under way.
 type Lookup struct {
 	names *Names
-	// at is the question, try the attempt; single is how the queries go out since one of two answers was missing: 0 at once, 1 one after the
-	// other, 2 each from a socket of its own.
+	// at is the question, try the attempt. single is how queries are sent after one of two answers was missing: 0 at
+	// once, 1 one after the other, 2 each from its own socket.
 	at, try, single int
-	// ids are those of the two queries; due are those to send, open those that wait for their answer.
+	// ids are the ids of the two queries. due marks queries to send, open queries that wait for their answer.
 	ids       [2]uint16
 	due, open [2]bool
-	// found says that an answer has an address, failed that a server said that it failed; both in this attempt.
+	// found means that an answer had an address, failed that a server reported a failure; both in this attempt.
 	found, failed bool
-	// Stream says that queries go over TCP.
+	// Stream means that queries go over TCP.
 	Stream bool
-	// Deadline is when Expire has to be called, by the clock of the caller.
+	// Deadline is when to call Expire, by the clock of the caller.
 	Deadline int64
 	Account
 }
 
-// Account is what came of a resolution, and what it took.
+// Account is the result of a resolution, and its cost.
 type Account struct {
 	Result Result
-	// Queries is how often a query was sent, Timeouts how often an answer was awaited in vain.
+	// Queries is the number of queries sent, Timeouts the number of answers that did not come in time.
 	Queries, Timeouts int
 }
 
@@ -131,7 +132,7 @@ func (l *Lookup) Begin(n *Names, now int64, ids uint32) Do {
 	return l.ask(now)
 }
 
-// Server returns which of the servers is asked.
+// Server returns the index of the server that is queried.
 func (l *Lookup) Server() int { return l.try % l.names.servers }
 
 // ask begins an attempt at the present question.
@@ -144,7 +145,8 @@ func (l *Lookup) ask(now int64) Do {
 	return Reopen
 }
 
-// Due returns the next message to send, in to, which has room for it; nil without one. Over TCP its length is before it.
+// Due returns the next message to send, written to to, which has room for it; nil without one. Over TCP it has its
+// length prefix.
 func (l *Lookup) Due(to []byte) []byte {
 	for i := range l.due {
 		if !l.due[i] {
@@ -165,10 +167,10 @@ func (l *Lookup) Due(to []byte) []byte {
 	return nil
 }
 
-// Both says whether both queries are due.
+// Both reports whether both queries are due.
 func (l *Lookup) Both() bool { return l.due[0] && l.due[1] }
 
-// Take takes a message that has come.
+// Take handles a message that has arrived.
 func (l *Lookup) Take(message []byte, now int64) Do {
 	i, answer := l.match(message)
 	switch {
@@ -196,7 +198,7 @@ func (l *Lookup) Take(message []byte, now int64) Do {
 	return l.settle(now)
 }
 
-// settle goes by the answers that have come: an address is the result, and without one the next name is asked for.
+// settle evaluates the answers that have arrived: an address is the result; without one the next name is queried.
 func (l *Lookup) settle(now int64) Do {
 	switch {
 	case l.found:
@@ -229,10 +231,10 @@ func (l *Lookup) Expire(now int64) Do {
 	return l.again(now, TimedOut)
 }
 
-// Refuse takes word that nothing listens at the server, or that it cannot be reached.
+// Refuse handles the error that nothing listens at the server, or that it cannot be reached.
 func (l *Lookup) Refuse(now int64) Do { return l.again(now, Failed) }
 
-// again begins the next attempt; after the last, of a name of the search list, it asks for the name itself.
+// again begins the next attempt. After the last attempt at a name of the search list, it queries the name itself.
 func (l *Lookup) again(now int64, why Result) Do {
 	l.try++
 	switch {
@@ -251,10 +253,11 @@ func (l *Lookup) end(r Result) Do {
 	return Done
 }
 
-// answer is what a message says.
+// answer is the content of a message.
 type answer struct{ cut, found, failed bool }
 
-// match returns which query a message answers, -1 for any other: an answer has the query's id, name and type, and the bit of an answer.
+// match returns which query a message answers, -1 for none: an answer has the query's id, name and type, and the
+// response bit.
 func (l *Lookup) match(message []byte) (int, answer) {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)
@@ -280,7 +283,7 @@ func (l *Lookup) match(message []byte) (int, answer) {
 	return i, a
 }
 
-// hasAddress says whether one of the records of an answer is of a kind, and whether they cannot be read.
+// hasAddress reports whether one of an answer's records is of a kind, and whether the records are unreadable.
 func hasAddress(p *dnsmessage.Parser, kind dnsmessage.Type) (has, torn bool) {
 	err := p.SkipAllQuestions()
 	for err == nil {
@@ -294,7 +297,7 @@ func hasAddress(p *dnsmessage.Parser, kind dnsmessage.Type) (has, torn bool) {
 	return has && !torn, torn
 }
 
-// same says whether two names are the same, in any case of letters.
+// same reports whether two names are equal, ignoring case.
 func same(a, b *dnsmessage.Name) bool {
 	if a.Length != b.Length {
 		return false

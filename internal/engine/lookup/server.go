@@ -14,7 +14,7 @@ type Server struct {
 // lifetime is the time to live of an answer in seconds.
 const lifetime = 30
 
-// NewServer returns a server of a name. The addresses are those of documentation (RFC 5737, RFC 3849).
+// NewServer returns a server of a name. Its addresses are from the ranges for documentation (RFC 5737, RFC 3849).
 func NewServer(name string) (*Server, error) {
 	if name[len(name)-1] != '.' {
 		name += "."
@@ -24,7 +24,7 @@ func NewServer(name string) (*Server, error) {
 		aaaa: dnsmessage.AAAAResource{AAAA: [16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}}}, err
 }
 
-// Answer returns the answer to a message, in to; nil for what is not a question.
+// Answer returns the answer to a message, written to to; nil for a message that is not a query.
 func (s *Server) Answer(message, to []byte) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)

@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	// tick bounds each wait of the thread, after which it sees whether it should end.
+	// tick bounds each wait of the thread. After it, the thread checks whether it should end.
 	tick = 25 * time.Millisecond
 	// setupTick bounds a call of the set-up, defaultSetup the set-up of one connection.
 	setupTick    = 50 * time.Millisecond
 	defaultSetup = 3 * time.Second
 	// pieceSize is the most that one call sends or receives.
 	pieceSize = 256 << 10
-	// greetingSize is that of the first message on a connection: the rank of the member that dialled.
+	// greetingSize is the size of the first message on a connection: the rank of the member that dialled.
 	greetingSize  = 8
 	greetingMagic = 0xcb1be9c6
 )
@@ -51,20 +51,20 @@ type Trial struct {
 	port   int
 	links  []*link // by rank; nil for this member itself
 	stop   atomic.Bool
-	// finished closes when the controller wants what there is: a member that no other has missed is lost.
+	// finished closes when the controller asks for the result so far: a member that no other has missed is lost.
 	finished <-chan struct{}
 	ended    sync.WaitGroup
 	closed   sync.Once
 	stands   stands
 }
 
-// stands is what Stands tells: the number of the step, and a bit for each member that is waited for.
+// stands is what Stands reports: the number of the step, and a bit for each member that is waited for.
 type stands struct {
 	step, waits atomic.Uint64
 }
 
-// Prepare listens for the members before this one, and dials those behind it, which listen already. Every error is a
-// *load.Error. finished may be nil.
+// Prepare listens for the members before this one, and dials the members after it, which listen already. Every error is
+// a *load.Error. finished may be nil.
 func Prepare(ctx context.Context, o control.Prepare, finished <-chan struct{}) (*Trial, error) {
 	is := o.Workload.Traits()
 	t := &Trial{o: o, finished: finished, shape: is.Job, pause: is.Interval, listen: -1, port: o.Port}
@@ -147,7 +147,7 @@ func (t *Trial) open() error {
 	return nil
 }
 
-// settle sets up a socket. A user who may not choose the congestion control has the system's.
+// settle sets up a socket. If this user may not set the congestion control, the system's default applies.
 func (t *Trial) settle(fd int) error {
 	congestion := sock.SetCongestion(fd, cmp.Or(t.o.Workload.Traits().Congestion, plan.DefaultCongestion))
 	if errors.Is(congestion, syscall.EPERM) {
@@ -192,7 +192,7 @@ func (t *Trial) dial(ctx context.Context, rank int) error {
 	binary.BigEndian.PutUint32(greeting[:], greetingMagic)
 	binary.BigEndian.PutUint32(greeting[4:], uint32(t.o.Seat.Rank))
 	if n, e := sock.Send(fd, greeting[:], 0); n != greetingSize {
-		return failed(op, e) // an empty socket has room for it
+		return failed(op, e) // an empty socket buffer has room for it
 	}
 	return nil
 }
@@ -238,10 +238,10 @@ func (t *Trial) awaited() string {
 	return strings.Join(names, ", ")
 }
 
-// Port returns where the member listens, 0 if it does not.
+// Port returns the port that the member listens on, 0 if it does not.
 func (t *Trial) Port() int { return t.port }
 
-// Stands says which step is under way, and which members are waited for.
+// Stands describes the current step, and the members that are waited for.
 func (t *Trial) Stands() string {
 	text := fmt.Sprintf("in step %d", t.stands.step.Load())
 	var names []string
@@ -256,9 +256,9 @@ func (t *Trial) Stands() string {
 	return text
 }
 
-// Run plays steps until the first member ends the window, and returns what this member saw. edge is called at both edges of the
-// window. The first member of a job that continues without a lost member returns the account of the steps before the loss. Every
-// error is a *load.Error. The connections stay open until Close.
+// Run plays steps until the first member ends the window, and returns this member's observation. edge is called at both
+// edges of the window. The first member of a job that continues without a lost member returns the observation of the
+// steps before the loss. Every error is a *load.Error. The connections stay open until Close.
 func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	if err := t.accept(ctx); err != nil {
 		return nil, t.over(ctx, err)
@@ -269,7 +269,7 @@ func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 	}
 	result := make(chan error, 1)
 	t.ended.Go(func() {
-		runtime.LockOSThread() // for good: it is pinned, and ends with its goroutine
+		runtime.LockOSThread() // not unlocked again: the thread is pinned, and ends with its goroutine
 		result <- p.main()
 	})
 	select {
@@ -290,7 +290,7 @@ func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 	return p.observe(), nil
 }
 
-// over returns why a trial ended, the end of its context first.
+// over returns why a trial ended; the end of its context takes precedence.
 func (t *Trial) over(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &load.Error{Kind: load.KindCancelled, Op: t.o.Workload.String(), Err: context.Cause(ctx)}

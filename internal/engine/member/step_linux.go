@@ -23,28 +23,31 @@ const (
 	goEnd  byte = 'e'
 )
 
-// doneSize is the size of a member's answer: how long its exchange took, whom it waited for alone, and for how long.
+// doneSize is the size of a member's answer: how long its exchange took, the member that it waited for alone, and how
+// long.
 const doneSize = 24
 
-// noRank is the rank in an answer of a member that had no choice whom to wait for.
+// noRank is the rank in the answer of a member that waited for no particular member.
 const noRank = math.MaxUint64
 
-// leg is a transfer as one of its ends plays it.
+// leg is a transfer from the view of one of its ends.
 type leg struct {
 	number, bytes int
 	needs         []int
 	after         int64
-	due           int64 // when it may be sent, once its needs have come; 0 before
+	due           int64 // when it may be sent, set once its needs have arrived; 0 before
 }
 
-// link is the connection with another member. Control bytes go before data: of the last step nothing is left by then.
+// link is the connection with another member. Control bytes go before data: no data of the previous step are left by
+// then.
 type link struct {
 	rank, fd int
 	out, in  []leg
-	// sent and got count the legs that are complete in this step; outLeft and inLeft what is left of the next.
+	// sent and got count the legs that are complete in this step. outLeft and inLeft are the bytes left of the next
+	// leg.
 	sent, got       int
 	outLeft, inLeft int
-	// words are control bytes to be sent, heard those that came of a word.
+	// words are control bytes to send, heard the received bytes of an incomplete message.
 	words   []byte
 	heard   []byte
 	writing bool // watched for room
@@ -75,13 +78,13 @@ type player struct {
 	poll   *sock.Poll
 	links  []*link // without the gap of this member
 	buffer []byte
-	// came says which transfers have come in this step.
+	// came marks the transfers that have arrived in this step.
 	came []bool
 	// open is when the member may send, math.MaxInt64 before its step has begun.
 	open int64
 	step struct {
 		began      int64 // of the exchange; 0 before
-		last       int   // the link whose data came last
+		last       int   // the link whose data arrived last
 		lastAt     int64
 		secondLast int64 // when the last data of any other link came
 		from       int   // how many links have data for this member
@@ -89,7 +92,7 @@ type player struct {
 	account
 }
 
-// account is what the member counts.
+// account has the member's counters.
 type account struct {
 	sent, received uint64
 	steps          uint64
@@ -195,13 +198,13 @@ func (p *player) main() error {
 	}
 }
 
-// late says whom a member waited for alone, and for how long.
+// late is the member that a member waited for alone, and how long.
 type late struct {
 	of uint64
 	ns int64
 }
 
-// direct is main at the first member: it begins the steps, and times them.
+// direct is the main function of the first member: it begins the steps, and times them.
 func (p *player) direct() error {
 	warm := p.now() + int64(p.t.o.Warmup)
 	for first := true; first || p.now() < warm; first = false {
@@ -220,11 +223,11 @@ func (p *player) direct() error {
 	return p.all(goEnd)
 }
 
-// all begins something at every member, and waits until all have done it.
+// all begins a step or an edge at every member, and waits until all have finished it.
 func (p *player) all(what byte) error {
 	began := p.now()
 	if what == goWarm || what == goStep {
-		p.start() // the member that hears it first may send before the last hears it
+		p.start() // the first member to receive it may send before the last receives it
 	}
 	for _, l := range p.links {
 		if err := p.tell(l, what); err != nil {
@@ -293,7 +296,7 @@ func (p *player) mark(what byte) {
 	p.edge(true)
 }
 
-// observe returns what the member saw within the window.
+// observe returns the member's observation of the window.
 func (p *player) observe() *sample.Observation {
 	o := &sample.Observation{Side: p.t.o.Side, ElapsedNs: p.end.at - p.begin.at, Operations: p.end.steps - p.begin.steps,
 		BytesSent: p.end.sent - p.begin.sent, BytesReceived: p.end.received - p.begin.received,
@@ -304,7 +307,8 @@ func (p *player) observe() *sample.Observation {
 	return o
 }
 
-// bereft returns the account of the steps before a member was lost, nil if this trial ended otherwise or must not continue.
+// bereft returns the observation of the steps before a member was lost, nil if this trial ended otherwise or must not
+// continue.
 func (p *player) bereft(err error) *sample.Observation {
 	var known *load.Error
 	lost := errors.Is(err, errStopped) || errors.As(err, &known) && known.Kind == kindGone
@@ -322,7 +326,7 @@ func (p *player) bereft(err error) *sample.Observation {
 
 func (p *player) now() int64 { return thread.Monotonic() }
 
-// start begins a step: from now on data may come over all connections, and after the pause the member may send.
+// start begins a step: from now on data may arrive on all connections, and after the pause the member may send.
 func (p *player) start() {
 	p.t.stands.step.Store(p.steps + 1)
 	p.open = p.now() + int64(p.t.pause)
@@ -331,7 +335,8 @@ func (p *player) start() {
 	}
 }
 
-// play plays the step that has begun. It returns how long the exchange took, without compute, and whom the member waited for alone.
+// play runs the step that has begun. It returns how long the exchange took, without compute, and the member that was
+// waited for alone.
 func (p *player) play() (exchange int64, l late, err error) {
 	for {
 		next, err := p.sendAll()
@@ -385,7 +390,7 @@ func (p *player) say(l *link, words []byte) error {
 	}
 }
 
-// flush sends control bytes as far as there is room.
+// flush sends control bytes while the socket has room.
 func (p *player) flush(l *link) error {
 	for len(l.words) > 0 {
 		n, e := sock.Send(l.fd, l.words, 0)
@@ -403,7 +408,7 @@ func (p *player) flush(l *link) error {
 	return nil
 }
 
-// await waits for so many control bytes of a member.
+// await waits for size control bytes of a member.
 func (p *player) await(l *link, size int) ([]byte, error) {
 	for len(l.heard) < size {
 		if err := p.wait(0); err != nil {
@@ -415,7 +420,7 @@ func (p *player) await(l *link, size int) ([]byte, error) {
 	return word, nil
 }
 
-// sendAll sends what may be sent. It returns when the next leg that waits for the clock is due, 0 for none.
+// sendAll sends the legs that may be sent. It returns when the next leg that waits for the clock is due, 0 for none.
 func (p *player) sendAll() (next int64, err error) {
 	now := p.now()
 	if p.open > now {
@@ -433,7 +438,7 @@ func (p *player) sendAll() (next int64, err error) {
 	return next, nil
 }
 
-// send sends the legs of a connection in order, as far as their needs have come and the socket has room.
+// send sends the legs of a connection in order, while their needs have arrived and the socket has room.
 func (p *player) send(l *link, now int64) (due int64, err error) {
 	for l.sent < len(l.out) {
 		x := &l.out[l.sent]
@@ -467,7 +472,7 @@ func (p *player) send(l *link, now int64) (due int64, err error) {
 	return 0, p.watch(l, false)
 }
 
-// watch asks for a report when the socket has room, or for none.
+// watch turns the report that the socket has room on or off.
 func (p *player) watch(l *link, room bool) error {
 	if l.writing == room {
 		return nil
@@ -483,7 +488,7 @@ func (p *player) watch(l *link, room bool) error {
 	return nil
 }
 
-// wait waits until a socket is ready, or until due, and takes what has come.
+// wait waits until a socket is ready, or until due, and handles what has arrived.
 func (p *player) wait(due int64) error {
 	if p.t.stop.Load() {
 		return errStopped
@@ -530,13 +535,13 @@ func (p *player) look() {
 	p.t.stands.waits.Store(mask)
 }
 
-// receive takes what has come over a connection. Over one with the first member, control bytes come before and after the data of
-// a step.
+// receive handles what has arrived on a connection. On a connection with the first member, control bytes come before
+// and after the data of a step.
 func (p *player) receive(l *link) error {
 	directs := l.rank == 0 || p.t.o.Seat.Rank == 0
 	for {
 		words := directs && (p.open == math.MaxInt64 || l.got == len(l.in))
-		size := min(max(l.inLeft, 1), len(p.buffer)) // a byte, to see the end of a connection that has no more data
+		size := min(max(l.inLeft, 1), len(p.buffer)) // at least a byte, to notice the end of a connection that has no more data
 		if words && l.rank == 0 {
 			size = 1
 		} else if words {
@@ -554,7 +559,7 @@ func (p *player) receive(l *link) error {
 			return p.lost(l, nil)
 		case words:
 			l.heard = append(l.heard, p.buffer[:n]...)
-			return nil // the thread acts on it before it reads on
+			return nil // the thread acts on it before it reads more
 		case l.got == len(l.in):
 			return &load.Error{Kind: "protocol", Op: "read from " + p.t.name(l.rank), Err: errors.New("more data than a step has")}
 		}

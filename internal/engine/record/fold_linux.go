@@ -12,22 +12,25 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// Window says which samples count, and whose they are.
+// Window defines which samples count, and how to attribute them.
 type Window struct {
-	// BeganNs is when the window began, on this machine's monotonic clock, Slices are those of the client's window.
+	// BeganNs is when the window began, on this machine's monotonic clock. Slices are the slices of the client's
+	// window.
 	BeganNs int64
 	Slices  []sample.Interval
-	// Threads has the ends whose load threads these tasks are, by their id here.
+	// Threads maps the id of a load thread here to its end of the path.
 	Threads map[int]string
-	// CPUs are those of the load threads: a foreign sample elsewhere is not counted. nil are all. (optional)
+	// CPUs are the CPUs of the load threads: samples of other tasks on other CPUs do not count. nil means all CPUs.
+	// (optional)
 	CPUs []int
-	// Space names the network namespace of a packet, "" for one that is not of this path. nil names none. (optional)
+	// Space returns the name of a packet's network namespace, "" for one that is not on this path. nil names none.
+	// (optional)
 	Space func(inode uint32) string
-	// Unknown says that packets are not followed in this trial, but are in others.
+	// Unknown means that this trial does not follow packets although other trials do.
 	Unknown bool
-	// Apart says that the kernel accounts interrupts apart from tasks: softirqs count under any task.
+	// Apart means that the kernel accounts interrupts separately from tasks: softirqs count under any task.
 	Apart bool
-	// Kernel says that the kernel's own threads for softirqs count. They do where the service demand has them.
+	// Kernel means that the kernel's own threads for softirqs count, as in the service demand.
 	Kernel bool
 }
 
@@ -38,14 +41,14 @@ type folder struct {
 	stacks  *sample.Stacks
 	// deepest is how many frames the kernel keeps, 0 if unknown.
 	deepest int
-	// others has what is known of other tasks.
+	// others caches what is known of other tasks.
 	others map[int]other
 }
 
 // other is a task other than a load thread: its end of the path, and its name.
 type other struct{ where, command string }
 
-// foreign is the end of a task that is not of the path.
+// foreign is the end of a task that does not belong to the path.
 const foreign = "-"
 
 // add counts a sample if it lies in the window.
@@ -95,7 +98,7 @@ func (f *folder) add(s perf.Sample) {
 	}
 }
 
-// end is the end of the path whose task a sample is of, with the name of a task other than a load thread.
+// end returns the end of the path that a sample's task belongs to, with the name of a task other than a load thread.
 func (f *folder) end(s perf.Sample) other {
 	if where, ok := f.Threads[s.Task]; ok {
 		return other{where: where}
@@ -111,7 +114,7 @@ func (f *folder) end(s perf.Sample) other {
 	return task
 }
 
-// named looks up a task other than a load thread; kernel says whether the kernel's own count for the path.
+// named looks up a task other than a load thread. kernel reports whether the kernel's own threads count for the path.
 func named(id int, kernel bool) other {
 	if id <= 0 {
 		return other{where: foreign} // idle
@@ -131,7 +134,7 @@ func user(address uint64) string {
 	return "[user]"
 }
 
-// inSoftIRQ, receives and isMeter say what a kernel stack is in, outermost frame first: the kernel's deferred work, the
+// inSoftIRQ, receives and isMeter classify a kernel stack, outermost frame first: the kernel's deferred work, the
 // handling of a received packet, the sampling itself.
 func inSoftIRQ(kernel []string) bool {
 	return slices.Contains(kernel, "handle_softirqs") || slices.Contains(kernel, "__do_softirq")
@@ -147,5 +150,6 @@ func isMeter(kernel []string) bool {
 	})
 }
 
-// calls are what calls the program that follows packets: of the tracepoint, of its class, of any tracepoint with one argument.
+// calls are the functions that call the program that follows packets: of the tracepoint, of its class, of any
+// tracepoint with one argument.
 var calls = []string{"__traceiter_netif_receive_skb", "__bpf_trace_netif_receive_skb", "__bpf_trace_net_dev_template", "bpf_trace_run1"}

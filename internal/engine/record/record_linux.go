@@ -1,5 +1,5 @@
-// Package record records what CPUs execute during one trial, as stacks of function names: the load threads' own work and the
-// kernel's for them. The lab records its paths with it, and a sampler the node of a cluster that it runs on.
+// Package record records what CPUs execute during one trial, as stacks of function names: the load threads' own work
+// and the kernel's for them. The lab records its paths with it. On a cluster, a sampler records its node.
 //
 // Open prepares; Start, Finish and Close follow in this order.
 package record
@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// slack is how much longer than a trial its rings have room for.
+// slack is how much longer than a trial the ring buffers can record.
 const slack = 500 * time.Millisecond
 
 // Options say what is recorded.
@@ -26,7 +26,8 @@ type Options struct {
 	Length time.Duration
 	// Tracker follows packets from one network namespace to the next. nil does not. (optional)
 	Tracker *space.Tracker
-	// Count are the events that the CPUs count meanwhile, unless packets are followed, which takes instructions of its own. (optional)
+	// Count are the events that the CPUs count meanwhile. They are not counted while packets are followed, since that
+	// executes instructions itself. (optional)
 	Count []perf.Event
 }
 
@@ -35,11 +36,12 @@ type Recorder struct {
 	options Options
 	sampler *perf.Sampler
 	counted *perf.Counters
-	// Missing says in words what the machine did not allow, and what is not known because of that.
+	// Missing describes what the machine did not allow, and what is unknown because of that.
 	Missing []string
 }
 
-// Open prepares the events of the CPUs, and follows packets if there is a tracker. It fails without the right to sample.
+// Open prepares the events of the CPUs, and follows packets if there is a tracker. It fails without the right to
+// sample.
 func Open(o Options) (r *Recorder, err error) {
 	r = &Recorder{options: o}
 	if o.Tracker != nil {
@@ -79,7 +81,8 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// Finish ends the sampling and returns the stacks that lie in a window. Names of functions are those of this moment.
+// Finish ends the sampling and returns the stacks within a window. Functions are named by the symbols at the time of
+// this call.
 func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
 	if err := errors.Join(r.sampler.Stop(), r.counted.Stop()); err != nil {
 		return nil, err
@@ -105,7 +108,7 @@ func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
 	return f.stacks, nil
 }
 
-// Programs are the runs that are counted, in a trial whose window began at a moment of this machine's monotonic clock.
+// Programs returns the counted runs of a trial whose window began at beganNs on this machine's monotonic clock.
 func Programs(c *attach.RunCounter, beganNs int64) (*sample.Programs, error) {
 	list, err := c.Read()
 	return &sample.Programs{

@@ -19,19 +19,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// life is how much longer than a trial a sampler may be there: the pods of a run may be started between its questions.
+// life is how much longer than a trial a sampler may run: between its requests, the pods of a run may be started.
 const life = 2 * time.Minute
 
-// server is a sampler at its work.
+// server is the state of a sampler.
 type server struct {
 	recorder *Recorder
-	// counter takes the place of recorder where the runs of BPF programs are counted.
+	// counter replaces recorder if the runs of BPF programs are counted.
 	counter *attach.RunCounter
 	tracker *space.Tracker
 	tasks   []proc.Task
 }
 
-// Serve is the sampler of a node: it answers what in asks for on out, until in or ctx ends.
+// Serve is the sampler of a node: it reads requests from in and writes answers to out, until in or ctx ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	s := &server{}
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -125,7 +125,7 @@ func (s *server) begin(b control.SamplerBegin) (err error) {
 	return nil
 }
 
-// window returns the stacks of the load threads, by the ids that tasks have here.
+// window returns the stacks of the load threads, by the ids of tasks on this node.
 func (s *server) window(w control.SamplerWindow) (a control.SamplerAnswer, err error) {
 	if err := s.note(); err != nil {
 		return a, err
@@ -145,14 +145,15 @@ func (s *server) window(w control.SamplerWindow) (a control.SamplerAnswer, err e
 	return a, err
 }
 
-// note remembers the threads of agents on this node. They are there when both sides run, and may be gone after the window.
+// note remembers the threads of agents on this node. They exist while both sides run, and may be gone after the window.
 func (s *server) note() error {
 	tasks, err := proc.Tasks()
 	s.tasks = append(s.tasks, tasks...)
 	return err
 }
 
-// outer finds the tasks that load threads are here. It fails if one is not found: its samples would be taken for foreign.
+// outer finds the ids of the load threads on this node. It fails if one is not found: its samples would count as
+// foreign.
 func (s *server) outer(ends map[string][]sample.Thread) (map[int]string, error) {
 	threads := map[int]string{}
 	for end, list := range ends {

@@ -18,13 +18,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Annotations by which an archive says what it holds: containerd reads the first, skopeo and podman the second.
+// Annotations that name the image in an archive: containerd reads the first, skopeo and podman the second.
 const (
 	annotationName = "io.containerd.image.name"
 	annotationTag  = "org.opencontainers.image.ref.name"
 )
 
-// WriteOCI writes an OCI image layout as one tar. An image of one platform has a manifest.json besides, by which
+// WriteOCI writes an OCI image layout as one tar. An image of one platform also has a manifest.json, through which
 // Docker without containerd's image store finds the same blobs.
 func (i *Image) WriteOCI(w io.Writer) error {
 	index, err := i.layoutIndex()
@@ -59,7 +59,8 @@ func (i *Image) WriteDocker(w io.Writer) error {
 	return tarball.Write(tag, i.single[0].image, w)
 }
 
-// layoutIndex is index.json: one descriptor, of the manifest or of the index of several, with the names of the image.
+// layoutIndex returns index.json: one descriptor, of the manifest or of the index of several, with the names of the
+// image.
 func (i *Image) layoutIndex() ([]byte, error) {
 	d, err := partial.Descriptor(i.taggable())
 	if err != nil {
@@ -85,7 +86,7 @@ func (i *Image) dockerManifest() ([]byte, error) {
 	return json.Marshal(tarball.Manifest{entry})
 }
 
-// taggable is what the digest is of.
+// taggable returns the object whose digest is the image's.
 func (i *Image) taggable() described {
 	if i.index != nil {
 		return i.index
@@ -93,13 +94,13 @@ func (i *Image) taggable() described {
 	return i.single[0].image
 }
 
-// described is what images and indices have in common.
+// described has the common methods of images and indices.
 type described interface {
 	partial.Describable
 	RawManifest() ([]byte, error)
 }
 
-// blobs are all objects of the image, those that are named before those that name them.
+// blobs returns all objects of the image. An object comes before the objects that refer to it.
 func (i *Image) blobs() ([]member, error) {
 	var list []member
 	for _, p := range i.single {
@@ -116,7 +117,7 @@ func (i *Image) blobs() ([]member, error) {
 	return append(list, file(blobPath(i.digest), raw)), err
 }
 
-// imageBlobs are the layers, the configuration and the manifest of one image, in this order.
+// imageBlobs returns the layers, the configuration and the manifest of one image, in this order.
 func imageBlobs(image v1.Image) ([]member, error) {
 	layers, err := image.Layers()
 	if err != nil {
@@ -147,7 +148,7 @@ func imageBlobs(image v1.Image) ([]member, error) {
 
 func blobPath(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
 
-// member is a file of an archive, or a directory when nothing can be opened.
+// member is a file of an archive, or a directory if open is nil.
 type member struct {
 	name string
 	size int64
@@ -159,7 +160,7 @@ func file(name string, content []byte) member {
 	return member{name, int64(len(content)), open}
 }
 
-// writeTar writes an archive in which nothing depends on when and by whom it is written.
+// writeTar writes an archive that does not depend on time or user.
 func writeTar(w io.Writer, members []member) error {
 	archive := tar.NewWriter(w)
 	for _, m := range members {

@@ -44,7 +44,7 @@ func ParseBinary(s string) (Binary, error) {
 	return Binary{*p, file}, nil
 }
 
-// machines are the architectures by Go's names, as an ELF header has them.
+// machines maps architectures by Go's names to their numbers in an ELF header.
 var machines = map[string]elf.Machine{
 	"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "arm": elf.EM_ARM, "386": elf.EM_386, "riscv64": elf.EM_RISCV,
 	"ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "loong64": elf.EM_LOONGARCH,
@@ -52,8 +52,8 @@ var machines = map[string]elf.Machine{
 
 const architectures = "amd64, arm64, arm, 386, riscv64, ppc64le, s390x, loong64"
 
-// read returns the contents of the file, once they are known to be cnibench of that version for that platform, able to
-// start where there is nothing else.
+// read returns the contents of the file. It fails unless the file is cnibench of that version and platform, linked so
+// that it starts in an empty root.
 func (b Binary) read(version string) ([]byte, error) {
 	content, err := os.ReadFile(b.File)
 	if err != nil {
@@ -96,7 +96,7 @@ func (b Binary) checkPlatform(content []byte, info *debug.BuildInfo) error {
 	return nil
 }
 
-// static says what the program needs beside itself.
+// static returns an error if the program needs other files to start.
 func static(f *elf.File) error {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
@@ -110,8 +110,8 @@ func static(f *elf.File) error {
 	return nil
 }
 
-// hasVersion reports whether a program is of a version. The linker's word for it has no place of its own in a stripped
-// program, so it is looked for anywhere; what that lets pass, the agent refuses when it is greeted.
+// hasVersion reports whether a program has a version. A stripped program does not show where the linker put the
+// version, so any occurrence counts. A wrong version that passes is refused by the agent's hello.
 func hasVersion(content []byte, info *debug.BuildInfo, version string) bool {
 	if version == "" || version == "unknown" || info.Main.Version == version || setting(info, "vcs.revision") == version {
 		return true

@@ -1,12 +1,12 @@
-// Package image makes the container image of cnibench: from scratch, this binary alone, or beside it programs of this machine
-// with the libraries that they need.
+// Package image makes the container image of cnibench: from scratch, with this binary, and optionally programs of this
+// machine with the libraries that they need.
 //
 //	Binary per platform ──► Build ──► Image ──► WriteOCI, WriteDocker   an archive, for clusters without a registry
 //	                                        ├─► Load                    containerd, Docker, kind on this machine
 //	                                        └─► Push                    a registry
 //
 // The same binaries give the same digest on every machine: times, owners and order are fixed. A binary that would not
-// start in an empty root, or that its controller would refuse, is refused here, where the reason can be said.
+// start in an empty root, or that its controller would refuse, is refused here, where the reason can be reported.
 package image
 
 import (
@@ -30,12 +30,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// What is in the image, and how a container of it starts. The user has no name and no rights, as the restricted pod
-// security standard wants it.
+// The contents of the image, and how a container of it starts. The user has no name and no rights, as the restricted
+// pod security standard requires.
 const (
 	program   = "/cnibench"
 	imageUser = "65532:65532"
-	// idle is the argument with which a pod waits for what is executed in it.
+	// idle is the argument with which a pod waits for exec.
 	idle = "hold"
 )
 
@@ -47,16 +47,16 @@ const (
 // epoch is the time of everything in the image.
 var epoch = v1.Time{Time: time.Unix(0, 0).UTC()}
 
-// Spec says what an image is made of.
+// Spec describes the image to build.
 type Spec struct {
-	// Name is the reference under which it is known; DefaultName makes one.
+	// Name is the reference of the image; DefaultName returns one.
 	Name Name
 	// Version of cnibench, which every binary must have.
 	Version string
 	// Binaries are one or more, each of another platform.
 	Binaries []Binary
-	// Tools are the names of tools that send loads, and Programs the files that they consist of, of this machine. Such an
-	// image has one platform. (optional)
+	// Tools are the names of tools that send loads. Programs are their files on this machine. Such an image has one
+	// platform. (optional)
 	Tools, Programs []string
 }
 
@@ -74,7 +74,7 @@ type platformImage struct {
 	image    v1.Image
 }
 
-// Build makes the image. It names everything that is wrong with the binaries at once; the error is one of input.
+// Build builds the image. The error lists everything that is wrong with the binaries; it is an error of the input.
 func Build(s Spec) (*Image, error) {
 	if len(s.Binaries) == 0 {
 		return nil, errors.New("no binary to make an image of")
@@ -175,13 +175,13 @@ func labels(version string) map[string]string {
 // Name is the reference under which the image is known.
 func (i *Image) Name() Name { return i.name }
 
-// Digest is that of the manifest, or of the index of several.
+// Digest returns the digest of the manifest, or of the index of several.
 func (i *Image) Digest() string { return i.digest.String() }
 
-// Reference is name and digest: it means these bytes and no others.
+// Reference returns name and digest, which identify exactly these bytes.
 func (i *Image) Reference() string { return i.name.String() + "@" + i.Digest() }
 
-// Platforms are those of the image, sorted.
+// Platforms returns the image's platforms, sorted.
 func (i *Image) Platforms() []string {
 	list := make([]string, len(i.single))
 	for k, p := range i.single {
@@ -190,7 +190,7 @@ func (i *Image) Platforms() []string {
 	return list
 }
 
-// Only returns the image of one platform out of several, under the same name.
+// Only returns the image of one of several platforms, under the same name.
 func (i *Image) Only(platform string) (*Image, error) {
 	for _, p := range i.single {
 		if p.platform.String() == platform {
@@ -201,8 +201,8 @@ func (i *Image) Only(platform string) (*Image, error) {
 	return nil, fmt.Errorf("the image is not for %s, but for %s", platform, strings.Join(i.Platforms(), ", "))
 }
 
-// newLayer packs files into the one layer of an image. It is compressed once and kept: each archive reads it, and a push that
-// starts again. Programs that write somewhere find /tmp.
+// newLayer packs files into the one layer of an image. It is compressed once and kept, for each archive and for a push
+// that is repeated. Programs that write files find /tmp.
 func newLayer(files []packed) (v1.Layer, error) {
 	var text bytes.Buffer
 	archive := tar.NewWriter(&text)

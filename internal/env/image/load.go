@@ -26,7 +26,7 @@ const (
 // Kubelet is the namespace of containerd in which the kubelet looks for images.
 const Kubelet = "k8s.io"
 
-// Where containerd listens: by itself, and as K3s and RKE2 start it.
+// Sockets of containerd: its own, and the one of K3s and RKE2.
 const (
 	socket    = "/run/containerd/containerd.sock"
 	socketK3s = "/run/k3s/containerd/containerd.sock"
@@ -69,14 +69,14 @@ func badTarget(s string) error {
 	return advice.With(fmt.Errorf("unknown target %q of --load", s), "write one of "+strings.Join(Targets(), ", "))
 }
 
-// Digested are the names under which containerd gets the image: by its tag, and by its digest alone, which is how the
-// kubelet asks for a reference that has both.
+// Digested returns the names under which containerd gets the image: by its tag, and by its digest alone, which kubelet
+// uses for a reference that has both.
 func (i *Image) Digested() (tagged, digested string) {
 	return i.name.String(), i.name.repository + "@" + i.Digest()
 }
 
-// LoadCtr imports the image by the program ctr. Where containerd is not at its own socket but at that of K3s and RKE2, ctr is
-// sent there.
+// LoadCtr imports the image with the program ctr. If containerd does not listen on its own socket but on that of K3s
+// and RKE2, ctr uses the latter.
 func (i *Image) LoadCtr(ctx context.Context, namespace string) error {
 	tagged, digested := i.Digested()
 	argv := []string{"ctr", "-n", namespace}
@@ -89,7 +89,7 @@ func (i *Image) LoadCtr(ctx context.Context, namespace string) error {
 	return feed(ctx, nil, append(argv, "images", "tag", "--force", tagged, digested)...)
 }
 
-// LoadDocker gives the image to the daemon of Docker, or the one of several that is for its platform.
+// LoadDocker loads the image into Docker's daemon; of several platforms, only the daemon's.
 func (i *Image) LoadDocker(ctx context.Context) error {
 	if i.index == nil {
 		return feed(ctx, i.WriteDocker, "docker", "load")
@@ -110,10 +110,10 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// lastWords is how long a program's children may hold its output open once it has been ended.
+// lastWords is how long the children of a program that was ended may hold its output open.
 const lastWords = time.Second
 
-// feed runs a program with what write writes on its stdin. Its output is in the error.
+// feed runs a program whose stdin is written by write. The error has its output.
 func feed(ctx context.Context, write func(io.Writer) error, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var said bytes.Buffer
@@ -135,8 +135,8 @@ func feed(ctx context.Context, write func(io.Writer) error, argv ...string) erro
 	return err
 }
 
-// Pipe calls run with what write writes. The error is that of run, else that of write: io.ErrClosedPipe if run did not take
-// everything.
+// Pipe calls run with a reader of what write writes. It returns the error of run, else the error of write:
+// io.ErrClosedPipe if run did not read everything.
 func Pipe(write func(io.Writer) error, run func(io.Reader) error) error {
 	r, w := io.Pipe()
 	written := make(chan error, 1)
@@ -153,7 +153,7 @@ func Pipe(write func(io.Writer) error, run func(io.Reader) error) error {
 	return err
 }
 
-// output runs a program for what it prints.
+// output runs a program and returns its output.
 func output(ctx context.Context, argv ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

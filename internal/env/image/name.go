@@ -11,8 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Repositories of the image by default. A release pushes its image to ReleaseRepository. The registry of Repository does not
-// exist, so that a node without the image of a development build reports an error and asks no registry on the internet.
+// Repositories of the image by default. A release pushes its image to ReleaseRepository. The registry of Repository
+// does not exist, so that a node without the image of a development build reports an error and asks no registry on the
+// internet.
 const (
 	Repository        = "cnibench.local/cnibench"
 	ReleaseRepository = "ghcr.io/cnibench/cnibench"
@@ -21,10 +22,10 @@ const (
 // released is the version of a release: v0.1.0, 0.1.0 or 0.1.0-rc.1, and no snapshot or commit after one.
 var released = pattern.New(`^v?[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?$`)
 
-// Released reports whether the version is that of a release, whose image is in a registry.
+// Released reports whether the version is a release, whose image is in a registry.
 func Released(version string) bool { return released.MatchString(version) }
 
-// dockerHub is what the library calls the registry that everybody else calls docker.io.
+// dockerHub is the library's name of the registry docker.io.
 const dockerHub = "index.docker.io"
 
 // Name is the reference of an image: a repository and a tag.
@@ -32,7 +33,7 @@ type Name struct{ repository, tag string }
 
 func (n Name) String() string { return n.repository + ":" + n.tag }
 
-// DefaultName returns the image that a run asks for unless it names one: that of the release, or one in Repository that was
+// DefaultName returns the image that a run uses unless the user names one: the release's, or one in Repository that was
 // loaded on the nodes. The tag is the version.
 func DefaultName(version string) Name {
 	if Released(version) {
@@ -41,8 +42,8 @@ func DefaultName(version string) Name {
 	return Name{Repository, tagOf(version)}
 }
 
-// ParseName reads a reference; one without a tag gets that of the version. The tag latest is refused: a node that has
-// some image of that name would either keep it or ask a registry each time.
+// ParseName parses a reference; without a tag it uses the version's. The tag latest is refused: a node that has some
+// image of that name would either keep it or ask a registry each time.
 func ParseName(s, version string) (Name, error) {
 	if strings.Contains(s, "@") {
 		return Name{}, advice.With(fmt.Errorf("image name %q has a digest, which is computed and not chosen", s), "leave out what follows the @")
@@ -66,13 +67,13 @@ func ParseName(s, version string) (Name, error) {
 	return Name{registry + "/" + tag.RepositoryStr(), tag.TagStr()}, nil
 }
 
-// repositoryPath is what a registry takes, by the distribution specification; the library lets more pass.
+// repositoryPath is the syntax of a repository by the distribution specification; the library is less strict.
 var repositoryPath = pattern.New(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
 
-// maxTag is the longest tag that a registry takes.
+// maxTag is the maximum length of a tag.
 const maxTag = 128
 
-// tagOf is version with what no tag may hold replaced: v1.2.0+dirty becomes v1.2.0-dirty.
+// tagOf returns version with the characters that a tag may not have replaced: v1.2.0+dirty becomes v1.2.0-dirty.
 func tagOf(version string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == '_' || r == '.' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {

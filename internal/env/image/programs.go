@@ -16,13 +16,14 @@ import (
 
 // packed is a file of an image.
 type packed struct {
-	// name is its path without the first slash.
+	// name is the path in the image without the first slash.
 	name    string
 	content []byte
 }
 
-// programs returns installed programs, which come to the root of the image where its PATH is, with the loader and all
-// libraries that they are linked with. It names every fault. What a program opens while it runs is not known here.
+// programs returns installed programs as files of the image, in a directory of its PATH, with the loader and all
+// libraries that they are linked with. The error lists every fault. Files that a program opens at run time are not
+// included.
 func programs(files []string, machine elf.Machine) ([]packed, error) {
 	c := &closure{machine: machine, seen: map[string]bool{}}
 	for _, f := range files {
@@ -37,13 +38,13 @@ type closure struct {
 	machine elf.Machine
 	files   []packed
 	seen    map[string]bool // names in the image
-	// home is where libraries come to in the image, which has no cache for the loader: where the C library is, the loader
-	// looks by itself.
+	// home is the directory of the libraries in the image, which has no cache for the loader: the directory of the C
+	// library, which the loader always searches.
 	home string
 	errs []error
 }
 
-// add adds a file once; false if it is there already or cannot be read.
+// add adds a file once. added is false if it was added before or cannot be read.
 func (c *closure) add(name, file string) (content []byte, added bool) {
 	if c.seen[name] {
 		return nil, false
@@ -88,7 +89,7 @@ func (c *closure) program(file string) {
 	c.libraries(file, e)
 }
 
-// libraries adds those that a program or library is linked with.
+// libraries adds the libraries that a program or library is linked with.
 func (c *closure) libraries(file string, e *elf.File) {
 	needed, err := e.ImportedLibraries()
 	if err != nil {
@@ -135,7 +136,7 @@ func find(name string, dirs []string, machine elf.Machine) (string, *elf.File) {
 	return "", nil
 }
 
-// libraryDirs are where the loader of this machine looks: in its own directories, then in those of its configuration.
+// libraryDirs returns the directories that this machine's loader searches: its own, then those of its configuration.
 func libraryDirs() []string {
 	var dirs []string
 	for _, pattern := range []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib64", "/usr/lib64", "/lib", "/usr/lib"} {
@@ -146,7 +147,7 @@ func libraryDirs() []string {
 	for _, file := range append(configured, "/etc/ld.so.conf") {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has gone, or is for others
+			continue // the file does not exist, or is not readable
 		}
 		for line := range strings.Lines(string(text)) {
 			if line = strings.TrimSpace(line); strings.HasPrefix(line, "/") && !slices.Contains(dirs, line) {

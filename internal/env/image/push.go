@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Push says where an image goes.
+// Push names the destination of a push.
 type Push struct {
 	Name Name
 	// Insecure allows plain HTTP and unverified certificates.
@@ -46,7 +46,7 @@ func (i *Image) Push(ctx context.Context, p Push) (string, error) {
 			}
 		}
 	}()
-	// The library closes updates when it is done, whatever came of it.
+	// The library closes updates when it is done, also after an error.
 	err = remote.Push(tag, i.taggable(), remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithTransport(p.transport()), remote.WithUserAgent("cnibench"), remote.WithProgress(updates))
 	<-told
@@ -68,7 +68,7 @@ func (p Push) transport() http.RoundTripper {
 	return t
 }
 
-// explainPush adds the way out where there is one.
+// explainPush adds the way out to an error, if one is known.
 func explainPush(err error, p Push, registry string) error {
 	wrapped := fmt.Errorf("push of %s: %w", p.Name, err)
 	var refused *transport.Error
@@ -80,7 +80,7 @@ func explainPush(err error, p Push, registry string) error {
 		return advice.With(wrapped, "make the repository first, or see whether its name is right")
 	case errors.As(err, &unverified):
 		return advice.With(wrapped, "--insecure if the registry's certificate is its own")
-	case !p.Insecure && (errors.As(err, new(tls.RecordHeaderError)) || errors.Is(err, http.ErrSchemeMismatch)): // HTTP where TLS was wanted
+	case !p.Insecure && (errors.As(err, new(tls.RecordHeaderError)) || errors.Is(err, http.ErrSchemeMismatch)): // the registry speaks HTTP, not TLS
 		return advice.With(wrapped, "--insecure if the registry speaks plain HTTP")
 	}
 	return advice.With(wrapped, "see whether "+registry+" can be reached from here; without a registry, use --load, or -o and ctr images import on each node")

@@ -20,11 +20,11 @@ const labelTools = "dev.cnibench.tools"
 const (
 	// withTools separates the version of an image from its tools in a tag.
 	withTools = "-with-"
-	// askLimit bounds the question to a registry.
+	// askLimit bounds a request to a registry.
 	askLimit = 10 * time.Second
 )
 
-// ToolsVersion returns version with the tools of an image, from which a tag is made that says what is in the image.
+// ToolsVersion returns version with the tools of an image. A tag made from it shows what the image contains.
 func ToolsVersion(version string, tools []string) string {
 	if len(tools) == 0 {
 		return version
@@ -32,14 +32,14 @@ func ToolsVersion(version string, tools []string) string {
 	return version + withTools + strings.Join(slices.Compact(slices.Sorted(slices.Values(tools))), "-")
 }
 
-// ToolsName returns the name of an image with tools by default. No release pushes one, so that it is always one that was
+// ToolsName returns the default name of an image with tools. No release pushes one, so it is always an image that was
 // loaded on the nodes.
 func ToolsName(version string, tools []string) Name {
 	return Name{Repository, tagOf(ToolsVersion(version, tools))}
 }
 
-// ToolsOf returns the tools of an image, and false if neither its tag nor the registry that has it says which they are. An
-// image that was loaded on nodes under another name is in no registry.
+// ToolsOf returns the tools of an image. known is false if neither its tag nor its registry lists them. An image that
+// was loaded on nodes under another name is in no registry.
 func ToolsOf(ctx context.Context, reference string) (tools []string, known bool) {
 	if _, tools, said := splitTools(reference); said {
 		return tools, true
@@ -64,7 +64,7 @@ func ToolsOf(ctx context.Context, reference string) (tools []string, known bool)
 	return tools, true
 }
 
-// MissingTools is the error of an image that has not all tools of a plan.
+// MissingTools returns the error for an image that lacks some tools of a plan.
 func MissingTools(reference string, missing, tools []string) error {
 	return advice.With(fmt.Errorf("image %s has no %s, which the plan names", reference, strings.Join(missing, ", ")),
 		"make one where the tools are installed: cnibench image --with "+strings.Join(tools, ",")+" --push REFERENCE, then --image REFERENCE")
@@ -73,7 +73,8 @@ func MissingTools(reference string, missing, tools []string) error {
 // Local reports whether an image is in no registry, so that nodes have it or not.
 func Local(reference string) bool { return strings.HasPrefix(reference, Repository+":") }
 
-// Serving returns the name in present that has all tools of the name wanted and the fewest others. Without such a name it returns wanted.
+// Serving returns the name in present that has all tools of wanted and the fewest others. Without such a name it
+// returns wanted.
 func Serving(wanted string, present []string) string {
 	base, tools, said := splitTools(wanted)
 	if !said {
@@ -90,7 +91,7 @@ func Serving(wanted string, present []string) string {
 	return best
 }
 
-// splitTools separates the tools in a tag of ToolsVersion from what is before them.
+// splitTools splits a tag of ToolsVersion into version and tools.
 func splitTools(reference string) (base string, tools []string, said bool) {
 	reference, _, _ = strings.Cut(reference, "@")
 	i := strings.LastIndex(reference, withTools)

@@ -1,8 +1,8 @@
 // Package kind is the environment `--env kind`: it creates a kind cluster for each profile, installs the profile's CNI
 // there, and removes the cluster again. It needs a container engine.
 //
-// All nodes of a kind cluster are containers of one machine: the results are the cost of software, without a wire between
-// the nodes. Tests replace Provider, and need no containers.
+// All nodes of a kind cluster are containers of one machine: the results are the cost of software, without a wire
+// between the nodes. Tests replace Provider, and need no containers.
 package kind
 
 import (
@@ -23,15 +23,15 @@ import (
 
 // containerEngine makes and deletes kind clusters.
 type containerEngine interface {
-	// List returns the names of the clusters that there are.
+	// List returns the names of the existing clusters.
 	List() ([]string, error)
-	// Create makes a cluster of a configuration in YAML and writes the file to reach it by.
+	// Create makes a cluster of a configuration in YAML and writes its kubeconfig.
 	Create(name, config, kubeconfig string) error
 	// Delete removes a cluster; a missing cluster is not an error.
 	Delete(name, kubeconfig string) error
 }
 
-// upOptions say which cluster to make.
+// upOptions describe the cluster to make.
 type upOptions struct {
 	// Variant is the profile to install, with its version and values of its chart.
 	Variant plan.Variant
@@ -45,12 +45,12 @@ type upOptions struct {
 
 // kindCluster is a kind cluster with its profile installed.
 type kindCluster struct {
-	// Name is kind's, Kubeconfig the file to reach it by.
+	// Name is the name in kind, Kubeconfig the file that gives access to it.
 	Name, Kubeconfig string
 	provider         containerEngine
 }
 
-// nameOf returns the name of the cluster for a variant. What a variant has of its own is in it as a number.
+// nameOf returns the name of the cluster for a variant. A variant's own settings add a number to the name.
 func nameOf(v plan.Variant) string {
 	name := "cnibench-" + v.Profile()
 	if own := v.Conditions(); own != "" {
@@ -61,8 +61,8 @@ func nameOf(v plan.Variant) string {
 	return name
 }
 
-// create creates a cluster for the profile and installs it. On an error it removes the cluster, and the error names what it
-// could not remove. It fails if a cluster of that name exists already.
+// create creates a cluster for the profile and installs it. On an error it removes the cluster, and the error names
+// what it could not remove. It fails if a cluster of that name exists already.
 func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
@@ -85,7 +85,7 @@ func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, 
 	return c, nil
 }
 
-// check returns an error that names every one of the profiles that Up cannot make a cluster for.
+// check returns an error that lists all profiles that Open cannot make a cluster for.
 func check(variants ...plan.Variant) error {
 	var faults []error
 	for _, name := range variants {
@@ -96,7 +96,7 @@ func check(variants ...plan.Variant) error {
 	return errors.Join(faults...)
 }
 
-// absent returns an error that names every one of the profiles whose cluster is there already.
+// absent returns an error that lists all profiles whose cluster exists already.
 func absent(p containerEngine, variants ...plan.Variant) error {
 	there, err := p.List()
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *kindCluster) Close(context.Context) error {
 // engine is kind on the container engine of this machine.
 type engine struct{ *cluster.Provider }
 
-// findEngine returns kind on the container engine that this machine has. The error says which there may be.
+// findEngine returns kind on the container engine of this machine. The error lists the engines that would work.
 func findEngine() (containerEngine, error) {
 	p, err := detected()
 	if err != nil {

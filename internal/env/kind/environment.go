@@ -24,8 +24,8 @@ type environment struct {
 	dir string
 }
 
-// Open makes a kind cluster for each profile of a plan, with the image of the agents in it. All exist at the same time, so
-// that trials interleave. It returns the environment and the plan with the names of the clusters.
+// Open makes a kind cluster for each profile of a plan, with the image of the agents in it. All exist at the same time,
+// so that trials interleave. It returns the environment and the plan with the names of the clusters.
 func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.Options) (*environment, plan.Plan, error) {
 	names := profiles(want)
 	engine, err := findEngine()
@@ -49,7 +49,7 @@ func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.O
 	return e, want, nil
 }
 
-// profiles are the variants of a plan that get a cluster each.
+// profiles returns the variants of a plan that get their own cluster.
 func profiles(p plan.Plan) []plan.Variant {
 	var names []plan.Variant
 	for _, v := range p.Profiles {
@@ -60,7 +60,7 @@ func profiles(p plan.Plan) []plan.Variant {
 	return names
 }
 
-// CheckPlan returns an error that names every profile of a plan that Open cannot make a cluster for.
+// CheckPlan returns an error that lists all profiles of a plan that Open cannot make a cluster for.
 func CheckPlan(p plan.Plan) error { return check(profiles(p)...) }
 
 func (e *environment) make(ctx context.Context, engine containerEngine, names []plan.Variant, agents *image.Image, o clusters.Options) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// LoadImage imports the image on every node of a cluster and returns their names. It needs the container engine that made
-// the cluster.
+// LoadImage imports the image on every node of a cluster and returns their names. It needs the container engine that
+// made the cluster.
 func LoadImage(ctx context.Context, name string, i *image.Image) ([]string, error) {
 	list, err := internalNodes(name)
 	if err != nil {
@@ -59,13 +59,13 @@ func internalNodes(name string) ([]nodes.Node, error) {
 func loadNode(ctx context.Context, n nodes.Node, i *image.Image) error {
 	tagged, digested := i.Digested()
 	err := image.Pipe(i.WriteOCI, func(r io.Reader) error { return command(ctx, n, r, "images", "import", "-") })
-	if err != nil && !errors.Is(err, io.ErrClosedPipe) { // ctr may leave the padding at the end
+	if err != nil && !errors.Is(err, io.ErrClosedPipe) { // ctr may leave padding at the end unread
 		return err
 	}
 	return command(ctx, n, nil, "images", "tag", "--force", tagged, digested)
 }
 
-// command runs ctr in a node; what it says is in the error.
+// command runs ctr in a node. The error has its output.
 func command(ctx context.Context, n nodes.Node, stdin io.Reader, args ...string) error {
 	var said bytes.Buffer
 	cmd := n.CommandContext(ctx, "ctr", append([]string{"--namespace", image.Kubelet}, args...)...).SetStdout(&said).SetStderr(&said)

@@ -21,9 +21,10 @@ import (
 type Right struct {
 	// Group is the API group, "" for the core.
 	Group, Resource, Subresource, Verb string
-	// Namespaced says that it is needed in the run's own namespaces, and not for the cluster.
+	// Namespaced means that the right is needed only in the run's own namespaces.
 	Namespaced bool
-	// Namespace and Name are of the one object that it is needed for, which is not the run's; "" for any other right.
+	// Namespace and Name identify the only object that the right is needed for, which is not the run's; "" for any
+	// other right.
 	Namespace, Name string
 	Why             string
 	// Optional rights make messages better; nothing fails without them.
@@ -45,10 +46,10 @@ func (r Right) String() string {
 	return s
 }
 
-// balancerRight is optional but for the paths that it is for.
+// balancerRight is required for paths through a load balancer, and optional otherwise.
 var balancerRight = Right{Resource: "services", Verb: "get", Namespaced: true, Optional: true, Why: "to see the address of a Service of type LoadBalancer: a path to one needs it"}
 
-// rollRight is optional but for workloads that roll the backends of a Service.
+// rollRight is required for workloads that roll the backends of a Service, and optional otherwise.
 var rollRight = Right{Resource: "pods", Verb: "patch", Namespaced: true, Optional: true, Why: "to take backends out of their Service and put them back: a workload with roll needs it"}
 
 // renewRight is optional: without it, every pod of a run is measured in one instance.
@@ -57,10 +58,12 @@ var renewRight = Right{Resource: "pods", Verb: "delete", Namespaced: true, Optio
 // watchRight is optional but for workloads that make pods.
 var watchRight = Right{Resource: "pods", Verb: "watch", Namespaced: true, Optional: true, Why: "to see when new pods are scheduled and end: ttfr needs it"}
 
-// restRight is for the workload idle alone: who may read a kubelet through the API server may execute in every pod of its node.
+// restRight is only for the workload idle: a user who may read a kubelet through the API server may execute in every
+// pod of its node.
 var restRight = Right{Resource: "nodes", Subresource: "proxy", Verb: "get", Why: "to read what nodes and daemons use at rest, from their kubelets: idle needs it. It also gives access to every pod of a node"}
 
-// Rights are all that a run needs on a cluster, by resource, and the optional ones. deploy/rbac.yaml grants exactly these.
+// Rights are all that a run needs on a cluster, by resource, and the optional ones. deploy/rbac.yaml grants exactly
+// these.
 var Rights = []Right{
 	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
 	{Resource: "namespaces", Verb: "get", Why: "to see that they are gone when the run ends, or why not"},
@@ -83,12 +86,12 @@ var Rights = []Right{
 	{Group: "networking.k8s.io", Resource: "networkpolicies", Verb: "list", Namespaced: true, Optional: true, Why: "to name the policy that blocks a path"},
 }
 
-// Rights returns Rights and what the options of this cluster need besides.
+// Rights returns Rights and the rights that the options of this cluster need in addition.
 func (c *Cluster) Rights() []Right {
 	return append(rights(c.options.Rests), pullRights(c.options.PullSecrets, c.home)...)
 }
 
-// rights are Rights, and that of the workload idle if a run has it.
+// rights returns Rights, and the right of the workload idle if a run has it.
 func rights(idle bool) []Right {
 	all := slices.Clone(Rights)
 	if idle {
@@ -97,12 +100,12 @@ func rights(idle bool) []Right {
 	return all
 }
 
-// required returns those of Rights that these options cannot do without.
+// required returns the rights that these options require.
 func (c *Cluster) required() []Right {
 	return slices.DeleteFunc(c.Rights(), func(r Right) bool { return r.Optional && !c.options.wants(r) })
 }
 
-// wants says whether an optional right is needed for what these options ask.
+// wants reports whether these options require an optional right.
 func (o Options) wants(r Right) bool {
 	switch r {
 	case balancerRight:
@@ -115,7 +118,8 @@ func (o Options) wants(r Right) bool {
 	return false
 }
 
-// AdviceAccess returns how to grant missing rights. It names the namespace of each Secret: an administrator applies it.
+// AdviceAccess returns how to grant missing rights. It names the namespace of each Secret, since an administrator has
+// to apply it.
 func (c *Cluster) AdviceAccess() string {
 	flags, role := "", "role"
 	all := each.Of(c.PullSecrets(), func(s api.PullSecret) string { return s.Namespace + "/" + s.Name })
@@ -146,8 +150,8 @@ func (e *AccessError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Preflight asks the API server for every right that the run needs, before anything is made. The error is an
-// *AccessError that lists all that are missing.
+// Preflight asks the API server for every right that the run needs, before it creates anything. It returns an
+// *AccessError that lists all missing rights.
 func (c *Cluster) Preflight(ctx context.Context) error {
 	missing, err := c.Missing(ctx, c.required())
 	if err != nil {
@@ -159,7 +163,7 @@ func (c *Cluster) Preflight(ctx context.Context) error {
 	return nil
 }
 
-// Missing returns those of rights that the API server does not allow, in their order.
+// Missing returns the rights that the API server does not grant, in their order.
 func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) {
 	var missing []Right
 	for _, r := range rights {
@@ -181,7 +185,7 @@ func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) 
 	return missing, nil
 }
 
-// cause prefers the reason why ctx ended over what it made of a request.
+// cause returns why ctx ended, if it has, else err.
 func cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)
@@ -189,9 +193,9 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// Manifest returns a ClusterRole with Rights, optional ones included, as YAML. Everything namespaced is in it too: the
-// run makes its namespaces itself, so that no Role can wait in them. For image pull Secrets it has what they need besides,
-// to read them in a Role of the namespace that they are in. The right for the workload idle is in it if idle is true.
+// Manifest returns a ClusterRole with Rights, optional ones included, as YAML. Namespaced rights are in it too: the run
+// creates its namespaces itself, so no Role can exist in them beforehand. For each image pull Secret it adds a Role in
+// the Secret's namespace to read it. It includes the right for the workload idle if idle is true.
 func Manifest(idle bool, pullSecrets ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The rights that cnibench needs to measure on a cluster, each with its reason.\n" +

@@ -17,14 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
-// adviceBalancer is the way out where no load balancer serves a Service.
+// adviceBalancer is the advice if no load balancer serves a Service.
 const adviceBalancer = "a Service of type LoadBalancer needs a cloud's controller, MetalLB or the like, and perhaps --load-balancer-class; or leave the path out"
 
 // lookup returns the addresses of a host, as net.Resolver.LookupNetIP does. network is ip, ip4 or ip6.
 type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-// awaitBalancers waits until every Service of type LoadBalancer has an address, at most BalancerTimeout. The paths of a
-// Service without one are not served. The error is that the API server does not answer.
+// awaitBalancers waits at most BalancerTimeout until every Service of type LoadBalancer has an address. Paths of a
+// Service without one are not served. It fails if the API server does not answer.
 func (c *Cluster) awaitBalancers(ctx context.Context) error {
 	waiting := slices.DeleteFunc(slices.Clone(c.layout.services), func(s serviceSpec) bool { return !s.Balancer() })
 	if len(waiting) == 0 {
@@ -54,7 +54,7 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 	return nil
 }
 
-// addressed notes the address of a Service, and says whether it has one of the wanted family yet.
+// addressed stores the address of a Service. there reports whether it has one of the wanted family yet.
 func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err error) {
 	r := c.services[s]
 	svc, err := c.client.Services(c.namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
@@ -81,7 +81,8 @@ func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err
 	return there, nil
 }
 
-// entrance returns the address of one way in, resolved here if it is a name, or why it is of no use.
+// entrance returns the address of one ingress of a load balancer, resolved here if it is a name, or why it cannot be
+// used.
 func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (address, why string) {
 	family := c.options.Family
 	if in.IP != "" {
@@ -107,7 +108,7 @@ func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (
 	return found[0].Unmap().String(), ""
 }
 
-// giveUp notes why a Service is without an address: what was found last, or else the last warning about it.
+// giveUp stores why a Service has no address: the last reason that was found, else the last warning event.
 func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 	r := c.services[s]
 	seen := cmp.Or(r.why, api.LastWarning(ctx, c.client, c.namespace(s.Host), s.Name))
@@ -136,7 +137,7 @@ func (c *Cluster) balancers() []reachable {
 	return all
 }
 
-// balancerFact says of Services of type LoadBalancer where they are entered, and what was asked for; "" without one.
+// balancerFact describes where Services of type LoadBalancer are entered, and their requested settings; "" without one.
 func (c *Cluster) balancerFact() string {
 	var parts []string
 	for _, r := range c.balancers() {
@@ -160,7 +161,7 @@ func (c *Cluster) balancerFact() string {
 	return strings.Join(parts, "; ")
 }
 
-// balancerWay says which part of the way to a balancer's address is measured; "" without one.
+// balancerWay describes which part of the path to a balancer's address is measured; "" without one.
 func (c *Cluster) balancerWay() string {
 	all := c.balancers()
 	vip := func(r reachable) bool { return r.mode == corev1.LoadBalancerIPModeVIP }

@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CleanOptions say which leftovers go; the zero value takes those that have expired.
+// CleanOptions select leftovers to remove; the zero value selects those that have expired.
 type CleanOptions struct {
-	// All takes those of runs too that may still be under way.
+	// All also selects leftovers of runs that may still be active.
 	All bool
-	// Run takes those of one run alone, expired or not. (optional)
+	// Run selects only the leftovers of one run, expired or not. (optional)
 	Run string
 	// DryRun removes nothing.
 	DryRun bool
@@ -25,14 +25,14 @@ type CleanOptions struct {
 // removed is a namespace that a run left in a cluster.
 type removed struct {
 	Namespace string
-	// Kept says why it was left in place, "" if it was removed, or would be.
+	// Kept is why it was not removed, "" if it was removed, or would be.
 	Kept string
-	// Err says why it could not be removed.
+	// Err is why the removal failed.
 	Err error
 }
 
-// Clean finds the namespaces that runs left in a cluster, by their label, and removes those that f asks for. It returns
-// all that it found, in order of their names.
+// Clean finds the namespaces that runs left in a cluster, by their label, and removes those that f selects. It returns
+// all that it found, sorted by name.
 func Clean(ctx context.Context, o Options, f CleanOptions) ([]removed, error) {
 	c, err := Connect(o)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]r
 		found = append(found, removed{Namespace: ns.Name, Kept: whyKept(ns, f, now)})
 	}
 	slices.SortFunc(found, func(a, b removed) int { return strings.Compare(a.Namespace, b.Namespace) })
-	// All at once: one namespace that stays in Terminating until ctx ends must not keep the others.
+	// All at once: a namespace that stays in Terminating until ctx ends must not delay the others.
 	var all sync.WaitGroup
 	for i := range found {
 		r := &found[i]
@@ -69,7 +69,7 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]r
 	return found, nil
 }
 
-// whyKept says why a namespace is kept, "" if it is not.
+// whyKept returns why a namespace is kept, "" if it is not.
 func whyKept(ns corev1.Namespace, f CleanOptions, now time.Time) string {
 	text := ns.Annotations[annotationExpires]
 	expires, err := time.Parse(time.RFC3339, text)

@@ -43,14 +43,14 @@ type Cluster struct {
 
 	place  placement
 	layout layout
-	// hostPorts are where servers on the nodes listen, one for each slot.
+	// hostPorts are the ports on which servers on the nodes listen, one for each slot.
 	hostPorts []int
 
 	mu sync.Mutex
-	// pods and services are what stands, by their names in the layout.
+	// pods and services are those that exist, by their names in the layout.
 	pods     map[string]standing
 	services map[serviceSpec]reachable
-	// forward is true once exec has been refused and port-forward is used; refused says why.
+	// forward is true once exec has been refused and port-forward is used; refused is the reason.
 	forward bool
 	refused string
 	streams map[*stream]struct{}
@@ -61,12 +61,12 @@ type Cluster struct {
 const (
 	// answerLimit bounds the wait for the first answer of an API server.
 	answerLimit = 15 * time.Second
-	// qps and burst are for a run that waits for its pods by asking.
+	// qps and burst suit a run that polls until its pods are ready.
 	qps, burst = 50, 100
 )
 
-// Connect finds the cluster that o names and asks it for its version. The error is a *ConfigError when the kubeconfig,
-// its context or its credentials are at fault, or no API server answers.
+// Connect finds the cluster that o names and requests its version. It fails with a *ConfigError if the kubeconfig, its
+// context or its credentials are wrong, or if no API server answers.
 func Connect(o Options) (*Cluster, error) {
 	o = o.withDefaults()
 	quiet()
@@ -91,7 +91,7 @@ func Connect(o Options) (*Cluster, error) {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), answerLimit)
 	defer stop()
-	// The answer shows that the API server can be reached and takes the credentials.
+	// The answer shows that the API server is reachable and accepts the credentials.
 	if _, err := client.Version(ctx); err != nil {
 		return nil, &ConfigError{unreachable(config, err)}
 	}
@@ -109,10 +109,10 @@ func newCluster(o Options, client *api.Client) *Cluster {
 	return c
 }
 
-// quiet keeps the client library from writing to the terminal: what matters of it comes back as an error.
+// quiet keeps the client library from writing to the terminal: it returns errors as well.
 var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
-// warnings hands on what an API server warns of.
+// warnings passes the API server's warnings to say.
 type warnings struct{ say func(string, ...any) }
 
 func (w warnings) HandleWarningHeader(code int, _ string, text string) {
@@ -121,10 +121,10 @@ func (w warnings) HandleWarningHeader(code int, _ string, text string) {
 	}
 }
 
-// badKubeconfig says which file or context is at fault.
+// badKubeconfig returns an error that names the wrong file or context.
 func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	if clientcmd.IsEmptyConfig(err) {
-		// Said also of a file that has contexts and chooses none.
+		// The same error occurs for a file that has contexts and selects none.
 		if read, err := rules.Load(); err == nil && len(read.Contexts) > 0 {
 			return &ConfigError{advice.With(errors.New("kubeconfig: no context is the current one"),
 				"name one by --context: "+strings.Join(slices.Sorted(maps.Keys(read.Contexts)), ", "))}
@@ -139,7 +139,7 @@ func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err err
 	return &ConfigError{advice.With(fmt.Errorf("kubeconfig: %w", err), wayOut)}
 }
 
-// unreachable says in words why an API server did not answer as it should.
+// unreachable describes why an API server did not give a valid answer.
 func unreachable(config *rest.Config, err error) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -174,11 +174,11 @@ func unreachable(config *rest.Config, err error) error {
 		"see whether kubectl version has an answer with the same kubeconfig")
 }
 
-// expired says when the credentials of config lost their force, "" if they cannot be seen to have.
+// expired returns when the credentials of config expired, "" if they did not or the time is unknown.
 func expired(config *rest.Config, now time.Time) string {
 	pemBytes := config.CertData
 	if len(pemBytes) == 0 && config.CertFile != "" {
-		pemBytes, _ = os.ReadFile(config.CertFile) // then there is nothing to say about it
+		pemBytes, _ = os.ReadFile(config.CertFile) // without it nothing is reported
 	}
 	if block, _ := pem.Decode(pemBytes); block != nil {
 		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && now.After(cert.NotAfter) {
@@ -196,7 +196,7 @@ func expired(config *rest.Config, now time.Time) string {
 	return ""
 }
 
-// tokenEnd reads the time of expiry from a JSON Web Token; ok is false for other tokens, and without that time.
+// tokenEnd reads the expiry time from a JSON Web Token; ok is false for other tokens, and for one without that time.
 func tokenEnd(token string) (end time.Time, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -216,14 +216,14 @@ func tokenEnd(token string) (end time.Time, ok bool) {
 	return time.Unix(int64(*claims.Exp), 0), true
 }
 
-// Run returns the id of the run, which its namespaces and labels have.
+// Run returns the id of the run, which is in the names and labels of its objects.
 func (c *Cluster) Run() string { return c.run }
 
-// Config returns a copy of what the API client was made of.
+// Config returns a copy of the API client's configuration.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Close ends every agent, deletes the run's namespaces and waits until they are gone, as long as ctx allows. The error
-// says what could not be removed and what keeps it. Closing twice is as good as once.
+// Close ends every agent, deletes the run's namespaces and waits until they are gone or ctx ends. The error names what
+// could not be removed and what keeps it. Close is idempotent.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true

@@ -28,13 +28,13 @@ const (
 	adviceAdmit   = "a policy of this cluster refuses the run's objects: exempt namespaces with the label app.kubernetes.io/managed-by=cnibench"
 )
 
-// A LimitRange refuses in words of its own, RBAC in those of every authorizer.
+// A LimitRange and RBAC refuse with different errors, which these match.
 var (
 	limitRange = pattern.New(`(?:minimum|maximum) \S+ usage per \S+ is |max limit to request ratio per `)
 	rightsLack = pattern.New(`cannot \S+ resource "`)
 )
 
-// withAdvice adds to an API error the advice that fits it.
+// withAdvice adds the matching advice to an API error.
 func withAdvice(err error) error {
 	if err == nil {
 		return nil
@@ -54,7 +54,7 @@ func withAdvice(err error) error {
 		return advice.With(err, adviceSCC)
 	case apierrors.IsForbidden(err) && limitRange.MatchString(text):
 		return advice.With(err, adviceRange)
-	case apierrors.IsForbidden(err) && rightsLack.MatchString(text): // other refusals say themselves what they are
+	case apierrors.IsForbidden(err) && rightsLack.MatchString(text): // other refusals explain themselves
 		return advice.With(err, adviceRights)
 	case apierrors.IsUnauthorized(err):
 		return advice.With(err, "the credentials of the kubeconfig are not accepted any more: log in again")
@@ -62,7 +62,8 @@ func withAdvice(err error) error {
 	return err
 }
 
-// withHostAdvice is withAdvice for objects of host-network pods, which a policy may refuse: runs can do without them.
+// withHostAdvice does the same for objects of host-network pods, which a policy may refuse: a run can work without
+// them.
 func withHostAdvice(err error) error {
 	err = withAdvice(err)
 	switch advice.Of(err) {
@@ -82,7 +83,7 @@ func withPodAdvice(name string, err error) error {
 	return withAdvice(err)
 }
 
-// look says what is known of a pod that does not come, or has gone: its state, or else the last warning about it.
+// look describes a pod that does not become ready, or has gone: its state, or else its last warning event.
 func (c *Cluster) look(ctx context.Context, name string) string {
 	p, err := c.client.Pods(c.namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -92,7 +93,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 		return ""
 	}
 	s := api.StateOf(p)
-	// A pod is not ready, and in the end evicted, when its node is not.
+	// A pod on a node that is not ready is not ready either, and is evicted in the end.
 	node := c.unhealthyNode(ctx, p)
 	switch {
 	case node != "" && s.Hopeless:
@@ -107,7 +108,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 	return "pod " + name + " on node " + p.Spec.NodeName + ": " + why
 }
 
-// unreadiness is what the pod's own conditions say, "" if nothing.
+// unreadiness returns the reason in the pod's own conditions, "" if there is none.
 func unreadiness(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
@@ -121,7 +122,7 @@ func unreadiness(p *corev1.Pod) string {
 func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", p.Spec.NodeName).String()})
 	if err != nil {
-		return "" // there is nothing more to say
+		return "" // the pod's state has no more information
 	}
 	for _, n := range list.Items {
 		if why := api.Unready(n); n.Name == p.Spec.NodeName && why != "" {
@@ -131,5 +132,5 @@ func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
 	return ""
 }
 
-// errGone is the error of what is asked of a cluster after Close.
+// errGone is the error of requests after Close.
 var errGone = errors.New("the run has left this cluster")

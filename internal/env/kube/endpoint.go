@@ -22,14 +22,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// lifeline is how long an agent bears to hear nothing: a machine between it and its controller may die without a word.
+// lifeline is the keepalive timeout of the agent: a machine between it and its controller may fail silently.
 const lifeline = 15 * time.Second
 
-// bare says whether a profile, a twin included, is the bare node of the cluster.
+// bare reports whether a profile, a twin included, is the bare node of the cluster.
 func bare(v plan.Variant) bool { return v.Profile() == profileHost }
 
-// Endpoints returns the ends of a route. Servers behind a Service have its address and port. The error is a
-// *control.NotServedError when the cluster has no such route.
+// Endpoints returns the ends of a route. Servers behind a Service have its address and port. It fails with a
+// *control.NotServedError if the cluster has no such route.
 func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
 	at, why := c.place.ends(c.options, r)
 	if why == "" && r.NewPods && bare(r.Variant) {
@@ -66,7 +66,7 @@ func (c *Cluster) notServed(r plan.Route, why string) error {
 	return &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: why}
 }
 
-// endpoint returns the end that a pod is under a profile: dialled and listening at its own address.
+// endpoint returns the endpoint of a pod for a profile: it is dialled and listens at its own address.
 func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, error) {
 	c.mu.Lock()
 	s, ok := c.pods[pod]
@@ -86,7 +86,7 @@ func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, 
 	}, nil
 }
 
-// listens returns the port of the slot of a profile in a pod.
+// listens returns the port in a pod for a profile's slot.
 func (c *Cluster) listens(profile plan.Variant, pod string) int {
 	slot := 0
 	if profile.IsTwin() {
@@ -101,7 +101,7 @@ func (c *Cluster) listens(profile plan.Variant, pod string) int {
 	return c.hostPorts[slot]
 }
 
-// through makes a server's address that of the Service before it. why says why a Service of type LoadBalancer has none.
+// through sets a server's address to its Service's. why is the reason if a Service of type LoadBalancer has none.
 func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, err error) {
 	c.mu.Lock()
 	r, ok := c.services[s]
@@ -131,13 +131,13 @@ func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, 
 	return "", nil
 }
 
-// rolled ends the names of Services whose backends are rolled. They have the pods of those that are not, and no trial but
-// those of the rolled workload goes over them: what a node has not heard of yet when it ends spoils no other.
+// rolled is the suffix of Services whose backends are rolled. They select the same pods as the Services without it.
+// Only trials of the rolled workload use them, so a roll that a node has not yet noticed disturbs no other trial.
 const rolled = "-rolled"
 
-// Roll takes a backend out of its Service, or puts it back, by the label that the Service selects: the pod, and with it the
-// agent, lives on. It returns when the API server has taken it; controllers and nodes learn of it in their own time, which
-// is what is measured.
+// Roll takes a backend out of its Service, or puts it back, by the label that the Service selects. The pod keeps
+// running, and the agent in it. Roll returns when the API server has stored the change. Controllers and nodes learn of
+// it later, which is what is measured.
 func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 	e, why := c.place.ends(c.options, b.Route)
 	if why == "" && b.Index >= len(e.servers) {
@@ -147,7 +147,7 @@ func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 		return fmt.Errorf("%s: %s", b.Route, why)
 	}
 	pod := e.servers[b.Index]
-	var label any // null takes the label away
+	var label any // null removes the label
 	if in {
 		label = isBehind
 	}
@@ -167,7 +167,7 @@ func (c *Cluster) Nodes() []string {
 	return slices.DeleteFunc([]string{c.place.client, c.place.server}, func(name string) bool { return name == "" })
 }
 
-// NodesOf returns the nodes of the ends of a route: the client's, then those of the servers.
+// NodesOf returns the nodes of a route's ends: the client's, then the servers'.
 func (c *Cluster) NodesOf(r plan.Route) ([]string, error) {
 	at, why := c.place.ends(c.options, r)
 	if why != "" {
@@ -176,7 +176,7 @@ func (c *Cluster) NodesOf(r plan.Route) ([]string, error) {
 	return each.Of(append([]string{at.client}, at.servers...), c.place.nodeOf), nil
 }
 
-// Ground is what there is to prove a verdict with: the pods that stand, and the direct paths of the plan between them.
+// Ground returns what a verdict can be proved with: the existing pods, and the plan's direct paths between them.
 func (c *Cluster) Ground(profile string) detect.Ground {
 	g := detect.Ground{Profile: profile}
 	c.mu.Lock()

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// reportFile is what kubelet reads the last words of a container from.
+	// reportFile is the file from which kubelet reads the termination message of a container.
 	reportFile = "/dev/termination-log"
-	// resolverFile is written by containerd when the CNI plugins have connected the pod, before its first process.
+	// resolverFile is written by containerd after the CNI plugins have connected the pod, before its first process.
 	resolverFile = "/etc/resolv.conf"
 )
 
-// ReportFirst sends the first request to an address within limit, and leaves its report for kubelet. begin is when the program
-// began. request dials until it is answered, and fills in what it saw.
+// ReportFirst sends the first request to an address within limit, and leaves its report for kubelet. begin is when the
+// program began. request dials until it is answered, and fills in its observations.
 func ReportFirst(ctx context.Context, begin time.Time, address string, limit time.Duration, request func(context.Context, netip.AddrPort, time.Duration, *First)) error {
 	r := First{Begin: begin.UnixNano()}
 	if file, err := os.Stat(resolverFile); err == nil {

@@ -28,7 +28,7 @@ type tunnel struct {
 	pod     string
 	once    sync.Once
 	left    atomic.Bool
-	// faults is what the far end of the port-forward reports.
+	// faults collects what the far end of the port-forward reports.
 	faults tail
 }
 
@@ -58,7 +58,7 @@ func (c *Cluster) dialPod(pod string, port int) (*tunnel, error) {
 	return t, nil
 }
 
-// open makes the two streams of one forwarded connection: its data, and what goes wrong with it.
+// open makes the two streams of one forwarded connection: its data, and its errors.
 func (t *tunnel) open(port int) error {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
@@ -76,7 +76,7 @@ func (t *tunnel) open(port int) error {
 		return err
 	}
 	t.r = bufio.NewReader(t.Stream)
-	go func() { _, _ = io.Copy(&t.faults, faults) }() // it ends with the connection
+	go func() { _, _ = io.Copy(&t.faults, faults) }() // the copy ends with the connection
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (t *tunnel) Close() error {
 	var err error
 	t.once.Do(func() {
 		t.left.Store(true)
-		_ = t.Stream.Reset() // the connection goes with it
+		_ = t.Stream.Reset() // the connection ends with it
 		err = t.conn.Close()
 	})
 	return err

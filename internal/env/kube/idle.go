@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// restPoll is the time between two readings while a sample is awaited: rare, because each costs the kubelet CPU time.
+	// restPoll is the time between two readings while waiting for a sample. It is long, because each reading costs the
+	// kubelet CPU time.
 	restPoll = 5 * time.Second
 	// sampleLimit bounds the wait for a kubelet's next sample, which comes every 10 to 20 s.
 	sampleLimit = 40 * time.Second
 )
 
-// kindNoSample is the failure of a node whose kubelet takes no samples.
+// kindNoSample is the failure of a node whose kubelet provides no samples.
 const kindNoSample = "no sample"
 
 // Parts of a node that are not daemons of the network.
@@ -31,9 +32,9 @@ const (
 	otherPods = "other pods"
 )
 
-// Rest reads what the nodes of a route use for window while nothing is sent. All times are those of the kubelets' samples. The
-// first sample is one that a kubelet took after Rest began, so that it holds nothing of the trial before. The last is the first
-// that is at least window later.
+// Rest reads what the nodes of a route use for window while nothing is sent. All times are the kubelets' sample times.
+// The first sample was taken after Rest began, so it includes nothing of the previous trial. The last is the first one
+// at least window later.
 func (c *Cluster) Rest(ctx context.Context, r plan.Route, window time.Duration) (*sample.Observation, error) {
 	at, err := c.NodesOf(r)
 	if err != nil {
@@ -69,7 +70,7 @@ type restWatch struct {
 	// own are the namespaces of the run.
 	own  []string
 	read func(ctx context.Context, node string) ([]byte, error)
-	// poll is the time between readings, limit bounds the wait for a sample.
+	// poll is the time between readings; limit bounds the wait for a sample.
 	poll, limit time.Duration
 }
 
@@ -102,8 +103,8 @@ func (w restWatch) rest(ctx context.Context, window time.Duration) (sample.NodeR
 	return w.between(before, first, last), nil
 }
 
-// await reads, once span is over, until each counter of since has a sample at least span later. Counters without one by the
-// limit are left out; the node itself must have one.
+// await waits for span, then reads until each counter of since has a sample at least span later. Counters without one
+// by the limit are left out; it fails if the node's own counter is missing.
 func (w restWatch) await(ctx context.Context, since map[string]counter, span time.Duration) (map[string]counter, error) {
 	late := time.NewTimer(span + w.limit)
 	defer late.Stop()
@@ -146,7 +147,8 @@ func (w restWatch) await(ctx context.Context, since map[string]counter, span tim
 	}
 }
 
-// between returns what was used from first to last. A part of before is there only if all of its counters are in both.
+// between returns the usage from first to last. It includes a part of before only if all of that part's counters are in
+// both.
 func (w restWatch) between(before, first, last map[string]counter) sample.NodeRest {
 	n := sample.NodeRest{Node: w.node}
 	parts, lost := map[string]*sample.RestPart{}, map[string]bool{}
@@ -185,7 +187,7 @@ func (w restWatch) between(before, first, last map[string]counter) sample.NodeRe
 	return n
 }
 
-// usage is what lies between two samples of one counter.
+// usage returns the difference between two samples of one counter.
 func usage(a, b counter) sample.Usage {
 	span := b.at.Sub(a.at)
 	return sample.Usage{Cores: float64(b.cpuNs-a.cpuNs) / float64(span), SpanNs: int64(span), MemoryBytes: b.memory}
@@ -218,7 +220,7 @@ type stats struct {
 	} `json:"memory"`
 }
 
-// counters reads all counters of the node by a name of their own. Those without CPU time have ended and are left out.
+// counters reads all counters of the node by unique names. It leaves out counters without CPU time: they have ended.
 func (w restWatch) counters(ctx context.Context) (map[string]counter, error) {
 	raw, err := w.read(ctx, w.node)
 	if err != nil {
@@ -239,7 +241,8 @@ func (w restWatch) counters(ctx context.Context) (map[string]counter, error) {
 	}
 	add(whole, whole, false, s.Node.stats)
 	for _, c := range s.Node.SystemContainers {
-		// The others hold the pods, or what is left. A kubelet without a cgroup of its own gives the node's counters as its own.
+		// The other counters are of the pods, or the rest. A kubelet without a cgroup of its own reports the node's
+		// counters as its own.
 		apart := c.CPU.Usage != nil && *c.CPU.Usage != *s.Node.CPU.Usage
 		if apart && (c.Name == "kubelet" || c.Name == "runtime") {
 			add(c.Name, c.Name, false, c)

@@ -24,29 +24,30 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// attendance is who takes part in a run over pairs of nodes.
+// attendance records which nodes take part in a run over pairs of nodes.
 type attendance struct {
 	nodes []mesh.Node
 	// leftOut are the other nodes, with the reasons.
 	leftOut string
 	mu      sync.Mutex
-	// away are those that cannot be measured now.
+	// away are the nodes that cannot be measured now.
 	away map[string]absence
 }
 
 // absence is why a node cannot be measured.
 type absence struct {
 	why string
-	// soon says that its pods are on their way.
+	// soon means that its pods are starting.
 	soon bool
-	// asked is when the API server was asked last.
+	// asked is when the API server was last asked.
 	asked time.Time
 }
 
 const (
-	// askAgain is how long the API server is not asked about a node that is away, askSoon about one whose pods are on their way.
+	// askAgain is the time between questions to the API server about a node that is away, askSoon about a node whose
+	// pods are starting.
 	askAgain, askSoon = 10 * time.Second, time.Second
-	// backLimit bounds the wait for pods that are on their way.
+	// backLimit bounds the wait for starting pods.
 	backLimit = 30 * time.Second
 )
 
@@ -59,8 +60,8 @@ func (a absence) again() bool {
 	return a.why != "" && time.Since(a.asked) > limit
 }
 
-// attend chooses the nodes of a run over pairs: those that its pairs are among. unfit says why some cannot take
-// pods. Those that a file lists are away: they may come back.
+// attend chooses the nodes of a run over pairs: all nodes that may be in a pair. unfit has why some cannot take pods.
+// Nodes that only the file lists are away: they may come back.
 func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement, error) {
 	if faults := o.Pairs.Fits(each.Of(nodes, func(n corev1.Node) string { return n.Name })); faults != nil {
 		var err error = faults
@@ -92,7 +93,7 @@ func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement,
 	return p, nil
 }
 
-// differences are what nodes may differ in.
+// differences returns the properties in which nodes may differ.
 func differences(n corev1.Node) map[string]string {
 	all := map[string]string{
 		"zone": n.Labels[corev1.LabelTopologyZone], "instance type": n.Labels[corev1.LabelInstanceTypeStable],
@@ -102,14 +103,14 @@ func differences(n corev1.Node) map[string]string {
 	return all
 }
 
-// isAway returns why a node cannot be measured; the zero absence if it can.
-func (a *attendance) isAway(node string) absence {
+// absenceOf returns why a node cannot be measured; the zero absence if it can.
+func (a *attendance) absenceOf(node string) absence {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.away[node]
 }
 
-// say notes why a node cannot be measured; the zero absence if it can.
+// say stores why a node cannot be measured, and reports a change; the zero absence means that it can.
 func (a *attendance) say(node string, now absence) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,7 +120,7 @@ func (a *attendance) say(node string, now absence) {
 	}
 }
 
-// expected returns the nodes whose pods are on their way.
+// expected returns the nodes whose pods are starting.
 func (a *attendance) expected() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,41 +132,42 @@ func (p placement) present(pods []*podSpec) []*podSpec {
 	if p.mesh == nil {
 		return pods
 	}
-	return slices.DeleteFunc(slices.Clone(pods), func(s *podSpec) bool { return p.mesh.isAway(s.Node).why != "" })
+	return slices.DeleteFunc(slices.Clone(pods), func(s *podSpec) bool { return p.mesh.absenceOf(s.Node).why != "" })
 }
 
-// lost returns a function that notes the node of a pod that does not come. It is nil for a run that needs all of its pods.
+// lost returns a function that marks the node of a pod that does not become ready as away. It is nil for a run that
+// needs all of its pods.
 func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 	if p.mesh == nil {
 		return nil
 	}
 	return func(pod, why string) {
 		node := p.nodeOf(pod)
-		if p.mesh.isAway(node).why == "" {
+		if p.mesh.absenceOf(node).why == "" {
 			say("node %s is away: %s", node, why)
 		}
 		p.mesh.say(node, absence{why: why})
 	}
 }
 
-// foremost returns the first two nodes that are there.
+// foremost returns the first two nodes that are not away.
 func (p placement) foremost() (first, second string, err error) {
 	var there []string
 	away := map[string]string{}
 	for _, node := range p.members {
-		if a := p.mesh.isAway(node); a.why != "" {
+		if a := p.mesh.absenceOf(node); a.why != "" {
 			away[node] = a.why
 		} else {
 			there = append(there, node)
 		}
 	}
 	if len(there) < 2 {
-		return "", "", errors.New(alone(cmp.Or(strings.Join(there, ", "), "no node"), away))
+		return "", "", errors.New(noOtherNode(cmp.Or(strings.Join(there, ", "), "no node"), away))
 	}
 	return there[0], there[1], nil
 }
 
-// meetings returns routes, and on a run over pairs those of every node: to the next one, and from the one before.
+// meetings returns routes; on a run over pairs, for every node the routes to the next node and from the previous one.
 func (p placement) meetings(routes []plan.Route) []plan.Route {
 	if p.mesh == nil {
 		return routes
@@ -180,7 +182,7 @@ func (p placement) meetings(routes []plan.Route) []plan.Route {
 	return all
 }
 
-// between returns the ends of a route on its pair of nodes, or on the first two that are there.
+// between returns the ends of a route on its pair of nodes, or on the first two nodes that are not away.
 func (p placement) between(r plan.Route) (e ends, why string) {
 	if r.Pair.IsZero() {
 		r.Pair = mesh.Pair{From: p.client, To: p.server}
@@ -203,17 +205,18 @@ func (p placement) between(r plan.Route) (e ends, why string) {
 	return e, ""
 }
 
-// Mesh is a Cluster in which a run measures pairs of nodes. A node may go and come back: its pods are made anew then.
+// Mesh is a Cluster in which a run measures pairs of nodes. A node may go away and come back; then its pods are created
+// again.
 type Mesh struct{ *Cluster }
 
-// Nodes returns the nodes that take part, with what they may differ in.
+// Nodes returns the nodes that take part, with the properties in which they may differ.
 func (m Mesh) Nodes() []mesh.Node { return slices.Clone(m.place.mesh.nodes) }
 
-// Away returns a node of a pair that cannot be measured now, and why; "" for none. The API server is asked about nodes that were
-// away, but not all the time, and about both if a trial has failed.
+// Away returns a node of a pair that cannot be measured now, and why; "" for none. It asks the API server about nodes
+// that were away, at most once in askAgain or askSoon, and about both nodes if a trial has failed.
 func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
 	for _, node := range []string{p.From, p.To} {
-		was := m.place.mesh.isAway(node)
+		was := m.place.mesh.absenceOf(node)
 		if failed || was.again() {
 			was = m.ask(ctx, node, was)
 		}
@@ -224,12 +227,12 @@ func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why str
 	return "", ""
 }
 
-// Await waits until pods that are on their way are there.
+// Await waits for starting pods.
 func (m Mesh) Await(ctx context.Context) {
-	// Without them, their pairs stay away.
+	// If they do not become ready, their pairs stay away.
 	_ = wait.PollUntilContextTimeout(ctx, askSoon, backLimit, true, func(ctx context.Context) (bool, error) {
 		for _, node := range m.place.mesh.expected() {
-			m.ask(ctx, node, m.place.mesh.isAway(node))
+			m.ask(ctx, node, m.place.mesh.absenceOf(node))
 		}
 		return len(m.place.mesh.expected()) == 0, nil
 	})
@@ -245,7 +248,7 @@ func (m Mesh) ask(ctx context.Context, node string, was absence) absence {
 	return now
 }
 
-// attends finds out whether a node can be measured. It makes pods anew that are gone, and does not wait for them.
+// attends finds out whether a node can be measured. It creates missing pods again, without waiting for them.
 func (m Mesh) attends(ctx context.Context, node string) absence {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
@@ -276,8 +279,8 @@ func (m Mesh) attends(ctx context.Context, node string) absence {
 	return absence{why: strings.Join(slices.Compact(all), "; "), soon: soon}
 }
 
-// podOf returns why a pod cannot be used, "" if it can, and whether it is on its way. It makes one that is gone anew, if that makes
-// sense.
+// podOf returns why a pod cannot be used, "" if it can. soon reports whether it is starting. With anew, it creates a
+// missing pod again where that can help.
 func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soon bool) {
 	pods := m.client.Pods(m.namespace(s.Host()))
 	p, err := pods.Get(ctx, s.Name, metav1.GetOptions{})
@@ -303,7 +306,7 @@ func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soo
 			return fmt.Sprintf("pod %s: %s; it cannot be removed: %s", s.Name, now.Why, short(err)), true
 		}
 		return "pod " + s.Name + ": " + now.Why, true
-	default: // a program that ended by itself before it was ever ready would do so again
+	default: // a program that ended before it was ever ready would do so again
 		return "pod " + s.Name + ": " + cmp.Or(now.Why, unreadiness(p), "it is not ready"), !now.Hopeless || p.DeletionTimestamp != nil
 	}
 	addresses := api.Addresses(p)

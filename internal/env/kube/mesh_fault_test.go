@@ -93,8 +93,8 @@ func (s *slowly) answer(r *http.Request) (any, error) {
 	return nil, apierrors.NewNotFound(podResource, r.URL.Path)
 }
 
-// TestThousandSlowAnswers: with an API server that is slow, and with one that also throttles, pods on 1,000 nodes come within the
-// wait for pods. The requests under way stay few.
+// TestThousandSlowAnswers: with an API server that is slow, and with one that also throttles, pods on 1,000 nodes come
+// within the wait for pods. The requests under way stay few.
 func TestThousandSlowAnswers(t *testing.T) {
 	nodes := meshNodes(1000)
 	for name, throttled := range map[string]int{"slow": 0, "throttles": 20} {
@@ -118,7 +118,7 @@ func TestThousandSlowAnswers(t *testing.T) {
 			}
 			t.Logf("%s: a run begins after %s, with %d requests, %d at once", name, time.Since(began), s.asked, s.most)
 			for _, n := range c.place.members {
-				if why := c.place.mesh.isAway(n).why; why != "" {
+				if why := c.place.mesh.absenceOf(n).why; why != "" {
 					t.Errorf("%s: %s is away: %s", name, n, why)
 				}
 			}
@@ -143,7 +143,8 @@ func ended(code int32, reason, log string) func(*corev1.Pod) {
 	}
 }
 
-// TestOtherArchitecture: a node that the image does not run on is left out with the reason, and not tried again and again.
+// TestOtherArchitecture: a node that the image does not run on is left out with the reason, and not tried again and
+// again.
 func TestOtherArchitecture(t *testing.T) {
 	const noMatch = `rpc error: code = NotFound desc = failed to pull and unpack image "cnibench.local/cnibench:1": no match for platform in manifest: not found`
 	for want, become := range map[string]func(*corev1.Pod){
@@ -192,8 +193,8 @@ func TestOtherArchitecture(t *testing.T) {
 	}
 }
 
-// TestKubeletStops: agents of its node fall silent or end, and others cannot be started. The errors name the node, which is away when
-// the API server knows, and back later.
+// TestKubeletStops: agents of its node fall silent or end, and others cannot be started. The errors name the node,
+// which is away when the API server knows, and back later.
 func TestKubeletStops(t *testing.T) {
 	for name, end := range map[string]error{"silent": nil, "ended": errors.New("error dialing backend: dial tcp 10.0.0.2:10250: connect: connection refused")} {
 		synctest.Test(t, func(t *testing.T) {

@@ -22,8 +22,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Find returns the Service or pod of a cluster that text names: NAMESPACE/NAME, or NAMESPACE/NAME:PORT with the number or the name of a
-// port. A Service goes before a pod of its name. The error is a *ConfigError if there is neither, or if it may not be read.
+// Find returns the Service or pod of a cluster that text names: NAMESPACE/NAME, or NAMESPACE/NAME:PORT with the number
+// or the name of a port. A Service takes precedence over a pod of the same name. It fails with a *ConfigError if there
+// is neither, or if the user may not read it.
 func Find(ctx context.Context, at Location, text string) (diagnose.Named, error) {
 	c, err := Connect(Options{Kubeconfig: at.Kubeconfig, Context: at.Context})
 	if err != nil {
@@ -140,7 +141,7 @@ func familyOf(ip netip.Addr) discoveryv1.AddressType {
 	return discoveryv1.AddressTypeIPv4
 }
 
-// podsBehind returns the pods that a Service selects, by name; none where they may not be listed.
+// podsBehind returns the pods that a Service selects, by name; none if the user may not list them.
 func podsBehind(ctx context.Context, client *api.Client, service *corev1.Service) map[string]*corev1.Pod {
 	if len(service.Spec.Selector) == 0 {
 		return nil
@@ -152,7 +153,7 @@ func podsBehind(ctx context.Context, client *api.Client, service *corev1.Service
 	return pods
 }
 
-// add adds a pod to what connections are tried to if it is ready, and otherwise to those that are not, with the reason.
+// add adds a pod to those that connections are tried to if it is ready, otherwise to the unready ones, with the reason.
 func add(n *diagnose.Named, at diagnose.Pod, ready bool, behind map[string]*corev1.Pod) {
 	if ready {
 		n.Pods = append(n.Pods, at)
@@ -166,7 +167,8 @@ func add(n *diagnose.Named, at diagnose.Pod, ready bool, behind map[string]*core
 	n.Unready = append(n.Unready, at.Name)
 }
 
-// policiesOn returns the names of the NetworkPolicies of a namespace that select one of these pods; none where they may not be read.
+// policiesOn returns the names of the NetworkPolicies of a namespace that select one of these pods; none if the user
+// may not list them.
 func policiesOn(ctx context.Context, client *api.Client, namespace string, pods map[string]*corev1.Pod) []string {
 	list, err := client.NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

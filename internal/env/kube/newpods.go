@@ -27,9 +27,10 @@ import (
 const (
 	// mostNewPods bounds the new pods that exist at the same time.
 	mostNewPods = 32
-	// newPod begins the names of new pods.
+	// newPod is the prefix of the names of new pods.
 	newPod = "new-"
-	// reportLimit bounds the wait for what a pod with its answer reports: kubelet looks for ended containers every second.
+	// reportLimit bounds the wait for the report of a pod that has its answer: kubelet looks for ended containers every
+	// second.
 	reportLimit = 10 * time.Second
 	// removeLimit bounds the removal of a pod.
 	removeLimit = 30 * time.Second
@@ -46,15 +47,15 @@ const (
 	kindClock   = "clock"
 )
 
-// First is what a new pod reports of its first request. Times are those of its node in ns since 1970; 0 is unknown.
+// First is a new pod's report of its first request. Times are of its node's clock, in ns since 1970; 0 is unknown.
 type First struct {
-	// Network is when the container runtime had connected the pod, Begin when this program began, Connected when the
-	// connection stood and Answered when the response came, of the attempt that was answered first.
+	// Network is when the container runtime had connected the pod, Begin when this program began. Connected is when the
+	// connection was established and Answered when the response came, both of the attempt that was answered first.
 	Network, Begin, Connected, Answered int64
-	// Dials is how often it dialled, DialNs the CPU time of the thread that did.
+	// Dials is the number of attempts, DialNs the CPU time of the thread that made them.
 	Dials  int
 	DialNs int64
-	// Kind and Failure say why there was no response.
+	// Kind and Failure are why there was no response.
 	Kind, Failure string
 }
 
@@ -62,7 +63,7 @@ type First struct {
 type arrivals struct {
 	control.Arrivals
 	c *Cluster
-	// ahead is how far the clock of the node is ahead of this machine's, give or take doubt.
+	// ahead is how far the node's clock is ahead of this machine's, plus or minus doubt.
 	ahead, doubt time.Duration
 	room         chan struct{}
 
@@ -82,8 +83,8 @@ type arrival struct {
 	gone      bool
 }
 
-// NewPods creates pods on the client's node at a rate. Each dials a server until one request is answered, and reports its times in the
-// message with which its container ends. NewPods returns when all pods are removed.
+// NewPods creates pods on the client's node at a rate. Each dials a server until one request is answered, and reports
+// its times in its termination message. NewPods returns when all pods are removed.
 func (c *Cluster) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observation, error) {
 	a := &arrivals{Arrivals: o, c: c, room: make(chan struct{}, mostNewPods), pods: map[string]*arrival{}, seen: sample.NewPods(control.SideClient, o.Timeout, sample.AttachedByPlugins)}
 	var err error
@@ -110,7 +111,7 @@ func (c *Cluster) NewPods(ctx context.Context, o control.Arrivals) (*sample.Obse
 
 // run creates the pods of the trial and waits until they are gone.
 func (a *arrivals) run(ctx context.Context) error {
-	a.pod(ctx, time.Now(), nil) // warms up; the image is there after it
+	a.pod(ctx, time.Now(), nil) // warms up; afterwards the image is on the node
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (a *arrivals) run(ctx context.Context) error {
 		select {
 		case a.room <- struct{}{}:
 			pods.Go(func() { defer func() { <-a.room }(); a.pod(ctx, due, &a.seen) })
-		default: // as many pods as there may be: the load is not reached
+		default: // the maximum number of pods exists: the rate is not reached
 		}
 	}
 	pods.Wait()
@@ -143,8 +144,8 @@ func (a *arrivals) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// pod creates a pod that is due, waits for its report and removes it. It notes the result in o; nil for a pod that does not
-// count.
+// pod creates a pod that is due, waits for its report and removes it. It notes the result in o; nil for a pod that does
+// not count.
 func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation) {
 	p := a.object()
 	now := &arrival{changed: make(chan struct{}, 1)}
@@ -166,7 +167,7 @@ func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation
 	a.remove(ctx, p, now)
 }
 
-// object returns a pod like those that stand, whose program dials until one request is answered, and ends.
+// object returns a pod like the run's other pods, whose program dials until one request is answered, and ends.
 func (a *arrivals) object() *corev1.Pod {
 	name := newPod + strings.ToLower(RunID())
 	p := podObject(a.c.identity, a.c.options, podSpec{Name: name, Node: a.c.place.client})
@@ -178,7 +179,7 @@ func (a *arrivals) object() *corev1.Pod {
 	return p
 }
 
-// report returns what a pod says of its first request, or why it says nothing.
+// report returns a pod's report of its first request, or why there is none.
 func (a *arrivals) report(ctx context.Context, name string, now *arrival, due time.Time) (First, error) {
 	late := time.NewTimer(time.Until(due.Add(a.Timeout + reportLimit)))
 	defer late.Stop()
@@ -219,7 +220,7 @@ func readFirst(name string, t *corev1.ContainerStateTerminated) (First, error) {
 	return first, nil
 }
 
-// state says how far a pod has come.
+// state describes how far a pod has come.
 func (a *arrivals) state(ctx context.Context, name string, now *arrival) string {
 	a.mu.Lock()
 	p := now.last
@@ -236,8 +237,8 @@ func (a *arrivals) state(ctx context.Context, name string, now *arrival) string 
 	return said
 }
 
-// saw returns what a pod saw. The time from the start of its program is by the clock of its node alone. The scheduler's part is by this machine's clock; the others are by the
-// clock of the node, set to this one.
+// saw returns the times of a pod. The time from the start of its program uses only its node's clock. The scheduler's
+// part uses this machine's clock; the other parts use the node's clock, corrected to this machine's.
 func (a *arrivals) saw(now *arrival, due time.Time, first First) sample.NewPod {
 	here := func(ns int64) time.Time { return time.Unix(0, ns).Add(-a.ahead) }
 	end := here(first.Answered)
@@ -296,7 +297,7 @@ func (a *arrivals) note(o *sample.Observation, lag time.Duration, seen sample.Ne
 
 // remove deletes a pod and waits until it is gone.
 func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
-	// The deletion begins also if the run is interrupted; the namespace ends then, too.
+	// The deletion begins even if the run is interrupted; the namespace is then deleted, too.
 	ask, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer stop()
 	err := a.c.client.Pods(p.Namespace).Delete(ask, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
@@ -318,7 +319,7 @@ func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
 	}
 }
 
-// watch follows the run's pods until ctx ends. A watch that breaks begins again, with the state of all pods.
+// watch follows the run's pods until ctx ends. A watch that breaks is restarted with the state of all pods.
 func (a *arrivals) watch(ctx context.Context, w watch.Interface) {
 	again := time.NewTicker(beat)
 	defer again.Stop()
@@ -367,7 +368,7 @@ func (a *arrivals) changed(p *corev1.Pod, gone bool) {
 	}
 }
 
-// observed returns what the pods saw, or why none got an answer.
+// observed returns the observations of the pods, or why none got an answer.
 func (a *arrivals) observed() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil
@@ -375,7 +376,7 @@ func (a *arrivals) observed() (*sample.Observation, error) {
 	return nil, &control.Error{Kind: a.seen.CommonError(control.KindNoTraffic), Message: fmt.Sprintf("none of %d new pods got an answer: %s", a.seen.Schedule.Due, a.seen.Pods.Failure)}
 }
 
-// readClock returns how far the clock of a pod's node is ahead of this machine's, and how far that may be wrong.
+// readClock returns how far the clock of a pod's node is ahead of this machine's, and the uncertainty of that.
 func (c *Cluster) readClock(ctx context.Context, pod string) (ahead, doubt time.Duration, err error) {
 	ctx, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()

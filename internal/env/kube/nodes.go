@@ -18,29 +18,30 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// placement says which nodes a run uses, by name; "" where the cluster has none left.
+// placement is the nodes that a run uses, by name; "" if the cluster has none left.
 type placement struct {
 	client, server, third string
-	// why says why there is no server node, or no third.
+	// why is the reason if there is no server node, or no third node.
 	why string
-	// nodes are those that were chosen, in that order.
+	// nodes are the chosen nodes, in that order.
 	nodes []corev1.Node
-	// members are the nodes of the members of the largest job: those of the two ends first. Of a run over pairs they are its nodes.
+	// members are the nodes of the largest job's members, first those of the two ends. For a run over pairs they are
+	// its nodes.
 	members []string
 	// mesh is nil but for a run over pairs of nodes.
 	mesh *attendance
 }
 
-// controlRoles are the labels of nodes that have the control plane on them, which competes with what is measured: k3s and RKE2
-// do not taint them.
+// controlRoles are the labels of control-plane nodes. The control plane disturbs the measurement, and k3s and RKE2 do
+// not taint such nodes.
 var controlRoles = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"}
 
-// controls says whether the control plane is on a node.
+// controls reports whether a node is a control-plane node.
 func controls(n corev1.Node) bool {
 	return slices.ContainsFunc(controlRoles, func(label string) bool { _, has := n.Labels[label]; return has })
 }
 
-// controlPlanes lists those of the chosen nodes that the control plane is on.
+// controlPlanes lists the chosen nodes that are control-plane nodes.
 func (p placement) controlPlanes() string {
 	var all []string
 	for _, n := range p.nodes {
@@ -51,9 +52,9 @@ func (p placement) controlPlanes() string {
 	return strings.Join(all, ", ")
 }
 
-// choose picks the nodes of the two ends and a third, for a client outside the Services' nodes. Those without the control
-// plane come first; then nodes in one zone and of one kind, so that the difference of two machines is not taken for the
-// network's; then the order of names.
+// choose picks the nodes of the two ends and a third, for a client outside the Services' nodes. It prefers nodes
+// without the control plane, then nodes in one zone and of one kind, so that a difference between two machines is not
+// attributed to the network, then the order of names.
 func choose(nodes []corev1.Node, o Options) (placement, error) {
 	named := func(name string) bool { return name == o.ClientNode || name == o.ServerNode }
 	var fit []corev1.Node
@@ -93,14 +94,14 @@ func choose(nodes []corev1.Node, o Options) (placement, error) {
 	p := pick(fit, o, unfit)
 	if o.Members > 0 {
 		if len(fit) < o.Members {
-			return placement{}, &ConfigError{fmt.Errorf("a job of %d members needs a node each, and %s", o.Members, alone(number.Counted(len(fit), "node"), unfit))}
+			return placement{}, &ConfigError{fmt.Errorf("a job of %d members needs a node each, and %s", o.Members, noOtherNode(number.Counted(len(fit), "node"), unfit))}
 		}
 		p.join(fit, o.Members)
 	}
 	return p, nil
 }
 
-// join chooses the nodes of n members of a job among those that fit: first those of the ends, then those most like them.
+// join chooses the nodes of n members of a job among fit: first the ends', then those most like them.
 func (p *placement) join(fit []corev1.Node, n int) {
 	first := p.nodes[0]
 	rest := slices.Clone(fit)
@@ -119,7 +120,7 @@ func (p *placement) join(fit []corev1.Node, n int) {
 	}
 }
 
-// pick chooses among nodes that fit, in order of their names.
+// pick chooses among fit nodes, which are sorted by name.
 func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 	var client, server *corev1.Node
 	best := -1
@@ -135,7 +136,7 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 		}
 	}
 	if client == nil {
-		return placement{client: fit[0].Name, nodes: fit[:1], why: alone("one node", unfit)}
+		return placement{client: fit[0].Name, nodes: fit[:1], why: noOtherNode("one node", unfit)}
 	}
 	p := placement{client: client.Name, server: server.Name, nodes: []corev1.Node{*client, *server}}
 	best = -1
@@ -150,20 +151,20 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 		}
 	}
 	if p.third == "" {
-		p.why = alone("two nodes", unfit)
+		p.why = noOtherNode("two nodes", unfit)
 	}
 	return p
 }
 
-// alone says that no other nodes can take pods, and why.
-func alone(nodes string, unfit map[string]string) string {
+// noOtherNode returns a text that says why no other nodes can take pods.
+func noOtherNode(nodes string, unfit map[string]string) string {
 	if len(unfit) == 0 {
 		return nodes + " alone can take pods"
 	}
 	return nodes + " alone can take pods: " + reasons(unfit)
 }
 
-// fitness is higher the fewer of two nodes have the control plane on them, and then the more alike they are.
+// fitness is higher the fewer of two nodes are control-plane nodes, and then the more alike they are.
 func fitness(a, b corev1.Node) int {
 	score := likeness(a, b)
 	for _, n := range []corev1.Node{a, b} {
@@ -177,7 +178,7 @@ func fitness(a, b corev1.Node) int {
 // mostLike is the likeness of nodes that have everything in common.
 const mostLike = 1<<3 - 1
 
-// likeness is higher the more two nodes have in common; the zone counts most, because it is distance.
+// likeness is higher the more two nodes have in common. The zone counts most, because it means distance.
 func likeness(a, b corev1.Node) int {
 	score := 0
 	for weight, label := range []string{corev1.LabelArchStable, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone} {
@@ -188,7 +189,7 @@ func likeness(a, b corev1.Node) int {
 	return score
 }
 
-// unsuitable says why a node cannot take the pods of a run, "" if it can.
+// unsuitable returns why a node cannot take the pods of a run, "" if it can.
 func unsuitable(n corev1.Node, o Options) string {
 	if n.DeletionTimestamp != nil {
 		return "it is being deleted"
@@ -219,7 +220,7 @@ func tolerated(t *corev1.Taint, by []corev1.Toleration) bool {
 	return slices.ContainsFunc(by, func(have corev1.Toleration) bool { return have.ToleratesTaint(klog.Background(), t, false) })
 }
 
-// reasons lists nodes with what speaks against each.
+// reasons lists nodes with the reason why each is unsuitable.
 func reasons(unfit map[string]string) string {
 	var all []string
 	for name, why := range unfit {
@@ -240,7 +241,7 @@ func names(nodes []corev1.Node) string {
 	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
-// chooseNodes asks for the nodes and chooses.
+// chooseNodes lists the nodes and chooses.
 func (c *Cluster) chooseNodes(ctx context.Context) error {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -250,7 +251,7 @@ func (c *Cluster) chooseNodes(ctx context.Context) error {
 	return err
 }
 
-// findNodes chooses the nodes, and the image that they are to have.
+// findNodes chooses the nodes, and the image for them.
 func (c *Cluster) findNodes(ctx context.Context) error {
 	if err := c.chooseNodes(ctx); err != nil {
 		return err

@@ -28,7 +28,7 @@ const (
 	LabelRun       = api.LabelRun
 	// labelPod is the name of a pod in its run.
 	labelPod = "cnibench.dev/pod"
-	// annotationExpires is when the run's leftovers may be swept, RFC 3339.
+	// annotationExpires is when the run's leftovers may be removed, RFC 3339.
 	annotationExpires = api.AnnotationExpires
 	// labelBehind begins the label of the pods behind a Service.
 	labelBehind = "cnibench.dev/behind-"
@@ -42,7 +42,7 @@ const (
 	agentVerb = "agent"
 	// program is this program in the image.
 	program = "/cnibench"
-	// forwardPort is the loopback port of a pod's main process, to which a port-forward leads.
+	// forwardPort is the loopback port of a pod's main process, which a port-forward connects to.
 	forwardPort = 5199
 	// Host-network pods listen on the loopback of their node, below the ports of NodePorts and of clients.
 	firstHostForwardPort, hostForwardPorts = 20000, 2000
@@ -52,16 +52,16 @@ const (
 	TokenVariable = "CNIBENCH_TOKEN"
 )
 
-// identity is what the names and labels of a run's objects are made of.
+// identity is used in the names and labels of a run's objects.
 type identity struct {
 	run string
-	// expires is when the run may be swept.
+	// expires is when the run's objects may be removed.
 	expires time.Time
 	// token authenticates this controller to the pods' main process.
 	token string
 }
 
-// Namespaces of a run: that of its pods, and that of its host-network pods.
+// namespace returns the namespace of a run's pods, or of its host-network pods.
 func (i identity) namespace(host bool) string {
 	if host {
 		return "cnibench-" + i.run + "-host"
@@ -77,7 +77,7 @@ func (i identity) meta(name string, host bool) metav1.ObjectMeta {
 	}
 }
 
-// namespaceObject returns a namespace, under the strictest PodSecurity that its pods can live with.
+// namespaceObject returns a namespace, under the strictest PodSecurity that admits its pods.
 func namespaceObject(i identity, host bool) *corev1.Namespace {
 	meta, level := i.meta(i.namespace(host), host), "restricted"
 	meta.Namespace = ""
@@ -95,7 +95,8 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	}
 	p := api.Restricted(i.meta(s.Name, host), s.Node, containerOf(i, o, host))
 	p.Labels[labelPod] = s.Name
-	// By these, service meshes leave the pod alone: a proxy between the ends would be measured, and not the CNI.
+	// With these labels, service meshes leave the pod alone: otherwise a proxy between the ends would be measured, and
+	// not the CNI.
 	p.Labels["sidecar.istio.io/inject"], p.Labels["istio.io/dataplane-mode"] = "false", "none"
 	p.Annotations["linkerd.io/inject"] = "disabled"
 	for _, service := range s.Behind {
@@ -103,7 +104,7 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	}
 	p.Spec.ActiveDeadlineSeconds, p.Spec.SecurityContext.RunAsGroup = new(int64(o.TTL.Seconds())), new(int64(api.User))
 	p.Spec.Tolerations, p.Spec.ImagePullSecrets = tolerations(o), api.Pulling(api.PullSecrets(o.PullSecrets, ""))
-	if len(o.Tools) > 0 { // iperf3 keeps what it sends in a file
+	if len(o.Tools) > 0 { // iperf3 stores the data that it sends in a file
 		p.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(toolFiles, resource.BinarySI)}}}}
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}}
 	}
@@ -126,7 +127,8 @@ func containerOf(i identity, o Options, host bool) corev1.Container {
 	}
 }
 
-// forwardPort returns the port of a pod's main process. On a node, it depends on the run: other runs may listen there, too.
+// forwardPort returns the port of a pod's main process. On a node, it depends on the run: other runs may listen there,
+// too.
 func (i identity) forwardPort(host bool) int {
 	if !host {
 		return forwardPort
@@ -136,7 +138,7 @@ func (i identity) forwardPort(host bool) int {
 	return firstHostForwardPort + int(h.Sum32()%hostForwardPorts)
 }
 
-// tolerations returns those of the options as the API wants them.
+// tolerations returns the tolerations of the options as API objects.
 func tolerations(o Options) []corev1.Toleration {
 	var all []corev1.Toleration
 	for _, text := range o.Tolerations {
@@ -165,8 +167,8 @@ func resources(o Options) corev1.ResourceRequirements {
 	return r
 }
 
-// serviceObject returns a Service over the ports of the slots, for TCP and UDP. One of type LoadBalancer has no more than is
-// needed: clouds charge by the port, and not all take both protocols on one.
+// serviceObject returns a Service over the ports of the slots, for TCP and UDP. A Service of type LoadBalancer has only
+// the ports that are needed: clouds charge by the port, and not all support both protocols on one.
 func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Service {
 	svc := &corev1.Service{ObjectMeta: i.meta(s.Name, s.Host)}
 	svc.Spec = corev1.ServiceSpec{
@@ -206,7 +208,7 @@ func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Se
 	return svc
 }
 
-// entered returns the node ports of a Service by the port that each stands for, of one protocol as of the other.
+// entered returns the node ports of a Service by Service port; both protocols have the same.
 func entered(svc *corev1.Service) map[int]int {
 	ports := map[int]int{}
 	for _, p := range svc.Spec.Ports {
@@ -217,7 +219,8 @@ func entered(svc *corev1.Service) map[int]int {
 	return ports
 }
 
-// oneNumber says whether every port has the same node port for TCP and UDP. The API server gives them out one by one.
+// oneNumber reports whether every port has the same node port for TCP and UDP. The API server allocates them
+// separately.
 func oneNumber(svc *corev1.Service) bool {
 	tcp := entered(svc)
 	return !slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {

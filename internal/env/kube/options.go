@@ -12,52 +12,53 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
-// Options say which cluster, and what a valid plan needs there. Only Kubeconfig, Context and PullSecrets matter to a
-// Cluster that makes no pods.
+// Options name the cluster, and what a valid plan needs there. A Cluster without pods uses only Kubeconfig, Context and
+// PullSecrets.
 type Options struct {
 	// Kubeconfig and Context choose the cluster; empty ones follow kubectl's rules: KUBECONFIG, ~/.kube/config, and in a
 	// pod the cluster that it runs in.
 	Kubeconfig, Context string
-	// Cluster is the plan's, with the Image that has this program as /cnibench. TTL is how long the run may take: then
-	// its pods end by themselves, and what is left may be swept. Default a day.
+	// Cluster is the plan's. Its Image has this program as /cnibench. TTL bounds the run's time: then its pods end by
+	// themselves, and leftovers may be removed. The default is a day.
 	plan.Cluster
-	// Paths are those that have to be served; Backends the numbers, more than one, of pods behind one Service, and Rolled
-	// those of pods behind one that Roll changes.
+	// Paths are the paths to serve. Backends are the numbers, more than one, of pods behind one Service; Rolled the
+	// numbers behind a Service that Roll changes.
 	Paths            []plan.Path
 	Backends, Rolled []int
 	// Family is 4 or 6; 0 is the cluster's first.
 	Family int
 	Sends
-	// NewPods says that some workload makes pods.
+	// NewPods means that some workload creates pods.
 	NewPods bool
-	// Rests says that some workload reads what the nodes use at rest.
+	// Rests means that some workload reads what the nodes use at rest.
 	Rests bool
 	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside; default TrafficCluster.
 	TrafficPolicy condition.TrafficPolicy
-	// Host makes host-network pods for the profile "host", and not only where a path begins or ends at a host.
+	// Host creates host-network pods for the profile "host", even if no path begins or ends at a host.
 	Host bool
-	// Tools are those that the image must have.
+	// Tools are the tools that the image must have.
 	Tools []string
 	// Say reports slow steps. (optional)
 	Say func(format string, args ...any)
 	Waits
 }
 
-// Waits bound what is waited for. (optional)
+// Waits bound waiting times. (optional)
 type Waits struct {
-	// Ready is for the pods, image pulls included; default three minutes. Settle is for a first connection on each path; default 90 s.
+	// Ready bounds the wait for the pods, image pulls included; default three minutes. Settle bounds the wait for a
+	// first connection on each path; default 90 s.
 	Ready, Settle time.Duration
 }
 
-// Sends is what the workloads send.
+// Sends describes what the workloads send.
 type Sends struct {
-	// UDP says that some workload sends datagrams: not every load balancer takes them beside TCP on one port.
+	// UDP means that some workload sends datagrams: not every load balancer supports UDP and TCP on one port.
 	UDP bool
-	// Members is how many members the largest job has, each on a node of its own; 0 without jobs.
+	// Members is the number of members of the largest job, each on its own node; 0 without jobs.
 	Members int
-	// Pairs are those of a run over pairs of nodes; zero for one pair of its own choice.
+	// Pairs are set for a run over pairs of nodes; zero for one pair that the cluster chooses.
 	Pairs mesh.Pairs
-	// Seed draws the nodes of a sample of them.
+	// Seed draws the nodes if Pairs is a sample.
 	Seed uint64
 }
 
@@ -66,8 +67,8 @@ const (
 	defaultReady = 3 * time.Minute
 )
 
-// ConfigError means that what was asked for, or the way to the cluster, is wrong: nothing was done, and nothing can be
-// until it is changed.
+// ConfigError means that the request or the access to the cluster is wrong: nothing was done, and a retry fails until
+// it is corrected.
 type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }
@@ -85,7 +86,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// idLetters can stand in a DNS label and are not taken for one another.
+// idLetters are valid in a DNS label and not easily confused.
 var idLetters = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
 
 // RunID returns a new name for a run: eight lower-case letters and digits, the first a letter.
@@ -99,7 +100,7 @@ func RunID() string {
 	}
 }
 
-// Location says how to reach a cluster. Empty fields follow kubectl's rules.
+// Location is how to reach a cluster. Empty fields follow kubectl's rules.
 type Location struct{ Kubeconfig, Context string }
 
 // Flags returns the flags of a command for this cluster, each with a space before it.

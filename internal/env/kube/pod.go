@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// dialLimit bounds one try, dialPause is the time between two.
+	// dialLimit bounds one attempt; dialPause is the time between two.
 	dialLimit = time.Second
 	dialPause = 100 * time.Millisecond
-	// portTries is how many ports of ours one try may find in use.
+	// portTries is how many local ports one attempt may find in use.
 	portTries = 16
 )
 
 // errNoPort means that no connection was tried.
 var errNoPort = errors.New("not tried: all local ports are in use")
 
-// Reach dials every address until it answers or limit is over, and writes those that did not with the last reason, in JSON.
+// Reach dials every address until it answers or limit is over. It writes those that did not answer, with the last
+// reason, in JSON.
 func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Writer) error {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -46,20 +47,20 @@ func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Wr
 	return json.NewEncoder(w).Encode(failed)
 }
 
-// portRangeFile says which ports the system gives to clients.
+// portRangeFile has the range of ports that the system gives to clients.
 const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// portsApart returns a function that draws a random port outside the system's range for clients, or 0 if that range has all
-// ports. A dial before the nodes know of a Service leaves a conntrack entry without translation. For two minutes every
-// connection from that port would follow it and fail; of trials with thousands of connections, one would meet it.
+// portsApart returns a function that draws a random port outside the system's range for clients, or 0 if that range has
+// all ports. A dial before the nodes know a Service leaves a conntrack entry without translation. For two minutes every
+// connection from that port would follow the entry and fail; trials with thousands of connections would meet it.
 func portsApart(file string) func() int {
 	const lowest, highest = 1024, 65535
 	first, last := 32768, 60999 // Linux' own
 	if text, err := os.ReadFile(file); err == nil {
-		_, _ = fmt.Sscan(string(text), &first, &last) // what cannot be read stays as it was
+		_, _ = fmt.Sscan(string(text), &first, &last) // an unreadable file leaves the defaults
 	}
 	from, n := last+1, highest-last
-	if n < first-lowest && n < 1000 { // node ports are below, but only our dials go to Services
+	if n < first-lowest && n < 1000 { // node ports are in this range, but only our dials go to Services
 		from, n = lowest, first-lowest
 	}
 	return func() int {
@@ -71,7 +72,7 @@ func portsApart(file string) func() int {
 }
 
 // dialUntil dials address from the ports that draw returns until it accepts a connection. When ctx ends, it returns the
-// most telling error.
+// error with the highest rank.
 func dialUntil(ctx context.Context, address string, draw func() int) error {
 	pause := time.NewTicker(dialPause)
 	defer pause.Stop()
@@ -92,8 +93,8 @@ func dialUntil(ctx context.Context, address string, draw func() int) error {
 	return why
 }
 
-// errorRank is higher the more an error says about a path: a refusal says more than a timeout, a timeout more than a missing
-// local port.
+// errorRank is higher the more an error shows about a path: a refusal more than a timeout, a timeout more than a
+// missing local port.
 func errorRank(err error) int {
 	var slow net.Error
 	switch {
@@ -107,7 +108,7 @@ func errorRank(err error) int {
 	return 3
 }
 
-// dialOnce dials from a port that draw returns, and from another if that is in use.
+// dialOnce dials from a port that draw returns, and from another if that port is in use.
 func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, error) {
 	for range portTries {
 		dialer := net.Dialer{Timeout: dialLimit, LocalAddr: &net.TCPAddr{Port: draw()}}
@@ -162,12 +163,12 @@ func drop(l net.Listener) {
 			return
 		}
 		if err == nil {
-			_ = conn.Close() // there is nothing to lose
+			_ = conn.Close() // the connection carries no data
 		}
 	}
 }
 
-// FreePorts writes those of ports that servers can listen on, each with the next one, as a JSON list.
+// FreePorts writes as a JSON list the ports that servers can listen on together with the next port.
 func FreePorts(ctx context.Context, ports []int, w io.Writer) error {
 	free := []int{}
 	for _, n := range ports {

@@ -41,8 +41,8 @@ func authenticate(w io.Writer, r *bufio.Reader, token string) error {
 	return errRefused
 }
 
-// ServeForwarded lets a run's controller into a pod where exec is refused. The pod's main process listens on a loopback port, the API
-// server's port-forward leads there, and the run's token authenticates the controller.
+// ServeForwarded lets a run's controller into a pod where exec is refused. The pod's main process listens on a loopback
+// port, the API server's port-forward leads there, and the run's token authenticates the controller.
 //
 //	controller              pod
 //	"cnibench TOKEN\n"  ->
@@ -85,7 +85,8 @@ func ServeForwarded(ctx context.Context, l net.Listener, token string, session f
 	}
 }
 
-// login reads the controller's line, byte by byte so that it takes nothing of what follows, and answers the right token.
+// login reads the controller's line and answers the right token. It reads byte by byte, so that it consumes nothing of
+// what follows.
 func login(conn net.Conn, token string) bool {
 	_ = conn.SetDeadline(time.Now().Add(loginLimit)) // a connection without one fails below
 	var line []byte

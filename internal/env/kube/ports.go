@@ -18,11 +18,11 @@ const (
 	firstHostPort, lastHostPort = 22000, 29990
 	// candidates is how many ports are tried on each node.
 	candidates = 64
-	// requestsAtOnce bounds the requests to the API server that are under way at the same time.
+	// requestsAtOnce bounds the concurrent requests to the API server.
 	requestsAtOnce = 16
 )
 
-// findHostPorts finds ports for servers on the nodes that are free on every one of them, as the nodes see it: other runs
+// findHostPorts finds ports for servers on the nodes that are free on every node, checked from the nodes: other runs
 // and the nodes' own daemons listen there too.
 func (c *Cluster) findHostPorts(ctx context.Context) error {
 	if !c.layout.hosts() {
@@ -45,7 +45,7 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 		var there []int
 		err := errs[i]
 		if err != nil && refused(err) {
-			break // a port in use then fails its trial
+			break // a port in use fails its trial
 		}
 		if err == nil {
 			err = json.Unmarshal(outs[i], &there)
@@ -66,7 +66,8 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 	return nil
 }
 
-// candidatePorts returns first ports of slots in an order that goes by the run, so that two runs seldom try the same.
+// candidatePorts returns first ports of slots in an order that depends on the run, so that two runs seldom try the
+// same.
 func candidatePorts(run string) []int {
 	var seed [32]byte
 	copy(seed[:], run)

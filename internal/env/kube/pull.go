@@ -13,10 +13,11 @@ import (
 // pullRole is the name of the Role in Manifest that reads the image pull Secrets of one namespace.
 const pullRole = "cnibench-pull"
 
-// copyRight is needed besides where images are pulled with Secrets.
+// copyRight is additionally needed if images are pulled with Secrets.
 var copyRight = Right{Resource: "secrets", Verb: "create", Namespaced: true, Why: "the copy of an image pull Secret beside the pods that are pulled with it"}
 
-// pullRights are needed for the image pull Secrets refs, none without any. home is the namespace of those that name none.
+// pullRights returns the rights for the image pull Secrets refs, nil for none. home is the namespace of references
+// without one.
 func pullRights(refs []string, home string) []Right {
 	if len(refs) == 0 {
 		return nil
@@ -31,13 +32,13 @@ func pullRights(refs []string, home string) []Right {
 	return rights
 }
 
-// PullSecrets are the image pull Secrets of this cluster's options, and where they are.
+// PullSecrets returns the image pull Secrets of this cluster's options, with their namespaces.
 func (c *Cluster) PullSecrets() []api.PullSecret {
 	return api.PullSecrets(c.options.PullSecrets, c.home)
 }
 
-// pullRules returns the rule that Manifest has more for image pull Secrets, as part of its ClusterRole, and a Role for each
-// namespace that they are in. One without a namespace is for that of the context that it is applied with.
+// pullRules returns the additional rule of Manifest's ClusterRole for image pull Secrets, and a Role for each of their
+// namespaces. A reference without a namespace uses the namespace of the context that the manifest is applied with.
 func pullRules(refs []string) []byte {
 	var b bytes.Buffer
 	if len(refs) == 0 {

@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// defaultSettle bounds the wait until the nodes have put the Services into force, which comes after their creation: kube-proxy
-	// has been seen to take 75 s on a busy machine.
+	// defaultSettle bounds the wait until the nodes have put created Services into force: kube-proxy took up to 75 s on
+	// a busy machine.
 	defaultSettle = 90 * time.Second
-	// hangUpLimit is how long what took connections may take to end when its input has; then its stream is cut.
+	// hangUpLimit is how long a program that answers dials may take to end after its input has; then its stream is cut.
 	hangUpLimit = 5 * time.Second
-	// answering is what a pod says when its ports answer, and nothing before that.
+	// answering is what a pod writes when its ports answer, and nothing before that.
 	answering = "answering\n"
 )
 
-// unreachedError says that no connection came about on a route before its first trial.
+// unreachedError means that no connection was established on a route before its first trial.
 type unreachedError struct {
-	// Target is what was dialled, Why what came of it within Limit.
+	// Target is the dialled address. Why is the last failure within Limit.
 	Target, Why string
 	Limit       time.Duration
 	// Policies are the NetworkPolicies that select an end of the path.
@@ -54,13 +54,14 @@ func (e *unreachedError) Error() string {
 type call struct {
 	plan.Route
 	client string
-	// servers are the pods that may take it; all listen on port.
+	// servers are the pods that may accept the connection; all listen on port.
 	servers []string
 	target  string
 	port    int
 }
 
-// calls returns the connections of all routes of variants that the cluster serves. The run's survey says why others are not.
+// calls returns the connections of all routes of variants that the cluster serves. The run's survey reports why others
+// are not served.
 func (c *Cluster) calls(variants []plan.Variant) []call {
 	var all []call
 	for _, r := range c.options.routes(variants) {
@@ -69,7 +70,7 @@ func (c *Cluster) calls(variants []plan.Variant) []call {
 		if why != "" || err != nil {
 			continue
 		}
-		dialled := ends.Servers[:1] // all have the Service's address and port, and listen on the same one
+		dialled := ends.Servers[:1] // all have the Service's address and port, and listen on the same port
 		if r.Members > 0 {
 			dialled = ends.Servers
 		}
@@ -81,13 +82,14 @@ func (c *Cluster) calls(variants []plan.Variant) []call {
 	return all
 }
 
-// Reach waits until a connection comes about on every path under every profile, and to every Service of several backends
-// there, so that no trial is spent on a Service that the nodes have not heard of yet. It returns why none did, by the
-// route, each an *unreachedError; the error is that nothing could be tried. Where exec is refused it tries nothing.
+// Reach waits until a connection is established on every path under every profile, and to every Service of several
+// backends there, so that no trial uses a Service that the nodes do not know yet. For each route without a connection
+// it returns an *unreachedError; the error means that nothing could be tried. Where exec is refused it tries nothing.
 //
-// One connection proves that the client's node, or the node or balancer that is entered, translates the Service's TCP port
-// to some backend. It does not prove that the node knows all of several backends, nor how it chooses among them, nor that it
-// translates the UDP port: nodes put both ports into force together, and what has several backends, http, speaks TCP.
+// One connection proves that the client's node, or the node or balancer that is entered, translates the Service's TCP
+// port to some backend. It does not prove that the node knows all of several backends, how it chooses among them, or
+// that it translates the UDP port. But nodes put both ports into force together, and http, the workload with several
+// backends, uses TCP.
 func (c *Cluster) Reach(ctx context.Context, profiles []plan.Variant) (map[plan.Route]error, error) {
 	if c.place.mesh != nil { // a pair that cannot connect is a result
 		return nil, nil
@@ -159,7 +161,7 @@ func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err 
 	var all sync.WaitGroup
 	var inputs []io.Closer
 	hangUp = func() {
-		// One that outlived its stream would hold the port of a trial.
+		// A program that outlives its stream would occupy the port of a trial.
 		for _, in := range inputs {
 			_ = in.Close() // never an error
 		}
@@ -192,7 +194,7 @@ func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err 
 	return hangUp, err
 }
 
-// dialAll has a pod dial targets, and returns those that it did not reach, with the reason.
+// dialAll lets a pod dial targets. It returns the targets that the pod did not reach, with the reason.
 func (c *Cluster) dialAll(ctx context.Context, client string, targets []string) map[string]string {
 	limit := c.options.Settle + helloLimit
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from pod %s for %s", client, limit))
@@ -211,8 +213,8 @@ func (c *Cluster) dialAll(ctx context.Context, client string, targets []string) 
 	return failed
 }
 
-// Policies returns the names of the NetworkPolicies that select an end of a path under a profile; none also where they
-// may not be read, or the API server is away.
+// Policies returns the names of the NetworkPolicies that select an end of a path under a profile. It returns none if
+// the user may not list them, or the API server is away.
 func (c *Cluster) Policies(ctx context.Context, profile plan.Variant, p plan.Path) []string {
 	e, why := c.place.ends(c.options, plan.Single(profile, p))
 	if why != "" {

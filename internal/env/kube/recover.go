@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// recoverLimit bounds the wait for an API server or a node that is away: both come back within it when they are restarted.
+	// recoverLimit bounds the wait for an API server or a node that is away: a restart takes less.
 	recoverLimit = 2 * time.Minute
-	// askLimit bounds one question to an API server that may be away.
+	// askLimit bounds one request to an API server that may be away.
 	askLimit = 5 * time.Second
 )
 
-// Recover returns when the API server answers and every pod of the run is ready, with what was wrong until then, "" for
-// nothing. The error is the reason why that will not be: a pod is never replaced, because another would be another
+// Recover waits until the API server answers and every pod of the run is ready. It returns what was wrong until then,
+// "" for nothing. It fails if that will not happen: a pod is never replaced, because a new pod would be another
 // placement with other addresses.
 func (c *Cluster) Recover(ctx context.Context) (wrong string, err error) {
 	return c.recover(ctx, beat, recoverLimit)
@@ -47,12 +47,12 @@ func (c *Cluster) recover(ctx context.Context, beat, limit time.Duration) (wrong
 	return wrong, err
 }
 
-// lostError is of what does not come back.
+// lostError is the error of an object that will not come back.
 type lostError struct{ why string }
 
 func (e *lostError) Error() string { return e.why }
 
-// stands says what is wrong with the run's pods, nil if nothing is.
+// stands returns an error that describes what is wrong with the run's pods, or nil.
 func (c *Cluster) stands(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
@@ -60,7 +60,7 @@ func (c *Cluster) stands(ctx context.Context) error {
 	var err error
 	if c.place.mesh == nil {
 		pods, err = c.listPods(ctx)
-	} else { // nodes may go: see Mesh
+	} else { // nodes may go away: see Mesh
 		_, err = c.client.Version(ctx)
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Cluster) stands(ctx context.Context) error {
 	return waits
 }
 
-// short is an error of a request without the address that was asked.
+// short returns an error of a request without the address of the server.
 func short(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", askLimit)
@@ -106,7 +106,7 @@ func (c *Cluster) describe(ctx context.Context, p *corev1.Pod, why string) strin
 	return said
 }
 
-// podGone says why a pod may have disappeared.
+// podGone describes why a pod may have disappeared.
 func podGone(pod string) string {
 	return "pod " + pod + " is gone: it was deleted or evicted, or its node was removed"
 }

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// helloLimit bounds the wait for the first word of an agent.
+	// helloLimit bounds the wait for the first output of an agent.
 	helloLimit = 15 * time.Second
-	// farewell is how long an agent may take to end when its input has.
+	// farewell is how long an agent may take to end after its input has.
 	farewell = time.Second
-	// lookLimit bounds the search for why an agent has gone.
+	// lookLimit bounds the search for the reason why an agent has gone.
 	lookLimit = 2500 * time.Millisecond
 	// tailSize is how much of an agent's standard error is kept.
 	tailSize = 4 << 10
@@ -37,8 +37,8 @@ func (c *Cluster) remote(ctx context.Context, pod string, argv []string, o remot
 	return detect.Way{Kube: c.client, Config: c.config}.Stream(ctx, at, argv, o)
 }
 
-// Exec runs argv in a pod of the run and returns its standard output, also that of a command that failed. The error says
-// how it ended, with its last words.
+// Exec runs argv in a pod of the run and returns its standard output, even if the command failed. The error describes
+// how it ended, with the end of its stderr.
 func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
 	var out bounded
 	var tail tail
@@ -58,7 +58,7 @@ func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, 
 	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, withAdvice(cause(ctx, err)))
 }
 
-// startAgent starts an agent in a pod, by exec or, where that is refused, through a port-forward.
+// startAgent starts an agent in a pod, by exec, or through a port-forward if exec is refused.
 func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
 	c.mu.Lock()
 	closed, forward := c.closed, c.forward
@@ -87,7 +87,7 @@ func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteClose
 	return other, nil
 }
 
-// refused says whether it is a rule of the cluster that forbids exec.
+// refused reports whether a rule of the cluster forbids exec.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -112,11 +112,11 @@ type stream struct {
 	// heard is closed with the first output, done when the agent has ended; err is set by then.
 	heard, done chan struct{}
 	err         error
-	// left means that it is we who ended it.
+	// left means that the controller ended the agent.
 	left atomic.Bool
 }
 
-// open starts an agent by exec and waits for its first word, so that a refusal is the error of its start.
+// open starts an agent by exec and waits for its first output, so that a refusal is an error of the start.
 func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	inside, in := io.Pipe()
 	out, outside := io.Pipe()
@@ -129,7 +129,7 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 		select {
 		case <-s.heard:
 			s.err = broken(s.err)
-		default: // it never worked, so it did not break
+		default: // it never worked, so this is not a broken connection
 		}
 		close(s.done)
 		_ = outside.CloseWithError(s.err) // nil is the end of input
@@ -154,11 +154,11 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	_ = s.Close() // there is nothing more to learn from it
+	_ = s.Close() // the agent is already known to have failed
 	return nil, err
 }
 
-// broken marks errors of the connection, and returns the command's exit code as it is.
+// broken marks errors of the connection. It returns an exit error of the command unchanged.
 func broken(err error) error {
 	var exit exec.CodeExitError
 	if err == nil || errors.As(err, &exit) {
@@ -167,10 +167,10 @@ func broken(err error) error {
 	return fmt.Errorf("the exec stream broke: %w", err)
 }
 
-// AgentArguments are those of this program as an agent of a cluster.
+// AgentArguments returns the arguments that start this program as an agent of a cluster.
 func AgentArguments() []string { return []string{agentVerb, "--lifeline", lifeline.String()} }
 
-// keep notes a stream, so that Close can end it.
+// keep stores a stream, so that Close can end it.
 func (c *Cluster) keep(s *stream) error {
 	c.mu.Lock()
 	closed := c.closed
@@ -208,7 +208,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// LastWords says what the agent wrote to its standard error at last, and what the cluster says of its pod and node.
+// LastWords returns the end of the agent's standard error, and the cluster's state of its pod and node.
 func (s *stream) LastWords() string {
 	if s.left.Load() {
 		return s.tail.String()
@@ -216,7 +216,7 @@ func (s *stream) LastWords() string {
 	return strings.Trim(s.tail.String()+"; "+s.cluster.lookAt(s.pod), "; ")
 }
 
-// seen adds to err what the cluster says of a pod.
+// seen adds to err the cluster's state of a pod.
 func (c *Cluster) seen(err error, pod string) error {
 	if seen := c.lookAt(pod); seen != "" {
 		return fmt.Errorf("%w; %s", err, seen)
@@ -224,14 +224,14 @@ func (c *Cluster) seen(err error, pod string) error {
 	return err
 }
 
-// lookAt is look within its limit.
+// lookAt calls look with its limit.
 func (c *Cluster) lookAt(pod string) string {
 	ctx, stop := context.WithTimeout(context.Background(), lookLimit)
 	defer stop()
 	return c.look(ctx, pod)
 }
 
-// announcing is a writer that says when it is first written to.
+// announcing is a writer that signals the first write.
 type announcing struct {
 	io.Writer
 	first func()

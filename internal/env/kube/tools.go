@@ -17,15 +17,17 @@ import (
 )
 
 const (
-	// imageReportLimit is how long a kubelet may take to report an image that was loaded, and imageReportPoll the time between two looks.
+	// imageReportLimit is how long a kubelet may take to report an image that was loaded, and imageReportPoll the time
+	// between two checks.
 	imageReportLimit = time.Minute
 	imageReportPoll  = 2 * time.Second
-	// imagesReported is how many images a kubelet reports at most.
+	// imagesReported is the maximum number of images that a kubelet reports.
 	imagesReported = 50
 )
 
-// settleImage chooses the image of a plan with tools, before anything is made. An image that no registry has must be on the
-// nodes; it returns a *ConfigError if they report none with all tools. A kubelet may report no image at all, or the largest alone.
+// settleImage chooses the image of a plan with tools, before anything is created. An image that no registry has must be
+// on the nodes: it returns a *ConfigError if the nodes report no image with all tools. A kubelet may report no images,
+// or only the largest.
 func (c *Cluster) settleImage(ctx context.Context) error {
 	if len(c.options.Tools) == 0 || !image.Local(c.options.Image) {
 		return nil
@@ -62,7 +64,7 @@ func (c *Cluster) settleImage(ctx context.Context) error {
 	return cause(ctx, err)
 }
 
-// Image returns the image of the run's pods. It is settled with the nodes: one of those that they report may have more tools
+// Image returns the image of the run's pods. It is chosen with the nodes: an image that they report may have more tools
 // than the plan needs.
 func (c *Cluster) Image() string { return c.options.Image }
 
@@ -79,7 +81,7 @@ func imagesOn(nodes []corev1.Node) []string {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(on)), func(name string) bool { return on[name] < len(nodes) })
 }
 
-// findTools returns a *ConfigError if the image has not all tools of the plan. Where exec is refused, trials find out.
+// findTools returns a *ConfigError if the image lacks tools of the plan. If exec is refused, trials find out.
 func (c *Cluster) findTools(ctx context.Context) error {
 	if len(c.options.Tools) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 // profileHost is the bare node of the cluster: host-network pods at both ends of every path.
 const profileHost = "host"
 
-// Names of the pods. Those of the host namespace are in the network of their node.
+// Names of the pods. Pods whose name begins with host are in the network of their node.
 const (
 	podClient  = "client"
 	podPeer    = "peer"
@@ -23,14 +23,14 @@ const (
 	hostClient = "host-client"
 	hostServer = "host-server"
 	external   = "external"
-	// backend begins the names of pods behind a Service of several: backend-NODE-NUMBER.
+	// backend is the prefix of pods behind a Service of several: backend-NODE-NUMBER.
 	backend = "backend"
-	// member begins the names of the pods of a job beyond its first two, which are those of the ends: member-3, and host-member-3 in
-	// the network of a node.
+	// member is the prefix of a job's pods beyond the first two, which are the pods of the ends: member-3, and
+	// host-member-3 in the network of a node.
 	member = "member-"
 )
 
-// inHost begins the names of pods in the network of their node.
+// inHost is the prefix of pods in the network of their node.
 const inHost = "host-"
 
 // Names of the Services: the endpoint on the client's node, on the server's node, and the client's own pod.
@@ -39,17 +39,17 @@ const (
 	serviceRemote = "remote"
 	serviceSelf   = "self"
 	nodePort      = "-nodeport"
-	// serviceBalancer is that of type LoadBalancer: where it is entered is the balancer's business.
+	// serviceBalancer is the Service of type LoadBalancer. The balancer decides where it is entered.
 	serviceBalancer = "balancer"
 )
 
-// A server listens on the port of its slot, and a tool that needs two on the next; so agents that share a pod, one for a
-// profile and one for its twin, do not meet on a port.
+// A server listens on the port of its slot, and a tool that needs two ports also on the next. So agents that share a
+// pod, one for a profile and one for its twin, use different ports.
 const (
 	firstPort = 5201
 	slotSize  = 10
 	podSlots  = 2
-	// hostSlots: the profile host, its twin, and the same for paths of the cluster's CNI that end at a host.
+	// hostSlots: the profile host, its twin, and both for paths of the cluster's CNI that end at a host.
 	hostSlots = 4
 )
 
@@ -65,14 +65,14 @@ func podPorts() []int {
 // ends are the ends of a route: pods by name, and the Service between them.
 type ends struct {
 	client string
-	// servers has at least one name; the first is on the server's node if the path leads there.
+	// servers has at least one name. If the path leads to the server's node, the first server is there.
 	servers []string
-	// service is what the client dials, "" for the server itself.
+	// service is the Service that the client dials, "" for the server itself.
 	service string
 }
 
-// ends returns the ends of a route in the cluster. The profile "host" has host-network pods. why says why the route is not
-// served, "" if it is.
+// ends returns the ends of a route in the cluster. The profile "host" has host-network pods. why is the reason if the
+// route is not served, "" if it is.
 func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	if at.mesh != nil {
 		return at.between(r)
@@ -151,7 +151,7 @@ func serviceOf(p plan.Path) string {
 	return serviceLocal
 }
 
-// several returns the ends of a route with several backends, from those with one.
+// several returns the ends of a route with several backends, given the ends with one.
 func (at placement) several(e ends, r plan.Route) (ends, string) {
 	nodes := 2
 	if at.server == "" {
@@ -176,7 +176,7 @@ func (at placement) several(e ends, r plan.Route) (ends, string) {
 	return e, ""
 }
 
-// layout is what a run makes in the cluster, computed from the plan and the nodes alone.
+// layout is what a run creates in the cluster, computed only from the plan and the nodes.
 type layout struct {
 	pods     []*podSpec
 	services []serviceSpec
@@ -185,11 +185,11 @@ type layout struct {
 // podSpec is one pod to be.
 type podSpec struct {
 	Name, Node string
-	// Behind are the Services that lead to it.
+	// Behind are the Services that select the pod.
 	Behind []string
 }
 
-// Host says that it is in the node's network, and in the namespace for such pods.
+// Host reports whether the pod is in the node's network, and in the namespace for such pods.
 func (p podSpec) Host() bool { return isHostPod(p.Name) }
 
 func isHostPod(name string) bool {
@@ -199,14 +199,14 @@ func isHostPod(name string) bool {
 // serviceSpec is one Service to be.
 type serviceSpec struct {
 	Name string
-	// Host says that host-network pods stand behind it.
+	// Host means that host-network pods are its backends.
 	Host bool
 }
 
-// NodePort says that it is entered at a port of the nodes.
+// NodePort reports whether it is entered at a port of the nodes.
 func (s serviceSpec) NodePort() bool { return strings.Contains(s.Name, nodePort) }
 
-// Balancer says that it is of type LoadBalancer.
+// Balancer reports whether it is of type LoadBalancer.
 func (s serviceSpec) Balancer() bool { return strings.HasPrefix(s.Name, serviceBalancer) }
 
 // nodeOf returns the name of the node that a pod belongs on.
@@ -227,7 +227,7 @@ func (at placement) nodeOf(pod string) string {
 // arrange returns the layout of a run: every pod and Service that a path of the plan needs, and nothing else.
 func arrange(o Options, at placement) layout {
 	var l layout
-	variants := []plan.Variant{{}} // the cluster's CNI, whatever its name
+	variants := []plan.Variant{{}} // any variant with the cluster's CNI
 	if o.Host {
 		variants = append(variants, plan.VariantOf(profileHost))
 	}
@@ -264,7 +264,7 @@ func (o Options) routes(variants []plan.Variant) []plan.Route {
 	return routes
 }
 
-// pod returns the pod called name, made if it was not there.
+// pod returns the pod called name, and adds it if necessary.
 func (l *layout) pod(at placement, name string) *podSpec {
 	i := slices.IndexFunc(l.pods, func(p *podSpec) bool { return p.Name == name })
 	if i < 0 {
@@ -287,12 +287,12 @@ func (l *layout) behind(name string, p *podSpec) {
 	}
 }
 
-// hosts says whether any pod is in the network of its node.
+// hosts reports whether any pod is in the network of its node.
 func (l layout) hosts() bool {
 	return slices.ContainsFunc(l.pods, func(p *podSpec) bool { return p.Host() })
 }
 
-// Names of the facts about the place that a run has in a cluster.
+// Names of the facts about a run's placement in a cluster.
 const (
 	// FactAgents is how agents are reached: exec, or port-forward with the reason.
 	FactAgents = "kube.agents"
@@ -302,17 +302,18 @@ const (
 	factThird  = "kube.node.third"
 	// factLeftOut are the nodes that a run over pairs does not measure, with the reasons.
 	factLeftOut = facts.KubeLeftOut
-	// factControl are those of them that the control plane is on: it competes for their CPUs.
+	// factControl are the control-plane nodes among them: the control plane competes for their CPUs.
 	factControl = "kube.node.control_plane"
-	// factRequests and factLimit are what the pods asked for, and the limit that throttles them.
+	// factRequests and factLimit are the pods' resource requests, and the CPU limit, which throttles them.
 	factRequests = "kube.pods.requests"
 	factLimit    = "kube.pods.cpu_limit"
-	// FactBalancer are the addresses of Services of type LoadBalancer, FactBalancerWay which part of the way there is measured.
+	// FactBalancer are the addresses of Services of type LoadBalancer. FactBalancerWay is the part of the path to them
+	// that is measured.
 	FactBalancer    = "kube.load_balancer"
 	FactBalancerWay = "kube.load_balancer.way"
 )
 
-// Facts returns the conditions that this package has made: nodes, requests, how agents are reached.
+// Facts returns the conditions that this package determines: nodes, requests, how agents are reached.
 func (c *Cluster) Facts() facts.Facts {
 	f := facts.Facts{FactAgents: "exec"}
 	c.mu.Lock()

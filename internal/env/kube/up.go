@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// beat is the time between two looks at what is waited for.
+	// beat is the time between two polls.
 	beat = 200 * time.Millisecond
-	// accountLimit bounds the wait for a new namespace's service account, without which it takes no pods.
+	// accountLimit bounds the wait for the service account of a new namespace, which pods need.
 	accountLimit = 30 * time.Second
-	// patience is how long a state that may mend itself is borne.
+	// patience is how long a state that may pass is tolerated.
 	patience = 15 * time.Second
 	// undoLimit bounds the removal of a run that could not be raised.
 	undoLimit = time.Minute
@@ -40,21 +40,22 @@ type standing struct {
 	addresses []string
 }
 
-// reachable is a Service that has its addresses.
+// reachable is a Service with its addresses.
 type reachable struct {
 	address string
 	// node are the node ports by port, nil if it has none.
 	nodePorts map[int]int
-	// Those of type LoadBalancer have what became of them: balancer is the name that the balancer gave instead of an address,
-	// "" if it gave an address; mode is the ipMode of the address: VIP, the default, or Proxy; why says why there is no
-	// address, which then is "".
+	// Services of type LoadBalancer have these. balancer is the name that the balancer gave instead of an address, ""
+	// if it gave an address. mode is the ipMode of the address: VIP, the default, or Proxy. why is the reason if there
+	// is no address.
 	balancer string
 	mode     corev1.LoadBalancerIPMode
 	why      string
 }
 
-// Up chooses the nodes and makes what the plan needs: namespaces, pods, Services. It returns when all pods are ready and
-// their Services have addresses. On an error everything is removed again, and the reason is in the words of the cluster.
+// Up chooses the nodes and creates what the plan needs: namespaces, pods, Services. It returns when all pods are ready
+// and their Services have addresses. On an error it removes everything again, and the error has the reason in the
+// cluster's words.
 func (c *Cluster) Up(ctx context.Context) error {
 	err := c.raise(ctx)
 	if err == nil {
@@ -98,13 +99,14 @@ func (c *Cluster) raise(ctx context.Context) error {
 	return c.awaitBalancers(ctx)
 }
 
-// Renews says whether Renew is allowed.
+// Renews reports whether Renew is allowed.
 func (c *Cluster) Renews(ctx context.Context) bool {
 	missing, err := c.Missing(ctx, []Right{renewRight})
 	return err == nil && len(missing) == 0
 }
 
-// Renew deletes the run's pods and makes them anew on the same nodes. It returns when all are ready. Services and ports stay.
+// Renew deletes the run's pods and creates them again on the same nodes. It returns when all are ready. Services and
+// ports stay.
 func (c *Cluster) Renew(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, beat, c.options.Ready, true, func(ctx context.Context) (bool, error) {
 		pods, err := c.listPods(ctx)
@@ -124,7 +126,7 @@ func (c *Cluster) Renew(ctx context.Context) error {
 	return c.makePods(ctx)
 }
 
-// makePods creates all pods and waits until they are ready. It fails with the first pod that is refused.
+// makePods creates all pods and waits until they are ready. It fails with the first pod that the API server refuses.
 func (c *Cluster) makePods(ctx context.Context) error {
 	making, first := errgroup.WithContext(ctx)
 	making.SetLimit(requestsAtOnce)
@@ -142,7 +144,7 @@ func (c *Cluster) makePods(ctx context.Context) error {
 	return c.awaitPods(ctx)
 }
 
-// unserved says of every path of the plan why it is not served, "" if all are.
+// unserved describes why paths of the plan are not served, "" if all are.
 func (c *Cluster) unserved() string {
 	var all []string
 	for _, p := range c.options.Paths {
@@ -153,7 +155,8 @@ func (c *Cluster) unserved() string {
 	return strings.Join(all, "; ")
 }
 
-// Unserved says which paths of the plan this cluster does not serve and why, "" if it serves all. It makes nothing.
+// Unserved describes which paths of the plan this cluster does not serve and why, "" if it serves all. It creates
+// nothing.
 func (c *Cluster) Unserved(ctx context.Context) (string, error) {
 	if err := c.chooseNodes(ctx); err != nil {
 		return "", err
@@ -182,8 +185,8 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 	return nil
 }
 
-// makePod creates a pod. The service account of a new namespace comes a moment after it. A pod that exists already was made
-// by a request whose answer was lost.
+// makePod creates a pod. It waits for the service account of a new namespace. A pod that exists already was created by
+// a request whose answer was lost.
 func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	p := podObject(c.identity, c.options, *s)
 	var made *corev1.Pod
@@ -207,8 +210,8 @@ func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	return unaccompanied(made)
 }
 
-// unaccompanied refuses a pod that the cluster has put containers of its own into, as service meshes do: its traffic may go
-// through a proxy there, and would be measured as the CNI's.
+// unaccompanied refuses a pod into which the cluster has injected containers, as service meshes do: its traffic may go
+// through a proxy there, and would be attributed to the CNI.
 func unaccompanied(p *corev1.Pod) error {
 	var others []string
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -263,7 +266,7 @@ func (c *Cluster) listPods(ctx context.Context) (map[string]*corev1.Pod, error) 
 	return all, nil
 }
 
-// late says of the pods that are not ready in time what is known about them, the first few.
+// late describes the first few pods that are not ready in time.
 func (c *Cluster) late(ctx context.Context, waiting map[string]api.State) error {
 	const most = 3
 	var lines []string
@@ -279,7 +282,7 @@ func (c *Cluster) late(ctx context.Context, waiting map[string]api.State) error 
 	return advice.With(fmt.Errorf("%d pods are not ready after %s: %s", len(waiting), c.options.Ready, strings.Join(lines, "; ")), wayOut)
 }
 
-// placed checks that every pod is where its paths need it and has an address of the wanted family.
+// placed checks that every pod is on the node that its paths need and has an address of the wanted family.
 func (c *Cluster) placed() error {
 	for _, s := range c.place.present(c.layout.pods) {
 		p := c.pods[s.Name]

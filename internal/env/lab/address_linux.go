@@ -36,7 +36,7 @@ var (
 		balanced:    netip.MustParseAddr("172.18.1.1"),
 		firstFiller: netip.MustParseAddr("10.97.0.1"), forTests: netip.MustParseAddr("10.96.101.1"), churned: netip.MustParseAddr("10.96.101.100"), everywhere: netip.MustParsePrefix("0.0.0.0/0"),
 	}
-	// A node has a /64 of the cluster's /56, as kubeadm gives them. Nodes are ::11 and on.
+	// A node has a /64 of the cluster's /56, as kubeadm assigns them. Node addresses are ::11 and up.
 	addressing6 = addressing{
 		underlay:   netip.MustParsePrefix("fd00:172:18::/64"),
 		switchAddr: netip.MustParseAddr("fd00:172:18::1"), outside: netip.MustParseAddr("fd00:172:18::250"), beforeNodes: 0x10,
@@ -47,7 +47,7 @@ var (
 	}
 )
 
-// IPv6 is plan.Lab.Family for a lab whose nodes, pods and Services have IPv6 addresses and no others.
+// IPv6 is the value of plan.Lab.Family for a lab whose nodes, pods and Services have only IPv6 addresses.
 const IPv6 = 6
 
 func addressingOf(l plan.Lab) addressing {
@@ -62,8 +62,8 @@ func (a addressing) onUnderlay(name string, addr netip.Addr) hostSpec {
 	return hostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
 }
 
-// elsewhere returns the address of an endpoint without a pod. Nodes have smaller numbers in the same place of their
-// pods' addresses. Endpoints beyond the range have another port.
+// elsewhere returns the address of an endpoint without a pod. Nodes use smaller numbers in the same part of their pods'
+// addresses. Endpoints beyond the range get another port.
 func (a addressing) elsewhere(i, port int) netip.AddrPort {
 	const first, size = 32, 50_000
 	b := a.cluster.Addr().AsSlice()

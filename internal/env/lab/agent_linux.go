@@ -29,7 +29,7 @@ type agent struct {
 	once  sync.Once
 }
 
-// startAgent starts an agent in h. ctx bounds the start alone: the agent lives until it is closed.
+// startAgent starts an agent in h. ctx bounds only the start: the agent lives until it is closed.
 func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWriteCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWrit
 	return a.started(func(cmd *exec.Cmd) error { return l.start(h, cmd, func() { l.agents[a] = struct{}{} }) })
 }
 
-// StartAgent starts a program that is an end of a trial, and returns its stdin and stdout as one stream. start starts the command
-// where it belongs.
+// StartAgent starts a program that is an end of a trial, and returns its stdin and stdout as one stream. start must
+// start the command in the right place.
 func StartAgent(name string, program []string, start func(*exec.Cmd) error) (io.ReadWriteCloser, error) {
 	return newAgent(name, program, nil, func() {}).started(start)
 }
@@ -92,7 +92,7 @@ func (a *agent) start(start func(*exec.Cmd) error) error {
 	return nil
 }
 
-// start starts cmd in h, in the host's cgroup and beside the measured CPU. started, if not nil, runs under the lab's
+// start starts cmd in h, in the host's cgroup and outside the measured CPU. started, if not nil, runs under the lab's
 // lock once cmd runs.
 func (l *Lab) start(h *Host, cmd *exec.Cmd, started func()) error {
 	if h.group != nil {
@@ -147,7 +147,7 @@ func (a *agent) Close() error {
 
 func (a *agent) end() {
 	a.once.Do(func() {
-		_ = a.cmd.Process.Kill() // fails if it has ended
+		_ = a.cmd.Process.Kill() // fails if the process has ended
 		<-a.ended
 		_ = errors.Join(a.in.Close(), a.out.Close())
 	})

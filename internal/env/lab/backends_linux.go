@@ -18,7 +18,7 @@ const firstBackendsPort = 30211
 type backendSet struct {
 	// Of is the number of backends, at least 2.
 	Of int
-	// Rolled says that Roll removes backends of these Services and adds them again.
+	// Rolled means that Roll removes backends of these Services and adds them again.
 	Rolled bool
 }
 
@@ -50,9 +50,9 @@ func withRoomFor(l plan.Lab, backends []backendSet) (plan.Lab, error) {
 	return l, nil
 }
 
-// severalBackends describes the Services with several backends. For each number the first backend of one Service is on
-// the client's node, and that of another on the next node. Where pods share their node's address and ports, no Service
-// has more backends than nodes.
+// severalBackends describes the Services with several backends. For each number there are two Services: the first
+// backend of one is on the client's node, of the other on the next node. If pods share their node's address and ports,
+// no Service has more backends than nodes.
 func (s instanceSpec) severalBackends(backends []backendSet) []serviceSpec {
 	var list []serviceSpec
 	vip := s.net.itself
@@ -70,7 +70,7 @@ func (s instanceSpec) severalBackends(backends []backendSet) []serviceSpec {
 	return list
 }
 
-// backendsService returns the name of a Service with several backends; name says where the first backend is.
+// backendsService returns the name of a Service with several backends; name tells where the first backend is.
 func backendsService(name string, b backendSet) string {
 	name = fmt.Sprintf("%s-%d", name, b.Of)
 	if b.Rolled {
@@ -92,7 +92,7 @@ func (s instanceSpec) spread(n, first int) []PodRef {
 	return pods
 }
 
-// distinct says whether all pods have different addresses.
+// distinct reports whether all pods have different addresses.
 func (s instanceSpec) distinct(pods []PodRef) bool {
 	seen := map[netip.Addr]bool{}
 	for _, r := range pods {
@@ -102,7 +102,7 @@ func (s instanceSpec) distinct(pods []PodRef) bool {
 }
 
 // backends returns the servers of a route to a Service with several backends. Each has the Service's address and port.
-// The error is a *control.NotServedError when the variant has no such route.
+// It fails with a *control.NotServedError if the variant has no such route.
 func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error) {
 	p := r.Path
 	if !p.Shared() {
@@ -111,7 +111,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == condition.TrafficLocal {
 		return nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes")
 	}
-	// backendSet are on both nodes, so both forms of the path must work.
+	// The backends are on both nodes, so both forms of the path must work.
 	for _, form := range []plan.Locality{plan.Local, plan.Remote} {
 		if _, err := inst.Spec.Ends(plan.Path{From: p.From, To: inst.Spec.entered(p).To, Locality: form}); err != nil {
 			var not *control.NotServedError

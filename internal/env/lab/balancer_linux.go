@@ -36,7 +36,7 @@ func (s instanceSpec) balance(services []serviceSpec) {
 	}
 }
 
-// unbalanced says why no dataplane serves a path to a load balancer, "" for other paths.
+// unbalanced returns why no dataplane serves a path to a load balancer, "" for other paths.
 func (s instanceSpec) unbalanced(p plan.Path) string {
 	if p.To == plan.LoadBalancer && s.ProxyIPVS() {
 		return "the lab does not model addresses of load balancers under kube-proxy in ipvs mode"
@@ -50,12 +50,13 @@ func (s instanceSpec) unbalanced(p plan.Path) string {
 	return ""
 }
 
-// answersElsewhere says whether pods would answer a load balancer's clients by another interface than that of the request.
+// answersElsewhere reports whether pods would answer a load balancer's clients through another interface than the
+// request's.
 func answersElsewhere(s instanceSpec) bool {
 	return s.Lab.TrafficPolicy == condition.TrafficLocal && slices.ContainsFunc(s.Nodes, func(n dataplane.Node) bool { return len(n.Interfaces) > 0 })
 }
 
-// Balanced says whether any Service has a load balancer address.
+// Balanced reports whether any Service has a load balancer address.
 func (s instanceSpec) Balanced() bool {
 	return slices.ContainsFunc(s.Services, func(svc serviceSpec) bool { return svc.Balanced.IsValid() })
 }

@@ -24,8 +24,8 @@ import (
 // switchBridge is the name of the bridge in the switch.
 const switchBridge = "br0"
 
-// ageing keeps the forwarding entries of the switch for a day, in hundredths of a second. An instance that waits for its
-// next trial must not flood its first packets.
+// ageing keeps the forwarding entries of the switch for a day, in hundredths of a second. An instance that waits for
+// its next trial must not flood its first packets.
 const ageing = 24 * 3600 * 100
 
 // builder makes one instance. Each step covers all namespaces.
@@ -38,7 +38,7 @@ type builder struct {
 	at map[*Host]*link.Handle
 }
 
-// build raises one instance. On failure it removes everything that it made.
+// build raises one instance. On failure it removes everything that it created.
 func (l *Lab) build(ctx context.Context, spec instanceSpec) (*Instance, error) {
 	b := &builder{lab: l, spec: spec, place: place(l.options.Lab.CPU, l.cpus, spec.Lab.Nodes), at: map[*Host]*link.Handle{},
 		inst: &Instance{Name: spec.Name, Profile: spec.Profile, Spec: spec, lab: l}}
@@ -73,7 +73,7 @@ type step struct {
 	do   func(context.Context) error
 }
 
-// take takes steps in order until one fails. While state is accounted for, they wait for the instance whose state it is.
+// take performs steps in order until one fails. While the cost of state is measured, other instances wait.
 func (b *builder) take(ctx context.Context, steps ...step) error {
 	for _, s := range steps {
 		if b.lab.options.Account {
@@ -93,7 +93,7 @@ func (b *builder) take(ctx context.Context, steps ...step) error {
 	return nil
 }
 
-// program gives the instance its state, and accounts for it if the options say so.
+// program creates the instance's state, and measures its cost if the options ask for that.
 func (b *builder) program(ctx context.Context) error {
 	steps := []step{{"rules", b.rules}, {"programs", b.programs}}
 	if !b.lab.options.Account {
@@ -101,7 +101,7 @@ func (b *builder) program(ctx context.Context) error {
 	}
 	b.lab.alone.Lock()
 	defer b.lab.alone.Unlock()
-	maps, _ := attach.MapMemory() // without the right to read it the number is absent
+	maps, _ := attach.MapMemory() // without the right to read it the number is missing
 	before, began := proc.Spent(), time.Now()
 	for _, s := range steps {
 		if err := s.do(ctx); err != nil {
@@ -169,11 +169,11 @@ func (b *builder) enter(h *Host) error {
 
 // sendBuffer and receiveBuffer are the least, default and largest buffers of a TCP socket, in bytes.
 //
-// The kernel sends from at most 4 MiB. One flow's packets in flight must fit into the receive backlog of a CPU, which is
-// 1000 packets and not a setting of a namespace. Otherwise the lab drops packets that no network would drop.
+// The kernel sends from at most 4 MiB. One flow's packets in flight must fit into the receive backlog of a CPU, which
+// is 1000 packets and not a setting of a namespace. Otherwise the lab drops packets that no network would drop.
 //
-// The kernel's receive buffer begins at 128 KiB. Chance decides whether it grows within a trial's window, and a flow that
-// it limits costs a sixth to a third less: the acknowledgements send, and not the sender's system calls.
+// The kernel's receive buffer begins at 128 KiB. Whether it grows within a trial's window is random, and a flow that it
+// limits costs a sixth to a third less: acknowledgements trigger the sends instead of the sender's system calls.
 const (
 	sendBuffer    = "4096 16384 1048576"
 	receiveBuffer = "4096 6291456 6291456"
@@ -192,13 +192,13 @@ func zero(directory string, names ...string) []netns.Setting {
 	return each.Of(names, func(name string) netns.Setting { return netns.Setting{Name: directory + name, Value: "0"} })
 }
 
-// without6 switches IPv6 off in a lab of IPv4: router solicitations are noise.
+// without6 switches IPv6 off in an IPv4 lab, because router solicitations are unwanted traffic.
 var without6 = []netns.Setting{
 	{Name: "net/ipv6/conf/all/disable_ipv6", Value: "1", IfPresent: true},
 	{Name: "net/ipv6/conf/default/disable_ipv6", Value: "1", IfPresent: true},
 }
 
-// fresh6 switches IPv6 on without duplicate address detection and router solicitations, which delay devices.
+// fresh6 switches IPv6 on without duplicate address detection and router solicitations, which would delay devices.
 var fresh6 = zero("net/ipv6/conf/", "all/disable_ipv6", "default/disable_ipv6", "all/accept_dad", "default/accept_dad",
 	"default/accept_ra", "default/autoconf", "default/router_solicitations", "all/forwarding")
 
@@ -279,8 +279,8 @@ func (b *builder) plug(h *Host, s hostSpec) error {
 	}
 	err = sw.Add(
 		link.Port{Bridge: switchBridge, Dev: port},
-		// A switch floods packets for unknown stations. A NIC drops those for other hosts. A veth does not, and programs on it
-		// would accept the frames of the next node.
+		// A switch floods packets for unknown stations. A NIC drops packets for other hosts. A veth does not, and
+		// programs on it would accept the next node's frames.
 		link.ForwardingEntry{Dev: port, MAC: s.MAC},
 		link.StaticNeighbour{Dev: switchBridge, Addr: s.Addr.Addr(), MAC: s.MAC},
 	)
@@ -404,13 +404,14 @@ func (b *builder) nics(context.Context) error {
 	return b.lossyLinks()
 }
 
-// BigTCP is how long a super-packet may be with BIG TCP, in bytes.
+// BigTCP is the maximum length of a super-packet with BIG TCP, in bytes.
 const BigTCP = 192 << 10
 
-// errOneCPU is the error of a variant with or without RPS where it changes nothing.
+// errOneCPU is the error of a variant with or without RPS when RPS would change nothing.
 var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packet steering changes nothing"), "take --cpu split")
 
-// steer makes the receive work of a host's devices run on the host's CPUs, as placement and rps have it. The switch is left alone.
+// steer makes the receive work of a host's devices run on the host's CPUs, as placement and rps define. It does not
+// change the switch.
 func (b *builder) steer(h *Host, at *link.Handle) error {
 	if b.place.mode != condition.PlacementSplit || b.spec.Lab.RPS == condition.RPSOff || h == b.inst.Switch {
 		return nil

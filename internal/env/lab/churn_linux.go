@@ -23,14 +23,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// churnService is the Service that changes under churn. It is the last of all. Its endpoint is a pod on the second node, or
-// after a change one on the first.
+// churnService is the Service that changes under churn. It is the last Service. Its endpoint is a pod on the second
+// node, or on the first after a change.
 const (
 	churnService = "svc-churn"
 	churnPort    = 5301
 )
 
-// changing returns the kind of object that changes during trials or once it is raised, "" for none.
+// changing returns the kind of object that changes during trials or once the instance is raised, "" for none.
 func (l *Lab) changing(s instanceSpec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
@@ -45,7 +45,8 @@ func (l *Lab) changing(s instanceSpec) plan.ChurnKind {
 	return kind
 }
 
-// accounted says whether one change among very many policies is accounted for. With iptables-nft it takes minutes.
+// accounted reports whether the cost of one change among very many policies is measured. With iptables-nft that would
+// take minutes.
 func (l *Lab) accounted(s instanceSpec) bool {
 	if s.Profile.Policy != "calico-iptables" {
 		return true
@@ -62,18 +63,18 @@ const (
 	changed
 )
 
-// changes are what the nodes of an instance do to turn an object from one form into the other.
+// changes are the actions of an instance's nodes that turn an object from one form into the other.
 type changes struct {
 	inst *Instance
 	kind plan.ChurnKind
-	// to has for each form what each node does to get there.
+	// to has for each form the action of each node that leads there.
 	to [2][]func(context.Context) error
-	// at is the form that stands, and broken why neither does.
+	// at is the present form. broken is set if the object is in neither form.
 	at     form
 	broken error
 }
 
-// changes prepares the changes of a kind, so that they do not include what agents compute.
+// changes prepares the changes of a kind, so that applying them does not include the agents' computation.
 func (i *Instance) changes(kind plan.ChurnKind) (*changes, error) {
 	c := &changes{inst: i, kind: kind}
 	for k := range i.Nodes {
@@ -88,7 +89,7 @@ func (i *Instance) changes(kind plan.ChurnKind) (*changes, error) {
 	return c, nil
 }
 
-// change returns what node k does to turn the object into a form, from the other.
+// change returns the action of node k that turns the object into a form, from the other form.
 func (i *Instance) change(kind plan.ChurnKind, k int, to form) (func(context.Context) error, error) {
 	if kind == plan.ChurnPolicies {
 		return i.changePolicy(k, to)
@@ -119,7 +120,7 @@ func (i *Instance) change(kind plan.ChurnKind, k int, to form) (func(context.Con
 	return i.partial(k, before, after, service.EverySync...)
 }
 
-// changePolicy is change for the policy that comes and goes.
+// changePolicy does the same for the policy that churn creates and deletes.
 func (i *Instance) changePolicy(k int, to form) (func(context.Context) error, error) {
 	if deny := i.Nodes[k].programs.Deny; deny != nil {
 		return func(context.Context) error { return deny(to == changed) }, nil
@@ -158,7 +159,7 @@ func (i *Instance) partial(k int, before, after policy.Node, whole ...string) (f
 	}, nil
 }
 
-// daemonCPUs are the CPUs of the node's daemons: those without load where there are any.
+// daemonCPUs returns the CPUs of the node's daemons: CPUs without load if there are any.
 func (n *Node) daemonCPUs() []int {
 	if len(n.aside) > 0 {
 		return n.aside
@@ -190,8 +191,8 @@ func only(list []service.Service) []service.Service {
 // changeTime bounds one change.
 const changeTime = time.Minute
 
-// apply turns the object into a form on all nodes at the same time. It returns the CPU time that this took. The caller's
-// end does not end it: half a change is neither form.
+// apply turns the object into a form on all nodes concurrently. It returns the CPU time that this took. It continues
+// when ctx ends: half a change is neither form.
 func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
 	if c.broken != nil {
 		return 0, c.broken
@@ -224,8 +225,8 @@ func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
 	return cpu, nil
 }
 
-// watchedRate is how many changes per second are looked for at most. Between two that are, an even number is not, so that
-// both directions are seen.
+// watchedRate bounds how many changes per second are probed. An even number of changes lies between two probed ones, so
+// that both directions are probed.
 const watchedRate = 10
 
 // Churn changes an object of a variant at the rate of its conditions; see env.Churner.
@@ -272,7 +273,7 @@ func (c *changes) run(ctx context.Context, o control.Churning, p *prober) (*samp
 		}
 		begin := thread.Monotonic()
 		if begin >= ends {
-			continue // the rest is due, and not made
+			continue // the remaining changes are due but not made
 		}
 		one, err := c.one(ctx, p, k%every == 0)
 		if err != nil {
@@ -290,13 +291,13 @@ func (c *changes) run(ctx context.Context, o control.Churning, p *prober) (*samp
 	}
 }
 
-// oneChange is the account of a change in ns; enforced is 0 for a change that was not probed.
+// oneChange has the times of a change in ns; enforced is 0 for a change that was not probed.
 type oneChange struct {
 	applied, cpu, enforced int64
 	probes                 int
 }
 
-// one turns the object into its other form, and looks for the first packet that sees it.
+// one turns the object into its other form. With look, it measures when packets first follow the change.
 func (c *changes) one(ctx context.Context, p *prober, look bool) (one oneChange, err error) {
 	to := 1 - c.at
 	begin := thread.Monotonic()
@@ -327,7 +328,7 @@ func (c *changes) sign(f form) sign {
 	return closed
 }
 
-// target returns where the prober connects to, and the port on which the pod of the second node listens.
+// target returns the address that the prober connects to, and the port on which the pod of the second node listens.
 func (c *changes) target() (netip.AddrPort, uint16) {
 	s := c.inst.Spec
 	if c.kind == plan.ChurnPolicies {
@@ -336,15 +337,16 @@ func (c *changes) target() (netip.AddrPort, uint16) {
 	return netip.AddrPortFrom(s.net.churned, churnPort), churnPort
 }
 
-// accounted is how many changes are made to account for one, and accountTime for how long at most.
+// accounted is the number of changes whose cost is measured; accountTime bounds their time.
 const (
 	accounted   = 6
 	accountTime = 5 * time.Second
 )
 
-// AccountChange changes one object of the instance some times, alone, and adds the median delay until a change was enforced
-// and the mean CPU time of one to Raised. It does nothing unless Options.Changed asks for it. Counters of dropped packets
-// may have grown, so self-tests come before. Wires with delay or loss would mislead the probes.
+// AccountChange changes one object of the instance several times while nothing else runs. It adds the median delay
+// until a change was enforced and the mean CPU time of one change to Raised. It does nothing unless Options.Changed
+// asks for it. Counters of dropped packets may grow, so self-tests come before. Links with delay or loss would distort
+// the probes.
 func (i *Instance) AccountChange(ctx context.Context) (err error) {
 	c := i.changing
 	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Delay > 0 || i.Spec.Lab.Loss > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Connect adds the standing connections of the conditions to the tables of all nodes, and their kernel memory to Raised. It
-// returns how many the node with the fewest tracks. Self-tests empty the tables, so they come before.
+// Connect adds the standing connections of the conditions to the tables of all nodes, and their kernel memory to
+// Raised. It returns the smallest number that a node tracks. Call it after self-tests, which empty the tables.
 func (i *Instance) Connect() (tracked int, err error) {
 	want := i.Spec.Lab.Connections
 	if i.Err != nil || want == 0 {
@@ -36,7 +36,7 @@ func (i *Instance) Connect() (tracked int, err error) {
 	return tracked, nil
 }
 
-// connect adds connections to the node's table, and returns how many it has then.
+// connect adds connections to the node's table, and returns how many the table then has.
 func (n *Node) connect(want int, as dataplane.Node) (int, error) {
 	if n.programs.Connect != nil {
 		return n.programs.Connect(want)

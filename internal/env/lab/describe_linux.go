@@ -8,12 +8,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Description is an instance in words, for another process that measures it.
+// Description describes an instance for another process that measures it.
 type Description struct {
 	Name  plan.Variant
 	Facts facts.Facts
 	Hosts []HostDescription
-	// Ends are those of each path that is served, Refused why another is not, by path.
+	// Ends are the ends of each served path. Refused is why another path is not served. Both are by path.
 	Ends    map[string]Ends
 	Refused map[string]string
 	// Shared are the Services with several backends.
@@ -24,7 +24,7 @@ type Description struct {
 type serviceDescription struct {
 	Name    string
 	Address netip.AddrPort
-	// Backends are names of hosts, which listen on TargetPort.
+	// Backends are the names of hosts that listen on TargetPort.
 	Backends   []string
 	TargetPort int
 }
@@ -32,10 +32,10 @@ type serviceDescription struct {
 // HostDescription is a host in words.
 type HostDescription struct {
 	Name string
-	// Node is the name of the node that it is or runs on, "" for the switch and the external client.
+	// Node is the name of the node that the host is or runs on, "" for the switch and the external client.
 	Node string
 	Addr netip.Addr
-	// CPUs are for its load threads, Aside where its other threads start; empty is any.
+	// CPUs are for its load threads; its other threads start on Aside. Empty means any.
 	CPUs, Aside []int
 }
 

@@ -14,13 +14,13 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// SocketsVerb is the word on the program's command line that must call ServeSockets.
+// SocketsVerb is the word on the program's command line with which it must call ServeSockets.
 const SocketsVerb = "sockets"
 
 // ServeSockets makes and connects sockets for the lab at the other end of stdin, until stdin is closed.
 func ServeSockets(stdin *os.File) error { return handover.Serve(stdin) }
 
-// Dialer makes connections like a process of one host: in the host's namespace, and in the node's cgroup where programs
+// Dialer makes connections like a process of one host: in the host's namespace, and in the node's cgroup if programs
 // translate Services in sockets.
 type Dialer struct {
 	host   *Host
@@ -29,7 +29,7 @@ type Dialer struct {
 	stderr *child.Tail
 }
 
-// Dialer returns a dialer of a host. The caller closes it; closing the lab ends it too. Without cgroup v2 or
+// Dialer returns a dialer of a host. The caller closes it; closing the lab closes it too. Without cgroup v2 or
 // Options.Program, its connections have the host's namespace but not its cgroup.
 func (i *Instance) Dialer(h *Host) (*Dialer, error) {
 	d := &Dialer{host: h}
@@ -67,7 +67,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (conn net.Co
 	return conn, err
 }
 
-// Open returns a TCP socket of the namespace ns that is not connected. It is of the host's cgroup where Dial's are.
+// Open returns an unconnected TCP socket of the namespace ns. It has the host's cgroup if Dial's sockets do.
 func (d *Dialer) Open(ctx context.Context, network string, ns *netns.NS) (*os.File, error) {
 	if d.client != nil {
 		return d.client.Open(ctx, network, ns)
@@ -75,13 +75,13 @@ func (d *Dialer) Open(ctx context.Context, network string, ns *netns.NS) (*os.Fi
 	return handover.Open(network, ns)
 }
 
-// Close ends the process but not the connections. A nil dialer is closed.
+// Close ends the process but not the connections. Closing a nil dialer does nothing.
 func (d *Dialer) Close() error {
 	if d == nil || d.client == nil {
 		return nil
 	}
 	err := d.client.Close()
-	_ = d.cmd.Process.Kill() // fails if it has ended
+	_ = d.cmd.Process.Kill() // fails if the process has ended
 	_ = d.cmd.Wait()         // it was killed
 	return err
 }

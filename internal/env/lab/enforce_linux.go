@@ -26,7 +26,7 @@ const (
 	closed              // anything but established: dropped, rejected, refused
 )
 
-// prober connects from a pod of the first node, again and again, to see when a change is enforced.
+// prober connects repeatedly from a pod of the first node, to find when a change is enforced.
 type prober struct {
 	ctx    context.Context
 	host   *Host
@@ -34,7 +34,8 @@ type prober struct {
 	dialer *Dialer
 	to     sock.Addr
 	family string
-	// sockets are the prober's, of which the first busy ones are in use. listener is that of the second node's pod.
+	// sockets are the prober's sockets; the first busy ones are in use. listener is the listener of the second node's
+	// pod.
 	sockets  []*os.File
 	listener *os.File
 	probes   []attempt
@@ -50,13 +51,14 @@ type attempt struct {
 
 // Times of the prober in ns.
 const (
-	// leastApart is the least time between two probes, and apart the part of the time since the request.
+	// leastApart is the least time between two probes. apart is that time as a share of the time since the request.
 	leastApart = 50_000
 	apart      = 10
-	// settles is how long an answer may take, stale after how long a probe is not looked at any more: TCP repeats it.
+	// settles is how long an answer may take. After stale a probe is ignored: TCP repeats it.
 	settles = 50_000_000
 	stale   = 500_000_000
-	// unseenAfter is how long after its end a change may remain unseen, at least; probes are rarer the longer it took.
+	// unseenAfter is the least time after a change's end until it counts as unseen. The longer a change took, the rarer
+	// are the probes.
 	unseenAfter = 2_000_000_000
 	// mostProbes bounds the sockets.
 	mostProbes = 256
@@ -111,8 +113,8 @@ func (p *prober) close() error {
 	return errors.Join(errs...)
 }
 
-// look sends probes until a change that began at begin is over and seen by its sign. It returns the time from begin to the
-// first probe after which none missed it. applied gets the end of the change.
+// look sends probes until a change that began at begin is over and its sign was observed. It returns the time from
+// begin to the first probe after which all probes had the sign. applied receives the end of the change.
 func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64, probes int, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -129,7 +131,7 @@ func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64
 	return delay, len(p.probes), errors.Join(err, p.rest())
 }
 
-// watch is look on a thread of its own.
+// watch runs look on its own thread.
 func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int64, err error) {
 	p.probes = p.probes[:0]
 	var over int64 // when the change was over
@@ -163,7 +165,8 @@ func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int6
 	}
 }
 
-// pause waits until then, and reads meanwhile how probes end: one that is read late cannot be told from one that TCP repeated.
+// pause waits until then, and meanwhile reads how probes end: a probe that is read late looks like one that TCP
+// repeated.
 func (p *prober) pause(then int64) {
 	for now := thread.Monotonic(); now+settles < then; now = thread.Monotonic() {
 		thread.SleepUntil(now + settles)
@@ -176,7 +179,7 @@ func (p *prober) pause(then int64) {
 func (p *prober) send() error {
 	n := len(p.probes)
 	if n == mostProbes {
-		return nil // those under way are enough to wait for
+		return nil // enough probes are under way
 	}
 	if n == len(p.sockets) {
 		s, err := p.dialer.Open(p.ctx, p.family, p.host.NS)
@@ -211,8 +214,8 @@ func (p *prober) collect() {
 	}
 }
 
-// enforced returns when the first of the last probes was sent that all have the sign. ok is false as long as that can change: it
-// takes one from after the change, and none before it that is without an answer and young.
+// enforced returns when the first of the final series of probes with the sign was sent. ok is false while that can
+// change: it needs a probe from after the change, and no recent unanswered probe before it.
 func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
 	now := thread.Monotonic()
 	for i := len(p.probes) - 1; i >= 0; i-- {
@@ -231,7 +234,7 @@ func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
 	return at, ok
 }
 
-// shows says whether a probe that has ended, or has waited long enough, has the sign.
+// shows reports whether a probe that has ended, or has waited long enough, has the sign.
 func (b attempt) shows(want sign) bool {
 	established := b.ended && b.how == 0
 	switch want {

@@ -16,22 +16,22 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Facts of a lab, besides those of package facts.
+// Facts of a lab, in addition to package facts.
 const (
 	factNodes      = "lab.nodes"      // nodes of each profile
 	factPods       = "lab.pods"       // pods of each node
 	factFamily     = "lab.family"     // version of IP that nodes, pods and Services have
-	factServices   = "lab.services"   // Services besides the measured ones
+	factServices   = "lab.services"   // Services in addition to the measured ones
 	factEndpoints  = "lab.endpoints"  // of each of these
-	factPosition   = "lab.position"   // of the measured Services among them
+	factPosition   = "lab.position"   // position of the measured Services among them
 	factLineRate   = "lab.line_rate"  // of each node's NIC in bit/s, or "unshaped"
 	factDelay      = "lab.delay"      // added to packets from a node, for tests
 	factPlants     = "lab.plants"     // faults of nodes and links, planted for tests
 	factLoss       = "lab.loss"       // share of the frames from a node that are lost, for tests
 	factCgroup     = "lab.cgroup"     // "v2", or why nodes have no cgroups
 	factSteering   = "lab.rps"        // whether receive work is steered to the node's CPUs
-	factPodMTU     = "lab.pod_mtu"    // where it is not what the profile leaves
-	factGRO        = "lab.gro"        // what nodes merge of what they receive
+	factPodMTU     = "lab.pod_mtu"    // set if it differs from the profile's own
+	factGRO        = "lab.gro"        // which received packets nodes merge
 	factBigTCP     = "lab.big_tcp"    // whether super-packets may be longer than 64 KiB
 	factEncryption = "lab.encryption" // of packets between nodes, in the profiles that can
 	factIPSet      = "ipset"
@@ -41,7 +41,7 @@ const (
 	factPolicies = "lab.policies"
 	// factTrafficPolicy is the externalTrafficPolicy of the measured Services.
 	factTrafficPolicy = "lab.traffic_policy"
-	// factConntrack says whether connections between pods are tracked.
+	// factConntrack is yes or no: whether connections between pods are tracked.
 	factConntrack = "lab.conntrack"
 	// factFlowtable is after how many packets a connection passes the rules of nodes whose CNI has a flowtable; 0 is never.
 	factFlowtable = "lab.flowtable"
@@ -51,7 +51,7 @@ const (
 	factConnections = "lab.connections"
 
 	factChurn = "lab.churn"         // changes during the trials
-	factProxy = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
+	factProxy = "lab.service_proxy" // mode of kube-proxy if the profile does not determine it
 	// factSendBuffer and factReceiveBuffer are the least, default and largest buffers of a TCP socket in bytes.
 	factSendBuffer    = "lab.tcp_wmem"
 	factReceiveBuffer = "lab.tcp_rmem"
@@ -151,7 +151,7 @@ func (l *Lab) notSteered(err error) {
 	}
 }
 
-// Drops returns the drop counters of all devices on a route: those of its two ends, of the nodes and of the switch.
+// Drops returns the drop counters of all devices on a route: of its two ends, of the nodes and of the switch.
 func (l *Lab) Drops(r plan.Route) ([]sample.Drop, error) {
 	inst, err := l.up(r.Variant)
 	if err != nil {
@@ -186,7 +186,7 @@ func (h *Host) drops() ([]sample.Drop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what %s drops: %w", h.Name, err)
 	}
-	if s, err := conntrack.ReadStats(h.NS); err == nil { // a host without connection tracking refuses none
+	if s, err := conntrack.ReadStats(h.NS); err == nil { // a host without connection tracking refuses no connections
 		drops = append(drops, sample.Drop{Kind: sample.DropInsert, Packets: s.InsertFailed}, sample.Drop{Kind: sample.Clash, Packets: s.Clashes})
 	}
 	for i := range drops {

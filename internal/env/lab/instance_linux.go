@@ -18,21 +18,21 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Instance is one profile in the lab, or the error why it is not there.
+// Instance is one raised profile of the lab, or the error why it could not be raised.
 type Instance struct {
 	Name    plan.Variant
 	Profile profile.Profile
-	// Err says why the instance was not raised; then all fields below are empty. If the kernel lacks a device, it is
+	// Err is why the instance was not raised; then all fields below are empty. If the kernel lacks a device, it is
 	// errors.ErrUnsupported and names the build option.
 	Err error
-	// StandIn describes what the lab imitates, and how: first the profile's Model.
+	// StandIn describes what the lab imitates, and how; the profile's Model is first.
 	StandIn          []string
 	Switch, External *Host
 	Nodes            []*Node
 	// Services are in the order of kube-proxy.
 	Services []Service
 	Spec     instanceSpec
-	// Raised is what its state cost, in base units by metric name; nil unless Options.Account is set.
+	// Raised is the cost of its state, in base units by metric name; nil unless Options.Account is set.
 	Raised map[string]float64
 
 	lab *Lab
@@ -40,7 +40,7 @@ type Instance struct {
 	nic plan.NIC
 	// changing is the object that changes, nil if none does.
 	changing *changes
-	// owned are the namespaces to close, lines the impaired links between the hosts and the switch.
+	// owned are the namespaces to close. lines are the impaired links between the hosts and the switch.
 	owned []*netns.NS
 	lines []impairment
 }
@@ -54,10 +54,10 @@ type Host struct {
 	Addr netip.Addr
 	// CPUs are for its load threads.
 	CPUs []int
-	// Steered says that the receive work of its devices goes to them (RPS).
+	// Steered means that the receive work of its devices runs on CPUs (RPS).
 	Steered bool
 
-	// aside has the CPUs on which its processes start; nil is any.
+	// aside has the CPUs on which its processes start; nil means any.
 	aside []int
 	// cut is what the NIC model "wire" changed in its namespace.
 	cut link.Cut
@@ -77,16 +77,16 @@ func (h *Host) CgroupPath() string {
 // Node is a host with pods.
 type Node struct {
 	Host
-	// PodCIDR is not valid when pods have addresses of the underlay or of the node.
+	// PodCIDR is not valid if pods have addresses of the underlay or of the node.
 	PodCIDR netip.Prefix
-	// TunnelAddr is the address of the tunnel device, not valid without one.
+	// TunnelAddr is the address of the tunnel device, not valid without a tunnel.
 	TunnelAddr netip.Addr
 	Pods       []*Pod
 
 	// programs is empty for a dataplane without BPF programs.
 	programs dataplane.Programs
-	// own runs the programs of a profile file, nil without them. attached are its BPF programs, and the routers of the node's
-	// other interfaces.
+	// own runs the programs of a profile file, nil without them. attached has its BPF programs, and the routers of the
+	// node's other interfaces.
 	own      *own.Node
 	attached []io.Closer
 	// before are the iptables rules that its programs made before kube-proxy's replaced them.
@@ -144,7 +144,8 @@ func (i *Instance) Host(name string) *Host {
 	return nil
 }
 
-// Distinct returns all hosts in the same order, each namespace once: a pod of the host's network shares that of its node.
+// Distinct returns all hosts in the same order, each namespace once: a host-network pod shares the namespace of its
+// node.
 func (i *Instance) Distinct() []*Host { return distinct(i.Hosts()) }
 
 func distinct(hosts []*Host) (once []*Host) {
@@ -173,7 +174,7 @@ func (i *Instance) Hosts() []*Host {
 	return all
 }
 
-// CPUs returns those of the load threads of hosts, each once, in order.
+// CPUs returns the CPUs of the load threads of hosts, each once, in order.
 func CPUs(hosts []*Host) []int {
 	var cpus []int
 	for _, h := range hosts {

@@ -16,7 +16,7 @@ type underlayEnd struct {
 	mac  net.HardwareAddr
 }
 
-// underlayEnds returns those of a node, its NIC first.
+// underlayEnds returns the underlay ends of a node, its NIC first.
 func underlayEnds(n dataplane.Node) []underlayEnd {
 	ends := []underlayEnd{{n.Name, n.MAC}}
 	for _, d := range n.Interfaces {
@@ -40,8 +40,8 @@ func (b *builder) interfaces() error {
 	return nil
 }
 
-// plugInterface connects a node's other device to the switch. What it sends goes to the switch's address, and the router at
-// its port delivers it.
+// plugInterface connects a node's additional device to the switch. Its packets go to the switch's address, and the
+// router at its port delivers them.
 func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interface) error {
 	at, sw := b.at[&to.Host], b.at[b.inst.Switch]
 	end := portOf(n, d)

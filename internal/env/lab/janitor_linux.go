@@ -18,7 +18,7 @@ import (
 // treePrefix is the prefix of the cgroup trees of labs: cnibench-<pid>-<random>.
 const treePrefix = "cnibench"
 
-// JanitorVerb is the word on the program's command line that must lead to Janitor, followed by a path.
+// JanitorVerb is the word on the program's command line, followed by a path, with which it must call Janitor.
 const JanitorVerb = "janitor"
 
 // patience is how long the janitor waits for killed processes to end.
@@ -62,7 +62,7 @@ func (l *Lab) claim(ctx context.Context) error {
 	return nil
 }
 
-// startJanitor starts the janitor in a session of its own, so that Ctrl-C does not end it.
+// startJanitor starts the janitor in its own session, so that Ctrl-C does not end it.
 func startJanitor(program, path string) (*watch, error) {
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *Lab) release(ctx context.Context) error {
 	return errors.Join(append(errs, l.dismiss())...)
 }
 
-// dismiss ends the janitor, which finds no tree.
+// dismiss ends the janitor, which then finds no tree.
 func (l *Lab) dismiss() error {
 	w := l.groups.janitor
 	if w == nil {

@@ -23,58 +23,57 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Options are the options of Up besides the profiles.
+// Options are the options of Up other than the profiles.
 type Options struct {
 	// Lab has the conditions; zero fields have their defaults.
 	Lab plan.Lab
 	// Backends has a number for each pair of Services with several backends, all different; (optional).
 	Backends []int
-	// Rolled is the same for Services whose backends Roll removes and adds again; (optional).
+	// Rolled does the same for Services whose backends Roll removes and adds again; (optional).
 	Rolled []int
 	// NoBalancer omits the load balancer's addresses and the rules for them; (optional).
 	NoBalancer bool
-	// Account measures what the state of each instance costs, while nothing else is raised.
+	// Account measures the cost of each instance's state, while no other instance is raised.
 	Account bool
-	// Changed is the kind of object whose change is accounted for, too; "" for none.
+	// Changed is the kind of object whose changes are measured, too; "" for none.
 	Changed plan.ChurnKind
 	// TestServices adds Services that only self-tests use.
 	TestServices bool
-	// Own are the profile files of profiles that the catalogue does not have; (optional).
+	// Own are the profile files of profiles outside the catalogue; (optional).
 	Own []plan.OwnSource
-	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word must
-	// call Janitor when JanitorVerb and a path follow, and ServeSockets when SocketsVerb follows,
-	// and ServeWireGuard when WireGuardVerb, a device and an MTU follow. Without a program,
-	// the lab cannot start agents or make sockets in a node's cgroup.
+	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. The program must call
+	// Janitor for JanitorVerb and a path, ServeSockets for SocketsVerb, and ServeWireGuard for WireGuardVerb, a device
+	// and an MTU. Without a program, the lab cannot start agents or make sockets in a node's cgroup.
 	Program []string
 	// Env is added to the agents' environment; (optional).
 	Env []string
 }
 
-// Lab is a number of instances that exist at the same time.
+// Lab is a set of instances that exist at the same time.
 type Lab struct {
 	options Options
-	// cpus are those that this program may use, place how the nodes of the run share them.
+	// cpus are the CPUs that this program may use. place is how the nodes of the run share them.
 	cpus    []int
 	place   placement
 	starter *netns.Starter
 	groups  groups
 	tools   tools
 
-	// alone is held for writing while the state of one instance is programmed and accounted for.
+	// alone is held for writing while the state of one instance is created and its cost measured.
 	alone sync.RWMutex
 
 	mu sync.Mutex
-	// instances change when they are raised anew.
+	// instances are replaced when they are raised again.
 	instances []*Instance
 	closed    bool
 	agents    map[*agent]struct{}
-	// unsteered says why receive work was not steered, nil if it was or need not be.
+	// unsteered is why receive work was not steered, nil if it was or need not be.
 	unsteered error
 }
 
 // groups are the cgroups of a lab.
 type groups struct {
-	// tree is nil without cgroup v2; then failed says why.
+	// tree is nil without cgroup v2; failed is then the reason.
 	tree   *cgroup.Group
 	failed error
 	// janitor is nil if it could not be started.
@@ -85,7 +84,7 @@ type groups struct {
 type tools struct {
 	iptables func() (*ipt.Tool, error)
 	ipset    func() (*ipt.IPSet, error)
-	// why says why the lab chose the backend of iptables, "" for the usual choice.
+	// why is the reason for the backend of iptables, "" for the usual choice.
 	why string
 }
 
@@ -149,12 +148,12 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// fewForNFT is the number of Services, or of policies of Calico's chains, up to which iptables-nft programs rules in
-// reasonable time. Its time grows with the square of their number: minutes for 10,000.
+// fewForNFT is the number of Services, or of policies in Calico's chains, up to which iptables-nft loads rules in
+// reasonable time. The time grows with the square of their number: minutes for 10,000.
 const fewForNFT = 2000
 
-// chooseIptables makes the whole lab use iptables-legacy where the backend is free and a variant has more Services or
-// policies than iptables-nft can program. All variants have the same, so that they can be compared.
+// chooseIptables makes the whole lab use iptables-legacy if the user did not choose a backend and a variant has more
+// Services or policies than iptables-nft can load. All variants use the same backend, so that they can be compared.
 func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 	c := l.options.Lab
 	most, what := 0, ""
@@ -205,7 +204,7 @@ func (l *Lab) raiseAll(ctx context.Context, names []plan.Variant) []*Instance {
 	slots := make(chan struct{}, 2*runtime.NumCPU())
 	var all sync.WaitGroup
 	for i, name := range names {
-		slots <- struct{}{} // here, so that they begin in order
+		slots <- struct{}{} // outside of the goroutine, so that they begin in order
 		all.Go(func() {
 			defer func() { <-slots }()
 			instances[i] = l.raise(ctx, name)
@@ -273,8 +272,8 @@ func (l *Lab) up(name plan.Variant) (*Instance, error) {
 	return inst, nil
 }
 
-// Endpoints returns the ends of a route. The error is a *control.NotServedError if the variant has no such route, and
-// Instance.Err if the variant was not raised.
+// Endpoints returns the ends of a route. It fails with a *control.NotServedError if the variant has no such route, and
+// with Instance.Err if the variant was not raised.
 func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	inst := l.Instance(r.Variant)
 	if inst == nil {
@@ -364,8 +363,8 @@ func (l *Lab) Close(ctx context.Context) error {
 	return err
 }
 
-// VerifierLogs returns the logs of all profiles whose programs the BPF verifier rejected, by name. Instance.Err has only the
-// last line.
+// VerifierLogs returns the logs of all profiles whose programs the BPF verifier rejected, by name. Instance.Err has
+// only the last line.
 func (l *Lab) VerifierLogs() map[string]string {
 	logs := map[string]string{}
 	for _, i := range l.instances {

@@ -13,11 +13,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// noMemoryError says that the state of a lab would not fit. Without the check the kernel would kill this process in the
-// middle, without a word.
+// noMemoryError means that the state of a lab would not fit into memory. Without the check the kernel would kill this
+// process silently while it raises the lab.
 type noMemoryError struct {
 	Need, Left int64
-	// Where is the cgroup whose limit it is, "" for the machine's memory.
+	// Where is the cgroup with the limit, "" for the machine's memory.
 	Where string
 }
 
@@ -35,7 +35,7 @@ func inBytes(n int64) string {
 	return s.Format(float64(n)) + " " + s.Unit
 }
 
-// memoryLeft returns what this process may still take, and the cgroup that limits it.
+// memoryLeft returns how much memory this process may still use, and the cgroup that limits it.
 func memoryLeft() (left int64, where string) {
 	left = math.MaxInt64
 	if n, err := proc.MemoryAvailable(); err == nil {
@@ -47,8 +47,8 @@ func memoryLeft() (left int64, where string) {
 	return left, where
 }
 
-// podDescriptors is how many descriptors a pod of a profile takes while it is raised: its namespace, the handle of its links,
-// and its BPF programs, maps and links. Measured with 10 and 60 pods on each of two nodes.
+// podDescriptors is how many descriptors a pod of a profile takes while it is raised: its namespace, the handle of its
+// links, and its BPF programs, maps and links. Measured with 10 and 60 pods on each of two nodes.
 func podDescriptors(v plan.Variant) int {
 	switch p, _ := profile.Lookup(v.Profile()); {
 	case p.Family == "cilium":
@@ -59,7 +59,7 @@ func podDescriptors(v plan.Variant) int {
 	return 2
 }
 
-// descriptors lets this process open the files of all pods.
+// descriptors raises the limit of this process so that it can open the files of all pods.
 func descriptors(run plan.Lab, variants []plan.Variant) error {
 	n := 200
 	for _, v := range variants {
@@ -69,7 +69,7 @@ func descriptors(run plan.Lab, variants []plan.Variant) error {
 	return advice.With(proc.NeedDescriptors(uint64(n)), "raise the limit (ulimit -n), or take fewer pods or profiles")
 }
 
-// fits returns a noMemoryError if the state of all variants together needs more than is left.
+// fits returns a noMemoryError if the state of all variants together needs more than left.
 func fits(l plan.Lab, variants []plan.Variant, left int64, where string) error {
 	need := l.Memory(variants)
 	if need <= left {

@@ -26,17 +26,17 @@ import (
 // waits are the parts of a time to first response, by the names in package metric. They add up to it.
 type waits struct {
 	begin, last int64
-	// start is when the program of the pod began: its attachment had ended. 0 means that it did not.
+	// start is when the program of the pod began, after its attachment; 0 if it did not begin.
 	start int64
 	parts map[string]int64
-	// dialled is what the attempts to connect came to.
+	// dialled is the result of the attempts to connect.
 	dialled first.Result
 }
 
 // mark adds the time since the previous mark to a part.
 func (w *waits) mark(part string) { w.until(part, thread.Monotonic()) }
 
-// until adds the time since the previous mark to a part, up to a time that is not before that mark.
+// until adds the time since the previous mark to a part. at is the new mark and not before the previous one.
 func (w *waits) until(part string, at int64) {
 	if at > w.last {
 		w.parts[part] += at - w.last
@@ -44,26 +44,26 @@ func (w *waits) until(part string, at int64) {
 	}
 }
 
-// pod returns what the pod saw until the last mark.
+// pod returns the times of the pod up to the last mark.
 func (w *waits) pod() sample.NewPod {
 	return sample.NewPod{Whole: w.last - w.begin, Start: w.last - w.start, Parts: w.parts, Dials: w.dialled.Dials, DialNs: w.dialled.CPUNs}
 }
 
-// newPod is a pod that is made while it is measured: a namespace with open handles, and no device yet.
+// newPod is a pod that is attached during the measurement: a namespace with open handles, and no device yet.
 type newPod struct {
 	dataplane.Pod
 	ns *netns.NS
 	// at is where the pod is attached: its node or the switch. in is the pod.
 	at, in   *link.Handle
 	resolver *link.Resolver
-	// sockets are those for the next attempts to connect.
+	// sockets are sockets for the next attempts to connect.
 	sockets []*os.File
-	// attached, ruled and programmed say what has begun and has to be undone.
+	// attached, ruled and programmed mark the parts that have begun and must be undone.
 	attached, ruled, programmed bool
 }
 
-// sandbox makes the namespace of a pod and all that its attachment needs, as a container runtime does before it calls a CNI
-// plugin.
+// sandbox makes the namespace of a pod and everything that its attachment needs, as a container runtime does before it
+// calls a CNI plugin.
 func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error) {
 	s := &newPod{Pod: p}
 	err := func() (err error) {
@@ -98,7 +98,7 @@ func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error
 // close drops what sandbox opened.
 func (s *newPod) close() error {
 	for _, f := range s.sockets {
-		_ = f.Close() // nothing was written through it
+		_ = f.Close() // nothing was written to it
 	}
 	s.resolver.Close()
 	s.at.Close()
@@ -106,7 +106,7 @@ func (s *newPod) close() error {
 	return s.ns.Close()
 }
 
-// add attaches a pod as the dataplane's CNI plugin does, with those agents that a plugin waits for.
+// add attaches a pod as the dataplane's CNI plugin does, including the agents that a plugin waits for.
 func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 	spec := a.inst.Spec
 	if spec.Plugged() {
@@ -130,8 +130,9 @@ func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 	return a.program(s, w)
 }
 
-// rule makes Felix write the chains of a pod, and returns how to wait for when they stood: 0 without any. Calico's plugin does
-// not wait for Felix, so the program of the pod begins meanwhile. Its packets are dropped until the chains stand.
+// rule lets Felix write the chains of a pod. It returns a function that waits for them and returns when they were
+// complete, 0 without any. Calico's plugin does not wait for Felix, so the program of the pod begins meanwhile. Its
+// packets are dropped until the chains are complete.
 func (a *arrivals) rule(ctx context.Context, s *newPod) func() (at int64, err error) {
 	if a.rules.Calico == nil {
 		return func() (int64, error) { return 0, nil }
@@ -151,8 +152,8 @@ func (a *arrivals) rule(ctx context.Context, s *newPod) func() (at int64, err er
 	return func() (int64, error) { err := <-done; return at, err }
 }
 
-// plug attaches a pod by the plugins of a profile file, whose ADD is one part of the time. The plugins of a node run for one
-// pod at a time.
+// plug attaches a pod by the plugins of a profile file. Their ADD is one part of the time. The plugins of a node run
+// for one pod at a time.
 func (a *arrivals) plug(ctx context.Context, s *newPod, w *waits) error {
 	a.agent.Lock()
 	defer a.agent.Unlock()
@@ -169,7 +170,7 @@ func (a *arrivals) plug(ctx context.Context, s *newPod, w *waits) error {
 	return err
 }
 
-// waitOf says which part of the time a thing belongs to.
+// waitOf returns the part of the time that creating a thing belongs to.
 func waitOf(t link.Thing) string {
 	switch t.(type) {
 	case link.Address:
@@ -180,7 +181,7 @@ func waitOf(t link.Thing) string {
 	return metric.WaitDevice
 }
 
-// program tells the programs of all nodes of a pod.
+// program adds a pod to the programs of all nodes.
 func (a *arrivals) program(s *newPod, w *waits) error {
 	programs := a.node().programs.Pods
 	if programs == nil {
@@ -200,7 +201,7 @@ func (a *arrivals) program(s *newPod, w *waits) error {
 	return err
 }
 
-// others calls do for the programs of all other nodes that have to learn of pods.
+// others calls do for the programs of all other nodes that must learn the pod.
 func (a *arrivals) others(do func(*dataplane.PodPrograms) error) error {
 	for _, n := range a.inst.Nodes[1:] {
 		if p := n.programs.Pods; p != nil && p.Learn != nil {
@@ -212,7 +213,8 @@ func (a *arrivals) others(do func(*dataplane.PodPrograms) error) error {
 	return nil
 }
 
-// felix makes Calico's agent write the rules for other pods. There is one agent on a node, which does one thing at a time.
+// felix lets Calico's agent write the rules for a changed set of pods. A node has one agent, which does one change at a
+// time.
 func (a *arrivals) felix(ctx context.Context, change func(devices []string) []string) error {
 	a.agent.Lock()
 	defer a.agent.Unlock()
@@ -229,18 +231,18 @@ func (a *arrivals) felix(ctx context.Context, change func(devices []string) []st
 	return nil
 }
 
-// left returns the time in which a pod has to get its answer.
+// left returns the time that a pod has left to get its answer.
 func (a *arrivals) left(w *waits) time.Duration {
 	return a.o.Timeout - time.Duration(thread.Monotonic()-w.begin)
 }
 
-// request sends the pod's first request while Felix may still write its rules. The time ends with the answer, and counts if it is
-// within the timeout.
+// request sends the pod's first request while Felix may still write its rules. The time ends with the answer, and
+// counts if it is within the timeout.
 func (a *arrivals) request(ctx context.Context, s *newPod, w *waits) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	rule := a.rule(ctx, s)
-	// A next hop that does not answer yet is not the end: each attempt asks for it again.
+	// A next hop that does not answer yet is not an error: each attempt resolves it again.
 	_ = s.resolver.Resolve(a.hop, max(a.left(w), time.Millisecond))
 	w.mark(metric.WaitResolution)
 	end := w.begin + int64(a.o.Timeout)
@@ -262,7 +264,7 @@ func (a *arrivals) request(ctx context.Context, s *newPod, w *waits) error {
 	return nil
 }
 
-// ahead is how many sockets a pod that has to dial again opens at a time.
+// ahead is how many sockets a pod that must dial again opens at a time.
 const ahead = 16
 
 // socket returns one of the pod's for an attempt to connect.
@@ -278,7 +280,7 @@ func (a *arrivals) socket(ctx context.Context, s *newPod) (*os.File, error) {
 	return f, nil
 }
 
-// open opens TCP sockets in a namespace: n of them, or one where another process opens it.
+// open opens n TCP sockets in a namespace, or one if another process opens it.
 func (a *arrivals) open(ctx context.Context, ns *netns.NS, n int) ([]*os.File, error) {
 	if a.dialer.client != nil {
 		f, err := a.dialer.client.Open(ctx, a.network(), ns)
@@ -299,7 +301,7 @@ func (a *arrivals) open(ctx context.Context, ns *netns.NS, n int) ([]*os.File, e
 		return nil
 	})
 	if len(files) > 0 {
-		err = nil // fewer than asked for will do
+		err = nil // fewer sockets than requested are enough
 	}
 	return files, err
 }
@@ -330,7 +332,7 @@ func (a *arrivals) remove(ctx context.Context, s *newPod) error {
 	return nil
 }
 
-// detach removes the pod's devices, and what its node and its peer have learned of it.
+// detach removes the pod's devices, and what its node and its peer have learned about it.
 func (a *arrivals) detach(ctx context.Context, s *newPod) error {
 	var err error
 	if a.inst.Spec.Plugged() {
@@ -348,7 +350,7 @@ func (a *arrivals) detach(ctx context.Context, s *newPod) error {
 	return err
 }
 
-// network is that of the pods' sockets.
+// network returns the network of the pods' sockets for net.Dial.
 func (a *arrivals) network() string {
 	if a.to.Addr().Is6() {
 		return "tcp6"
@@ -356,8 +358,8 @@ func (a *arrivals) network() string {
 	return "tcp4"
 }
 
-// nextHop returns the address whose way out of a new pod is that of its first packet: with sockets that translate Services
-// that of a backend.
+// nextHop returns the address whose route the first packet of a new pod takes: with sockets that translate Services, a
+// backend's address.
 func (a *arrivals) nextHop(server netip.Addr) netip.Addr {
 	if a.inst.Profile.Services == ebpfServices {
 		return server

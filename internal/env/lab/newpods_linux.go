@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// mostNewPods bounds the new pods that exist at the same time, madeAhead the namespaces that wait for their attachment.
+	// mostNewPods bounds the new pods that exist at the same time, madeAhead the namespaces that wait for their
+	// attachment.
 	mostNewPods = 32
 	madeAhead   = 2
 )
@@ -35,7 +36,7 @@ const (
 	kindRemove    = "not removed"
 )
 
-// takesNewPods returns a *control.NotServedError if no pod can be added to the first node while the instance stands.
+// takesNewPods returns a *control.NotServedError if no pod can be added to the first node of a raised instance.
 func (i *Instance) takesNewPods(p plan.Path) error {
 	rules := i.Spec.dataplane.Rules(i.Spec.Nodes[0], i.Spec.Nodes[1:])
 	why := ""
@@ -63,7 +64,7 @@ func (i *Instance) takesNewPods(p plan.Path) error {
 	return i.Spec.notServed(p, why)
 }
 
-// spare describes pods that a node could have besides its own, without more blocks of addresses.
+// spare describes the pods that a node could have in addition to its own, without more blocks of addresses.
 func (s instanceSpec) spare(node int) []dataplane.Pod {
 	n := s.Nodes[node]
 	for more := min(mostNewPods, plan.MaxPodsPerNode-len(n.Pods)); more > 0; more-- {
@@ -71,7 +72,7 @@ func (s instanceSpec) spare(node int) []dataplane.Pod {
 		s.dataplane.Arrange(&wider, node+1, len(n.Pods)+more)
 		if len(wider.Blocks) == len(n.Blocks) {
 			if s.Plugged() {
-				more = min(more, spareAddresses) // its plugins may give out no more
+				more = min(more, spareAddresses) // its plugins may not have more addresses
 			}
 			return wider.Pods[len(n.Pods):][:more]
 		}
@@ -84,18 +85,18 @@ type arrivals struct {
 	inst *Instance
 	o    control.Arrivals
 	to   netip.AddrPort
-	// hop is the address whose next hop a new pod resolves, server the namespace of the server.
+	// hop is the address whose next hop a new pod resolves. server is the namespace of the server.
 	hop    netip.Addr
 	server *netns.NS
 	dialer *Dialer
-	// agent guards rules, those for all pods at the moment, while they are written.
+	// agent guards rules, the present rules for all pods, while they are written.
 	agent sync.Mutex
 	rules policy.Node
 
 	free  chan dataplane.Pod
 	ready chan made
 
-	// stop ends the trial: what stays of a pod that could not be removed is in the way of the next.
+	// stop ends the trial: the remains of a pod that could not be removed would disturb the next.
 	stop context.CancelCauseFunc
 	mu   sync.Mutex
 	seen sample.Observation
@@ -107,9 +108,9 @@ type made struct {
 	err error
 }
 
-// NewPods makes pods at a rate on the first node. Each namespace exists before the intended time of its pod. Then the pod is
-// attached, its program starts, and it dials until one request is answered. It returns when all pods are removed. Pods count if their intended time is
-// in the window; one before it warms up.
+// NewPods attaches pods at a rate to the first node. Each namespace exists before the intended time of its pod. Then
+// the pod is attached, its program starts, and it dials until one request is answered. NewPods returns when all pods
+// are removed. Pods count if their intended time is in the window; one pod before it warms up.
 func (l *Lab) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observation, error) {
 	inst, err := l.up(o.Route.Variant)
 	if err != nil {
@@ -172,7 +173,8 @@ func (i *Instance) arrivals(o control.Arrivals) (*arrivals, error) {
 // node is the one that gets the pods.
 func (a *arrivals) node() *Node { return a.inst.Nodes[0] }
 
-// makeAhead makes namespaces for pods until ctx is done. It closes ready. It fails if it cannot close one that is not needed.
+// makeAhead makes namespaces for pods until ctx is done, and closes ready. It fails if it cannot close an unused
+// namespace.
 func (a *arrivals) makeAhead(ctx context.Context) error {
 	defer close(a.ready)
 	for {
@@ -196,7 +198,7 @@ func (a *arrivals) makeAhead(ctx context.Context) error {
 	}
 }
 
-// run makes the pods of the trial and waits for them.
+// run starts the pods of the trial and waits for them.
 func (a *arrivals) run(ctx context.Context) error {
 	sampler, err := proc.NewSampler()
 	if err != nil {
@@ -253,8 +255,8 @@ func sleepUntil(ctx context.Context, at int64) bool {
 	}
 }
 
-// pod makes one pod that is due, if its namespace is ready within patience ns, and notes what it saw in o; nil for a pod that
-// does not count.
+// pod attaches one pod that is due, if its namespace is ready within patience ns, and adds its times to o; nil for a
+// pod that does not count.
 func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Observation) {
 	late := time.NewTimer(time.Duration(patience))
 	defer late.Stop()
@@ -313,7 +315,7 @@ type failedPod struct {
 func (f *failedPod) Error() string { return f.err.Error() }
 func (f *failedPod) Unwrap() error { return f.err }
 
-// note counts a pod in o. w is nil for one that was not started.
+// note counts a pod in o. w is nil for a pod that was not started.
 func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
 	if o == nil {
 		return
@@ -338,7 +340,7 @@ func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
 	o.AddPod(seen)
 }
 
-// blame ends the trial if a pod could not be removed. failed is why it got no answer.
+// blame ends the trial if a pod could not be removed. failed is why the pod got no answer.
 func (a *arrivals) blame(failed, removal error) {
 	if removal == nil {
 		return
@@ -351,7 +353,7 @@ func (a *arrivals) blame(failed, removal error) {
 	a.stop(why)
 }
 
-// observed returns what the pods saw, or why none got an answer.
+// observed returns the observations of the pods, or why none got an answer.
 func (a *arrivals) observed() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil

@@ -12,14 +12,15 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// The NIC model is a state of an instance, which a trial may change: both models are measured on the same devices, rules
-// and addresses. Under "ideal" super-packets cross everything. Under "wire" each device cuts what it sends:
+// The NIC model is a state of an instance, which a trial may change: both models are measured on the same devices,
+// rules and addresses. Under "ideal" super-packets cross everything. Under "wire" each device cuts what it sends:
 //
 //	TCP ─ super-packet ─ pod's device ─ frames ─ ... ─ frames ─ pod's device ─ TCP
 //
-// A veth cuts because its features are off. macvlan and ipvlan keep theirs. The kernel cuts what has more segments than
-// such a device may send, and TCP makes nothing longer on connections that are made under that limit. So the limit follows
-// when the trial's connections are established: TCP then pays for super-packets and the path for frames, as with a veth.
+// A veth cuts because its features are off. macvlan and ipvlan keep theirs. The kernel cuts packets with more segments
+// than such a device may send, and on connections that are established under that limit TCP builds no longer packets.
+// So the limit is set after the trial's connections are established: TCP then has the cost of super-packets and the
+// path the cost of frames, as with a veth.
 
 // offload switches the devices of a host to a NIC model.
 func (i *Instance) offload(h *Host, at *link.Handle, model plan.NIC) (err error) {
@@ -53,7 +54,8 @@ func (i *Instance) on(h *Host, do func(*link.Handle) error) error {
 	return nil
 }
 
-// offloads returns what prepares the ends of a route for its NIC model, and what is left to do when they are connected.
+// offloads returns ready, which prepares the ends of a route for its NIC model, and connected, which must be called
+// when they are connected.
 func (i *Instance) offloads(r plan.Route, ends ...*Host) (ready, connected func() error) {
 	model := cmp.Or(r.NIC, i.Spec.Lab.NIC)
 	ready = func() error {
@@ -66,7 +68,7 @@ func (i *Instance) offloads(r plan.Route, ends ...*Host) (ready, connected func(
 	return ready, func() error { return i.limit(1, ends) }
 }
 
-// limit limits the super-packets of devices that keep their features. Without "wire" nothing is limited.
+// limit limits the super-packets of devices that keep their features. Without "wire" it does nothing.
 func (i *Instance) limit(segments int, ends []*Host) error {
 	if i.nic != plan.NICWire {
 		return nil
@@ -90,8 +92,8 @@ func (i *Instance) limit(segments int, ends []*Host) error {
 	return nil
 }
 
-// merging says what a host merges and passes on whole: nodes do, and pods with a NIC of their own. Load is sent by others, so
-// nothing is whole that was not merged.
+// merging returns which packets a host merges on receive: nodes do, and pods with their own NIC. The sender is another
+// host, so packets are whole only if they were merged.
 func (i *Instance) merging(h *Host) *link.Merge {
 	if i.Spec.Lab.GRO == condition.GROOff || !slices.Contains(i.senders(), h) {
 		return nil
@@ -110,7 +112,7 @@ func (i *Instance) NICs(h *Host) []string {
 	return list
 }
 
-// InterfacesOf returns the devices of a node on the underlay besides its NIC.
+// InterfacesOf returns the underlay devices of a node other than its NIC.
 func (i *Instance) InterfacesOf(n *Node) []dataplane.Interface {
 	return i.Spec.Nodes[slices.Index(i.Nodes, n)].Interfaces
 }

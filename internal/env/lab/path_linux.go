@@ -16,16 +16,17 @@ import (
 type Ends struct {
 	// Client and Server are names of hosts.
 	Client, Server string
-	// Address and Port are what the client dials, ListenPort what the server binds to.
+	// Address and Port are what the client dials. The server binds to ListenPort.
 	Address          netip.Addr
 	Port, ListenPort int
 }
 
-// Ends returns the ends of a path. The error is a *control.NotServedError if the profile has no such path.
+// Ends returns the ends of a path. It fails with a *control.NotServedError if the profile has no such path.
 func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	reason := s.unbalanced(p)
 	entered := s.entered(p)
-	// The stack routes a packet back to the pod that sent it, where the bridge would have to switch it out of its own port.
+	// If the nodes route it, a packet returns to the pod that sent it. A bridge would have to send it out of the port
+	// that it came from.
 	if routed := p.To == plan.Self && s.unfilteredBridge(); reason == "" && !routed {
 		reason = s.dataplane.NotServed(entered)
 		if reason != "" && entered != p && s.announcer() != 0 {
@@ -50,7 +51,8 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	return s.Way(p), nil
 }
 
-// between returns the ends of a path, from one node to another where a pair is given; such a path leads to a host or a pod.
+// between returns the ends of a path, from one node to another if a pair is given; such a path leads to a host or a
+// pod.
 func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	e, err := s.Ends(p)
 	if err != nil || pair.IsZero() {
@@ -75,7 +77,7 @@ func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	return e, nil
 }
 
-// membersOf returns the hosts of a job's members on a path: the node, or its first pod, of each of so many nodes.
+// membersOf returns the hosts of a job's n members on a path: of each node, the node itself or its first pod.
 func membersOf(s instanceSpec, p plan.Path, n int) ([]string, error) {
 	if _, err := s.Ends(p); err != nil {
 		return nil, err
@@ -91,12 +93,13 @@ func membersOf(s instanceSpec, p plan.Path, n int) ([]string, error) {
 	}), nil
 }
 
-// unfilteredBridge says that netfilter does not see what the pods' bridge switches, though the profile's would.
+// unfilteredBridge reports whether netfilter does not see packets that the pods' bridge switches, although the
+// profile's CNI lets it.
 func (s instanceSpec) unfilteredBridge() bool {
 	return s.Lab.BridgeNetfilter == condition.BridgeNetfilterOff && s.Profile.FiltersBridge()
 }
 
-// notByPolicy says why externalTrafficPolicy prevents a path, "" if it does not.
+// notByPolicy returns why externalTrafficPolicy prevents a path, "" if it does not.
 func (s instanceSpec) notByPolicy(p plan.Path) string {
 	if s.Lab.TrafficPolicy != condition.TrafficLocal || p.To != plan.NodePort {
 		return ""
@@ -110,7 +113,7 @@ func (s instanceSpec) notByPolicy(p plan.Path) string {
 	return ""
 }
 
-// Way is Ends for a path that may not be served.
+// Way returns Ends for a path even if it is not served.
 func (s instanceSpec) Way(p plan.Path) Ends {
 	e := Ends{Port: agentPort, ListenPort: agentPort}
 	switch p.From {

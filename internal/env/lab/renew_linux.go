@@ -13,12 +13,12 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// errGone is the error of an instance that was removed and does not stand again.
+// errGone is the error of an instance that was removed and is not up again.
 var errGone = errors.New("it is being raised anew")
 
-// Renew removes the instances of variants with every process in them, and raises others in the given order. It returns
-// when the kernel has removed the old ones, which takes CPU time, and says for each variant why it cannot be measured,
-// nil if it can.
+// Renew removes the instances of variants with every process in them, and raises new ones in the given order. It
+// returns when the kernel has removed the old ones, which takes CPU time. For each variant it returns why it cannot be
+// measured, nil if it can.
 func (l *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	var all sync.WaitGroup
 	gone := make([]error, len(names))
@@ -71,7 +71,7 @@ func (l *Lab) endAgents(prefix string) {
 	}
 }
 
-// replace puts an instance in the place of that of the same name.
+// replace puts an instance in place of the one with the same name.
 func (l *Lab) replace(inst *Instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Roll removes a backend from its Service, or adds it again, on all nodes at the same time. It returns when the rules or
-// programs of all nodes have changed. At most one backend of a Service may be removed.
+// Roll removes a backend from its Service, or adds it again, on all nodes at the same time. It returns when the rules
+// or programs of all nodes have changed. At most one backend of a Service may be removed.
 func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 	inst, err := l.up(b.Route.Variant)
 	if err != nil {
@@ -25,7 +25,7 @@ func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 	if !in {
 		backends = slices.Delete(backends, b.Index, b.Index+1)
 	}
-	// inst.Spec does not change: it describes the Service between two trials.
+	// inst.Spec stays: it describes the Service between two trials.
 	spec, err := inst.Spec.withBackends(backendsService(serviceOf(b.Route.Path), backendSet{Of: b.Route.Servers, Rolled: true}), backends)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (s instanceSpec) withBackends(name string, backends []PodRef) (instanceSpec
 	return s, nil
 }
 
-// learn replaces the Services of all nodes by those of spec.
+// learn replaces the Services of all nodes by the Services of spec.
 func (i *Instance) learn(ctx context.Context, spec instanceSpec) error {
 	return each.AtOnce(i.Nodes, func(k int, n *Node) error {
 		if err := i.learnAt(ctx, spec, k); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Netfilter returns the netfilter rules of the node with this index: those of kubelet, kube-proxy and the dataplane.
+// Netfilter returns the netfilter rules of the node with this index: kubelet's, kube-proxy's and the dataplane's.
 func (s instanceSpec) Netfilter(node int) policy.Node {
 	n := s.Nodes[node]
 	others := slices.Concat(s.Nodes[:node], s.Nodes[node+1:])
@@ -37,7 +37,7 @@ func (s instanceSpec) Netfilter(node int) policy.Node {
 	}
 	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.kubeProxy(node)}
 	if rules.AWS != nil {
-		// EKS gives kube-proxy no range: pods have addresses of the VPC, like everything else.
+		// EKS configures no range for kube-proxy: pods have addresses of the VPC, like everything else.
 		rules.Services.ClusterCIDR = netip.Prefix{}
 	}
 	// Felix uses nftables only when kube-proxy does.
@@ -53,17 +53,17 @@ func (s instanceSpec) Netfilter(node int) policy.Node {
 	return rules
 }
 
-// ProxyNFT says whether the nodes' kube-proxy is in nftables mode.
+// ProxyNFT reports whether the nodes' kube-proxy is in nftables mode.
 func (s instanceSpec) ProxyNFT() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyNFT
 }
 
-// ProxyIPVS says whether the nodes' kube-proxy is in ipvs mode.
+// ProxyIPVS reports whether the nodes' kube-proxy is in ipvs mode.
 func (s instanceSpec) ProxyIPVS() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyIPVS
 }
 
-// ServiceEngine names what serves Services on the nodes: kube-proxy by its mode, or what the profile has in its place.
+// ServiceEngine returns what serves Services on the nodes: kube-proxy by its mode, or the profile's replacement.
 func (s instanceSpec) ServiceEngine() condition.ProxyMode {
 	switch {
 	case s.Profile.Services != "kube-proxy":
@@ -99,7 +99,7 @@ func (s instanceSpec) Needs() []string {
 // ebpfServices is the Services engine of a profile whose BPF programs replace kube-proxy.
 const ebpfServices = "ebpf"
 
-// FileServices is the Services engine of a profile whose file makes them.
+// FileServices is the Services engine of a profile whose file defines them.
 const FileServices = "file"
 
 // kubeProxy returns the Services from the view of a node's kube-proxy: one for each protocol.
@@ -159,7 +159,7 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s instanceSpec, node 
 	return nil
 }
 
-// untracked keeps packets between pods out of conntrack, and those of a VXLAN tunnel around them.
+// untracked keeps packets between pods out of conntrack, and the outer packets of their VXLAN tunnel.
 func (s instanceSpec) untracked(family nft.Family) *nft.Table {
 	table := nft.NewTable(family, "cnibench-conntrack")
 	for _, hook := range []string{"prerouting", "output"} {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// agentPort is where every server listens: in a pod, on a node, behind a Service and at its cluster address.
+	// agentPort is the port of every server: in a pod, on a node, behind a Service and at its cluster address.
 	agentPort = 5201
 	// The node ports of the measured Services.
 	localNodePort, remoteNodePort, selfNodePort = 30201, 30202, 30203
@@ -63,12 +63,13 @@ type serviceSpec struct {
 	Port, TargetPort, NodePort int
 	// Balanced is its load balancer address, with Port; not valid without one.
 	Balanced netip.Addr
-	// UDP says that it serves UDP besides TCP, Affinity that a client keeps its backend.
+	// UDP means that it serves UDP in addition to TCP, Affinity that a client keeps its backend.
 	UDP, Affinity bool
 	Backends      []PodRef
-	// Elsewhere is the number of endpoints besides Backends whose pods the lab does not raise. No traffic goes to them.
+	// Elsewhere is the number of endpoints, in addition to Backends, whose pods the lab does not raise. No traffic goes
+	// to them.
 	Elsewhere int
-	// Idle says that no traffic goes to the Service.
+	// Idle means that no traffic goes to the Service.
 	Idle bool
 }
 
@@ -81,9 +82,9 @@ var ErrNoIPv6 = errors.New("there is no IPv6 form of it")
 // ErrNoIPVS is the error of a profile that the lab does not model with kube-proxy in ipvs mode.
 var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains, which this version does not model")
 
-// NewSpec describes an instance of a variant. l has the conditions of the run; zero fields have their defaults. For each
-// entry of backends, all different, it adds Services with that many backends, and enough pods. The same arguments give
-// the same description.
+// NewSpec describes an instance of a variant. l has the conditions of the run; zero fields have their defaults. For
+// each entry of backends, all different, it adds Services with that many backends, and enough pods. The same arguments
+// give the same description.
 func NewSpec(name plan.Variant, l plan.Lab, backends ...backendSet) (instanceSpec, error) {
 	d, err := lookUp(name.Profile(), nil)
 	if err != nil {
@@ -142,8 +143,8 @@ func (s instanceSpec) newNode(number int) dataplane.Node {
 	return n
 }
 
-// services returns the Services of an instance. A new connection in iptables mode walks the rules of all Services before
-// its own. In the middle, the measured Services have the mean cost.
+// services returns the Services of an instance. A new connection in iptables mode walks the rules of all Services
+// before its own. In the middle, the measured Services have the mean cost.
 func services(s instanceSpec, backends []backendSet) []serviceSpec {
 	measured := []serviceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},

@@ -33,7 +33,7 @@ func (s instanceSpec) testServices() []serviceSpec {
 	return list
 }
 
-// sharing returns the first pods with different addresses, without the client's pod.
+// sharing returns the first pods with different addresses, except the client's pod.
 func (s instanceSpec) sharing() []PodRef {
 	var pods []PodRef
 	seen := map[netip.Addr]bool{}

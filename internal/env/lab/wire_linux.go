@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// wire adds the link with delay and loss between the end of a host's device in the switch and its port, and returns the name of
-// the port. Without delay and loss the end is the port. Pods that are connected to the switch have no such link. The link is
-// perfect until Impair.
+// wire adds the link with delay and loss between the end of a host's device in the switch and its port, and returns the
+// name of the port. Without delay and loss, the end itself is the port. Pods that are connected to the switch have no
+// such link. The link is perfect until Impair.
 func (b *builder) wire(end, host string) (port string, err error) {
 	delay, loss := b.spec.Lab.Delay, b.spec.Lab.Loss
 	for _, p := range b.spec.Lab.Plants {
@@ -41,7 +41,7 @@ func (b *builder) wire(end, host string) (port string, err error) {
 	return port, nil
 }
 
-// lossyLinks prepares the loss of links by name: at the port of each of their nodes, of the frames for the other.
+// lossyLinks prepares the loss of links by name: at the port of each of their nodes, for the frames to the other node.
 func (b *builder) lossyLinks() error {
 	ends := map[string][]underlayEnd{}
 	for _, n := range b.spec.Nodes {
@@ -85,13 +85,13 @@ func (b *builder) lineRate(h *Host) float64 {
 	return b.spec.Lab.LineRate
 }
 
-// impairment is a fault of a wire that is not in force until Impair.
+// impairment is a fault of a link that is not in force until Impair.
 type impairment interface {
 	Impair() error
 	Close() error
 }
 
-// Impair brings the faults of the instance's wires into force. Self-tests run before, because their probes do not
+// Impair brings the faults of the instance's links into force. Run self-tests before, because their probes do not
 // repeat lost packets and do not wait for late ones.
 func (i *Instance) Impair() error {
 	return errors.Join(each.Of(i.lines, impairment.Impair)...)

@@ -16,13 +16,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// WireGuardVerb is the word on the program's command line that must lead to ServeWireGuard, followed by a device and its MTU.
+// WireGuardVerb is the word on the program's command line, followed by a device and its MTU, with which it must call
+// ServeWireGuard.
 const WireGuardVerb = "wireguard"
 
-// wireGuardStandIn is what a report says of WireGuard in user space.
+// wireGuardStandIn is the text about WireGuard in user space in reports.
 const wireGuardStandIn = "WireGuard by wireguard-go in user space instead of wireguard.ko: each packet passes a process, and costs more"
 
-// ServeWireGuard is the WireGuard of a device of a node until stdin ends.
+// ServeWireGuard runs the WireGuard of a node's device until stdin ends.
 func ServeWireGuard(args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("want a device and its MTU")
@@ -34,7 +35,7 @@ func ServeWireGuard(args []string, stdin io.Reader, stdout io.Writer) error {
 	return wireguardgo.Serve(args[0], mtu, stdin, stdout)
 }
 
-// inUserSpace makes the WireGuard devices of things in user space where the kernel has none.
+// inUserSpace replaces the WireGuard devices among things by devices in user space if the kernel does not support them.
 func (b *builder) inUserSpace(n *Node, things []link.Thing) []link.Thing {
 	return each.Of(things, func(t link.Thing) link.Thing {
 		w, ok := t.(link.WireGuard)
@@ -57,8 +58,8 @@ func (b *builder) inUserSpace(n *Node, things []link.Thing) []link.Thing {
 	})
 }
 
-// startWireGuard starts the process of a device and waits until the device is there. Like the kernel's workers, it may use all
-// CPUs and is in no cgroup.
+// startWireGuard starts the process of a device and waits until the device exists. Like the kernel's workers, it may
+// use all CPUs and is in no cgroup.
 func (l *Lab) startWireGuard(n *Node, w link.WireGuard) error {
 	in, ours, err := os.Pipe()
 	if err != nil {
@@ -88,7 +89,7 @@ type wireGuardProcess struct {
 	in  *os.File
 }
 
-// Close ends the process; its device goes with it.
+// Close ends the process, which removes its device.
 func (p wireGuardProcess) Close() error {
 	return errors.Join(p.in.Close(), p.cmd.Wait())
 }

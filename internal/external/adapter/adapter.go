@@ -3,9 +3,9 @@
 //	bytes ──► Format.Match ──► Format.Decode ──► Batch{Readings}
 //	plan.Workload ──► Sender.Client, Sender.Server ──► argv
 //
-// A decoder is a total function of bytes: it opens nothing, runs nothing, trusts no size and no path, and ends with
-// readings or with an error that names the line. What the tool did not measure is absent from a reading, never 0; a failed
-// trial stays failed; numbers without a metric of ours are named in Batch.LeftOut.
+// A decoder is a total function of bytes: it opens nothing, runs nothing, trusts no size and no path, and returns
+// readings or an error with the line. A metric that the tool did not measure is missing from a reading, never 0. A
+// failed trial stays failed. Numbers without a metric of ours are listed in Batch.LeftOut.
 package adapter
 
 import (
@@ -22,15 +22,15 @@ import (
 type Tool struct {
 	// Formats are the outputs that can be decoded.
 	Formats []Format
-	// Sender says how it sends our workloads; nil if it cannot. The first format reads what it prints then.
+	// Sender defines how it sends our workloads; nil if it cannot. The first format reads its output then.
 	Sender *Sender
 }
 
 // Format is one kind of output.
 type Format struct {
-	// Name and About are what help prints.
+	// Name and About are printed by help.
 	Name, About string
-	// Match says whether b, the whole input, is in this format.
+	// Match reports whether b, the whole input, is in this format.
 	Match func(b []byte) bool
 	// Decode reads b.
 	Decode func(b []byte) (Batch, error)
@@ -40,19 +40,20 @@ type Format struct {
 
 // Sender is how a tool sends a workload.
 type Sender struct {
-	// Tool is what a plan must know of it.
+	// Tool has the properties that a plan needs.
 	plan.Tool
-	// Program returns the name of the file to run; nil is the name of the tool.
+	// Program returns the name of the program file; nil means the name of the tool.
 	Program func(w plan.Workload) string
-	// Client and Server return command lines. Server is nil where our engine or the kernel is the server.
+	// Client and Server return command lines. Server is nil if our engine or the kernel is the server.
 	Client, Server func(a Ask) []string
 	// Ends is true if the server ends when its client has.
 	Ends bool
-	// Datagrams is true if the server of a UDP workload listens at UDP only.
+	// Datagrams is true if the server of a UDP workload listens only at UDP.
 	Datagrams bool
-	// Differs lists how a trial differs from one by our engine, except for its window; nil is for no difference.
+	// Differs lists how a trial differs from one by our engine, except for its window; nil means no difference.
 	Differs func(a Ask) []string
-	// VersionArgs makes the tool print its version, VersionIn finds it there; nil if it does not print one.
+	// VersionArgs makes the tool print its version, and VersionIn matches it in that output; nil if it does not print
+	// one.
 	VersionArgs []string
 	VersionIn   *pattern.Pattern
 }
@@ -61,13 +62,13 @@ type Sender struct {
 type Ask struct {
 	// Workload is normalized, and its tool can send it.
 	Workload plan.Workload
-	// Address is what the client dials, or what the server binds to ("" is any); Port belongs to it.
+	// Address is what the client dials, or what the server binds to ("" is any), with Port.
 	Address string
 	Port    int
-	// Window and Warmup are those of the plan; plan.Workload.Measured has those of the tool.
+	// Window and Warmup are the plan's; plan.Workload.Measured returns the tool's.
 	Window, Warmup time.Duration
-	// SystemCongestion says that the user of the tool may not choose the congestion control: the system's stays in force, and the
-	// tool's output names it.
+	// SystemCongestion means that the user of the tool may not set the congestion control: the system's default
+	// applies, and the tool's output names it.
 	SystemCongestion bool
 }
 
@@ -79,7 +80,7 @@ func (a Ask) Measured() (window, warmup time.Duration) {
 	return a.Workload.Measured(a.Window, a.Warmup)
 }
 
-// Seconds returns the whole seconds that the tool is asked to run after its warm-up, as text.
+// Seconds returns the tool's run time after its warm-up in whole seconds, as text.
 func (a Ask) Seconds() string {
 	window, _ := a.Measured()
 	t, _ := plan.ToolNamed(a.Workload.Tool)

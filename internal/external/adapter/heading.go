@@ -8,25 +8,27 @@ import (
 )
 
 var (
-	// marked is a line that a script puts above a run: a title between signs, a command of set -x, or a prompt with a command.
+	// marked is a line that a script prints above a run: a title between signs, a command of set -x, or a prompt with a
+	// command.
 	marked = pattern.New(`^(?:#{1,6}|={2,}|-{2,}|\*{2,}|~{2,}|\++|\$)[ \t]+\S.*$`)
-	// own are the lines of tools that look marked: of ping, sockperf, wrk2 and uperf.
+	// own are lines of tools that look like marked lines: of ping, sockperf, wrk2 and uperf.
 	own = pattern.New(`ping statistics ---$|^# (?:dropped|cnibench)|^={2,}>|^-{2,}>|^#\[`)
-	// counts matches what only counts runs or says when they were.
+	// counts matches words that only count or date runs.
 	counts = pattern.New(`(?i)\b(?:run|round|rep|repetition|repeat|iteration|iter|try|attempt|test|trial)\b[ #:.=_-]*(?:\d+(?: *(?:/|of) *\d+)?)?|` +
 		`#\d+\b|\b\d+ *(?:/|of) *\d+\b|\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}[0-9:.]*(?:Z|[+-]\d{2}:?\d{2})?)?|` +
 		`(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(?:\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +\d{1,2}|\b\d{1,2} +(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)?[ ,]*(?:\d{4} +)?\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: *(?:AM|PM))?(?: +[A-Z]{3,4})?(?: +\d{4})?`)
 	// noise are the words of kubectl and of shells between runs.
 	noise = pattern.New(`(?i)^(?:defaulted container|pod/\S+ (?:condition met|created)|pod "|if you don't see|command terminated|unable to use a tty|warning:|all done|done|sleep(?:ing)?\b|wait(?:ing)?\b|starting\b|time="|bombarding\b|\+ (?:sleep|date|echo|true|set|wait|for|\(\()\b)`)
-	// held is a command of iperf3 whose sender is held to a rate.
+	// held is a command of iperf3 that limits the sender's rate.
 	held = pattern.New(`\biperf3?\b.* ((?:-b|--bitrate|--bandwidth|--fq-rate)[ =]*[1-9]\S*)`)
-	// named is a line that a script prints before a run: a word, or words before a colon.
+	// named is a line that a script prints before a run: a word, or words followed by a colon.
 	named = pattern.New(`^[A-Za-z][\w./+-]*(?:(?: [\w./+()-]+)*:)?$`)
 	level = pattern.New(`^\[?(?i:info|debug|notice|log|inf)\]?:? `)
 	words = pattern.New(`[\pL\pN]`)
 )
 
-// Heading returns what a text above a run says of it, without what counts runs or says when they were; "" if that is nothing.
+// Heading returns the description of a run in the text above it, without words that only count or date runs; "" if
+// nothing remains.
 func Heading(text string) string {
 	text = strings.TrimSpace(text)
 	if noise.MatchString(strings.Trim(text, "#=-*~ ")) || noise.MatchString(text) {

@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// StartsJSON says whether b begins with an object or a list.
+// StartsJSON reports whether b begins with an object or a list.
 func StartsJSON(b []byte) bool {
 	b = bytes.TrimLeft(b, " \t\r\n\ufeff")
 	return len(b) > 0 && (b[0] == '{' || b[0] == '[')
 }
 
-// EachItem reads a JSON list item by item, so that a list of millions is not held at once. No list is an empty one.
+// EachItem reads a JSON list item by item, so that a list of millions is not in memory at once. A missing list counts
+// as empty.
 func EachItem[T any](b []byte, take func(T) error) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	open, err := d.Token()
@@ -48,7 +49,7 @@ func EachItem[T any](b []byte, take func(T) error) error {
 	return Alone(b, d)
 }
 
-// Alone refuses a second result behind the one that d has read; text behind it may be a tool's last words.
+// Alone refuses a second result after the one that d has read; other text after it may be a tool's messages.
 func Alone(b []byte, d *json.Decoder) error {
 	if StartsJSON(b[min(d.InputOffset(), int64(len(b))):]) {
 		return fmt.Errorf("line %d: a second result begins: put each into its own file", LineAt(b, d.InputOffset()))
@@ -56,12 +57,12 @@ func Alone(b []byte, d *json.Decoder) error {
 	return nil
 }
 
-// LineAt returns the number of the line of b that holds offset.
+// LineAt returns the number of the line of b at offset.
 func LineAt(b []byte, offset int64) int {
 	return 1 + bytes.Count(b[:min(max(offset, 0), int64(len(b)))], []byte("\n"))
 }
 
-// JSONError says in which line JSON is wrong, and what cut JSON is.
+// JSONError adds the line of the fault to an error of JSON, and states if the JSON is cut off.
 func JSONError(b []byte, offset int64, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
@@ -73,7 +74,7 @@ func JSONError(b []byte, offset int64, err error) error {
 	return fmt.Errorf("line %d: %w", LineAt(b, offset), Typed(err))
 }
 
-// Typed names the field of a value that has another type than its format, and returns any other error as it is.
+// Typed returns an error that names the field whose value has the wrong type, and any other error unchanged.
 func Typed(err error) error {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
 		return fmt.Errorf("%s is a %s, where this format has another type", wrong.Field, wrong.Value)
@@ -81,7 +82,7 @@ func Typed(err error) error {
 	return err
 }
 
-// Documents reads JSON documents one behind another, or the items of lists. An object that has a key twice is refused; see
+// Documents reads consecutive JSON documents, or the items of lists. An object with a duplicate key is refused; see
 // Twice.
 func Documents[T any](b []byte, take func(T) error) error {
 	if err := Twice(b); err != nil {
@@ -112,12 +113,12 @@ func Documents[T any](b []byte, take func(T) error) error {
 	return fmt.Errorf("more than %d documents", MaxReadings)
 }
 
-// Definite is a fault of an input that is what it looks like: to read it in another way would hide the fault.
+// Definite is a fault of an input whose format is certain: trying other formats would hide the fault.
 type Definite struct{ error }
 
-// Twice returns a Definite error if an object of the JSON documents in b has a key twice, with different values: which of them is
-// meant, a decoder cannot know. Keys that differ in case alone are one key. Paths that are allowed, such as "end.sum", are
-// passed over with all that is below them. What is not JSON is left to the decoder.
+// Twice returns a Definite error if an object of the JSON documents in b has a key twice with different values: a
+// decoder cannot know which value is right. Keys that differ only in case count as equal. Allowed paths, such as
+// "end.sum", are skipped with everything below them. Text that is not JSON is left to the decoder.
 func Twice(b []byte, allowed ...string) error {
 	s := repeats{b: bytes.TrimPrefix(b, []byte("\ufeff")), allowed: allowed}
 	s.d = json.NewDecoder(bytes.NewReader(s.b))
@@ -187,7 +188,7 @@ func (s *repeats) allows(path string) bool {
 	return slices.ContainsFunc(s.allowed, func(a string) bool { return path == a || strings.HasPrefix(path, a+".") })
 }
 
-// Values returns the values of a key of the JSON object b, in the order in which they come.
+// Values returns the values of a key of the JSON object b, in their order.
 func Values(b []byte, key string) (values []json.RawMessage) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -206,8 +207,8 @@ func Values(b []byte, key string) (values []json.RawMessage) {
 	return values
 }
 
-// Unread returns what the JSON object b says under keys that are not known, as "key=value": words, numbers and flags, unless
-// they are zero. Lists and objects are not looked into.
+// Unread returns the values of unknown keys of the JSON object b, as "key=value": words, numbers and flags, unless they
+// are zero. It skips lists and objects.
 func Unread(b []byte, known ...string) (conditions []string) {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(b, &all) != nil {

@@ -15,11 +15,11 @@ var (
 	commaNumber = pattern.New(`^[+-]?[\d., ']*\d,\d[\d., ']*$`)
 )
 
-// OtherLocale is what Number says of a number with a decimal comma.
+// OtherLocale is Number's error for a number with a decimal comma.
 const OtherLocale = "is of another locale"
 
-// Number reads a decimal number with a point. It refuses hex, "inf" and "1_000", and names the fault of numbers of other
-// locales.
+// Number reads a decimal number with a point. It refuses hex, "inf" and "1_000", and names the fault of numbers of
+// other locales.
 func Number(s string) (float64, error) {
 	switch {
 	case plainNumber.MatchString(s):
@@ -48,7 +48,7 @@ func Amount(s string) (float64, error) {
 	return v, err
 }
 
-// Amounts reads numbers that cannot be negative, each into its place.
+// Amounts reads numbers that cannot be negative, each into its element of to.
 func Amounts(texts []string, to ...*float64) error {
 	var errs []error
 	for i, at := range to {
@@ -68,7 +68,7 @@ func Count(s string) (int, error) {
 	return v, nil
 }
 
-// Suffixed reads a number with a unit or suffix right behind it: "1.23k", "45.6us". It returns the two apart.
+// Suffixed reads a number followed directly by a unit or suffix: "1.23k", "45.6us". It returns both.
 func Suffixed(s string) (float64, string, error) {
 	i := strings.LastIndexAny(s, "0123456789.") + 1
 	v, err := Amount(s[:i])
@@ -84,7 +84,7 @@ func Quoted(s string) string {
 	return strconv.Quote(s)
 }
 
-// PlainName matches names without a meaning to a shell, a spreadsheet or a page.
+// PlainName matches names without special characters of a shell, a spreadsheet or a page.
 var PlainName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}$`)
 
 // CheckProfile returns an error if the name of a profile is not a PlainName.
@@ -95,7 +95,7 @@ func CheckProfile(name string) error {
 	return nil
 }
 
-// Whole turns a size that was read as a number into one, 0 if it cannot be.
+// Whole converts a size that was read as a number into an integer, 0 if that is impossible.
 func Whole(v float64) int {
 	n, err := strconv.Atoi(strconv.FormatFloat(v, 'f', -1, 64))
 	if err != nil || n < 0 {
@@ -107,10 +107,10 @@ func Whole(v float64) int {
 // ThreeDigits rounds a size to three digits, as tools print, so that repetitions agree.
 func ThreeDigits(v float64) int { return rounded(v, 2) }
 
-// TwoDigits rounds a rate to two digits, as people ask for them.
+// TwoDigits rounds a rate to two digits, as users request rates.
 func TwoDigits(v float64) int { return rounded(v, 1) }
 
-// rounded keeps so many digits behind the first.
+// rounded keeps the given number of digits after the first.
 func rounded(v, digits float64) int {
 	scale := math.Pow(10, math.Floor(math.Log10(max(v, 1)))-digits)
 	return int(math.Round(math.Round(v/scale) * scale))

@@ -20,71 +20,74 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Limits on what is read from a stranger.
+// Limits on input that is not trusted.
 const (
-	// MaxInput bounds a file, and what an archive unpacks to, in bytes; some decoders take less.
+	// MaxInput bounds a file, and the unpacked size of an archive, in bytes; some decoders have a lower limit.
 	MaxInput = 64 << 20
-	// MaxReadings bounds the trials of one input, MaxNames the distinct things that are listed.
+	// MaxReadings bounds the trials of one input, MaxNames the distinct names in a list.
 	MaxReadings = 200_000
 	MaxNames    = 200
 )
 
-// Reading is one trial as a tool tells it. The zero value of what identifies it means that the tool does not say.
+// Reading is one trial in the output of a tool. A zero field that identifies the trial means that the tool does not
+// report it.
 type Reading struct {
 	Profile  string
 	Path     plan.Path
 	Workload plan.Workload
-	// Repetition counts from 1; 0 takes the next number of its case.
+	// Repetition counts from 1; 0 uses the next number of its case.
 	Repetition int
-	// Started is when it began, Window how long it measured; zero if not said.
+	// Started is when it began, Window how long it measured; zero if unknown.
 	Started time.Time
 	Window  time.Duration
 	// Metrics are in base units by name of package metric. A failed trial has none.
 	Metrics map[string]float64
-	// Failure is why the trial failed; nil if it did not.
+	// Failure is why the trial failed; nil if it succeeded.
 	Failure *result.Failure
-	// Warnings are what a reader of the numbers must know, for example what was assumed.
+	// Warnings are for readers of the numbers, for example about assumptions.
 	Warnings []sample.Warning
-	// Work is how many units of work the client did in its whole life, warm-up included; 0 where Metrics say it.
+	// Work is the client's number of units of work, warm-up included; 0 if it follows from Metrics.
 	Work float64
-	// Client is the client's series over time, nil if the tool gives none.
+	// Client is the client's time series, nil if the tool reports none.
 	Client *sample.Observation
-	// Run identifies the run within all inputs, "" if the tool does not: two readings of one run are copies, or its two sides.
+	// Run identifies the run within all inputs, "" if the tool does not: two readings of one run are copies, or its two
+	// sides.
 	Run string
-	// Conditions are what the tool says of the test and no workload has, as "key=value"; see Condition.
+	// Conditions are the properties of the test in the tool's output that workloads do not have, as "key=value"; see
+	// Condition.
 	Conditions []string
-	// Sizes bounds the message size of Workload where the tool's digits leave a range: repetitions of one run agree on one
-	// size within it. The zero value is for a size that is printed.
+	// Sizes bounds the message size of Workload if the tool's digits leave a range: repetitions of one run agree on one
+	// size within it. The zero value means that the size is printed.
 	Sizes SizeRange
-	// RateAssumed says that the rate of Workload is one that what was sent is near to.
+	// RateAssumed means that the rate of Workload was not printed, but is close to what was sent.
 	RateAssumed bool
 }
 
-// Unpaced takes back a rate that was assumed: the sender was as fast as it could be.
+// Unpaced withdraws an assumed rate: the sender was as fast as possible.
 func (r *Reading) Unpaced() {
 	r.RateAssumed = false
 	r.Workload = r.Workload.Without("rate")
 	r.Warnings = slices.DeleteFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == Assumed && strings.Contains(w.Message, "intended rate") })
 }
 
-// SizeRange holds the least and the most bytes of a message; zero says nothing.
+// SizeRange has the least and the most bytes of a message; zero means unknown.
 type SizeRange struct{ Low, High int }
 
-// Ids of warnings that decoders raise.
+// Ids of warnings of decoders.
 const (
-	// Assumed marks a setting that the tool's output does not say.
+	// Assumed marks a setting that is missing from the tool's output.
 	Assumed = "assumed"
 	// Note carries a remark of the source.
 	Note = "note"
-	// Paced marks a rate that the tool was held to.
+	// Paced marks a rate limit of the tool.
 	Paced = "paced"
 	// Aggregated marks a reading that is a mean of several.
 	Aggregated = "aggregated"
-	// Corrected marks times that are not of the requests that were sent, but of those that a schedule would have sent.
+	// Corrected marks times that are not those of the requests sent, but of requests on a schedule.
 	Corrected = "corrected-times"
 	// Rounded marks numbers that the tool printed with few digits.
 	Rounded = "rounded"
-	// Conditional marks what a test had that no workload has.
+	// Conditional marks a property of the test that workloads do not have.
 	Conditional = "condition"
 )
 
@@ -99,7 +102,7 @@ func (r *Reading) Put(name string, v float64) {
 	r.Metrics[name] = v
 }
 
-// Likely returns the size in the range that a run is likely to have had: a power of two, else the middle in three digits.
+// Likely returns the most likely size in the range: a power of two, else the middle in three digits.
 func (s SizeRange) Likely() int {
 	if power := 1 << bits.Len(uint(s.High)) >> 1; power >= s.Low && s.High > 0 {
 		return power
@@ -107,8 +110,8 @@ func (s SizeRange) Likely() int {
 	return ThreeDigits(float64(s.Low+s.High) / 2)
 }
 
-// Condition records, as "key=value", what the tool says of the test and no workload has. Readings of one case whose conditions
-// differ are not its repetitions.
+// Condition records, as "key=value", a property of the test that workloads do not have. Readings of one case with
+// different conditions are not repetitions.
 func (r *Reading) Condition(conditions ...string) {
 	for _, c := range conditions {
 		AddName(&r.Conditions, c)
@@ -116,7 +119,8 @@ func (r *Reading) Condition(conditions ...string) {
 	slices.Sort(r.Conditions)
 }
 
-// Omitted is the begin of a condition that says what was discarded before the window. It is one where runs of a case differ in it.
+// Omitted is the prefix of a condition that states what was discarded before the window. It is a condition if runs of a
+// case differ in it.
 const Omitted = "omit="
 
 // Omit records what the tool discarded before the window.
@@ -127,14 +131,14 @@ func (b *Batch) Omit(r *Reading, seconds float64) {
 	}
 }
 
-// Host records the family of the address that the tool sent to, where it is not that of most tests.
+// Host records the family of the address that the tool sent to, if it is not the usual one.
 func (r *Reading) Host(address string) {
 	if strings.Contains(address, ":") && !strings.HasPrefix(address, "::ffff:") {
 		r.Condition("family=6")
 	}
 }
 
-// URL records what of a URL changes what is measured: TLS, and the family of an address.
+// URL records the parts of a URL that change what is measured: TLS, and the family of an address.
 func (r *Reading) URL(text string) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -146,7 +150,7 @@ func (r *Reading) URL(text string) {
 	r.Host(u.Hostname())
 }
 
-// Received records the rate at which bytes arrived, in bit/s; without any, the trial has failed.
+// Received records the rate at which bytes arrived, in bit/s. If it is 0, the trial has failed.
 func (r *Reading) Received(rate float64) {
 	if rate == 0 {
 		r.Fail("error", "the receiver reported no bytes")
@@ -154,14 +158,14 @@ func (r *Reading) Received(rate float64) {
 	r.Put(metric.Goodput, rate)
 }
 
-// Lost records how many of the datagrams that were sent did not arrive.
+// Lost records how many of the sent datagrams did not arrive.
 func (r *Reading) Lost(lost, sent float64) {
 	r.Put(metric.FrameLossRate, lost/sent)
 	r.Put(metric.Datagrams, sent)
 	r.Put(metric.DatagramsLost, lost)
 }
 
-// Retransmitted records how many segments were sent again while so many bytes arrived.
+// Retransmitted records how many segments were retransmitted while this number of bytes arrived.
 func (r *Reading) Retransmitted(segments, bytes float64) {
 	r.Put(metric.RetransmitsPerG, segments/(bytes/1e9))
 	r.Put(metric.Retransmits, segments)
@@ -172,23 +176,23 @@ func (r *Reading) Warn(id, format string, args ...any) {
 	r.Warnings = append(r.Warnings, sample.Warning{ID: id, Message: fmt.Sprintf(format, args...)})
 }
 
-// Fail makes r a failed trial, which has a reason and no metrics.
+// Fail turns r into a failed trial, which has a reason and no metrics.
 func (r *Reading) Fail(kind, message string) {
 	r.Failure = &result.Failure{Kind: kind, Message: message}
 	r.Metrics, r.Client = nil, nil
 }
 
-// whole is the least share of its time that a run lasts, and that its rows over time cover.
+// whole is the least share of its intended time that a run must last, and that its time series must cover.
 const whole = 0.9
 
-// EndedEarly makes r a failed trial if it lasted clearly less than it was asked to; 0 is not said.
+// EndedEarly turns r into a failed trial if it was clearly shorter than asked; 0 means unknown.
 func (r *Reading) EndedEarly(asked time.Duration) {
 	if r.Failure == nil && r.Window > 0 && float64(r.Window) < whole*float64(asked) {
 		r.Fail("interrupted", fmt.Sprintf("the run ended after %s of %s", r.Window.Round(10*time.Millisecond), asked.Round(10*time.Millisecond)))
 	}
 }
 
-// Rows keeps the client's rows over time, if they cover the window.
+// Rows keeps the client's time series if it covers the window.
 func (b *Batch) Rows(r *Reading, o *sample.Observation) {
 	covered := int64(0)
 	for _, i := range o.Intervals {
@@ -205,23 +209,23 @@ func (b *Batch) Rows(r *Reading, o *sample.Observation) {
 	}
 }
 
-// Batch is what one input holds.
+// Batch is the content of one input.
 type Batch struct {
-	// Tool is what measured, with its version where it is known: the origin of the result.
+	// Tool is the tool that measured, with its version if known: the origin of the result.
 	Tool string
-	// Title, Environment ("lab", "kubernetes" or "") and Baseline are as in a plan; mostly "".
+	// Title, Environment ("lab", "kubernetes" or "") and Baseline have the meaning of a plan's; they are mostly "".
 	Title, Environment, Baseline string
-	// Created is when it was measured; zero takes the first reading's start.
+	// Created is when it was measured; zero uses the first reading's start.
 	Created time.Time
-	// Warmup is what was discarded before each window.
+	// Warmup is the time discarded before each window.
 	Warmup   time.Duration
 	Facts    facts.Facts
 	Readings []Reading
-	// LeftOut lists, once each, what was found and is not supported.
+	// LeftOut lists what was found and is not supported, each once.
 	LeftOut []string
 }
 
-// AddName adds s to names unless it is empty or there, up to MaxNames.
+// AddName adds s to names unless it is empty or present, up to MaxNames.
 func AddName(names *[]string, s string) {
 	if s != "" && len(*names) < MaxNames && !slices.Contains(*names, s) {
 		*names = append(*names, s)
@@ -249,7 +253,7 @@ func (b *Batch) Fact(name, value string) {
 	b.Facts[name] = value
 }
 
-// SystemFacts takes apart what uname says: "Linux NODE RELEASE ... MACHINE".
+// SystemFacts parses the output of uname: "Linux NODE RELEASE ... MACHINE".
 func (b *Batch) SystemFacts(uname string) {
 	words := strings.Fields(uname)
 	if len(words) < 4 || words[0] != "Linux" {
@@ -281,7 +285,7 @@ func (b *Batch) Check() error {
 	return nil
 }
 
-// Cause returns err without the name of the file, which the caller puts in front of it.
+// Cause returns err without the name of the file, which the caller adds.
 func Cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -290,7 +294,7 @@ func Cause(err error) error {
 	return err
 }
 
-// MergeFacts adds the facts of a further input; what differs between inputs is listed.
+// MergeFacts adds the facts of another input. Values that differ between inputs are listed.
 func MergeFacts(into, more facts.Facts) {
 	for name, value := range more {
 		if have, ok := into[name]; ok && !slices.Contains(strings.Split(have, " | "), value) {
@@ -302,16 +306,16 @@ func MergeFacts(into, more facts.Facts) {
 	}
 }
 
-// NetperfTests are the workloads of netperf's tests by their names on its command line, which other tools use too.
+// NetperfTests are the workloads of netperf's tests by their names on its command line, which other tools also use.
 var NetperfTests = map[string]plan.Spec{
 	"TCP_STREAM": plan.Stream{}, "UDP_STREAM": plan.Stream{Protocol: plan.UDP}, "TCP_RR": plan.RR{}, "UDP_RR": plan.RR{Protocol: plan.UDP},
 	"TCP_CRR": plan.CRR{Close: "fin"},
 }
 
-// Sizes are what an output says of one of NetperfTests; 0 is not said.
+// Sizes are the sizes in an output of one of NetperfTests; 0 means unknown.
 type Sizes struct{ Flows, Message, Request, Response int }
 
-// Sized returns one of NetperfTests with the sizes that its kind has.
+// Sized returns one of NetperfTests with the sizes that apply to its kind.
 func Sized(s plan.Spec, n Sizes) plan.Workload {
 	switch w := s.(type) {
 	case plan.Stream:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// kinds map what tools and kernels say to the words that failures are counted by.
+// kinds maps errors of tools and kernels to kinds of failure.
 var kinds = []struct{ says, kind string }{
 	{"refused", "connection refused"},
 	{"timed out", "timeout"},
@@ -35,42 +35,42 @@ func FailureKind(message string) string {
 type Run interface {
 	// Take reads one line.
 	Take(batch *Batch, line string) error
-	// End returns the reading of the run, nil if it has none; batch says then what was left out.
+	// End returns the reading of the run, nil if it has none; it adds to batch what was left out.
 	End(batch *Batch) (*Reading, error)
 }
 
-// RunText decodes the text of one run or of several. Lines before the first run belong to it.
+// RunText decodes the text of one or several runs. Lines before the first run belong to it.
 type RunText[R Run] struct {
 	Tool string
 	New  func() R
-	// After makes the run that follows one; nil is New. A table may hold a run in each row below one head.
+	// After returns the run that follows another; nil means New. A table may hold a run in each row below one head.
 	After func(run R) R
-	// Again returns whether line is the complaint of run once more, with which the next run failed without a beginning; nil is
-	// never.
+	// Again reports whether line repeats the error of run, which means that the next run failed without its first line;
+	// nil means never.
 	Again func(run R, line string) bool
-	// Over returns whether run failed before it began, so that what begins then is another; nil is never.
+	// Over reports whether run failed before it began, so that a later begin is another run; nil means never.
 	Over func(run R) bool
-	// Begins returns whether line begins a run; run holds the lines before it.
+	// Begins reports whether line begins a run; run has the lines before it.
 	Begins func(run R, line string) bool
 	// Indented keeps the space before a line.
 	Indented bool
-	// Foreign returns whether line, which follows the lines of run, is not the tool's; nil is never. Such a line and those that
-	// are marked as headings tell the run below them apart.
+	// Foreign reports whether line, which follows the lines of run, is not the tool's; nil means never. Such lines, and
+	// lines that are marked as headings, describe the run below them.
 	Foreign func(run R, line string) bool
 }
 
-// Decode reads b. It lists the faults of all lines.
+// Decode reads b. The error lists the faults of all lines.
 func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	batch := Batch{Tool: t.Tool}
 	var faults Faults
 	run, first, begun, number, sound := t.New(), 1, false, 0, 0
-	var heading string // of the run and of those behind it up to the next heading, and what has come since
+	var heading string // heading of this and later runs up to the next heading, and text since
 	var above []string
 	var last string // line that is not blank
 	end := func() {
 		r, err := run.End(&batch)
 		switch {
-		case err != nil && len(faults) == sound: // what a faulty line lacks is not a fault of its own
+		case err != nil && len(faults) == sound: // parts missing because of a faulty line are not further faults
 			faults.Add(first, "the run that begins here: %s", err)
 		case err == nil && r != nil:
 			r.Above(heading)
@@ -81,7 +81,7 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	for line := range strings.Lines(string(b)) {
 		number++
 		line = strings.TrimRight(line, " \t\r\n")
-		line = line[strings.LastIndexByte(line, '\r')+1:] // what a terminal shows of a line that was written over
+		line = line[strings.LastIndexByte(line, '\r')+1:] // the text that a terminal shows of a line that was overwritten
 		if !t.Indented {
 			line = strings.TrimSpace(line)
 		}
@@ -114,14 +114,14 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	return batch, faults.Err()
 }
 
-// MaxFaults is how many faults an error lists: a file of another format has one in every line.
+// MaxFaults bounds the faults in an error: a file of another format has a fault in every line.
 const MaxFaults = 50
 
-// Faults is everything that is wrong with an input, as one error with a line for each.
+// Faults is a list of everything that is wrong with an input, as one error with a line for each.
 type Faults []string
 
-// Add notes a fault, in one line of text: it is in the line of the input, counted from 1, or in the input as a whole if
-// line is 0. Faults beyond MaxFaults become "and more".
+// Add adds a fault as one line of text. line is the line of the input, counted from 1, or 0 for the whole input. Faults
+// beyond MaxFaults become "and more".
 func (fs *Faults) Add(line int, format string, args ...any) {
 	switch message := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; "); {
 	case len(*fs) == MaxFaults:
@@ -134,7 +134,7 @@ func (fs *Faults) Add(line int, format string, args ...any) {
 	}
 }
 
-// Err returns nil if there is no fault.
+// Err returns nil if there are no faults.
 func (fs Faults) Err() error {
 	if len(fs) == 0 {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// percentiles are those that families of metrics have, by what tools print and what the metric is called.
+// percentiles has the percentiles that metrics exist for: the value that tools print, and the suffix in the name of a
+// metric.
 var percentiles = []struct {
 	share float64
 	name  string
@@ -17,8 +18,8 @@ var percentiles = []struct {
 // Beyond is how many values must lie beyond a computed percentile, as for our own trials.
 const Beyond = 10
 
-// Distribution puts the family of metrics of times in ns. A time of 0 is one that the tool's digits do not show: the
-// numbers that would be 0 stay absent.
+// Distribution sets the family of metrics of times in ns. A time of 0 has too few digits in the tool's output: numbers
+// that would be 0 stay missing.
 func (r *Reading) Distribution(family string, times []float64) {
 	if len(times) == 0 {
 		return
@@ -45,7 +46,7 @@ func (r *Reading) Distribution(family string, times []float64) {
 	}
 }
 
-// Time puts one member of a family of times in ns, if it is shown at all and the catalogue has it.
+// Time sets one member of a family of times in ns, unless it is 0 or not in the catalogue.
 func (r *Reading) Time(family, member string, ns float64) {
 	name := family + "." + member
 	if _, ok := metric.Lookup(name); ok && ns > 0 {
@@ -53,7 +54,7 @@ func (r *Reading) Time(family, member string, ns float64) {
 	}
 }
 
-// Percentile puts the percentile that a tool printed, for example 99.9, if there is a metric for it.
+// Percentile sets a percentile that a tool printed, for example 99.9, if there is a metric for it.
 func (r *Reading) Percentile(family string, share, ns float64) {
 	for _, p := range percentiles {
 		if p.share == share {
@@ -62,10 +63,10 @@ func (r *Reading) Percentile(family string, share, ns float64) {
 	}
 }
 
-// Longest bounds a time that a stranger states: no trial lasts a year.
+// Longest bounds a time in an input: no trial lasts a year.
 const Longest = 365 * 24 * time.Hour
 
-// Seconds turns a number of seconds into a duration, 0 if it is out of range.
+// Seconds converts a number of seconds into a duration, 0 if it is out of range.
 func Seconds(s float64) time.Duration {
 	if !(s > 0 && s < Longest.Seconds()) {
 		return 0

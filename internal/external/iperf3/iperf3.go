@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// iperf3Sum is a row of totals of iperf3's JSON. Pointers tell a number that is missing from one that is 0.
+// iperf3Sum is a row of totals of iperf3's JSON. Pointers distinguish a missing number from 0.
 type iperf3Sum struct {
 	Start       float64  `json:"start"`
 	End         float64  `json:"end"`
@@ -39,12 +39,12 @@ type iperf3Doc struct {
 		Timestamp  struct {
 			Seconds int64 `json:"timesecs"`
 		} `json:"timestamp"`
-		// Accepted is there in what a server writes.
+		// Accepted is present in the output of a server.
 		Accepted *json.RawMessage `json:"accepted_connection"`
 		Test     *iperf3Test      `json:"test_start"`
-		// Cookie is the same on both sides of a test and in no other.
+		// Cookie is the same on both sides of a test and unique.
 		Cookie string `json:"cookie"`
-		// Buffer is what -w asked for, MSS what -M did.
+		// Buffer is the value of -w, MSS of -M.
 		Buffer int `json:"sock_bufsize"`
 		MSS    int `json:"tcp_mss"`
 		// Connected are the sockets of the test.
@@ -58,10 +58,10 @@ type iperf3Doc struct {
 	Intervals json.RawMessage `json:"intervals"`
 	End       iperf3End       `json:"end"`
 	Error     string          `json:"error"`
-	// Event and Data are those of --json-stream, a line for each part.
+	// Event and Data are set with --json-stream, a line for each part.
 	Event string          `json:"event"`
 	Data  json.RawMessage `json:"data"`
-	// iperf3Asked is there in the documents of -d.
+	// iperf3Asked is present in the documents of -d.
 	iperf3Asked
 	// streamed are the intervals that came one by one.
 	streamed []iperf3Interval
@@ -72,17 +72,18 @@ type iperf3Interval struct {
 	Sum iperf3Sum `json:"sum"`
 }
 
-// iperf3Asked are the documents that -d prints before that of the test: what the client asks of the server, and what each side counted.
+// iperf3Asked are the documents that -d prints before the test's: what the client requests from the server, and what
+// each side counted.
 type iperf3Asked struct {
 	Client  string   `json:"client_version"`
 	FQ      float64  `json:"fqrate"`
 	Counted *float64 `json:"cpu_util_total"`
 }
 
-// debugLine is a line of -d, which stands between documents.
+// debugLine is a line of -d between documents.
 var debugLine = pattern.New(`^(?:warning: (?:Debug|Verbose) output|send_parameters:|(?:send|get)_results$|(?:SND|RCV)BUF is|Setting \S+ (?:socket )?pacing|Congestion algorithm is|Control connection MSS|sent \d+ bytes|tcpi_snd_|interval_len|interval forces)`)
 
-// IsDebug reports whether line is one that iperf3 -d prints among JSON: it tells nothing about a run that the documents do not.
+// IsDebug reports whether line is one that iperf3 -d prints among JSON. It adds nothing to the documents.
 func IsDebug(line []byte) bool { return debugLine.Match(line) }
 
 type iperf3Test struct {
@@ -90,7 +91,7 @@ type iperf3Test struct {
 	Streams  int     `json:"num_streams"`
 	Block    int     `json:"blksize"`
 	Omit     float64 `json:"omit"`
-	// Duration is what -t asked for in s, 0 with -n and -k.
+	// Duration is the value of -t in s, 0 with -n and -k.
 	Duration float64  `json:"duration"`
 	Reverse  int      `json:"reverse"`
 	Bidir    int      `json:"bidir"`
@@ -103,7 +104,7 @@ type iperf3Test struct {
 	others []string
 }
 
-// UnmarshalJSON reads the description of a test and keeps what has no field.
+// UnmarshalJSON reads the description of a test and stores the keys without a field.
 func (t *iperf3Test) UnmarshalJSON(b []byte) error {
 	type plain iperf3Test
 	if err := json.Unmarshal(b, (*plain)(t)); err != nil {
@@ -119,9 +120,9 @@ type iperf3End struct {
 	Sent       *iperf3Sum `json:"sum_sent"`
 	Received   *iperf3Sum `json:"sum_received"`
 	Congestion string     `json:"sender_tcp_congestion"`
-	// Receivers is all that a server says of it.
+	// Receivers is the receiver's congestion control, the only one that a server prints.
 	Receivers string `json:"receiver_tcp_congestion"`
-	// Those of the way back are there in a bidirectional test, also where test_start does not say that it is one.
+	// The rows of the reverse direction exist in a bidirectional test, even if test_start does not report one.
 	SentBack     *iperf3Sum       `json:"sum_sent_bidir_reverse"`
 	ReceivedBack *iperf3Sum       `json:"sum_received_bidir_reverse"`
 	CPU          *json.RawMessage `json:"cpu_utilization_percent"`
@@ -130,7 +131,7 @@ type iperf3End struct {
 // twice are the keys that 3.7 to 3.10 write once for each direction of a bidirectional test, the client's first.
 var twice = []string{"intervals.sum", "end.sum", "end.sum_sent", "end.sum_received", "data.sum", "data.sum_sent", "data.sum_received"}
 
-// UnmarshalJSON reads the totals. Those of a key that comes twice are of the two directions.
+// UnmarshalJSON reads the totals. The two values of a duplicate key belong to the two directions.
 func (e *iperf3End) UnmarshalJSON(b []byte) error {
 	type plain iperf3End
 	if err := json.Unmarshal(b, (*plain)(e)); err != nil {
@@ -157,7 +158,7 @@ func matchJSON(b []byte) bool {
 		bytes.Contains(b, []byte(`"event"`)) && bytes.Contains(b, []byte(`"iperf `))
 }
 
-// DecodeJSON reads one run of iperf3 -J or several behind each other or in a list, and --json-stream.
+// DecodeJSON reads one run of iperf3 -J, or several in a row or in a list, and --json-stream.
 func DecodeJSON(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{}
 	if err := adapter.Twice(b, twice...); err != nil {
@@ -169,7 +170,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
 	var streamed *iperf3Doc
 	var asked *iperf3Asked
-	// flush ends a streamed run. One that failed may have no end of its own.
+	// flush ends a streamed run. A failed run may have no end event.
 	flush := func() error {
 		doc := streamed
 		streamed = nil
@@ -219,7 +220,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 	return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 }
 
-// join adds the part of a --json-stream line to those before it.
+// join adds the part of a --json-stream line to the parts before it.
 func (doc *iperf3Doc) join(to *iperf3Doc) error {
 	var err error
 	switch doc.Event {
@@ -272,7 +273,7 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 	return nil
 }
 
-// workload is what the run says that it sent.
+// workload returns the workload that the run reports.
 func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	t := doc.Start.Test
 	s := plan.Stream{
@@ -314,7 +315,7 @@ func notCarried(protocol string) error {
 	return fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(protocol))
 }
 
-// labelled records the words of the user's that -T or --extra-data put beside a run: they may say what was measured.
+// labelled records the user's text from -T or --extra-data: it may describe what was measured.
 func labelled(batch *adapter.Batch, r *adapter.Reading, title string) {
 	if title != "" {
 		batch.LeaveOut("title %s of a run", adapter.Quoted(title))
@@ -324,7 +325,7 @@ func labelled(batch *adapter.Batch, r *adapter.Reading, title string) {
 	}
 }
 
-// datagramLoad is the rate of a UDP test and whether the kernel cut its datagrams.
+// datagramLoad sets the rate of a UDP test and whether the kernel segmented its datagrams.
 func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
 	t := doc.Start.Test
 	switch {
@@ -347,10 +348,10 @@ func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
 	return nil
 }
 
-// leftCPU is what both forms have of the CPU.
+// leftCPU is the note about the CPU in both forms.
 const leftCPU = "cpu_utilization_percent, which is of the iperf3 processes and not of the machines"
 
-// way is one direction of a test: what arrived, which row counts its datagrams, and what was sent, nil if that is unknown.
+// way is one direction of a test: what arrived, the row that counts its datagrams, and what was sent, nil if unknown.
 type way struct{ received, counted, sent *iperf3Sum }
 
 // ways returns the directions of the test; none if a total is missing.
@@ -358,7 +359,7 @@ func (doc *iperf3Doc) ways(is plan.Traits) []way {
 	e := doc.End
 	there := way{e.Received, e.Received, e.Sent}
 	if is.Protocol == plan.UDP {
-		there.received = cmp.Or(e.Received, e.Sum) // before 3.14 a UDP client may have this one alone
+		there.received = cmp.Or(e.Received, e.Sum) // before 3.14 a UDP client may have only this row
 		there.counted = there.received
 		if there.received != nil && there.received.Packets == nil {
 			there.counted = cmp.Or(e.Sum, there.received)
@@ -377,7 +378,7 @@ func (doc *iperf3Doc) ways(is plan.Traits) []way {
 	return []way{there}
 }
 
-// measure reads the totals; false if this side of the run did not see what arrived.
+// measure reads the totals. It returns false if this side of the run did not observe what arrived.
 func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	is := r.Workload.Traits()
 	ways := doc.ways(is)
@@ -496,7 +497,7 @@ func datagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Tra
 	}
 }
 
-// countOf returns a count that is there and can be one; iperf3 writes -1 for one that it could not have.
+// countOf returns a count if it is present and valid; iperf3 writes -1 for an unavailable count.
 func countOf(v *float64) (float64, bool) {
 	if v == nil || *v < 0 || *v > 1e18 {
 		return 0, false
@@ -504,7 +505,7 @@ func countOf(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// series keeps the intervals of the side that wrote the run, if that is the client.
+// series stores the intervals of the side that wrote the run, if that is the client.
 func (doc *iperf3Doc) series(batch *adapter.Batch, r *adapter.Reading) error {
 	if doc.Start.Accepted != nil || r.Window <= 0 {
 		return nil
@@ -517,7 +518,7 @@ func (doc *iperf3Doc) series(batch *adapter.Batch, r *adapter.Reading) error {
 		if !ok || to <= from {
 			return nil
 		}
-		// The clock of the omitted rows starts at 0, as that of the window does.
+		// The clock of the omitted rows starts at 0, like the window's.
 		if i.Sum.Omitted {
 			from, to = from-omit, to-omit
 		} else if r.Workload.Traits().Reverse {

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// pacedByFQ records the rate that --fq-rate held a sender to, in bit/s a stream, if there was one.
+// pacedByFQ records the rate of --fq-rate, in bit/s a stream, if there was one.
 func pacedByFQ(r *adapter.Reading, rate float64) {
 	if rate > 0 {
 		r.Warn(adapter.Paced, "fq held the sender to %s a stream", number.WithUnit("bit/s", rate))
@@ -21,29 +21,29 @@ func pacedByFQ(r *adapter.Reading, rate float64) {
 	}
 }
 
-// held records the rate that -b held a TCP sender to, in bit/s a stream.
+// held records the rate of -b for a TCP sender, in bit/s a stream.
 func held(r *adapter.Reading, rate float64) {
 	r.Warn(adapter.Paced, "the sender was held to %s a stream", number.WithUnit("bit/s", rate))
 	r.Condition(fmt.Sprintf("target_bitrate=%.0f", rate))
 }
 
-// defaultRate is what a UDP client sends without -b, in bit/s a stream.
+// defaultRate is the rate of a UDP client without -b, in bit/s a stream.
 const defaultRate = 1 << 20
 
 // leftFQ is a condition that iperf3 prints in JSON since 3.13, and with -d.
 const leftFQ = "whether fq paced the sender (--fq-rate), which iperf3 prints in JSON since 3.13, and with -d"
 
-// near is how far what was sent may be from the rate that was asked for.
+// near is how far the sent rate may be from the requested one, as a share.
 const near = 0.002
 
-// rounded returns the rate next to another whose first digit is a multiple of step.
+// rounded returns the nearest rate whose first digit is a multiple of step.
 func rounded(rate, step float64) float64 {
 	step *= math.Pow(10, math.Floor(math.Log10(max(rate, 1))))
 	return math.Round(rate/step) * step
 }
 
-// evenly warns of a TCP sender whose rate was the same in all intervals and has two digits, as -b and --fq-rate have it, where the
-// output does not say whether they were given.
+// evenly adds a warning about a TCP sender whose rate was the same in all intervals and has two digits, as with -b and
+// --fq-rate, if the output does not show whether they were given.
 func evenly(r *adapter.Reading) {
 	const least, apart = 3, 0.03
 	each := r.Metrics[metric.Goodput] / float64(max(r.Workload.Traits().Flows, 1))
@@ -67,14 +67,14 @@ func evenly(r *adapter.Reading) {
 	}
 }
 
-// unlimited ends what is assumed of a TCP sender whose rate is not known.
+// unlimited is the end of an assumption about a TCP sender whose rate is unknown.
 const unlimited = ", no rate limit"
 
 func isPaced(w sample.Warning) bool { return w.ID == adapter.Paced }
 
-// assumeRate finds the rate that the output does not name from what was sent in bit/s, 0 if that is unknown: iperf3's default,
-// or one with two digits of which the second is 0 or 5, as -b has it, else as fast as possible. The last datagram of a stream may
-// be one too many: its share of the rate is last.
+// assumeRate derives a rate that the output does not name from the sent rate in bit/s, 0 if that is unknown: iperf3's
+// default, or a rate with two digits of which the second is 0 or 5, as users pass to -b, else as fast as possible. The
+// last datagram of a stream may be one too many; last is its share of the rate.
 func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int, last float64) {
 	const furthest = 0.04
 	each := offered / float64(max(flows, 1))
@@ -83,7 +83,7 @@ func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int, 
 	}
 	asked := rounded(each, 0.5)
 	if !is(asked) || last > near*each {
-		asked = rounded(each, 1) // in a wide margin, only a rate of one digit is not a chance
+		asked = rounded(each, 1) // within a wide margin, only a rate of one digit is unlikely to be chance
 	}
 	switch {
 	case is(defaultRate) || offered > 0 && math.Abs(each/defaultRate-1) < 5*near:

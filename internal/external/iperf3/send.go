@@ -1,7 +1,7 @@
 // Package iperf3 sends streams by iperf3 and reads its output.
 //
-// Its numbers are those of the receiver. Bytes of its text are in powers of 1024, bits in powers of 1000. Its CPU
-// utilization is of the two processes, not of the machines, and is left out.
+// Its numbers are the receiver's. In its text, prefixes of bytes are powers of 1024, prefixes of bits powers of 1000.
+// Its CPU utilization covers the two processes, not the machines, and is left out.
 package iperf3
 
 import (

@@ -21,9 +21,9 @@ var (
 	textStarting = pattern.New(`^Starting Test: protocol: (\w+), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:, (\d+) (bytes|blocks|second)\b)?(?:.*, tos (\d+))?`)
 	textHost     = pattern.New(`^\[ *\d+\] local \S+ port \d+ connected to (\S+) port`)
 	textLost     = pattern.New(`^(-?\d+)/(\d+)$`)
-	// textSetting is a line of -V or, in bytes a second, of -d. The default MSS has a word behind it.
+	// textSetting is a line of -V or, in bytes a second, of -d. The default MSS is followed by a word.
 	textSetting = pattern.New(`^(Cookie:|TCP MSS:|Target Bitrate:|Setting fair-queue socket pacing to|Congestion algorithm is) (\S+)$`)
-	// textTitled is the first line of a run with -T, which stands before each of its lines.
+	// textTitled is the first line of a run with -T, which begins each of its lines with a title.
 	textTitled = pattern.New(`(?m)^(\S.{0,99}?):  Connecting to host `)
 	// textOwn are the lines between runs that are iperf3's own.
 	textOwn = pattern.New(`^(?:$|-+$|- -|Usage: iperf3|iperf|Server|Connecting|Linux |Time:|Control connection|Accepted|Test Complete|CPU |\[ *(?:\d+|ID|SUM)\]|snd_|rcv_|Cookie|TCP MSS|send_parameters:|Setting |[{}]$|"\w+":)`)
@@ -40,48 +40,51 @@ func matchText(b []byte) bool {
 type textRun struct {
 	said
 	udp, reverse, both bool
-	// done is true after the last line of a run, theirs in what --get-server-output adds, and server in what a server printed.
+	// done is true after the last line of a run, theirs in the part of --get-server-output, and server in the output of
+	// a server.
 	done, theirs, server bool
-	// failure is what the run complained of last, complaint the line that it did so in.
+	// failure is the run's latest error, complaint the line with it.
 	failure       string
 	complaint     string
 	flows, block  int
 	omit, seconds float64
 	started       time.Time
 	ids           map[string]bool
-	// single and sums are the words of the rows of totals by role, of one flow and of all. The roles of the way back of a
-	// bidirectional test end in wayBack.
+	// single and sums are the words of the rows of totals by role, of one flow and of all flows. The roles of the
+	// reverse direction of a bidirectional test end in wayBack.
 	single, sums map[string][]string
-	// client is true if the side that wrote the run is the client. intervals are its rows over time, those of all flows apart.
+	// client is true if the side that wrote the run is the client. intervals is its time series, with separate rows for
+	// all flows together.
 	client              bool
 	intervals, together []sample.Interval
 }
 
-// said is what the text says of a test besides its numbers.
+// said has the properties of a test other than its numbers.
 type said struct {
 	congestion, host string
-	// cookie tells the test from all others, title is what -T said. target is the rate that -b asked for, in bit/s a stream.
+	// cookie identifies the test. title is the value of -T. target is the rate of -b, in bit/s a stream.
 	cookie, title string
 	target        float64
-	// asked is the time that -t asked for in s, 0 if that is not said.
+	// asked is the time of -t in s, 0 if unknown.
 	asked float64
-	// fq is the rate that --fq-rate asked for, in bit/s a stream.
+	// fq is the rate of --fq-rate, in bit/s a stream.
 	fq         float64
 	conditions []string
-	// debug is true after the parameters that -d prints before a test. seen are the rows of totals, by flow, direction and side.
+	// debug is true after the parameters that -d prints before a test. seen are the rows of totals, by flow, direction
+	// and side.
 	debug bool
 	seen  map[string]bool
 }
 
 const wayBack = " back"
 
-// parameters is the line before those of a test with -d.
+// parameters is the line before the parameters of a test with -d.
 const parameters = "send_parameters:"
 
-// serverEnd is what a server prints at its end, which is not that of a test.
+// serverEnd is what a server prints at its end, which is not the end of a test.
 const serverEnd = "iperf3: interrupt - the server has terminated"
 
-// coarse is the time in seconds below which the text's two decimals are fewer digits than its rates have.
+// coarse is the time in seconds below which the time's two decimals have fewer digits than the rates.
 const coarse = 1
 
 // text decodes the totals of a run, which have three digits.
@@ -103,7 +106,8 @@ var text = adapter.RunText[*textRun]{
 	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint || run.repeats(line) },
 }
 
-// repeats returns whether line is a row of the next run, of which a search left no beginning: the totals of run are there already.
+// repeats reports whether line is a row of the next run, whose first lines a search has removed: run has these totals
+// already.
 func (r *textRun) repeats(line string) bool {
 	m := textRow.FindStringSubmatch(line)
 	if m == nil || r.theirs {
@@ -116,7 +120,7 @@ func (r *textRun) repeats(line string) bool {
 	return len(r.seen) > 0
 }
 
-// DecodeText reads what iperf3 prints without -J, of one run or of several. Archives of knb hold nothing else.
+// DecodeText reads the output of iperf3 without -J, of one or several runs. Archives of knb have only such output.
 func DecodeText(b []byte) (adapter.Batch, error) { return text.Decode(b) }
 
 // End returns the reading of the run.
@@ -193,7 +197,7 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	case line == "Server output:":
 		r.theirs = true
 	case name == "Time:":
-		r.started, _ = time.Parse(time.RFC1123, value) // absent where it is another form
+		r.started, _ = time.Parse(time.RFC1123, value) // missing if it has another form
 	case name == "CPU":
 		batch.LeaveOut(leftCPU)
 	case strings.HasPrefix(line, "Accepted connection from"):
@@ -223,7 +227,7 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	return nil
 }
 
-// setting reads what -V and -d say of a test.
+// setting reads a setting of a test from -V or -d.
 func (r *textRun) setting(name, value string) (err error) {
 	switch name {
 	case "Cookie:":
@@ -241,7 +245,7 @@ func (r *textRun) setting(name, value string) (err error) {
 	return err
 }
 
-// totals returns the rows of totals of all flows.
+// totals returns the rows of totals over all flows.
 func (r *textRun) totals() map[string][]string {
 	if len(r.sums) == 0 && len(r.ids) == 1 {
 		return r.single
@@ -296,7 +300,7 @@ func (r *textRun) row(m []string) error {
 	return nil
 }
 
-// series returns the client's rows over time, of which there are none where no row is of all flows together.
+// series returns the client's time series, nil without rows over all flows.
 func (r *textRun) series() *sample.Observation {
 	rows := r.together
 	if len(rows) == 0 && len(r.ids) == 1 {
@@ -308,7 +312,7 @@ func (r *textRun) series() *sample.Observation {
 	o := &sample.Observation{Side: "client", ElapsedNs: int64(r.seconds * 1e9)}
 	for _, i := range rows {
 		switch {
-		case i.Warmup: // the clock of the omitted rows starts at 0, as that of the window does
+		case i.Warmup: // the clock of the omitted rows starts at 0, like the window's
 			i.StartNs, i.EndNs = i.StartNs-int64(r.omit*1e9), i.EndNs-int64(r.omit*1e9)
 		case r.reverse:
 			o.BytesReceived += i.Bytes
@@ -395,7 +399,7 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 			return nil
 		}
 		arrived, rates = arrived+bytes, append(rates, rate)
-		// The sender's row has its retransmits before its last word, if the kernel counts them.
+		// The sender's row has its retransmits before its last word if the kernel counts them.
 		if counted = counted && len(sent[i]) == 6; !counted {
 			continue
 		}
@@ -416,10 +420,11 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 	return nil
 }
 
-// digits counts the digits of a number from its first that is not 0.
+// digits counts the significant digits of a number, without leading zeros.
 func digits(s string) int { return len(strings.TrimLeft(strings.ReplaceAll(s, ".", ""), "0")) }
 
-// workload is what the text says of it; messages have size bytes and so many bit/s were sent, 0 if that is unknown.
+// workload returns the workload that the text reports. Messages have size bytes; offered is the sent rate in bit/s, 0
+// if unknown.
 func (r *textRun) workload(out *adapter.Reading, size int, offered float64) error {
 	s := plan.Stream{
 		Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Bidirectional: r.both, Congestion: r.congestion,
@@ -453,7 +458,7 @@ func (r *textRun) workload(out *adapter.Reading, size int, offered float64) erro
 	return w.Validate()
 }
 
-// datagrams reads the totals of UDP, a row for each direction: "jitter ms lost/total (share)" behind transfer and rate.
+// datagrams reads the totals of UDP, a row for each direction: transfer and rate, then "jitter ms lost/total (share)".
 func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) error {
 	var lost, total, offered, jitter float64
 	var rates []float64
@@ -470,7 +475,8 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) err
 		lost, total, rates = lost+missing, total+all, append(rates, rate)
 		sizes = narrower(sizes, sizesOf(words, all-missing))
 		if sent[i] != nil {
-			// A sender's row that cannot be read says nothing of what arrived. Its bytes have one divisor, the receiver's two.
+			// A sender's row that is unreadable does not affect what arrived. Its bytes have one divisor, the
+			// receiver's two.
 			_, rate, _ := textAmounts(sent[i])
 			offered += rate
 			if _, datagrams, err := lostOf(sent[i]); err == nil {
@@ -483,7 +489,7 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) err
 		size, out.Sizes = sizes.Likely(), sizes
 	}
 	each := offered / float64(len(received))
-	if offered == 0 && r.seconds > 0 { // a server does not print what was sent
+	if offered == 0 && r.seconds > 0 { // a server does not print the sent rate
 		each = total * float64(size) * 8 / r.seconds / float64(len(received))
 	}
 	if err := r.workload(out, size, each); err != nil {
@@ -520,7 +526,7 @@ func lostOf(words []string) (lost, total float64, err error) {
 	return lost, total, err
 }
 
-// sizesOf returns how large a datagram may be of so many that make up a row's rounded bytes.
+// sizesOf returns the possible sizes of a datagram, given a row's rounded bytes and its number of datagrams.
 func sizesOf(words []string, datagrams float64) adapter.SizeRange {
 	bytes, _, err := textAmounts(words)
 	if err != nil || datagrams <= 0 {
@@ -531,7 +537,7 @@ func sizesOf(words []string, datagrams float64) adapter.SizeRange {
 	return adapter.SizeRange{Low: int(math.Ceil((bytes - half) / datagrams)), High: int((bytes + half) / datagrams)}
 }
 
-// narrower returns what two ranges have in common, the second if that is nothing.
+// narrower returns the intersection of two ranges, the second range if that is empty.
 func narrower(a, b adapter.SizeRange) adapter.SizeRange {
 	if low, high := max(a.Low, b.Low), min(a.High, b.High); low <= high {
 		return adapter.SizeRange{Low: low, High: high}

@@ -31,7 +31,7 @@ type neperRun struct {
 	failure string
 }
 
-// text decodes what neper's tcp_rr, tcp_crr and tcp_stream print. A key that comes again begins the next run.
+// text decodes the output of neper's tcp_rr, tcp_crr and tcp_stream. A repeated key begins the next run.
 var text = adapter.RunText[*neperRun]{
 	Tool: "neper", New: func() *neperRun { return &neperRun{keys: map[string]string{}} }, Begins: func(run *neperRun, line string) bool {
 		m := neperKey.FindStringSubmatch(line)
@@ -53,7 +53,7 @@ func (n *neperRun) Take(_ *adapter.Batch, line string) error {
 	return nil
 }
 
-// neperFault says whether a line is a complaint.
+// neperFault reports whether a line is an error.
 func neperFault(line string) bool {
 	return slices.ContainsFunc([]string{"connect: ", "bind: ", "Could not ", "getaddrinfo: ", "remote host "},
 		func(s string) bool { return strings.HasPrefix(line, s) })
@@ -103,10 +103,10 @@ func (n *neperRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 var settings = []string{"delay", "tcp_tx_delay", "tcp_fastopen", "max_pacing_rate", "no_delay", "nonblocking", "mark", "enable_udp", "skip_rx_copy", "zerocopy",
 	"pin_cpu", "async_connect", "noburst", "edge_trigger", "reuseaddr"}
 
-// singles are settings of which 1 is the default. Of transactions no workload is read that could have the flows and sizes.
+// singles are settings whose default is 1. Output of transactions with other values is not read as a workload.
 var singles = []string{"num_ports", "num_flows", "request_size", "response_size"}
 
-// numbers reads the values of keys, each into its place; one that is not there changes nothing.
+// numbers reads the values of keys, each into its element of to; a missing key leaves it unchanged.
 func (n *neperRun) numbers(keys []string, to ...*float64) error {
 	var errs []error
 	for i, key := range keys {
@@ -119,7 +119,8 @@ func (n *neperRun) numbers(keys []string, to ...*float64) error {
 	return errors.Join(errs...)
 }
 
-// transactions reads the totals of tcp_rr or tcp_crr. Both print the same keys, so the output does not name the workload.
+// transactions reads the totals of tcp_rr or tcp_crr. Both print the same keys, so the output does not name the
+// workload.
 func (n *neperRun) transactions(r *adapter.Reading) error {
 	var from, to, rate float64
 	if err := n.numbers([]string{"time_start", "time_end", "throughput", "num_transactions"}, &from, &to, &rate, &r.Work); err != nil {
@@ -149,14 +150,14 @@ func (n *neperRun) transactions(r *adapter.Reading) error {
 			return err
 		}
 	}
-	// One that is not of time counts transactions, and is less than 0.
+	// A test_length below 0 counts transactions, not time.
 	if asked, err := strconv.ParseFloat(n.keys["test_length"], 64); err == nil {
 		r.EndedEarly(adapter.Seconds(asked))
 	}
 	return nil
 }
 
-// moved reads the totals of tcp_stream: what the server received and reported to the client.
+// moved reads the totals of tcp_stream: the bytes that the server received and reported to the client.
 func (n *neperRun) moved(r *adapter.Reading) error {
 	var rate, length, flows, size float64
 	if err := n.numbers([]string{"remote_throughput", "test_length", "num_flows", "buffer_size"}, &rate, &length, &flows, &size); err != nil {

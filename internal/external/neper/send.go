@@ -1,6 +1,6 @@
 // Package neper sends streams, transactions and connections by neper and reads its output.
 //
-// Its rate is the slope of a line through samples of its counters. What a stream moved in all is not printed.
+// Its rate is the slope of a line through samples of its counters. The total of a stream is not printed.
 package neper
 
 import (
@@ -48,12 +48,12 @@ func server(a adapter.Ask) []string { return append([]string{program(a.Workload)
 // sampleEvery is how often neper reads its counters, in seconds: its rate is the slope of a line through them.
 const sampleEvery = "0.1"
 
-// options are those that client and server must both have.
+// options returns the options that client and server must both have.
 func options(a adapter.Ask) []string {
 	w := a.Workload
 	flows := strconv.Itoa(w.Traits().Flows)
 	argv := []string{
-		"--nolog", // or it leaves a file in the working directory
+		"--nolog", // otherwise it leaves a file in the working directory
 		"-C", a.PortText(), "-P", strconv.Itoa(a.Port + 1), "-l", a.Seconds(), "-F", flows, "-T", flows,
 		"-I", sampleEvery, "--congestion-control", w.Traits().Congestion,
 	}

@@ -34,42 +34,42 @@ func match(b []byte) bool {
 // netperfRun is one run within the text.
 type netperfRun struct {
 	banner string
-	// burst is the number of further concurrent requests, as in the banner.
+	// burst is the number of additional concurrent requests, as in the banner.
 	burst string
 	// keys are the values of the omni output by its selectors.
 	keys map[string]string
-	// rows are the first lines of numbers of a classic table, head is the line before them.
+	// rows are the first lines of numbers of a classic table; head is the line before them.
 	rows   [][]float64
 	head   string
 	titles []string
-	// above holds the last lines unchanged; -O stacks its titles in them.
+	// above has the last lines unchanged; -O stacks its titles in them.
 	above []string
 	// table is the head of the rows that are read.
 	table table
 	place
 	failure string
-	// settings are what the banner says of the test besides its kind and its addresses.
+	// settings are the parts of the banner other than the test's kind and its addresses.
 	settings []string
-	// sizes and congestion are those of the workload, as far as they are printed.
+	// sizes and congestion are the workload's, if printed.
 	sizes      adapter.Sizes
 	congestion string
 }
 
-// place is where in the output a run is.
+// place is the position of a run in the output.
 type place struct {
-	// below is true for a run that is a further row of a table, detailed below the table of the test, where -v 2 writes another.
-	// unsure is true for one whose iterations differed too much for netperf.
+	// below is true for a run that is another row of a table. detailed is true below the table of the test, where -v 2
+	// writes another table. unsure is true for a run whose iterations differed too much for netperf.
 	below, detailed, unsure bool
 }
 
-// text decodes what netperf prints: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
+// text decodes the output of netperf: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
 var text = adapter.RunText[*netperfRun]{
 	Tool: "netperf", New: func() *netperfRun { return &netperfRun{keys: map[string]string{}} }, After: after, Begins: begins, Indented: true,
 	Over:  func(r *netperfRun) bool { return r.failure != "" && r.banner == "" },
 	Again: func(r *netperfRun, line string) bool { return line != "" && line == r.failure },
 }
 
-// begins returns whether line is a banner. Where banners were not printed, a key or titles that come again begin a run.
+// begins reports whether line is a banner. In output without banners, a repeated key or title begins a run.
 func begins(r *netperfRun, line string) bool {
 	if netperfBanner.MatchString(line) || r.furtherRow(line) {
 		return true
@@ -122,19 +122,19 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 		}
 	case strings.HasPrefix(line, "!!! Desired confidence"):
 		r.unsure = true
-	case len(r.rows) == 0: // what follows the numbers is not of the run
+	case len(r.rows) == 0: // text after the numbers does not belong to the run
 		r.head = line
 	}
 	return nil
 }
 
-// netperfFault says whether a line is a complaint.
+// netperfFault reports whether a line is an error.
 func netperfFault(line string) bool {
 	complaints := []string{"establish control: ", "netperf: ", "Could not establish the control connection", "data send error", "netperf_send", "recv_response: ", "specified file too small"}
 	return slices.ContainsFunc(complaints, func(s string) bool { return strings.Contains(line, s) })
 }
 
-// netperfTitles maps what -o writes over a column to the selector that -k writes.
+// netperfTitles maps the column titles of -o to the selectors of -k.
 var netperfTitles = map[string]string{
 	"Throughput": "THROUGHPUT", "Throughput Units": "THROUGHPUT_UNITS", "Elapsed Time (sec)": "ELAPSED_TIME",
 	"Minimum Latency Microseconds": "MIN_LATENCY", "Maximum Latency Microseconds": "MAX_LATENCY",
@@ -153,13 +153,13 @@ func netperfTitle(line string) bool {
 	return len(titles) > 1 && slices.ContainsFunc(titles, func(title string) bool { return netperfTitles[title] != "" })
 }
 
-// longestRow bounds a line in bytes; that of all selectors has some thousands.
+// longestRow bounds a line in bytes; a line of all selectors has some thousands.
 const longestRow = 64 << 10
 
 // stackedLines is how many lines the titles of -O take.
 const stackedLines = 4
 
-// push keeps a line for titles that may be stacked above a row of -O.
+// push stores a line for titles that may be stacked above a row of -O.
 func (r *netperfRun) push(line string) {
 	r.above = append(r.above, line)
 	if n := len(r.above) - stackedLines; n > 0 {
@@ -169,7 +169,8 @@ func (r *netperfRun) push(line string) {
 
 var netperfWords = pattern.New(`\S+`)
 
-// stacked reads a row of -O, whose values begin below the first letters of their titles; false if line is another.
+// stacked reads a row of -O, whose values begin below the first letters of their titles. It returns false for another
+// line.
 func (r *netperfRun) stacked(line string) bool {
 	starts := netperfWords.Regexp().FindAllStringIndex(line, adapter.MaxNames)
 	if len(r.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
@@ -222,7 +223,7 @@ func (r *netperfRun) values(line string) error {
 	return nil
 }
 
-// End returns the reading of the run, unless it holds nothing.
+// End returns the reading of the run, nil if the run is empty.
 func (r *netperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if r.banner == "" && r.failure == "" && len(r.keys) == 0 && len(r.rows) == 0 {
 		return nil, nil
@@ -242,7 +243,7 @@ var netperfKinds = map[string]plan.Workload{
 	"UDP REQUEST/RESPONSE": {Spec: plan.RR{Protocol: plan.UDP}}, "TCP Connect/Request/Response": {Spec: plan.CRR{Close: "fin"}},
 }
 
-// netperfDirections are those of the omni output, whose protocol is apart.
+// netperfDirections maps the directions of the omni output, where the protocol is separate, to workloads.
 var netperfDirections = map[string]plan.Workload{
 	"Send": {Spec: plan.Stream{}}, "Receive": {Spec: plan.Stream{Reverse: true}}, "Send|Recv": {Spec: plan.RR{}}, "Connect|Send|Recv": {Spec: plan.CRR{Close: "fin"}},
 }
@@ -262,7 +263,7 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 				return fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(r.keys["PROTOCOL"]))
 			}
 			if w, err = w.With("protocol", string(protocol)); err != nil {
-				return err // the kind does not have it
+				return err // this kind does not have the option
 			}
 		}
 	}
@@ -295,7 +296,7 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 	return out.Workload.Validate()
 }
 
-// unsaid lists what of a normalized workload netperf did not print.
+// unsaid lists the settings of a normalized workload that netperf did not print.
 func (r *netperfRun) unsaid(w plan.Workload) string {
 	var taken []string
 	t := w.Traits()
@@ -365,7 +366,7 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 	return err
 }
 
-// put puts the numbers of a test, by the selectors of -k.
+// put sets the numbers of a test, by the selectors of -k.
 func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload, v map[string]float64, units string) error {
 	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
 	r.sizes = adapter.Sizes{Message: adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"])),
@@ -388,7 +389,7 @@ func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Wor
 	} {
 		out.Time(metric.RTT, member, v[key]*1e3)
 	}
-	// netperf computes RT_LATENCY from the rate; it is not a measurement.
+	// netperf computes RT_LATENCY from the rate; it is not measured.
 	if _, ok := out.Metrics["rtt.mean"]; !ok && v["RT_LATENCY"] > 0 {
 		batch.LeaveOut("RT_LATENCY, which netperf computes from the rate")
 	}
@@ -422,7 +423,7 @@ func (r *netperfRun) datagrams() bool {
 	return strings.HasPrefix(r.banner, "UDP") || strings.EqualFold(r.keys["PROTOCOL"], "UDP")
 }
 
-// netperfUnits are bit/s; its prefixes of bytes are powers of 1024.
+// netperfUnits are in bit/s; prefixes of bytes are powers of 1024.
 var netperfUnits = map[string]float64{
 	"10^0bits/s": 1, "10^3bits/s": 1e3, "10^6bits/s": 1e6, "10^9bits/s": 1e9,
 	"Bytes/s": 8, "KBytes/s": 8 << 10, "MBytes/s": 8 << 20, "GBytes/s": 8 << 30,
@@ -431,7 +432,7 @@ var netperfUnits = map[string]float64{
 // machineCPU is left out: readings have the CPU time of processes.
 const machineCPU = "netperf's CPU utilization and service demand, which are of the whole machines"
 
-// leaveOutKeys sums up the values that are not read. netperf writes -1 for what it did not measure.
+// leaveOutKeys lists the values that are not read. netperf writes -1 for values that it did not measure.
 func leaveOutKeys(batch *adapter.Batch, keys map[string]string) {
 	unread := 0
 	for key, value := range keys {
@@ -491,7 +492,7 @@ func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload, scale fl
 	return nil
 }
 
-// classicUnit is the unit among the words above the numbers, "" without one; columns of CPU may follow it.
+// classicUnit returns the unit among the words above the numbers, "" for none. Columns about the CPU may follow it.
 func (r *netperfRun) classicUnit() string {
 	for _, word := range strings.Fields(r.head) {
 		if unit := strings.TrimSuffix(word, "ec"); netperfUnits[unit] > 0 { // "10^6bits/sec"

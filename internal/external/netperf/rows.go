@@ -9,14 +9,15 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// table is the head of rows of which each is a run: the titles of -o, or the lines that -O stacks and the words of a row.
+// table is the head of rows that are one run each: the titles of -o, or the lines that -O stacks and the words of a
+// row.
 type table struct {
 	titles []string
 	stack  []string
 	words  int
 }
 
-// after returns the run behind one. Until it has a banner or a head of its own, it is a further row below the head of r.
+// after returns the run that follows r. Until it has its own banner or head, it is another row below the head of r.
 func after(r *netperfRun) *netperfRun {
 	next := &netperfRun{keys: map[string]string{}}
 	if r.table.titles == nil && r.table.stack == nil && len(r.rows) == 0 {
@@ -29,7 +30,7 @@ func after(r *netperfRun) *netperfRun {
 
 var numberFirst = pattern.New(`^ *[0-9.]+( |$)`)
 
-// furtherRow returns whether line is another row below the head whose row was read.
+// furtherRow reports whether line is another row below the head whose row was read.
 func (r *netperfRun) furtherRow(line string) bool {
 	words := strings.Fields(line)
 	switch {
@@ -41,7 +42,8 @@ func (r *netperfRun) furtherRow(line string) bool {
 	return len(r.rows) > 0 && netperfNumbers.MatchString(line) && len(words) == len(r.rows[0])
 }
 
-// bannerSettings returns what a banner says behind the addresses, "demo : nodelay" and the like, and the family of IPv6.
+// bannerSettings returns the settings after the addresses in a banner, such as "demo : nodelay", and the family of
+// IPv6.
 func bannerSettings(line string) []string {
 	ends, settings, _ := strings.Cut(line, " : ")
 	if strings.HasSuffix(strings.TrimSpace(ends), "AF_INET6") {
@@ -56,14 +58,14 @@ func bannerSettings(line string) []string {
 // defaultSockets are the sizes in bytes that a classic table has without -s and -S, by kernel.
 var defaultSockets = []float64{16384, 87380, 131072, 212992, 124928, 126976, 229376, 65536}
 
-// sockets returns the sizes of the sockets' buffers in a classic table, "" for those of the system.
+// sockets returns the buffer sizes of the sockets in a classic table, "" for the system's.
 func (r *netperfRun) sockets() string {
 	if len(r.rows) == 0 || len(r.rows[0]) < 2 {
 		return ""
 	}
 	sizes := r.rows[0][:2]
 	if r.datagrams() && !strings.HasPrefix(r.banner, "UDP REQUEST") {
-		sizes = sizes[:1] // the second is that of a message
+		sizes = sizes[:1] // the second is the size of a message
 	}
 	for _, size := range sizes {
 		if !slices.Contains(defaultSockets, size) {

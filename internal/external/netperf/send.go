@@ -1,7 +1,7 @@
 // Package netperf sends streams, transactions and connections by netperf and reads its output.
 //
 // Latencies exist only with -j or omni output. RT_LATENCY is computed from the rate and is left out. The send size of a
-// stream is that of the call, and its CPU utilization is of the machine.
+// stream is the size of one call, and the CPU utilization covers the machine.
 package netperf
 
 import (

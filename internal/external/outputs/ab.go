@@ -13,27 +13,28 @@ func matchAb(b []byte) bool { return bytes.Contains(b, []byte("This is ApacheBen
 
 var (
 	abShare = pattern.New(`^(\d+)% +(\d+)(?: \(longest request\))?$`)
-	// abFailures are the parts of the requests that ab counts as failed.
+	// abFailures are the kinds of requests that ab counts as failed.
 	abFailures = pattern.New(`^\(Connect: \d+, Receive: \d+, Length: (\d+), Exceptions: \d+\)$`)
 	abRefused  = pattern.New(`apr_\w+: (.+)$`)
-	// abMark is of the tables that -w writes, a row in a line.
+	// abMark matches the markup of the tables that -w writes, a row in a line.
 	abMark = pattern.New(`</?[a-z][^>]*>`)
 )
 
-// abRun is what ab printed of one run. Its times are whole milliseconds.
+// abRun is the output of ab for one run. Its times are whole milliseconds.
 type abRun struct {
 	httpReport
 	complete  float64
 	keepAlive float64
 	hasTable  bool
-	// unequal counts responses of another length than the first, which are answers and which ab counts as failed.
+	// unequal counts responses whose length differs from the first one's. ab counts them as failed, but they are
+	// answers.
 	unequal float64
 	host    string
 	tls     bool
-	rated   bool // the rate was printed, which stands behind the counts
+	rated   bool // the rate was printed, which follows the counts
 }
 
-// ab decodes what ab prints.
+// ab decodes the output of ab.
 var ab = adapter.RunText[*abRun]{
 	Tool: "ab",
 	New: func() *abRun {

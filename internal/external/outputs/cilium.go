@@ -12,10 +12,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// ciliumStreams is how many netperf run at once in a test whose name ends in _MULTI, unless --streams said otherwise.
+// ciliumStreams is the number of concurrent netperf processes in a test whose name ends in _MULTI, unless --streams
+// changed it.
 const ciliumStreams = 4
 
-// ciliumMessage is the message size of its streams in bytes, unless --msg-size said otherwise.
+// ciliumMessage is the message size of its streams in bytes, unless --msg-size changed it.
 const ciliumMessage = 1024
 
 func matchCilium(b []byte) bool {
@@ -71,7 +72,7 @@ func decodeCilium(b []byte) (adapter.Batch, error) {
 	return c.batch, err
 }
 
-// read puts the numbers of an item. One that is 0 is one that netperf did not have.
+// read sets the numbers of an item. A 0 means that netperf had no number.
 func (item ciliumItem) read(r *adapter.Reading, kind string) error {
 	for name, v := range item.Data {
 		if v < 0 {
@@ -96,7 +97,7 @@ func (item ciliumItem) read(r *adapter.Reading, kind string) error {
 // ciliumTests gathers the parts of tests.
 type ciliumTests struct {
 	batch adapter.Batch
-	// seen counts the parts of each kind of a test, and of finds its readings: a test that comes again is its next sample.
+	// seen counts the parts of each kind of a test. of finds its readings: a repeated test is its next sample.
 	seen map[string]int
 	of   map[string][]int
 }
@@ -105,7 +106,7 @@ func newCiliumTests() *ciliumTests {
 	return &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
 }
 
-// reading returns the reading of a test that has no part called kind yet, or nil if the test has no word here.
+// reading returns the reading of a test that has no part called kind yet, or nil if the test is not supported.
 func (c *ciliumTests) reading(scenario, node, test, kind string) (*adapter.Reading, error) {
 	locality, ok := map[string]string{"same-node": "same-node", "other-node": "cross-node"}[node]
 	if !ok {

@@ -77,7 +77,7 @@ func (c *ciliumTests) row(titles, cells []string) error {
 	return nil
 }
 
-// ciliumRate puts a rate. One of 0 is one that netperf did not have.
+// ciliumRate sets a rate. A 0 means that netperf had no rate.
 func ciliumRate(r *adapter.Reading, name string, v float64) {
 	if v == 0 {
 		r.Fail("error", "netperf reported no throughput")

@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Numbers is the format for numbers that no tool wrote: plain numbers with declared units.
+// Numbers is the format for numbers from any source: plain numbers with declared units.
 var Numbers = adapter.Tool{Formats: []adapter.Format{
 	{Name: "csv", About: "plain numbers with declared units, see docs/reference/import.md", Match: match, Decode: decode},
 }}
@@ -34,7 +34,7 @@ var (
 	csvKnown  = append(slices.Clone(csvNeeded), "repetition", "status", "window", "note")
 )
 
-// maxCSV bounds a CSV file in bytes: a row of commas takes a hundred times its room.
+// maxCSV bounds a CSV file in bytes: a row of commas takes a hundred times its size in memory.
 const maxCSV = 8 << 20
 
 func match(b []byte) bool { return bytes.HasPrefix(b, []byte("# cnibench-csv")) }
@@ -44,17 +44,17 @@ type csvFile struct {
 	batch  adapter.Batch
 	faults adapter.Faults
 	window time.Duration
-	// facts counts the lines that hold one.
+	// facts counts the lines with a fact.
 	facts int
-	// columns maps a name to its place.
+	// columns maps a name to its column.
 	columns map[string]int
 	// at finds the reading of a trial.
 	at map[plan.Trial]int
-	// said holds the line of each metric of each reading.
+	// said has the line of each metric of each reading.
 	said []map[string]int
 }
 
-// note notes what is wrong with a line, each line of the error apart.
+// note adds what is wrong with a line; each line of the error is one fault.
 func (f *csvFile) note(line int, err error) {
 	if err != nil {
 		for text := range strings.SplitSeq(err.Error(), "\n") {
@@ -63,7 +63,7 @@ func (f *csvFile) note(line int, err error) {
 	}
 }
 
-// decode reads numbers with declared units, one to a row. It lists everything that is wrong at once.
+// decode reads numbers with declared units, one to a row. The error lists all faults.
 func decode(b []byte) (adapter.Batch, error) {
 	if len(b) > maxCSV {
 		return adapter.Batch{}, fmt.Errorf("it is larger than %d MiB", maxCSV>>20)
@@ -122,14 +122,14 @@ func decode(b []byte) (adapter.Batch, error) {
 // mostFacts bounds the facts of a file.
 const mostFacts = 1000
 
-// FactName matches the names of facts, factNames what is meant to be one.
+// FactName matches the names of facts. factNames matches what looks like a name of one.
 var (
 	FactName  = pattern.New(`^[a-z][a-z0-9_.]{0,63}$`)
 	factNames = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 )
 
-// preamble reads the first line and the facts, and returns what follows them and how many lines they were; nil if
-// nothing after them can be read.
+// preamble reads the first line and the facts. It returns the rest and the number of lines read; nil if nothing after
+// them can be read.
 func (f *csvFile) preamble(b []byte) ([]byte, int) {
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
 	lines := 0
@@ -152,7 +152,7 @@ func (f *csvFile) preamble(b []byte) ([]byte, int) {
 	return []byte{}, lines
 }
 
-// fact takes "key: value"; other comments are comments.
+// fact reads "key: value"; other comments are ignored.
 func (f *csvFile) fact(text string) error {
 	key, value, ok := strings.Cut(text, ":")
 	value = strings.TrimSpace(value)
@@ -217,7 +217,7 @@ func window(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// header reads the row of names; false if no row can be read by it.
+// header reads the row of names. It returns false if rows cannot be read with it.
 func (f *csvFile) header(line int, fields []string) bool {
 	if len(fields) == 1 && strings.ContainsAny(fields[0], ";\t") {
 		f.faults.Add(line, "the columns are not separated by commas")
@@ -246,7 +246,7 @@ func (f *csvFile) header(line int, fields []string) bool {
 // csvRow is a data row by column.
 type csvRow map[string]string
 
-// row adds a number to its trial, or makes it a failed one.
+// row adds a number to its trial, or marks the trial as failed.
 func (f *csvFile) row(line int, r csvRow) error {
 	t, err := r.trial()
 	if err != nil {
@@ -275,7 +275,7 @@ func (f *csvFile) row(line int, r csvRow) error {
 			return errors.New("a failed trial has no values")
 		}
 		reading.Fail("failed", cmp.Or(r["note"], "the source gives no reason"))
-	case "warning": // its id is in the column of the metric, its message is the note
+	case "warning": // its id is in the column of the metric, its message in the note
 		if !adapter.PlainName.MatchString(r["metric"]) || r["note"] == "" || r["value"] != "" {
 			return errors.New("a warning has an id as its metric, a note, and no value")
 		}
@@ -286,7 +286,7 @@ func (f *csvFile) row(line int, r csvRow) error {
 	return nil
 }
 
-// trial reads which trial a row is about.
+// trial returns the trial that a row belongs to.
 func (r csvRow) trial() (plan.Trial, error) {
 	t := plan.Trial{Case: plan.Case{Profile: plan.VariantOf(r["profile"])}, Repetition: 1}
 	for _, s := range r {
@@ -307,7 +307,7 @@ func (r csvRow) trial() (plan.Trial, error) {
 	return t, errors.Join(errs[:]...)
 }
 
-// value reads one number in its unit. said holds the lines of the numbers that the trial has.
+// value reads one number in its unit. said has the lines of the numbers that the trial has already.
 func (r csvRow) value(line int, reading *adapter.Reading, said map[string]int) error {
 	name := r["metric"]
 	before, twice := said[name]
@@ -321,7 +321,7 @@ func (r csvRow) value(line int, reading *adapter.Reading, said map[string]int) e
 	}
 	said[name] = line
 	v, err := adapter.Number(r["value"])
-	if err == nil && v < 0 && name != metric.CPUUtilization { // an idle run may have been the busier one
+	if err == nil && v < 0 && name != metric.CPUUtilization { // an idle run may have used more CPU time
 		err = fmt.Errorf("%s is negative", adapter.Quoted(r["value"]))
 	}
 	if err == nil {

@@ -33,7 +33,7 @@ type fortioDoc struct {
 	HeaderSizes       fortioHistogram
 }
 
-// fortioOptions are what was asked for. The client is fortio's own unless that is disabled.
+// fortioOptions are the requested settings. The client is fortio's own unless that is disabled.
 type fortioOptions struct {
 	URL                     string
 	NumConnections          int
@@ -91,7 +91,7 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 		if n := len(doc.Payload); n > 0 {
 			p.about.Condition(fmt.Sprintf("payload=%d", n))
 		}
-		// Without -labels they are the URL and the host of the client.
+		// Without -labels, the label has the URL and the host of the client.
 		if label := adapter.Heading(doc.Labels); label != "" && !strings.Contains(doc.Labels, " , ") && !strings.Contains(doc.URL, doc.Labels) {
 			p.about.Condition("labels=" + label)
 		}
@@ -106,15 +106,15 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 	})
 }
 
-// Bounds of what is believed of an interpolated percentile: in a bucket whose end is above widest times its begin, and that the
-// histogram's own mean contradicts by more than a factor of contradicts.
+// Bounds on an interpolated percentile. It is dropped if its bucket's end is more than widest times its begin, and if
+// the histogram's mean contradicts it by more than a factor of contradicts.
 const (
 	widest      = 2
 	contradicts = 1.5
 )
 
-// believed returns the percentiles in ns. fortio interpolates within its buckets, which are 1 ms wide unless -r says otherwise: in
-// one that holds the whole distribution of a fast network, a percentile is an invention.
+// believed returns the credible percentiles in ns. fortio interpolates within its buckets, which are 1 ms wide unless
+// -r sets another width. If one bucket has the whole distribution of a fast network, its percentiles are meaningless.
 func (h fortioHistogram) believed(batch *adapter.Batch) map[float64]float64 {
 	shares := map[float64]float64{}
 	implied, count := 0.0, 0.0

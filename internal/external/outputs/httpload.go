@@ -12,29 +12,31 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// httpReport is what a load generator for HTTP says of a run, in the tool's own units; its reading is the same for all of them. Zero is not said, unless it counts.
+// httpReport is the report of a load generator for HTTP about a run, in the tool's own units, so that one function
+// reads them all. Zero means unknown, except for counts.
 type httpReport struct {
 	tool string
-	// about holds when it began, the settings that no workload has, what of the URL changes what is measured, and as its window
-	// the time that was asked for.
+	// about has when it began, the settings that workloads do not have, the parts of the URL that change what is
+	// measured, and as its window the requested time.
 	about adapter.Reading
 	// seconds is how long it measured.
 	seconds float64
-	// threads and connections are those of the client; body is the mean length of a body in bytes, and whole says that headers are
-	// counted in it. reconnect is a connection for each request.
+	// threads and connections are the client's. body is the mean length of a body in bytes; whole means that it
+	// includes headers. reconnect means a connection for each request.
 	threads, connections int
 	// usual are the connections that the tool has by default.
 	usual            int
 	body             float64
 	whole, reconnect bool
-	// good and bad are responses with and without success, failed are requests without a response, failure is why the first failed.
+	// good and bad are responses with and without success, failed are requests without a response. failure is why the
+	// first failed.
 	good, bad, failed float64
 	failure           string
-	// perSecond is the rate of good responses, where the tool prints it with more digits than its seconds.
+	// perSecond is the rate of good responses, if the tool prints it with more digits than its seconds.
 	perSecond float64
-	// paced is the rate per second that the client was held to.
+	// paced is the client's rate limit per second.
 	paced float64
-	// unsaid is true where the client may have been held to a rate that the tool does not say.
+	// unsaid is true if the client may have had a rate limit that the tool does not print.
 	unsaid bool
 	// times are members of the family of response times in ns; shares are percentiles in ns by their share in percent.
 	times  map[string]float64
@@ -78,7 +80,7 @@ func (p httpReport) reading() adapter.Reading {
 	return r
 }
 
-// rate is that of good responses.
+// rate returns the rate of good responses.
 func (p httpReport) rate() float64 {
 	if p.perSecond > 0 || p.seconds == 0 {
 		return p.perSecond
@@ -86,7 +88,7 @@ func (p httpReport) rate() float64 {
 	return p.good / p.seconds
 }
 
-// contradicts says how many requests were under way at a time by rate and mean time, if that is not near to as many connections.
+// contradicts describes the concurrency that rate and mean time imply, if it differs from the number of connections.
 func (p httpReport) contradicts(connections int) string {
 	const least, most = 0.5, 1.2
 	n := p.rate() * p.times["mean"] / 1e9
@@ -96,7 +98,7 @@ func (p httpReport) contradicts(connections int) string {
 	return fmt.Sprintf(" (%.2g requests were under way at a time)", n)
 }
 
-// workload is http as far as the tool says it.
+// workload returns http with the settings that the tool reports.
 func (p httpReport) workload(r *adapter.Reading) plan.Workload {
 	s := plan.HTTP{Threads: p.threads}
 	if p.reconnect {
@@ -136,7 +138,7 @@ func (p httpReport) workload(r *adapter.Reading) plan.Workload {
 	return w
 }
 
-// statuses adds counts of responses by status code. A code other than a status counts requests without a response.
+// statuses adds counts of responses by status code. A code that is not a status counts requests without a response.
 func (p *httpReport) statuses(codes map[string]float64) {
 	for code, n := range codes {
 		switch c, err := strconv.Atoi(code); {
@@ -151,7 +153,7 @@ func (p *httpReport) statuses(codes map[string]float64) {
 	}
 }
 
-// roundRate returns a rate of at most two digits that v is within a share of, 0 without one: people ask for such rates.
+// roundRate returns a rate of at most two digits within a share of v, 0 if there is none: users request such rates.
 func roundRate(v, within float64) float64 {
 	if v <= 0 {
 		return 0

@@ -13,11 +13,11 @@ func matchK6(b []byte) bool {
 	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"http_req_duration"`)) && bytes.Contains(b, []byte(`"metrics"`))
 }
 
-// k6Doc is the summary of k6: in --summary-export the values of a metric are its fields, in the data of handleSummary they are in
-// its field values.
+// k6Doc is the summary of k6: in --summary-export the values of a metric are its fields, in the data of handleSummary
+// they are in its field values.
 type k6Doc struct {
 	Metrics map[string]json.RawMessage `json:"metrics"`
-	// Results are those of the summary of 1.5 and later, in which metrics are a list.
+	// Results are from the summary of 1.5 and later, in which metrics are a list.
 	Results struct {
 		Metrics []json.RawMessage `json:"metrics"`
 	} `json:"results"`
@@ -26,7 +26,7 @@ type k6Doc struct {
 	} `json:"state"`
 }
 
-// values returns the numbers of a metric, nil if it is not there.
+// values returns the numbers of a metric, nil if it is missing.
 func (doc k6Doc) values(name string) map[string]float64 {
 	var both struct {
 		Values map[string]json.RawMessage `json:"values"`
@@ -57,7 +57,7 @@ func (doc k6Doc) values(name string) map[string]float64 {
 	return numbers
 }
 
-// idle is the share of its time with a request under way below which a client waited for something else.
+// idle is the least share of time with a request under way; below it, the client waited for something else.
 const idle = 0.5
 
 func decodeK6(b []byte) (adapter.Batch, error) {
@@ -67,7 +67,7 @@ func decodeK6(b []byte) (adapter.Batch, error) {
 			return nil, errors.New("it has no http_reqs and http_req_duration")
 		}
 		p := &httpReport{seconds: doc.State.Milliseconds / 1e3, times: map[string]float64{}, shares: map[float64]float64{}}
-		// A rate is of requests that failed: its passes are failures. rate is its share in one form, value in the other.
+		// The rate counts failed requests: its passes are failures. rate is its share in one form, value in the other.
 		share := failed["rate"] + failed["value"]
 		p.bad = requests["count"] * min(max(share, 0), 1)
 		p.good = requests["count"] - p.bad

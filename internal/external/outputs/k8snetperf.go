@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// k8sRow is one scenario of k8s-netperf, in its JSON and in its CSV. Numbers are means over Samples; 0 is also what it did
-// not count.
+// k8sRow is one scenario of k8s-netperf, in its JSON and in its CSV. Numbers are means over Samples; 0 may mean that a
+// number was not counted.
 type k8sRow struct {
 	Driver      string   `json:"driver"`
 	Profile     string   `json:"profile"`
@@ -36,13 +36,13 @@ type k8sRow struct {
 	LatencyUnit string   `json:"ltcyMetric"`
 	Retransmits *float64 `json:"tcpRetransmits"`
 	Loss        *float64 `json:"udpLossPercent"`
-	// The networks besides the pod network.
+	// The networks in addition to the pod network.
 	UDN      string `json:"udnInfo"`
 	Bridge   string `json:"bridgeInfo"`
 	SRIOV    string `json:"sriovInfo"`
 	Macvlan  string `json:"macvlanInfo"`
 	Localnet string `json:"localnetInfo"`
-	// flags are those that no field has, such as acrossAZ.
+	// flags are the flags without a field, such as acrossAZ.
 	flags []string
 
 	Timestamp time.Time `json:"timestamp"`
@@ -93,11 +93,11 @@ func readK8sItem(raw json.RawMessage, batch *adapter.Batch, drivers map[string]s
 	return r.read(batch, drivers)
 }
 
-// tcpAndUDP are the drivers that send what a profile's name says. ib_write_bw writes by RDMA whatever the profile.
+// tcpAndUDP are the drivers that send the protocol of a profile's name. ib_write_bw uses RDMA for every profile.
 var tcpAndUDP = []string{"", "netperf", "iperf", "iperf3", "uperf"}
 
-// read makes a reading of a scenario. drivers are those of the cells that were read: another one on the same cell is another
-// tool.
+// read converts a scenario into a reading. drivers are the drivers of the cells that were read: another driver on the
+// same cell is another tool.
 func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
 	what := fmt.Sprintf("%s by %s", r.Profile, r.Driver)
 	switch {
@@ -142,7 +142,7 @@ func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
 	return nil
 }
 
-// numbers puts the metrics. The tool writes 0 for what it could not average.
+// numbers sets the metrics. The tool writes 0 for averages of nothing.
 func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 	if r.Throughput == nil || *r.Throughput <= 0 {
 		out.Fail("error", "k8s-netperf reported no throughput")
@@ -170,7 +170,7 @@ func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 	return fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(r.Unit))
 }
 
-// faults puts retransmits and loss of a stream. A 0 may mean that there was nothing to average.
+// faults sets retransmits and loss of a stream. A 0 may be an average of nothing.
 func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
 	v := r.Retransmits
 	if out.Workload.Traits().Protocol == plan.UDP {

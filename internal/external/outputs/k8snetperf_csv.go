@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// k8sHead is the begin of the first line. A spreadsheet of some languages separates by semicolons.
+// k8sHead is the begin of the first line. Spreadsheets in some languages separate by semicolons.
 var k8sHead = pattern.New(`^(?:Pair[,;])?Driver[,;]Profile[,;]`)
 
 func matchK8sCSV(b []byte) bool {
@@ -31,7 +31,8 @@ var k8sColumns = map[string]string{
 	"Burst": "burst", "Throughput Metric": "tputMetric", "Latency Metric": "ltcyMetric", "Avg Throughput": "throughput", "99%tile Observed Latency": "latency",
 }
 
-// decodeK8sCSV reads what k8s-netperf --csv writes into result-*.csv: a row for each scenario. Columns came with time.
+// decodeK8sCSV reads the file result-*.csv of k8s-netperf --csv: a row for each scenario. Newer versions have more
+// columns.
 func decodeK8sCSV(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: "k8s-netperf", Environment: "kubernetes"}
 	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
@@ -78,7 +79,7 @@ func decodeK8sCSV(b []byte) (adapter.Batch, error) {
 	return batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 }
 
-// k8sCell returns the value of a cell: a flag, a number or a word, nil for a mean of nothing.
+// k8sCell returns the value of a cell: a flag, a number or a word, nil for an average of nothing.
 func k8sCell(text string) (any, error) {
 	switch {
 	case text == "" || text == "NaN":

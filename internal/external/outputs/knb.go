@@ -22,8 +22,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// knbFile is a result of knb (k8s-bench-suite): iperf3 on a cluster. Its JSON and YAML have these fields. Shell commands assemble its JSON. Where
-// the JSON is not valid, with a trailing comma or a missing number, it is still YAML.
+// knbFile is a result of knb (k8s-bench-suite): iperf3 on a cluster. Its JSON and YAML have these fields. Shell
+// commands assemble its JSON. If the JSON is invalid, with a trailing comma or a missing number, it is still valid
+// YAML.
 type knbFile struct {
 	Metadata struct {
 		Name    string `yaml:"name"`
@@ -32,9 +33,9 @@ type knbFile struct {
 		Server  string `yaml:"server-node"`
 		Client  string `yaml:"client-node"`
 		Buffer  string `yaml:"socket-buffer-size"`
-		// OnHost says of the client and of the server whether its pod was on the host's network.
+		// OnHost has for the client and for the server whether its pod was on the host's network.
 		OnHost struct{ Client, Server bool } `yaml:"-"`
-		// More are iperf3's arguments besides knb's own.
+		// More are iperf3's arguments in addition to knb's own.
 		More string `yaml:"-"`
 	} `yaml:"metadata"`
 	Data struct {
@@ -47,7 +48,8 @@ type knbFile struct {
 	} `yaml:"data"`
 }
 
-// knbTest is one test: its bandwidth in Mbit/s as text, and the reading that replaces it if there is its log.
+// knbTest is one test: its bandwidth in Mbit/s as text, and the reading from its log, if there is one, which replaces
+// it.
 type knbTest struct {
 	Bandwidth yaml.Node `yaml:"bandwidth"`
 	logged    *adapter.Reading
@@ -62,7 +64,7 @@ func decodeKnb(b []byte) (adapter.Batch, error) {
 	if matchKnbText(b) {
 		return decodeKnbText(b)
 	}
-	// A tree of YAML takes many times the room of its text, and knb writes three KiB.
+	// A parsed YAML document takes many times the memory of its text; knb writes three KiB.
 	if len(b) > mostKnb {
 		return adapter.Batch{}, fmt.Errorf("it is larger than %d KiB", mostKnb>>10)
 	}
@@ -138,7 +140,7 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 	return b, nil
 }
 
-// onHosts returns a path of which the client's end, the server's or both are on the hosts' network; false if it is not supported.
+// onHosts returns a path whose client, server or both are on the hosts' network; false if it is not supported.
 func onHosts(p plan.Path, client, server bool) (plan.Path, bool) {
 	if client {
 		p.From = plan.Host
@@ -160,7 +162,7 @@ func (t *knbTest) reading(p plan.Protocol) (adapter.Reading, error) {
 	return r, err
 }
 
-// knbBandwidth reads a number in so many bit/s. null is what a test leaves that failed.
+// knbBandwidth reads a number in unit bit/s. A failed test has null.
 func knbBandwidth(r *adapter.Reading, tool, text string, unit float64) error {
 	text = strings.TrimSpace(text)
 	if slices.Contains([]string{"", "~", "null"}, strings.ToLower(text)) {
@@ -172,14 +174,15 @@ func knbBandwidth(r *adapter.Reading, tool, text string, unit float64) error {
 	return err
 }
 
-// An archive of knb holds the text that iperf3 printed, without JSON. Its file env is read as text; nothing in it is run.
+// An archive of knb holds the text that iperf3 printed, without JSON. Its file env is read as text; nothing in it is
+// run.
 func matchKnbArchive(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }
 
 // mostKnbMembers bounds the files of an archive; knb writes about thirty.
 const mostKnbMembers = 1000
 
-// decodeKnbArchive reads a .knbdata archive. knb runs its file env as a script; here it is text of one form and the archive
-// holds plain files beside each other, or it is refused.
+// decodeKnbArchive reads a .knbdata archive. knb runs its file env as a script; here it is only text. The archive is
+// refused unless env has the usual form and all files are plain files in one directory.
 func decodeKnbArchive(b []byte) (adapter.Batch, error) {
 	files, err := knbMembers(b)
 	if err != nil {
@@ -215,7 +218,8 @@ func decodeKnbArchive(b []byte) (adapter.Batch, error) {
 	return f.batch()
 }
 
-// knbLog reads the iperf3 output of a test, which knows more than the bandwidth; nil if it does not hold one run of p.
+// knbLog reads the iperf3 output of a test, which has more than the bandwidth; nil if it does not have exactly one run
+// of p.
 func knbLog(log []byte, p plan.Protocol) *adapter.Reading {
 	b, err := iperf3.DecodeText(log)
 	if err != nil || len(b.Readings) != 1 {

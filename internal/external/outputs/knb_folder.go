@@ -39,26 +39,26 @@ var knbFolderTests = []struct {
 // knbBareMetal is the profile of the nodes themselves.
 const knbBareMetal = "baremetal"
 
-// mostKnbEntries bounds the entries of a folder that are looked at, deepest how far down.
+// mostKnbEntries bounds the entries of a folder that are read, deepest its depth.
 const (
 	mostKnbEntries   = 20_000
 	deepestKnbFolder = 3
 )
 
-// knbFolder is a results folder that is read: of all profiles, of one, or of one run.
+// knbFolder is a results folder: of all profiles, of one, or of one run.
 type knbFolder struct {
 	batch adapter.Batch
 	files fs.FS
-	// name and above are those of the folder and of the one that holds it.
+	// name is the name of the folder, above the name of its parent.
 	name, above string
-	// tests says which test of which profile each reading is; known is the workload of each, from the runs that say it.
+	// tests has the test and profile of each reading. known is the workload of each test, from the runs that report it.
 	tests []string
 	known map[string]plan.Workload
 	total int64
 }
 
-// openKnbFolder reads the results folder of InfraBuilder's benchmark of CNIs of 2024: PROFILE/RUN/TEST-client.stdout, the
-// JSON of iperf3, and all.results. Links are not followed and nothing outside the folder is opened.
+// openKnbFolder reads the results folder of InfraBuilder's benchmark of CNIs of 2024: PROFILE/RUN/TEST-client.stdout,
+// the JSON of iperf3, and all.results. Links are not followed and nothing outside the folder is opened.
 func openKnbFolder(name string) (adapter.Batch, error) {
 	root, err := os.OpenRoot(name)
 	if err != nil {
@@ -72,7 +72,7 @@ func openKnbFolder(name string) (adapter.Batch, error) {
 	return decodeKnbFolder(root.FS(), filepath.Base(full), filepath.Base(filepath.Dir(full)))
 }
 
-// decodeKnbFolder reads a folder called name within one called above.
+// decodeKnbFolder reads a folder called name in a folder called above.
 func decodeKnbFolder(files fs.FS, name, above string) (adapter.Batch, error) {
 	f := &knbFolder{files: files, name: name, above: above, known: map[string]plan.Workload{}}
 	f.batch = adapter.Batch{Tool: "iperf3", Environment: "kubernetes", Facts: facts.Facts{}}
@@ -93,7 +93,7 @@ func decodeKnbFolder(files fs.FS, name, above string) (adapter.Batch, error) {
 	return f.batch, nil
 }
 
-// runs finds the folders that hold a run, in order.
+// runs returns the folders with a run, sorted.
 func (f *knbFolder) runs() ([]string, error) {
 	var runs []string
 	entries := 0
@@ -114,7 +114,7 @@ func (f *knbFolder) runs() ([]string, error) {
 	return runs, err
 }
 
-// identity tells a run's profile and number from where it lies.
+// identity derives a run's profile and number from its path.
 func (f *knbFolder) identity(dir string) (profile string, run int, err error) {
 	parts := strings.Split(path.Join(f.above, f.name, dir), "/")
 	last := parts[len(parts)-1]
@@ -156,7 +156,7 @@ func (f *knbFolder) run(dir string) error {
 		case errors.Is(err, fs.ErrNotExist):
 			sum, ok := sums[strings.ToUpper(test.name)+"_BW"]
 			if !ok {
-				continue // a run without Services has no tests of them
+				continue // a run without Services has no tests of Services
 			}
 			if err := knbBandwidth(&r, "the benchmark", sum, 1); err != nil {
 				return fmt.Errorf("%s: %w", test.name, err)
@@ -174,7 +174,7 @@ func (f *knbFolder) run(dir string) error {
 	return nil
 }
 
-// workload settles what a test sent: iperf3's -Z, which its JSON does not say, and what a failed run did not say.
+// workload sets what a test sent: iperf3's -Z, which its JSON lacks, and what a failed run did not report.
 func (f *knbFolder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
 	key := r.Profile + " " + test
 	f.tests = append(f.tests, key)
@@ -194,7 +194,7 @@ func (f *knbFolder) workload(r *adapter.Reading, dir, test string, work plan.Wor
 
 var knbZeroCopy = pattern.New(`\siperf3\s.*\s-Z(\s|$)`)
 
-// complete gives runs that did not say their workload that of the other runs of their test.
+// complete gives runs without a workload the workload of the other runs of their test.
 func (f *knbFolder) complete() {
 	assumed := func(w sample.Warning) bool { return w.ID == adapter.Assumed }
 	for i, test := range f.tests {
@@ -205,7 +205,7 @@ func (f *knbFolder) complete() {
 	}
 }
 
-// read reads one file of the folder, and bounds the whole.
+// read reads one file of the folder, within the limit for the whole folder.
 func (f *knbFolder) read(name string) ([]byte, error) {
 	file, err := f.files.Open(name)
 	if err != nil {
@@ -223,10 +223,10 @@ func (f *knbFolder) read(name string) ([]byte, error) {
 	return b, err
 }
 
-// mostKnbFolder bounds what is read of a folder in bytes; that of 2024 has 170 MB, of which a third is read.
+// mostKnbFolder bounds the bytes that are read of a folder; the one of 2024 has 170 MB, of which a third is read.
 const mostKnbFolder = 1 << 30
 
-// knbSettings reads NAME=value lines; others are passed over, and nothing is run.
+// knbSettings reads NAME=value lines; it ignores other lines and runs nothing.
 func knbSettings(b []byte) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(string(b)) {

@@ -18,16 +18,16 @@ func matchKnbText(b []byte) bool {
 var (
 	knbGenerator   = pattern.New(`(?m)^[ \t]*Generator[ \t]*: *knb`)
 	knbTextSetting = pattern.New(`^([A-Z][A-Za-z0-9 ]*?) *: *(.*)$`)
-	// knbOwnName is that of a run without --name.
+	// knbOwnName matches the name of a run without --name.
 	knbOwnName       = pattern.New(`^knb-\d+$`)
 	knbTextBandwidth = pattern.New(`^bandwidth = (\S*) *Mbit/s$`)
 )
 
-// knbTextRun is a result of knb as text, which is what people paste.
+// knbTextRun is a result of knb as text, the form that people paste.
 type knbTextRun struct {
 	file  knbFile
 	tests map[string]*knbTest
-	// protocol is that of the test that is read, "" outside of one.
+	// protocol is the protocol of the current test, "" outside of a test.
 	protocol plan.Protocol
 	begun    bool
 }

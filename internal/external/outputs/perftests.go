@@ -18,8 +18,8 @@ var (
 
 func matchPerfTests(b []byte) bool { return perfTestsHead.Match(b) }
 
-// decodePerfTests reads the table of the network benchmark of kubernetes/perf-tests, iperf3 and netperf on a cluster: a row for each
-// test, with its rate in Mbit/s at each segment size. Of a log it reads the table alone.
+// decodePerfTests reads the table of the network benchmark of kubernetes/perf-tests, iperf3 and netperf on a cluster: a
+// row for each test, with its rate in Mbit/s at each segment size. From a log it reads only the table.
 func decodePerfTests(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: "perf-tests", Environment: "kubernetes"}
 	var faults adapter.Faults
@@ -58,14 +58,15 @@ func decodePerfTests(b []byte) (adapter.Batch, error) {
 	return batch, faults.Err()
 }
 
-// What its iperf3 over TCP is asked for: eight streams, zero-copy and large buffers. Over UDP it is one stream, and of netperf one.
+// The options of its tools: iperf3 over TCP uses eight streams, zero-copy and large buffers; iperf3 over UDP and
+// netperf use one stream.
 const (
 	perfTestsFlows  = 8
 	perfTestsBuffer = 512 << 20
 	netperfMessage  = 16 << 10
 )
 
-// readPerfTests makes a reading of the rate at the largest segment size of a row.
+// readPerfTests converts the rate at the largest segment size of a row into a reading.
 func readPerfTests(batch *adapter.Batch, m, values, sizes []string) error {
 	tool, protocol, where, by := m[1], m[2], m[3], m[4]
 	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}

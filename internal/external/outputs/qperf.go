@@ -49,8 +49,8 @@ func (r *qperfRun) Take(_ *adapter.Batch, line string) error {
 	return nil
 }
 
-// decodeQperf reads all tests. A loop over sizes prints each as the same test: runs without a size whose values are far apart are
-// cases of their own.
+// decodeQperf reads all tests. A loop over sizes prints each size as the same test: runs without a size whose values
+// differ much are separate cases.
 func decodeQperf(b []byte) (adapter.Batch, error) {
 	batch, err := qperfText.Decode(b)
 	sizeless := map[plan.Workload][]*adapter.Reading{}
@@ -110,7 +110,7 @@ func (r *qperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	case "tcp_lat", "udp_lat":
 		s := plan.RR{Protocol: plan.Protocol(r.test[:3]), RequestSize: max(size, 1), ResponseSize: max(size, 1)}
 		if s.Protocol == plan.UDP && s.RequestSize < plan.MinDatagram {
-			out.Condition(fmt.Sprintf("message=%d", s.RequestSize)) // smaller than a workload has them
+			out.Condition(fmt.Sprintf("message=%d", s.RequestSize)) // below the least size of a workload
 			s.RequestSize, s.ResponseSize = 0, 0
 		}
 		out.Workload = plan.Workload{Spec: s}.Normalize()
@@ -205,7 +205,8 @@ func qperfSize(text string) (int, error) {
 	return adapter.Whole(v), err
 }
 
-// qperfQuantity reads a number with qperf's unit behind it in the unit wanted. Its prefixes are powers of 1000.
+// qperfQuantity reads a number followed by qperf's unit, and converts it into the unit want. Prefixes are powers of
+// 1000.
 func qperfQuantity(text, want string) (float64, error) {
 	words := strings.Fields(text)
 	if len(words) < 2 {
@@ -215,7 +216,7 @@ func qperfQuantity(text, want string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	unit := strings.NewReplacer("bytes/", "B/", "bits/", "bit/").Replace(words[1]) // as -uu and -ub write them
+	unit := strings.NewReplacer("bytes/", "B/", "bits/", "bit/").Replace(words[1]) // the form of -uu and -ub
 	switch {
 	case unit == "bytes":
 		unit = "B"

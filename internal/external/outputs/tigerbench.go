@@ -17,8 +17,8 @@ func matchTiger(b []byte) bool {
 	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"TestKind"`)) && bytes.Contains(b, []byte(`"ClusterDetails"`))
 }
 
-// tigerResult is one test of tiger-bench: qperf or iperf3 on a cluster with Calico. It has a summary of iterations: readings have the mean.
-// Latencies of qperf are half of a round trip.
+// tigerResult is one test of tiger-bench: qperf or iperf3 on a cluster with Calico. It summarizes iterations; readings
+// have the mean. Latencies of qperf are half of a round trip.
 type tigerResult struct {
 	Config struct {
 		TestKind                          string
@@ -47,7 +47,7 @@ type tigerRow struct {
 	Points int     `json:"datapoints"`
 }
 
-// tigerFlows is how many flows its iperf3 has.
+// tigerFlows is the number of flows of its iperf3.
 const tigerFlows = 8
 
 func decodeTiger(b []byte) (adapter.Batch, error) {
@@ -132,7 +132,7 @@ func (r tigerResult) rows(batch *adapter.Batch, rows map[string]tigerRow, w plan
 	return nil
 }
 
-// conditions records what stood on the cluster beside the test.
+// conditions records the cluster's configuration in addition to the test.
 func (r tigerResult) conditions(out *adapter.Reading) {
 	for name, n := range map[string]int{"policies": r.Config.NumPolicies, "services": r.Config.NumServices, "pods": r.Config.NumPods, "nodes": r.Details.NumNodes} {
 		if n > 0 {
@@ -147,7 +147,7 @@ func (r tigerResult) conditions(out *adapter.Reading) {
 	}
 }
 
-// put records a number; again is how many segments were sent again.
+// put records a number. again has the number of retransmitted segments.
 func (n tigerRow) put(out *adapter.Reading, again tigerRow) error {
 	switch n.Unit {
 	case "us":

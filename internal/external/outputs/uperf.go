@@ -20,13 +20,14 @@ var (
 
 func matchUperf(b []byte) bool { return uperfStarting.Match(b) }
 
-// uperfRun is one run. Its transactions open connections, move data and close them: the one that moved most counts.
+// uperfRun is one run. Its transactions open connections, move data and close them; only the one that moved most
+// counts.
 type uperfRun struct {
 	profile, failure             string
 	flows                        int
 	bytes, seconds, rate, op, dp float64
 	complete                     bool
-	// raw is the transaction whose rows of -R are read: its name, and the ms in which it began and had its last row.
+	// raw is the transaction whose rows of -R are read: its name, and the times in ms of its begin and its last row.
 	raw struct {
 		name      string
 		began, at float64
@@ -37,7 +38,7 @@ var uperfText = adapter.RunText[*uperfRun]{
 	Tool: "uperf", New: func() *uperfRun { return &uperfRun{} }, Begins: func(_ *uperfRun, line string) bool { return uperfStarting.MatchString(line) },
 }
 
-// Bytes have prefixes of 1024, bits of 1000. The B is cut off where a number fills its column.
+// Prefixes of bytes are powers of 1024, of bits powers of 1000. The B is missing if a number fills its column.
 var (
 	uperfBytes = map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 	uperfBits  = map[string]float64{"b/s": 1, "Kb/s": 1e3, "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12}
@@ -46,7 +47,7 @@ var (
 // hundredth is the step in s of the times that uperf prints.
 const hundredth = 0.01
 
-// cutShort is how many operations of a flow may have moved less than a message, or nothing.
+// cutShort is how many operations of a flow may have moved less than a message.
 const cutShort = 4
 
 // Take reads one line.
@@ -82,7 +83,8 @@ func (r *uperfRun) Take(_ *adapter.Batch, line string) error {
 	return err
 }
 
-// takeRaw reads a row of -R. A transaction begins where that before it has its last row, the first at its own first row.
+// takeRaw reads a row of -R. A transaction begins at the last row of the previous one, the first transaction at its own
+// first row.
 func (r *uperfRun) takeRaw(name string, row ...string) error {
 	var at, bytes, ops float64
 	if err := adapter.Amounts(row, &at, &bytes, &ops); err != nil {

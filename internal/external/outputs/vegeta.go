@@ -43,7 +43,7 @@ func decodeVegeta(b []byte) (adapter.Batch, error) {
 	})
 }
 
-// report is the same for both forms. The rate is not said: an attack of n requests takes n-1 intervals.
+// report is the same for both forms. The rate is missing: an attack of n requests takes n-1 intervals.
 func (doc vegetaDoc) report() httpReport {
 	p := httpReport{tool: "vegeta", about: adapter.Reading{Started: doc.Earliest}, seconds: (doc.Duration + doc.Wait) / 1e9, body: doc.In.Mean, times: map[string]float64{}, shares: map[float64]float64{}}
 	p.statuses(doc.Codes)
@@ -174,7 +174,7 @@ func matchOha(b []byte) bool {
 	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"requestsPerSec"`)) && bytes.Contains(b, []byte(`"latencyPercentiles"`))
 }
 
-// atDeadline is how oha calls requests that were under way when its time was over, which are not failures.
+// atDeadline is oha's name for requests that were under way when its time was over. They are not failures.
 const atDeadline = "aborted due to deadline"
 
 func decodeOha(b []byte) (adapter.Batch, error) {

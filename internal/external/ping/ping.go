@@ -21,7 +21,7 @@ var (
 	pingTimes = pattern.New(`^(?:rtt|round-trip) (min/avg/max(?:/(?:mdev|stddev))?) = ([0-9.,/]+) ms`)
 	pingSix   = pattern.New(`\(([0-9a-f]*:[0-9a-f:.]*)(?:%\w+)?\)`)
 	pingTook  = pattern.New(`time (\d+) ?ms`)
-	// pingFault is what the kernel or a router said instead of an answer.
+	// pingFault is an error of the kernel or a router in place of an answer.
 	pingFault = pattern.New(`^(?:From .*icmp_seq=\d+ |ping: )(.+)$`)
 )
 
@@ -40,11 +40,11 @@ type pingRun struct {
 	flood          bool
 	host           string
 	summary        adapter.Reading
-	// failure is why nothing was sent, fault what came instead of the last answer.
+	// failure is why nothing was sent, fault the latest error in place of an answer.
 	failure, fault string
 }
 
-// text decodes what ping of iputils, BusyBox or BSD prints. A complaint without a head is a run of its own.
+// text decodes the output of ping of iputils, BusyBox and BSD. An error without a head is a separate run.
 var text = adapter.RunText[*pingRun]{Tool: "ping", New: func() *pingRun { return &pingRun{} }, Begins: func(run *pingRun, line string) bool {
 	return pingHead.MatchString(line) || !strings.HasPrefix(line, "ping: sock4.fd:") && !run.headed && strings.HasPrefix(line, "ping: ")
 }}
@@ -61,7 +61,7 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 		return err
 	}
 	if strings.HasPrefix(line, "ping: sock4.fd:") {
-		return nil // what -v says of its sockets
+		return nil // output of -v about its sockets
 	}
 	if message, ok := strings.CutPrefix(line, "ping: "); ok && !p.headed {
 		p.failure = message
@@ -85,7 +85,7 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 		return adapter.Amounts(m[1:], &p.sent, &p.received)
 	}
 	if m := pingTimes.FindStringSubmatch(line); m != nil {
-		p.flood = strings.Contains(line, "ipg/ewma") // as soon as an answer is there: -f and -A
+		p.flood = strings.Contains(line, "ipg/ewma") // send when the answer has arrived: -f and -A
 		names, values := strings.Split(m[1], "/"), strings.Split(m[2], "/")
 		if len(names) != len(values) {
 			return fmt.Errorf("%d times where %s are %d", len(values), m[1], len(names))
@@ -126,7 +126,7 @@ func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
 		r.Fail("timeout", fmt.Sprintf("none of %.0f echoes was answered", p.sent))
 	default:
 		r.Work = p.received
-		// The replies give percentiles if all are printed; the summary line sometimes has one digit more.
+		// The replies give percentiles if all are printed. The summary line sometimes has one digit more.
 		if float64(len(p.times)) == p.received {
 			r.Distribution(metric.RTT, p.times)
 		}
@@ -142,7 +142,8 @@ func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
 	return r, nil
 }
 
-// interval is the time between echoes with one digit, as the whole took it; BusyBox does not say, and then it is a second.
+// interval returns the time between echoes in one digit, from the total time. BusyBox does not print it, so a second is
+// assumed.
 func (p *pingRun) interval() time.Duration {
 	if p.flood || p.took > 0 && p.sent < 2 {
 		return 0

@@ -22,10 +22,10 @@ var Tool = adapter.Tool{
 	},
 }
 
-// quietFrom is the window from which ping prints no line for each reply: there would be too many.
+// quietFrom is the window from which ping prints no line for each reply, because there would be too many.
 const quietFrom = 4 * time.Second
 
-// quiet says whether a flood of pings is too long to print each reply.
+// quiet reports whether a flood of pings is too long to print each reply.
 func quiet(a adapter.Ask) bool {
 	window, _ := a.Measured()
 	return a.Workload.Traits().Interval == 0 && window >= quietFrom

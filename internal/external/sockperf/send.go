@@ -1,6 +1,6 @@
 // Package sockperf sends request-response by sockperf and reads its output.
 //
-// Its latency is half of a round trip, unless --full-rtt asks for the whole. Readings have the whole.
+// Its latency is half of a round trip, unless --full-rtt is given. Readings have the whole round trip.
 package sockperf
 
 import (

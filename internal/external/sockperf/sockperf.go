@@ -27,7 +27,7 @@ var (
 	sockPoint    = pattern.New(`^---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) += +([\d.]+)$`)
 )
 
-// sockRun is what sockperf printed.
+// sockRun is the output of sockperf.
 type sockRun struct {
 	protocol                        string
 	sent, dropped, received, window float64
@@ -37,17 +37,17 @@ type sockRun struct {
 	valid bool
 	// failure is why the run failed, other why its test is not a supported workload.
 	failure, other string
-	// about holds the family of the address, and how many messages were sent at once.
+	// about has the family of the address, and the number of messages that were sent at once.
 	about adapter.Reading
 	// times are in µs as printed, by member of the family.
 	times  map[string]float64
 	shares map[float64]float64
 }
 
-// idle is the share of the window with a message under way below which the client waited for something else.
+// idle is the least share of the window with a message under way; below it, the client waited for something else.
 const idle = 0.5
 
-// text decodes what sockperf ping-pong prints.
+// text decodes the output of sockperf ping-pong.
 var text = adapter.RunText[*sockRun]{
 	Tool: "sockperf", New: func() *sockRun { return &sockRun{times: map[string]float64{}, shares: map[float64]float64{}} },
 	Begins: func(_ *sockRun, line string) bool { return sockVersion.MatchString(line) },
@@ -113,7 +113,7 @@ func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 
 // End returns the reading of the run, if its test is a supported workload.
 func (s *sockRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
-	// Under load only some of the messages ask for an answer, and its time is that of an open loop.
+	// Under load only some messages request an answer, and its time is an open loop's.
 	if s.valid && s.sent > s.received+s.dropped+1 {
 		s.other = "an under-load test: its open loop is not a supported workload"
 	}

@@ -14,24 +14,24 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// beside is a question about pairs of cells: a cell that is worse than the other by more than the margin, a share
-// beyond both intervals, is a finding. With better it is one that is better.
+// beside is a question about pairs of cells: a cell that is worse than the other by more than margin, a share beyond
+// both intervals, is a finding. With better set, a cell that is better is a finding.
 type beside struct {
-	// metrics are those that it is asked about; nil means all judged ones.
+	// metrics are the metrics to compare; nil means all judged ones.
 	metrics []string
 	better  bool
 	margin  float64
 	// impossible is the factor from which the finding is impossible; 0 means never.
 	impossible float64
-	// silent says that a result is not asked. (optional)
+	// silent returns true if the question does not apply to a result. (optional)
 	silent func(*View) bool
-	// others are the cases that a case is compared with; those without a number are passed over.
+	// others returns the cases to compare a case with; cases without a number are skipped.
 	others func(*View, plan.Case) []plan.Case
-	// name says what the other one is, after its value: "without the Service".
+	// name describes the other cell, after its value: "without the Service".
 	name func(other *Cell) string
 }
 
-// judged are the metrics that rules between cells look at; of a distribution one is enough.
+// judged are the metrics that rules between cells compare; one of each distribution is enough.
 var judged = []string{
 	metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.RTT + ".p50", metric.RTT + ".mean",
 }
@@ -70,8 +70,8 @@ func (b beside) compare(c, other *Cell, found *list) {
 	}
 }
 
-// on are the cases of c's profile and workload on other paths.
-func on(c plan.Case, paths ...plan.Path) []plan.Case {
+// onPaths returns the cases of c's profile and workload on other paths.
+func onPaths(c plan.Case, paths ...plan.Path) []plan.Case {
 	var cases []plan.Case
 	for _, p := range paths {
 		c.Path = p
@@ -82,7 +82,7 @@ func on(c plan.Case, paths ...plan.Path) []plan.Case {
 
 func onItsPath(other *Cell) string { return "on " + other.Path.String() }
 
-// fasterThanHosts is not asked in a lab without a wire, where a pod's path may pass by rules that the host's does not.
+// fasterThanHosts does not apply in a lab without a wire, where a pod's path may avoid rules that the host's does not.
 var fasterThanHosts = []beside{
 	{metrics: judged[:1], better: true, margin: beyondHosts, impossible: 1.5,
 		silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
@@ -96,10 +96,10 @@ func bareHosts(_ *View, c plan.Case) []plan.Case {
 	if !c.Path.Crosses() || c.Path == plan.ZeroPath {
 		return nil
 	}
-	return on(c, plan.ZeroPath)
+	return onPaths(c, plan.ZeroPath)
 }
 
-// podsBelowHosts is not asked of the lab, whose profiles are what they are by construction, nor where pods' packets are
+// podsBelowHosts does not apply to the lab, whose profiles are correct by construction, nor if pods' packets are
 // encrypted.
 var podsBelowHosts = []beside{{margin: belowHosts, silent: (*View).inLab, name: betweenHosts,
 	others: func(v *View, c plan.Case) []plan.Case {
@@ -109,7 +109,7 @@ var podsBelowHosts = []beside{{margin: belowHosts, silent: (*View).inLab, name: 
 		return v.hosts(c)
 	}}}
 
-// encryption is in the names of profiles that encrypt, also of those that are not in the catalogue.
+// encryption matches the names of profiles that encrypt, also outside the catalogue.
 var encryption = pattern.New(`(?i)wireguard|ipsec|encrypt`)
 
 func encrypts(name string) bool {
@@ -117,8 +117,8 @@ func encrypts(name string) bool {
 	return known && profile.Encryption.By(p) != "" || encryption.MatchString(name)
 }
 
-// hosts returns the case between the bare hosts that a case over the wire is held against: of its own profile, else of the
-// first profile that has one.
+// hosts returns the case between the bare hosts that a case over the wire is compared with: of its own profile, else of
+// the first profile that has one.
 func (v *View) hosts(c plan.Case) []plan.Case {
 	own := bareHosts(v, c)
 	if len(own) == 0 || v.of[own[0]] != nil {
@@ -132,7 +132,7 @@ func (v *View) hosts(c plan.Case) []plan.Case {
 	return nil
 }
 
-// directionsApart holds a case against the same in the other direction: sent by the server, or begun by the other end.
+// directionsApart compares a case with the opposite direction: sent by the server, or begun by the other end.
 var directionsApart = []beside{{margin: apartWays,
 	others: func(_ *View, c plan.Case) []plan.Case {
 		var cases []plan.Case
@@ -145,13 +145,13 @@ var directionsApart = []beside{{margin: apartWays,
 			cases = append(cases, other)
 		}
 		if c.Path.Crosses() && c.Path.From != c.Path.To && !c.Path.ByService() && c.Path.From != plan.External && c.Path.To != plan.External {
-			cases = append(cases, on(c, plan.Path{From: c.Path.To, To: c.Path.From, Locality: c.Path.Locality})...)
+			cases = append(cases, onPaths(c, plan.Path{From: c.Path.To, To: c.Path.From, Locality: c.Path.Locality})...)
 		}
 		return cases
 	},
 	name: func(o *Cell) string { return "the other way, by " + o.Path.String() + " " + o.Workload.String() }}}
 
-// waysApart holds the two directions of bidirectional streams against each other.
+// waysApart compares the two directions of bidirectional streams.
 func waysApart(v *View, found *list) {
 	for _, c := range v.cells {
 		if c.Metric != metric.Goodput+".forward" {
@@ -170,16 +170,17 @@ func waysApart(v *View, found *list) {
 	}
 }
 
-// nearSlower is not asked where each node has CPUs of its own, so that both ends within one share what two have apart.
+// nearSlower does not apply if each node has its own CPUs: both ends within one node then share the CPUs that two nodes
+// have separately.
 var nearSlower = []beside{{margin: beyondFar, name: onItsPath,
 	silent: func(v *View) bool { return v.inLab() && strings.HasPrefix(v.facts[facts.Placement], "split") },
-	others: func(_ *View, c plan.Case) []plan.Case { return on(c, far(c.Path)...) }}}
+	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
 
-// nearQuicker finds what is likely to be a unit: no wire between two nodes costs so much.
+// nearQuicker finds what is probably a wrong unit: no network between two nodes is so slow.
 var nearQuicker = []beside{{better: true, margin: unitApart, name: onItsPath,
-	others: func(_ *View, c plan.Case) []plan.Case { return on(c, far(c.Path)...) }}}
+	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
 
-// far returns the paths that are longer than p, which lies within a node.
+// far returns the paths across nodes that correspond to p, which lies within a node.
 func far(p plan.Path) []plan.Path {
 	switch p.Locality {
 	case plan.SameNode:
@@ -200,7 +201,7 @@ var serviceFaster = []beside{{better: true, margin: beyondDirect,
 		if c.Path.To != plan.Service {
 			return nil
 		}
-		return on(c, plan.Path{From: c.Path.From, To: plan.Pod, Locality: direct[c.Path.Locality]})
+		return onPaths(c, plan.Path{From: c.Path.From, To: plan.Pod, Locality: direct[c.Path.Locality]})
 	},
 	name: func(*Cell) string { return "without the Service" }}}
 
@@ -209,10 +210,10 @@ var partSlower = []beside{{margin: beyondModes, name: onItsPath,
 		if c.Path != (plan.Path{From: plan.Pod, To: plan.Host, Locality: plan.CrossNode}) {
 			return nil
 		}
-		return on(c, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
+		return onPaths(c, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
 	}}}
 
-// flowsSlower is not asked of the lab, where flows share a CPU.
+// flowsSlower does not apply to the lab, where flows share a CPU.
 var flowsSlower = []beside{{margin: slowerFlows, silent: (*View).inLab,
 	others: func(_ *View, c plan.Case) []plan.Case {
 		if c.Workload.Traits().Flows <= 1 || !c.Workload.Traits().Bulk() && !c.Workload.Traits().Datagrams() {
@@ -242,8 +243,8 @@ var tunnelsDisagree = []beside{{metrics: judged[:1], margin: beyondTunnel,
 		return "by " + p.Name + ", which uses " + p.Encapsulation + " too"
 	}}}
 
-// onTunnel are the cases of those profiles that have the encapsulation, if the path of c is one that is encapsulated.
-// Nodes are not behind a tunnel, and a stand-in's cost is its own.
+// onTunnel returns the cases of the profiles with the encapsulation, if c's path is encapsulated. Paths to nodes are
+// not encapsulated, and the cost of a stand-in is not the encapsulation's.
 func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation string) []plan.Case {
 	if !c.Path.Crosses() || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.imitated(c.Profile) {
 		return nil
@@ -257,14 +258,14 @@ func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation s
 	return cases
 }
 
-// variants are what a profile's name ends with that changes more than encapsulation.
+// variants are suffixes of a profile's name for changes other than encapsulation.
 var variants = []string{"-legacy", "-dsr", "-netkit"}
 
 func variant(name string) bool {
 	return slices.ContainsFunc(variants, func(v string) bool { return strings.HasSuffix(name, v) })
 }
 
-// siblings returns the profiles that differ from one in encapsulation alone, as far as the catalogue knows.
+// siblings returns the profiles of the catalogue that differ from one only in encapsulation.
 func siblings(name plan.Variant) (others []profile.Profile) {
 	p, ok := profile.Lookup(name.String())
 	if !ok || variant(p.Name) {
@@ -279,14 +280,15 @@ func siblings(name plan.Variant) (others []profile.Profile) {
 	return others
 }
 
-// imitated says that a profile of the run stands on a stand-in, whose cost is its own.
+// imitated reports whether a profile of the run uses a stand-in, which has a cost of its own.
 func (v *View) imitated(name plan.Variant) bool {
 	return slices.ContainsFunc(v.header.Profiles, func(p result.Profile) bool {
 		return p.Name == name && len(p.StandIn) > 0
 	})
 }
 
-// modesDisagree finds cells within a node, where nothing is encapsulated, that are worse than those of all siblings.
+// modesDisagree finds cells within a node, where nothing is encapsulated, that are worse than the cells of all
+// siblings.
 func modesDisagree(v *View, found *list) {
 	for _, c := range v.judged {
 		if c.Path.Crosses() || v.imitated(c.Profile) {

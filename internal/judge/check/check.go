@@ -5,10 +5,11 @@
 //	                     ▼
 //	            rules ──► Report{Findings} ──► report.BuildCheck
 //
-// Rules use physics, arithmetic, Kubernetes and statistics, never the author's name. Every rule runs on every result and
-// is silent where the facts that it needs are missing. Some rules read one trial (rate times time is not the amount moved),
-// some compare cells (faster across the wire than the bare hosts), some read the recorded conditions (a CNI installed
-// over the remains of another), and some judge the claims of the text (claim.go). docs/reference/check.md lists them.
+// Rules use physics, arithmetic, Kubernetes and statistics, never the author's name. Every rule runs on every result
+// and is silent where the facts that it needs are missing. Some rules read one trial (rate times time is not the amount
+// moved), some compare cells (faster across the wire than the bare hosts), some read the recorded conditions (a CNI
+// installed over the remains of another), and some judge the claims of the text (claim.go). docs/reference/check.md
+// lists them.
 //
 // Rules compare intervals, so that noise is not a defect: the near ends of two intervals must be apart by the rule's
 // margin. A single repetition has only its value, and the rule few-repetitions reports that.
@@ -34,7 +35,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// rule is the questions of a Rule: about each trial, about pairs of cells, or about all of a result.
+// rule has the questions of a Rule: about each trial, about pairs of cells, or about a whole result.
 type rule struct {
 	id     string
 	trial  func(*trial) string
@@ -42,7 +43,7 @@ type rule struct {
 	find   func(*View, *list)
 }
 
-// list is what a rule saw: where and what. A severity is that of the rule unless it is set.
+// list is the findings of a rule: where and what. A finding without a severity has the rule's.
 type list []finding.Finding
 
 func (l *list) add(where, format string, args ...any) *finding.Finding {
@@ -50,7 +51,7 @@ func (l *list) add(where, format string, args ...any) *finding.Finding {
 	return &(*l)[len(*l)-1]
 }
 
-// groups are lists by a key, in the order in which the keys came.
+// groups are lists by a key, in the order in which the keys first occurred.
 type groups[K comparable, V any] struct {
 	keys []K
 	of   map[K][]V
@@ -79,7 +80,7 @@ func (g *groups[K, V]) all() iter.Seq2[K, []V] {
 // rules are in the order of a report: sums first, then the wire, the set-up, the sample, the claims.
 var rules = slices.Concat(sumRules, wireRules, setupRules, sampleRules, claimRules)
 
-// page is docs/reference/check.md, which has the words of each rule in the order of rules.
+// page is docs/reference/check.md, which describes each rule in the order of rules.
 //
 //go:generate cp page.md ../../../docs/reference/check.md
 //go:embed page.md
@@ -92,10 +93,10 @@ func Rules() []finding.Rule { return pageRules() }
 
 // Report is what was found in one result.
 type Report struct {
-	// Name is the file; Source what the result says it is, "" if it does not.
+	// Name is the file. Source is the source that the result names, "" for none.
 	Name   string `json:"name"`
 	Source string `json:"source,omitempty"`
-	// Cells, Trials and Failed count what was looked at, Claims the sentences that were held against the numbers.
+	// Cells, Trials and Failed count what was checked, Claims the sentences that were compared with the numbers.
 	Cells  int `json:"cells"`
 	Trials int `json:"trials"`
 	Failed int `json:"failed"`
@@ -104,10 +105,10 @@ type Report struct {
 	Findings []finding.Finding `json:"findings"`
 }
 
-// Alarm reports whether something was found that is more than a note.
+// Alarm reports whether a finding is more than a note.
 func (r Report) Alarm() bool { return finding.Alarm(r.Findings) }
 
-// Report asks the rules that only names, all if it is empty.
+// Report applies the rules named by only, all rules if it is empty.
 func (v *View) Report(name string, only []string) (Report, error) {
 	if err := Known(only); err != nil {
 		return Report{}, err
@@ -139,7 +140,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 	return r, nil
 }
 
-// Known returns an error that names the ids without a rule.
+// Known returns an error that lists the ids without a rule.
 func Known(ids []string) error {
 	var unknown []string
 	for _, id := range ids {
@@ -153,15 +154,15 @@ func Known(ids []string) error {
 	return fmt.Errorf("there is no rule %s", strings.Join(unknown, ", "))
 }
 
-// trial is one finished trial as a rule sees it.
+// trial is one finished trial as the rules read it.
 type trial struct {
 	plan.Case
 	view     *View
 	metrics  map[string]float64
 	warnings []sample.Warning
-	// seconds is the length of its window, 0 if it is not known.
+	// seconds is the length of its window, 0 if unknown.
 	seconds float64
-	// client is its series over time, nil without one.
+	// client is the client's time series, nil without one.
 	client *sample.Observation
 }
 
@@ -176,25 +177,25 @@ func newTrial(v *View, c plan.Case, r result.Record) *trial {
 	return t
 }
 
-// has says whether all these metrics were measured.
+// has reports whether all these metrics were measured.
 func (t *trial) has(names ...string) bool {
 	return !slices.ContainsFunc(names, func(n string) bool { _, ok := t.metrics[n]; return !ok })
 }
 
-// both returns two metrics; ok if both were measured.
-func (t *trial) both(one, other string) (a, b float64, ok bool) {
+// twoMetrics returns two metrics; ok if both were measured.
+func (t *trial) twoMetrics(one, other string) (a, b float64, ok bool) {
 	return t.metrics[one], t.metrics[other], t.has(one, other)
 }
 
-// show writes the value of a metric with its unit.
+// show formats the value of a metric with its unit.
 func (t *trial) show(name string, x float64) string { return show(Key{Case: t.Case, Metric: name}, x) }
 
-// warned says whether the trial carries the warning.
+// warned reports whether the trial has the warning.
 func (t *trial) warned(id string) bool {
 	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool { return w.ID == id })
 }
 
-// assumed says whether the trial's tool does not say something of the workload, which was assumed.
+// assumed reports whether a property of the workload is missing from the tool's output and was assumed.
 func (t *trial) assumed(what string) bool {
 	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool {
 		return w.ID == adapter.Assumed && strings.Contains(w.Message, what)

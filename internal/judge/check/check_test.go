@@ -210,7 +210,7 @@ func TestParseClaim(t *testing.T) {
 			continue
 		}
 		equal := c.Metric == want.Metric && c.A == want.A && c.B == want.B && c.Word == want.Word && c.Text == strings.TrimSpace(text) &&
-			near(c.Low, want.Low, 1e-9) && near(c.High, want.High, 1e-9) && near(c.Step, want.Step, 1e-9)
+			nearlyEqual(c.Low, want.Low, 1e-9) && nearlyEqual(c.High, want.High, 1e-9) && nearlyEqual(c.Step, want.Step, 1e-9)
 		if !equal {
 			t.Errorf("%s: got %+v, want %+v", text, c, want)
 		}

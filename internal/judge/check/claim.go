@@ -14,12 +14,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Claim is a sentence about the numbers of a result, in a form that can be held against them. A fact called "claim", or
-// "claim." and a name, is one claim, or several with semicolons between them; docs/reference/check.md has the forms.
+// Claim is a machine-checkable statement about the numbers of a result. A fact called "claim", or "claim." and a name,
+// is one claim, or several with semicolons between them; docs/reference/check.md has the forms.
 //
 // The metric may be unmeasured: the rule claim-without-numbers reports that.
 type Claim struct {
-	// ID is the name of its fact, Text the sentence.
+	// ID is the name of the fact with the claim, Text the sentence.
 	ID, Text string
 	Metric   string
 	// A is the claim's profile, B the profile compared with it; B is "" for none or all.
@@ -28,8 +28,8 @@ type Claim struct {
 	Workload plan.Workload
 	// Word is "better", "worse", "same", "best", "second" or "worst", "" if a number is claimed.
 	Word string
-	// Low and High are the claimed value in the metric's base unit, or the claimed A over B as a factor if B is set; they
-	// are equal if no range is claimed. Step is one unit of the last digit claimed, in the same unit.
+	// Low and High are the claimed value in the metric's base unit, or the claimed ratio of A to B if B is set. They
+	// are equal unless a range is claimed. Step is one unit of the last claimed digit, in the same unit.
 	Low, High, Step float64
 }
 
@@ -39,7 +39,7 @@ var (
 	rankWords = []string{"best", "second", "worst"}
 )
 
-// claimsOf reads the claims among facts, in the order of their names, and what is wrong with those that cannot be read.
+// claimsOf parses the claims among facts, in the order of their names. It also returns the errors of unreadable claims.
 func claimsOf(f facts.Facts) ([]Claim, map[string]error) {
 	var list []Claim
 	broken := map[string]error{}
@@ -65,7 +65,7 @@ func claimsOf(f facts.Facts) ([]Claim, map[string]error) {
 	return list, broken
 }
 
-// parseClaim reads one sentence. The error says what it lacks.
+// parseClaim parses one sentence. The error names the missing part.
 func parseClaim(text string) (Claim, error) {
 	c := Claim{Text: strings.TrimSpace(text)}
 	var who, path, rest string
@@ -164,24 +164,24 @@ func (c Claim) key(profile string) Key {
 	return Key{Case: plan.Case{Profile: plan.VariantOf(profile), Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
 
-// numbers returns the cells of A and B; ok if there are as many as the claim needs.
+// numbers returns the cells of A and B. ok is true if the claim has all the cells that it needs.
 func (v *View) numbers(c Claim) (a, b *Cell, ok bool) {
 	a, b = v.at[c.key(c.A)], v.at[c.key(c.B)]
 	ok = a != nil && (c.B == "" || b != nil)
 	return a, b, ok
 }
 
-// similar is by what share two values may differ to be called the same, if their intervals do not overlap.
+// similar is the share by which two values may differ and be called the same, if their intervals do not overlap.
 const similar = 0.15
 
-// verdict is what the numbers say of a claim.
+// verdict is the judgement of a claim by the numbers.
 type verdict struct {
 	holds bool
 	saw   string
 	slip  slip
 }
 
-// judge holds a claim against the numbers, which must be there.
+// judge compares a claim with the numbers, which must exist.
 func (v *View) judge(c Claim) verdict {
 	a, b, _ := v.numbers(c)
 	switch {
@@ -195,9 +195,10 @@ func (v *View) judge(c Claim) verdict {
 	return judgeValue(c, a)
 }
 
-// follows says whether x, as measured, may be written as the claim writes it, in the interval low to high.
+// follows reports whether the measured x may be written as in the claim, or if the claimed range is in the interval
+// from low to high.
 func (c Claim) follows(x, low, high float64) bool {
-	room := c.Step // half a unit for the rounding, half for what it was computed from
+	room := c.Step // half a unit for the rounding, half for the error of the values it was computed from
 	return x >= low-room-sameFactor*math.Abs(low) && x <= high+room+sameFactor*math.Abs(high)
 }
 
@@ -213,7 +214,7 @@ func judgeValue(c Claim, a *Cell) verdict {
 	d := verdict{holds: true}
 	for _, e := range ends {
 		if e.claimed == 0 && timed(c.Metric) || c.follows(e.measured, e.claimed, e.claimed) {
-			continue // of a claimed time of 0 the rule zero-time speaks
+			continue // the rule zero-time reports a claimed time of 0
 		}
 		if d.holds {
 			d = verdict{saw: lastWords(c.Text) + " is claimed"}
@@ -227,7 +228,7 @@ func judgeValue(c Claim, a *Cell) verdict {
 	return d
 }
 
-// timed says whether a metric is a time that something took.
+// timed reports whether a metric is a duration.
 func timed(name string) bool {
 	m, ok := metric.Lookup(name)
 	return ok && m.Unit == "ns" && !strings.HasSuffix(name, ".stddev")
@@ -240,7 +241,7 @@ func judgeFactor(c Claim, factor float64) verdict {
 	return verdict{saw: fmt.Sprintf("%s is claimed, and the numbers give %.3gx, %+.0f%%", lastWords(c.Text), factor, 100*(factor-1))}
 }
 
-// lastWords is what a claim says, after its = sign.
+// lastWords returns the text of a claim after its = sign.
 func lastWords(text string) string {
 	return strings.TrimSpace(text[strings.LastIndex(text, " = ")+3:])
 }
@@ -248,7 +249,7 @@ func lastWords(text string) string {
 func judgeDirection(c Claim, a, b *Cell) verdict {
 	m, _ := metric.Lookup(c.Metric)
 	say := fmt.Sprintf("%s of %s and %s of %s", median(a), c.A, median(b), c.B)
-	apartBy := apart(a.Median, b.Median)
+	apartBy := relativeDifference(a.Median, b.Median)
 	overlap := a.Low <= b.High && b.Low <= a.High
 	switch {
 	case c.Word == "same":
@@ -262,7 +263,7 @@ func judgeDirection(c Claim, a, b *Cell) verdict {
 	return verdict{holds: better == (c.Word == "better"), saw: "called " + c.Word + ": " + say}
 }
 
-// ranked returns the cells of all profiles that have the number that c is about, best first.
+// ranked returns the cells of all profiles that have the claimed number, best first.
 func (v *View) ranked(c Claim) []*Cell {
 	m, _ := metric.Lookup(c.Metric)
 	var row []*Cell
@@ -281,7 +282,7 @@ func (v *View) ranked(c Claim) []*Cell {
 	return row
 }
 
-// judgeRank looks where A stands among all profiles that have the number.
+// judgeRank judges A's rank among all profiles that have the number.
 func (v *View) judgeRank(c Claim, a *Cell) verdict {
 	if m, _ := metric.Lookup(c.Metric); m.Better == metric.Neither {
 		return verdict{saw: "called " + c.Word + ", and " + c.Metric + " has no better direction"}

@@ -31,7 +31,7 @@ var claimRules = []rule{
 	{id: "claim-one-sided", find: oneSided},
 }
 
-// misjudged adds the claims that do not hold, for a slip that is wanted; the zero slip means no slip.
+// misjudged adds the false claims whose slip is wanted; the zero slip means no slip.
 func (v *View) misjudged(found *list, wanted func(slip) bool) {
 	for _, c := range v.claims {
 		if _, _, ok := v.numbers(c); !ok {
@@ -84,8 +84,8 @@ func claimsOfOneRun(v *View, found *list) {
 	}
 }
 
-// size is by how much the two sides of a claim differ, as a share of the smaller: as measured, or as claimed where
-// nothing was published; of a rank, by how much it is better than the next. ok is false if that is not known.
+// size returns by how much the two sides of a claim differ, as a share of the smaller: as measured, or as claimed if
+// nothing was published. For a rank, it returns by how much A is better than the next. ok is false if that is unknown.
 func (v *View) size(c Claim) (float64, bool) {
 	factor := 0.0
 	a, b, ok := v.numbers(c)
@@ -107,8 +107,8 @@ func (v *View) size(c Claim) (float64, bool) {
 	return max(factor, 1/factor) - 1, true
 }
 
-// twoMeasures compares the largest difference that is called the same with the smallest that is called a difference, among
-// claims that the numbers do not contradict.
+// twoMeasures compares the largest difference that a claim calls the same with the smallest that a claim calls a
+// difference, among claims that the numbers do not contradict.
 func twoMeasures(v *View, found *list) {
 	var same, other *Claim
 	var large, small float64
@@ -155,7 +155,7 @@ func retransmitCounts(v *View, found *list) {
 	}
 }
 
-// oneSided looks for cells where two profiles stand the other way round than a claim says, and no claim mentions it.
+// oneSided finds cells in which the order of two profiles is opposite to a claim, if no claim mentions that.
 func oneSided(v *View, found *list) {
 	mentioned := map[Key]bool{}
 	for _, c := range v.claims {

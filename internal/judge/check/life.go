@@ -8,15 +8,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// A transfer lives while it carries a share of its best; rows over time are judged where there are enough of them.
+// A transfer is alive while it carries a share of its best rate. Time series are judged if they have enough rows.
 const (
-	// fewRows is how many rows over time say nothing, and leastTail how long the end of a window must be to be judged.
+	// fewRows is the number of rows that is too few to judge. leastTail is the least length of a window's end that is
+	// judged.
 	fewRows   = 4
 	leastTail = time.Second
-	// tail is the share of the window that is its end. dead is the share of the best row below which a row is dead.
+	// tail is the share of the window that counts as its end. A row is dead below the share dead of the best row.
 	tail = 0.25
 	dead = 0.05
-	// hardly is a rate in bit/s that no path between machines has unless packets are lost.
+	// hardly is a rate in bit/s that a path between machines has only if packets are lost.
 	hardly = 1e6
 )
 
@@ -36,7 +37,7 @@ func (t *trial) transferDies() string {
 	return ""
 }
 
-// fades says how the rows over time of a transfer go down, "" if they do not.
+// fades describes how the rate of a transfer declines, "" if it does not.
 func (t *trial) fades() string {
 	if t.client == nil {
 		return ""

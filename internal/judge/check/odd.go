@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// oddFactor is by how much a value must be worse than its row, and than what its profile shows in other rows. tooGood
-	// is the same for a better value: a dataplane may have one short cut.
+	// oddFactor is how many times worse a value must be than its row, and than its profile's values in other rows.
+	// tooGood is the factor for a better value: a dataplane may have one short cut.
 	oddFactor = 2.5
 	tooGood   = 5
 	// oddRow is how many other profiles a row needs.
 	oddRow = 3
 )
 
-// oddOneOut finds single values, too bad or too good, that neither their row (the other profiles on the path) nor their
-// column (the profile on other paths) explains. Rows without a similar path say nothing: what is odd there may be so.
+// oddOneOut finds single values, too bad or too good, that are explained neither by their row (the other profiles on
+// the path) nor by their column (the profile on other paths). A row without a similar path is not judged: its outlier
+// may be genuine.
 func oddOneOut(v *View, found *list) {
 	var t table
 	for _, c := range v.judged {
@@ -55,11 +56,11 @@ func row(c *Cell) Key {
 	return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
 
-// elsewhere returns a path like that of c on which its profile has a number, or "", and by how much the
-// profile is worse (or better) than the others on any other path, at least 1.
+// elsewhere returns a similar path to c's on which its profile has a number, or "", and the factor by which the profile
+// is worse (or better) than the others on any other path, at least 1.
 func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most float64) {
 	most = 1
-	for _, other := range on(c.Case, t.paths...) {
+	for _, other := range onPaths(c.Case, t.paths...) {
 		own := v.cell(other, c.Metric)
 		if own == nil || own == c {
 			continue
@@ -76,8 +77,8 @@ func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most fl
 	return similar, most
 }
 
-// distance is how much worse (or better) c is than the median of the others in its row, and than the nearest of them:
-// factors, the second at least beyond both intervals. They are NaN where the row is too short.
+// distance returns the factors by which c is worse (or better) than the median of the others in its row, and than the
+// nearest of them. The second is at least beyond both intervals. They are NaN if the row is too short.
 func distance(c *Cell, row []*Cell, better bool) (toMedian, toNearest float64) {
 	m, _ := metric.Lookup(c.Metric)
 	var medians []float64

@@ -9,14 +9,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// quantity is a number with what its digits say about its precision.
+// quantity is a number with the precision of its digits.
 type quantity struct {
 	value float64
 	// step is one unit of the last digit that was written.
 	step float64
 }
 
-// parseNumber reads a decimal number as it is written, with its last digit.
+// parseNumber parses a decimal number and keeps its last digit.
 func parseNumber(s string) (quantity, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.ContainsAny(s, "xXeEpPnN_") || math.IsInf(x, 0) {
@@ -39,7 +39,7 @@ func (q quantity) in(from, to string) (quantity, error) {
 	return quantity{x, step}, err
 }
 
-// slip is a factor by which numbers go wrong in a way that has a name.
+// slip is a common mistake that multiplies a number by a factor.
 type slip struct {
 	factor float64
 	name   string
@@ -59,7 +59,7 @@ var slips = []slip{
 	{60, "minutes taken for seconds", false},
 }
 
-// findSlip names the slip that takes a to b or b to a within the tolerance (a share).
+// findSlip returns the slip whose factor turns a into b or b into a, within the tolerance (a share).
 func findSlip(a, b, tolerance float64) (slip, bool) {
 	if a <= 0 || b <= 0 {
 		return slip{}, false
@@ -73,13 +73,13 @@ func findSlip(a, b, tolerance float64) (slip, bool) {
 	return slip{}, false
 }
 
-// apart is by what share a and b differ, of the larger.
-func apart(a, b float64) float64 {
+// relativeDifference returns the difference between a and b as a share of the larger.
+func relativeDifference(a, b float64) float64 {
 	if a == b {
 		return 0
 	}
 	return math.Abs(a-b) / max(math.Abs(a), math.Abs(b))
 }
 
-// near says whether a and b are equal within a share.
-func near(a, b, share float64) bool { return apart(a, b) <= share }
+// nearlyEqual reports whether a and b are equal within a share.
+func nearlyEqual(a, b, share float64) bool { return relativeDifference(a, b) <= share }

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// sampleRules look at how often something was measured, and at what the trials themselves doubt.
+// sampleRules check how often something was measured, and the warnings of the trials.
 var sampleRules = []rule{
 	{id: "few-repetitions", find: fewRepetitions},
 	{id: "spread", find: spread},
@@ -28,7 +28,7 @@ var sampleRules = []rule{
 
 func fewRepetitions(v *View, found *list) {
 	if n, err := strconv.Atoi(v.facts["repetitions"]); err == nil && v.imported() {
-		// The source counted; its rows may be summaries, one for each case.
+		// The source has a count; its rows may be summaries, one for each case.
 		if n < stat.MinRepetitions {
 			found.add("repetitions", "%d stated", n)
 		}
@@ -53,7 +53,7 @@ func fewRepetitions(v *View, found *list) {
 		}
 		f := found.add(someOf(short[n], len(v.cases)), "measured %s", times)
 		if !v.imported() && 2*few < measured {
-			f.Severity = finding.Note // a few cells of a run of ours lost trials, and its reports claim nothing of those
+			f.Severity = finding.Note // a few cells of our own run lost trials, and its reports make no claims about them
 		}
 	}
 }
@@ -87,19 +87,19 @@ func spread(v *View, found *list) {
 	}
 }
 
-// digits counts the significant digits of a value, after the last places that conversion of units disturbs.
+// digits counts the significant digits of a value, without the last places that a conversion of units disturbs.
 func digits(x float64) int {
 	mantissa, _, _ := strings.Cut(strconv.FormatFloat(x, 'e', 9, 64), "e")
 	return len(strings.TrimRight(strings.Replace(mantissa, ".", "", 1), "0"))
 }
 
-// exactly writes a value with all its digits.
+// exactly formats a value with all its digits.
 func exactly(k Key, x float64) string {
 	s := number.Common(metric.UnitFor(k.Metric, k.Workload.Traits().Work), x)
 	return strconv.FormatFloat(x/s.Size, 'g', digits(x), 64) + " " + s.Unit
 }
 
-// Numbers of that many digits do not repeat in several places by chance; of fewer they may.
+// Numbers with this many digits do not repeat in several places by chance.
 const (
 	sureDigits = 5
 	someDigits = 3
@@ -130,7 +130,8 @@ func copied(v *View, found *list) {
 	}
 }
 
-// counts are metrics that are settings or whole numbers rather than measurements, and may be equal. So may shares of a few ticks.
+// counts are metrics that are settings or whole numbers rather than measurements, so equal values are normal. So are
+// equal shares of a few ticks.
 var counts = []string{metric.CPUUtilization, metric.SoftIRQShare, metric.Window, metric.Datagrams, metric.DatagramsLost, metric.Retransmits, metric.Requests, metric.Transferred}
 
 func failedTrials(v *View, found *list) {
@@ -145,7 +146,7 @@ func failedTrials(v *View, found *list) {
 	}
 }
 
-// grave are warnings of trials that make a number doubtful where most of its trials carry them. The others describe.
+// grave are warnings that make a number doubtful if most of its trials have them. Other warnings only describe.
 var grave = []string{outcome.AboveLineRate, outcome.Disagree, outcome.OfferedLoad, outcome.Congestion, outcome.Errors, outcome.WindowSkew}
 
 func trialWarnings(v *View, found *list) {

@@ -43,8 +43,8 @@ func cpuLimit(v *View, found *list) {
 	}
 }
 
-// hybrid are Intel's desktop and laptop processors of the 12th to 14th generation and after; those with cores of one kind
-// among them are the small i3, and the i5 up to 12500.
+// hybrid matches Intel's desktop and laptop processors since the 12th generation with two kinds of cores. The small i3,
+// and the i5 up to 12500, have one kind.
 var hybrid = pattern.New(`\bi[79]-1[234]\d{3}|\bi5-1[34]\d{3}|Core\(TM\) Ultra`)
 
 func hybridCPU(v *View, found *list) {
@@ -78,7 +78,7 @@ func fixedOrder(v *View, found *list) {
 	found.add("order", "first %s", strings.Join(order, ", then "))
 }
 
-// words splits s and trims what it finds.
+// words splits s and trims the parts.
 func words(s, separator string) []string {
 	var list []string
 	for w := range strings.SplitSeq(s, separator) {
@@ -89,7 +89,7 @@ func words(s, separator string) []string {
 	return list
 }
 
-// settings returns what the facts "setting.NAME: profile=value; profile=value" say of a profile, by name.
+// settings returns the values of a profile in the facts "setting.NAME: profile=value; profile=value", by name.
 func (v *View) settings(profile string) map[string]string {
 	of := map[string]string{}
 	for _, name := range v.facts.Names() {
@@ -127,8 +127,9 @@ func confounded(v *View, found *list) {
 	}
 }
 
-// datagramSizes are what the payload of one datagram of a case can be in bytes: the bytes over the datagrams that were
-// offered, and over those that arrived, since tools disagree about whose bytes they count. Nil if the numbers do not tell.
+// datagramSizes returns the possible payloads of one datagram of a case in bytes: the bytes over the offered datagrams,
+// and over the received ones, since tools count the bytes of one or the other. It returns nil if the numbers do not
+// show it.
 func (v *View) datagramSizes(c plan.Case) []float64 {
 	first := func(name string) float64 {
 		if cell := v.cell(c, name); cell != nil {
@@ -153,7 +154,7 @@ func (v *View) datagramSizes(c plan.Case) []float64 {
 // sameDatagrams reports whether two cases may have sent datagrams of one size.
 func sameDatagrams(a, b []float64) bool {
 	return slices.ContainsFunc(a, func(x float64) bool {
-		return slices.ContainsFunc(b, func(y float64) bool { return near(x, y, sameSum) })
+		return slices.ContainsFunc(b, func(y float64) bool { return nearlyEqual(x, y, sameSum) })
 	})
 }
 
@@ -208,13 +209,13 @@ func dsrPath(v *View, found *list) {
 	}
 }
 
-// fromOutside says that a Service is entered from outside. In our own runs on a cluster the client is on one of its nodes, whose
-// own rules or programs serve a load balancer's address.
+// fromOutside reports whether a Service is entered from outside the cluster. In our own runs on a cluster the client is
+// on a node, whose own rules or programs serve a load balancer's address.
 func (v *View) fromOutside(p plan.Path) bool {
 	return p.To == plan.NodePort || p.To == plan.LoadBalancer && (v.imported() || !v.header.Plan.OnCluster())
 }
 
-// tunnelPorts are what a firewall must let through, by encapsulation, each in one of the ways to say it.
+// tunnelPorts are what a firewall must allow for each encapsulation; each string is one way to write it.
 var tunnelPorts = map[string][]string{"vxlan": {"4789", "8472"}, "ipip": {"protocol 4", "ipip"}, "wireguard": {"51820"}}
 
 func encapsulationUnproven(v *View, found *list) {
@@ -232,13 +233,13 @@ func encapsulationUnproven(v *View, found *list) {
 	}
 }
 
-// barred says whether nothing of a dataplane carries packets over a path.
+// barred reports whether a dataplane cannot carry packets on a path.
 func barred(p profile.Profile, path plan.Path) bool {
 	if p.Services != "none" {
 		return false
 	}
 	if path.From == plan.Pod && path.ByService() {
-		return true // the node's own stack translates for its own processes alone
+		return true // the node's stack translates only for its own processes
 	}
 	ownNode := path.Locality == plan.SameNode && path.From != path.To || path.From == plan.Host && path.Locality == plan.Local
 	return p.OnNIC && ownNode
@@ -261,7 +262,7 @@ func notServed(v *View, found *list) {
 // generatedPod is a pod's name: the hash of its template, if a Deployment made it, and a generated end.
 var generatedPod = pattern.New(`^[a-z0-9-]+?(?:-([a-z0-9]{8,10}))?-([a-z0-9]{5})$`)
 
-// Letters of k8s.io/apimachinery/pkg/util/rand: of decimal digits that were encoded by them, and of generated names.
+// Letters of k8s.io/apimachinery/pkg/util/rand: for encoded decimal digits, and for generated names.
 const (
 	hashLetters      = "456789bcdf"
 	generatedLetters = "bcdfghjklmnpqrstvwxz2456789"
@@ -300,7 +301,7 @@ func notPublished(v *View, found *list) {
 
 func conditions(v *View, found *list) {
 	if !v.imported() {
-		return // what a run of ours could not find out is absent for a reason
+		return // our own run states a reason for a missing fact
 	}
 	var missing []string
 	for _, want := range []struct {

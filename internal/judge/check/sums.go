@@ -14,16 +14,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Tolerances, as shares. Tools print three digits, and the two sides' windows are not the same instant.
+// Tolerances, as shares. Tools print three digits, and the windows of the two sides differ a little.
 const (
 	sameSum    = 0.02 // a product and its factors, each printed with three digits or more
-	sameSide   = 0.05 // what two sides, or two counters, say of the same thing
+	sameSide   = 0.05 // two sides or two counters of the same quantity
 	sameOrder  = 0.005
 	reached    = 0.02 // of an offered load
 	sameFactor = 0.003
 )
 
-// sumRules look at one trial: its numbers must agree with one another.
+// sumRules check one trial: its numbers must agree with one another.
 var sumRules = []rule{
 	{id: "rate-times-time", trial: (*trial).rateTimesTime},
 	{id: "requests-times-time", trial: (*trial).requestsTimesTime},
@@ -45,15 +45,15 @@ var sumRules = []rule{
 }
 
 func (t *trial) rateTimesTime() string {
-	moved, goodput, ok := t.both(metric.Transferred, metric.Goodput)
-	if !ok || t.seconds <= 0 || near(moved, goodput*t.seconds/8, sameSum) {
+	moved, goodput, ok := t.twoMetrics(metric.Transferred, metric.Goodput)
+	if !ok || t.seconds <= 0 || nearlyEqual(moved, goodput*t.seconds/8, sameSum) {
 		return ""
 	}
 	return fmt.Sprintf("%s in %.4g s are %s, and %s are stated%s", t.show(metric.Transferred, moved), t.seconds,
 		t.show(metric.Goodput, 8*moved/t.seconds), t.show(metric.Goodput, goodput), because(moved, goodput*t.seconds/8))
 }
 
-// because names the slip that explains two numbers, "" if none does.
+// because describes the slip that explains two numbers, "" if none does.
 func because(a, b float64) string {
 	if s, ok := findSlip(a, b, sameSum/2); ok {
 		return ": " + s.name
@@ -62,8 +62,8 @@ func because(a, b float64) string {
 }
 
 func (t *trial) requestsTimesTime() string {
-	n, rate, ok := t.both(metric.Requests, metric.RequestRate)
-	if !ok || t.seconds <= 0 || near(n, rate*t.seconds, sameSum) {
+	n, rate, ok := t.twoMetrics(metric.Requests, metric.RequestRate)
+	if !ok || t.seconds <= 0 || nearlyEqual(n, rate*t.seconds, sameSum) {
 		return ""
 	}
 	return fmt.Sprintf("%.0f requests in %.4g s are %.4g/s, and %.4g/s are stated%s", n, t.seconds, n/t.seconds, rate,
@@ -71,19 +71,19 @@ func (t *trial) requestsTimesTime() string {
 }
 
 func (t *trial) lossArithmetic() string {
-	lost, all, ok := t.both(metric.DatagramsLost, metric.Datagrams)
+	lost, all, ok := t.twoMetrics(metric.DatagramsLost, metric.Datagrams)
 	stated := t.metrics[metric.FrameLossRate]
-	if !ok || all <= 0 || near(lost/all, stated, sameSide) {
+	if !ok || all <= 0 || nearlyEqual(lost/all, stated, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("%.0f of %.0f datagrams are %.3g%%, and %.3g%% is stated%s", lost, all, 100*lost/all, 100*stated, because(lost/all, stated))
 }
 
 func (t *trial) retransmitArithmetic() string {
-	segments, moved, ok := t.both(metric.Retransmits, metric.Transferred)
+	segments, moved, ok := t.twoMetrics(metric.Retransmits, metric.Transferred)
 	stated, known := t.metrics[metric.RetransmitsPerG]
 	per := segments / moved * 1e9
-	if !ok || !known || moved <= 0 || near(per, stated, sameSide) {
+	if !ok || !known || moved <= 0 || nearlyEqual(per, stated, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("%.0f segments over %s are %.3g per GB, and %.3g is stated%s", segments,
@@ -91,10 +91,10 @@ func (t *trial) retransmitArithmetic() string {
 }
 
 func (t *trial) lossAndRate() string {
-	offered, goodput, ok := t.both(metric.OfferedLoad, metric.Goodput)
+	offered, goodput, ok := t.twoMetrics(metric.OfferedLoad, metric.Goodput)
 	loss, known := t.metrics[metric.FrameLossRate]
 	arrives := offered * (1 - loss)
-	if !ok || !known || !t.view.imported() || !t.Workload.Traits().Datagrams() || near(arrives, goodput, sameSide) {
+	if !ok || !known || !t.view.imported() || !t.Workload.Traits().Datagrams() || nearlyEqual(arrives, goodput, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("of %s offered %.3g%% were lost, which leaves %s, and goodput is %s", t.show(metric.OfferedLoad, offered),
@@ -102,9 +102,9 @@ func (t *trial) lossAndRate() string {
 }
 
 func (t *trial) packetsAndRate() string {
-	packets, goodput, ok := t.both(metric.PacketRate, metric.Goodput)
+	packets, goodput, ok := t.twoMetrics(metric.PacketRate, metric.Goodput)
 	size, stated := goodput/8/packets, t.view.sent(t.Case).Message
-	if !ok || !t.Workload.Traits().Datagrams() || packets <= 0 || near(size, float64(stated), sameSum) {
+	if !ok || !t.Workload.Traits().Datagrams() || packets <= 0 || nearlyEqual(size, float64(stated), sameSum) {
 		return ""
 	}
 	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, stated,
@@ -124,7 +124,7 @@ func (t *trial) offeredLoad() string {
 		}
 		sent = t.metrics[metric.Goodput] / (1 - loss)
 	}
-	if near(sent, want, reached) {
+	if nearlyEqual(sent, want, reached) {
 		return ""
 	}
 	say := fmt.Sprintf("%s left the sender, and %s is stated as the load", t.show(metric.OfferedLoad, sent), t.show(metric.OfferedLoad, want))
@@ -132,7 +132,7 @@ func (t *trial) offeredLoad() string {
 		share float64
 		name  string
 	}{{0.5, "half"}, {0.25, "a quarter"}, {0.1, "a tenth"}, {0.2, "a fifth"}, {0.75, "three quarters"}} {
-		if near(sent/want, part.share, sameFactor) {
+		if nearlyEqual(sent/want, part.share, sameFactor) {
 			return say + ": exactly " + part.name + ", so that another load was asked for than is stated"
 		}
 	}
@@ -140,8 +140,8 @@ func (t *trial) offeredLoad() string {
 }
 
 func (t *trial) senderReceiver() string {
-	sent, got, ok := t.both(metric.OfferedLoad, metric.Goodput)
-	if !ok || !t.view.imported() || !t.Workload.Traits().Bulk() || near(sent, got, sameSide) {
+	sent, got, ok := t.twoMetrics(metric.OfferedLoad, metric.Goodput)
+	if !ok || !t.view.imported() || !t.Workload.Traits().Bulk() || nearlyEqual(sent, got, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.show(metric.OfferedLoad, sent), t.show(metric.Goodput, got), because(sent, got))
@@ -155,7 +155,7 @@ func (t *trial) quantiles() string {
 	return strings.Join(wrong, "; ")
 }
 
-// order lists what is out of order in one distribution.
+// order lists contradictions within one distribution.
 func (t *trial) order(family string) []string {
 	var wrong []string
 	get := func(part string) (float64, bool) { x, ok := t.metrics[family+"."+part]; return x, ok }
@@ -178,7 +178,8 @@ func (t *trial) order(family string) []string {
 	}
 	atMost("min", "mean", 1)
 	atMost("mean", "max", 1)
-	// Of positive values a share of 1-q lies at or above the quantile q, so their mean is at least (1-q) times it.
+	// A share 1-q of the positive values is at or above the quantile q, so their mean is at least (1-q) times the
+	// quantile.
 	atMost("p50", "mean", 2)
 	atMost("p90", "mean", 10)
 	atMost("p99", "mean", 100)
@@ -194,21 +195,21 @@ func (t *trial) order(family string) []string {
 
 // flight is how many requests a closed loop had under way.
 type flight struct {
-	// under is rate times mean latency, most how many there may be.
+	// under is the rate times the mean latency, most its maximum.
 	under float64
 	most  int
-	// before is what those that were under way when the window opened may add, as a share: they count in it with all of their
-	// time, as much as the longest took, while those that it cut off do not count. 0 where it is not known.
+	// before is the share that requests under way at the window's begin may add: they count with their whole time, at
+	// most the longest time, while requests that are cut off at its end do not count. It is 0 if unknown.
 	before float64
 }
 
-// inFlight returns how many requests were under way; ok if all is known.
+// inFlight returns the concurrency of a trial; ok is false if a number is missing.
 func (t *trial) inFlight() (f flight, ok bool) {
 	if tool, _ := plan.ToolNamed(t.Workload.Tool); tool.LooseTimes {
 		return f, false
 	}
 	if t.warned(adapter.Corrected) || t.warned(adapter.Rounded) {
-		return f, false // the mean is not of the requests that were sent, or has too few digits
+		return f, false // the mean is not of the requests sent, or has too few digits
 	}
 	if t.assumed("connections") {
 		return f, false
@@ -237,7 +238,7 @@ func (t *trial) concurrency() string {
 func (t *trial) idleConnections() string {
 	f, ok := t.inFlight()
 	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect || t.warned(adapter.Paced) {
-		return "" // opening and closing connections takes the rest of the time
+		return "" // opening and closing connections takes the remaining time
 	}
 	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", f.under, f.most)
 }
@@ -256,7 +257,7 @@ func (t *trial) zeroTime() string {
 	return strings.Join(zero, ", ") + " is 0"
 }
 
-// ratesOfWork are those that a trial without a failure cannot have at 0.
+// ratesOfWork are metrics that are positive in every trial without a failure.
 var ratesOfWork = []string{metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.PacketRate}
 
 func (t *trial) zeroRate() string {
@@ -268,7 +269,7 @@ func (t *trial) zeroRate() string {
 	return ""
 }
 
-// mostCalls is how many send calls of a flow in a second are believed.
+// mostCalls is the highest credible number of send calls of a flow per second.
 const mostCalls = 2.5e6
 
 func (t *trial) callRate() string {
@@ -300,8 +301,8 @@ func lossNeverShown(v *View, found *list) {
 	}
 }
 
-// fewEchoes is how many exchanges of a ping say little, shortFlow how many seconds of a flow without warm-up are its
-// start.
+// fewEchoes is a number of exchanges of a ping that is too small to judge. shortFlow is how many seconds of a flow
+// without warm-up are its start.
 const (
 	fewEchoes = 20
 	shortFlow = 2

@@ -16,51 +16,51 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// confidence is that of the intervals on which rules stand.
+// confidence is the confidence of the intervals that rules use.
 const confidence = 0.95
 
-// Key and Cell are those of every judgement. Of a very large result a part of a cell's values stands for all.
+// Key and Cell are the types of every judgement. In a very large result, a cell has only some of its values.
 type (
 	Key  = compare.Key
 	Cell = compare.Cell
 )
 
-// View is a result as the rules see it. Records are added one by one and not kept.
+// View is a result in the form that rules read. Records are added one by one and not kept.
 type View struct {
 	header result.Header
 	facts  facts.Facts
 	claims []Claim
-	// broken are claims that could not be read, by the name of their fact.
+	// broken has the errors of claims that could not be parsed, by the name of their fact.
 	broken map[string]error
 
 	trials, failed int
-	// values gathers the numbers; finish makes cells of them.
+	// values gathers the numbers; finish makes cells from them.
 	values compare.Collector
-	// cells and cases are in the order in which they came; at finds a cell.
+	// cells and cases are in the order of their first record; at finds a cell.
 	cells []*Cell
 	cases []*tally
-	// judged are the cells that are held against one another.
+	// judged are the cells that are compared with one another.
 	judged []*Cell
 	at     map[Key]*Cell
 	of     map[plan.Case]*tally
 }
 
-// tally is what the trials of one case showed.
+// tally summarizes the trials of one case.
 type tally struct {
 	plan.Case
 	trials, failed int
 	// failure is why the first failed trial failed.
 	failure string
-	// seen says, by number of a rule, how many trials it rang at, and what it saw first.
+	// seen has, by the number of a rule, the trials in which it found something.
 	seen map[int]*rung
-	// warnings are those that the trials carry, by id.
+	// warnings has the warnings of the trials, by id.
 	warnings map[string]*rung
 }
 
-// remark is the id under which an imported trial carries its source's remarks, which are not doubts.
+// remark is the id of an imported trial's warning with its source's remarks, which are not doubts.
 const remark = "note"
 
-// rung is how often something was seen, and what at first.
+// rung is how often something was found, and the first finding.
 type rung struct {
 	times int
 	first string
@@ -73,14 +73,14 @@ func ring[K comparable](m map[K]*rung, k K, what string) {
 	m[k].times++
 }
 
-// New begins the view of a result. The claims are read from the facts.
+// New begins the view of a result. It parses the claims among the facts.
 func New(h result.Header) *View {
 	v := &View{header: h, facts: h.Facts, of: map[plan.Case]*tally{}}
 	v.claims, v.broken = claimsOf(h.Facts)
 	return v
 }
 
-// Add takes in a record and ignores all but trials. It fails if the result has more cases than any plan makes.
+// Add adds a trial and ignores other records. It fails if the result has more cases than any plan can have.
 func (v *View) Add(r result.Record) error {
 	if r.Type != result.TypeTrial {
 		return nil
@@ -89,10 +89,10 @@ func (v *View) Add(r result.Record) error {
 	return v.values.Add(&r)
 }
 
-// sent is what was sent in a case: under the flows and the message size of its variant.
+// sent returns the properties of what a case sent, with the flows and the message size of its variant.
 func (v *View) sent(c plan.Case) plan.Traits { return v.header.Plan.Loaded(c).Workload.Traits() }
 
-// trial asks the rules about a trial and returns its numbers with those that follow from them.
+// trial applies the rules to a trial and returns its numbers with those that follow from them.
 func (v *View) trial(r result.Record) map[string]float64 {
 	c := r.Case
 	c.Workload = c.Workload.Normalize()
@@ -131,7 +131,7 @@ func (v *View) trial(r result.Record) map[string]float64 {
 	return one.metrics
 }
 
-// finish summarizes what was collected; more may be added after it.
+// finish summarizes the records so far; more may be added afterwards.
 func (v *View) finish() {
 	v.cells, v.judged, v.at = nil, nil, map[Key]*Cell{}
 	for _, cell := range v.values.Cells(confidence) {
@@ -145,8 +145,8 @@ func (v *View) finish() {
 	}
 }
 
-// tallied adds what rule i saw in single trials. What only a minority of a case's trials shows is not what its median
-// stands on: it is a note, unless it is impossible.
+// tallied adds the findings of rule i in single trials. A finding in a minority of a case's trials does not affect its
+// median: it is a note, unless it is impossible.
 func (v *View) tallied(i int, found *list) {
 	for _, t := range v.cases {
 		r := t.seen[i]
@@ -166,22 +166,21 @@ func (v *View) tallied(i int, found *list) {
 // cell returns the cell of a case and a metric, nil if there is no number.
 func (v *View) cell(c plan.Case, name string) *Cell { return v.at[Key{Case: c, Metric: name}] }
 
-// imported says that another tool measured. The two sides of our own trials are held against one another where the
-// windows of both are known, and a disagreement is one of their warnings.
+// imported reports whether another tool measured. For our own trials, the two sides were compared where both windows
+// are known, and a disagreement is one of their warnings.
 func (v *View) imported() bool { return v.header.Origin != "" }
 
-// inLab says that it is a run of the embedded lab, in which both ends share one machine.
+// inLab reports whether it is a run of the lab, in which both ends share one machine.
 func (v *View) inLab() bool { return !v.imported() && v.header.Plan.Environment != "kubernetes" }
 
-// withoutWire says that no wire stands between nodes: in a lab that is not shaped.
+// withoutWire reports whether there is no wire between nodes: in a lab without a line rate.
 func (v *View) withoutWire() bool { return v.inLab() && v.lineRate() == 0 }
 
 func (v *View) source() string {
 	return number.Clean(cmp.Or(v.facts["source"], v.header.Plan.Name))
 }
 
-// fact returns a quantity that is recorded as a fact, such as "10Gbit/s", in the unit wanted; 0 if it is not there or
-// cannot be read.
+// fact returns a quantity among the facts, such as "10Gbit/s", in the unit want; 0 if it is missing or unreadable.
 func (v *View) fact(name, want string) float64 {
 	x, unit, err := adapter.Suffixed(strings.TrimSpace(v.facts[name]))
 	x, wrong := number.Convert(x, cmp.Or(strings.TrimSpace(unit), "1"), want)
@@ -191,7 +190,7 @@ func (v *View) fact(name, want string) float64 {
 	return x
 }
 
-// lineRate is that of the wire between nodes in bit/s, 0 if it is not known.
+// lineRate returns the rate of the wire between nodes in bit/s, 0 if unknown.
 func (v *View) lineRate() float64 {
 	if r := v.fact("line_rate", "bit/s"); r > 0 {
 		return r
@@ -199,7 +198,7 @@ func (v *View) lineRate() float64 {
 	return v.header.Plan.Lab.LineRate
 }
 
-// show writes a value of a metric with its unit.
+// show formats a value of a metric with its unit.
 func show(k Key, x float64) string {
 	base := metric.UnitFor(k.Metric, k.Workload.Traits().Work)
 	s := number.Common(base, x)
@@ -210,11 +209,11 @@ func show(k Key, x float64) string {
 	return text + " " + s.Unit
 }
 
-// median writes the median of a cell with its unit.
+// median formats the median of a cell with its unit.
 func median(c *Cell) string { return show(c.Key, c.Median) }
 
-// worse says that a is worse than b beyond the margin (a share) and beyond both intervals, and by what factor in the
-// medians (above 1); 0 if it is not.
+// worse returns the ratio of the medians (above 1) if a is worse than b beyond the margin (a share) and beyond both
+// intervals; otherwise 0.
 func worse(a, b *Cell, margin float64) float64 {
 	m, ok := metric.Lookup(a.Metric)
 	if !ok || a.Median <= 0 || b.Median <= 0 {

@@ -15,20 +15,20 @@ import (
 // Margins between cells beyond their intervals, as shares.
 const (
 	beyondHosts  = 0.15 // in goodput
-	beyondTimes  = 0.25 // in times and rates of exchanges, of which the node's own rules cost hosts a part
+	beyondTimes  = 0.25 // for times and rates of exchanges, where the node's own rules cost hosts time, too
 	beyondFar    = 0.05
-	unitApart    = 199 // a prefix is 1000 times, and the wire makes some of the rest
+	unitApart    = 199 // a wrong prefix is a factor of 1000; the wire accounts for some of it
 	beyondDirect = 0.05
 	beyondBare   = 0.10
 	beyondModes  = 0.5
 	beyondTunnel = 2
 	slowerFlows  = 0.05
-	belowHosts   = 2 // encapsulation costs a part of what hosts have, and not two thirds
+	belowHosts   = 2 // encapsulation costs a part of the hosts' rate, but not two thirds
 	apartWays    = 2
 	atTheWire    = 0.03
 )
 
-// wireRules hold paths against the wire and against one another.
+// wireRules compare paths with the wire and with one another.
 var wireRules = []rule{
 	{id: "line-rate", find: aboveLine},
 	{id: "faster-than-hosts", beside: fasterThanHosts},
@@ -48,7 +48,8 @@ var wireRules = []rule{
 	{id: "token-bucket", find: tokenBucket},
 }
 
-// Bytes around the payload of a small TCP packet on Ethernet with its gaps, and the speed of light in fibre in m/s.
+// The bytes around the payload of a small TCP packet on Ethernet, gaps included, and the speed of light in fibre in
+// m/s.
 const (
 	framing    = 90
 	fibreLight = 2e8
@@ -57,7 +58,7 @@ const (
 func aboveLine(v *View, found *list) {
 	line := v.lineRate()
 	for _, c := range v.cells {
-		known := v.of[c.Case].warnings[outcome.AboveLineRate] != nil // said there, with the headers counted
+		known := v.of[c.Case].warnings[outcome.AboveLineRate] != nil // that warning covers it, with the headers counted
 		if line > 0 && c.Metric == metric.Goodput && c.Path.Crosses() && !known && c.Low > line*(1+reached) {
 			found.add(c.String(), "%s over a line of %s: %.2f times", median(c), show(c.Key, line), c.Median/line)
 		}
@@ -95,7 +96,7 @@ func wireBound(v *View, found *list) {
 		}
 		paced := c.Workload.Traits().Rate > 0
 		measured := c.Metric == metric.Goodput && !paced && c.Path.Crosses() && c.Path != plan.ZeroPath
-		if measured && limit > 0 && near(c.Median, limit, atTheWire) {
+		if measured && limit > 0 && nearlyEqual(c.Median, limit, atTheWire) {
 			full.add(plan.Case{Path: c.Path, Workload: c.Workload}, c.Profile.String())
 		}
 	}

@@ -1,23 +1,23 @@
 // Package compare turns the trials of a run into cells, comparisons and verdicts, and sets results side by side.
 //
-// The way through it is Analyse: a Collector gathers the trials of each case into one Cell per metric (collect.go,
-// cell.go), in bounded memory; the baseline profile is set beside its twin (floor.go); every cell is set beside the
-// baseline's (effect.go) and the difference is judged (verdict.go). Analysis holds the lot; Table cuts it by workload
-// and metric for a report, and Rank orders the profiles of one row. Two analyses of results that were measured at
-// different times are set side by side by NewPair (pair.go) and held to budgets (budget.go); many, in the order of
-// time, are a History with its change points (history.go).
+// Start with Analyse. A Collector gathers the trials of each case into one Cell per metric (collect.go, cell.go), in
+// bounded memory. The baseline profile is compared with its twin (floor.go). Every cell is compared with the baseline's
+// (effect.go) and the difference is judged (verdict.go). Analysis has the results; Table selects one workload and
+// metric for a report, and Rank orders the profiles of one row. NewPair compares two results that were measured at
+// different times (pair.go) and judges them by budgets (budget.go). A History has many results in the order of time,
+// with their change points (history.go).
 //
 // # Many comparisons
 //
-// Better and worse stand on a p value that is corrected by Benjamini and Hochberg (stat.Adjust) for the family of a
-// comparison: one profile under one workload in one metric, over its paths, which is the column of one table. Not in a
-// family are metrics that are not judged, and comparisons with too few repetitions to reach the level whatever their
-// values are: their number is known before the values and could only cost the others power. Same is a claim of
+// Better and worse rest on a p value that is corrected by Benjamini and Hochberg (stat.Adjust) for the family of a
+// comparison: one profile under one workload in one metric, over its paths, which is the column of one table. A family
+// excludes metrics that are not judged, and comparisons with too few repetitions to reach the level whatever their
+// values are: they are known before the values and could only reduce the power of the others. Same is a claim of
 // equivalence, whose interval is not corrected. docs/explanation/statistics.md says why, and what it costs.
 //
-// Values are in the base units of package metric; ratios are profile over baseline. What could not be measured is
-// absent or NaN with N = 0, never 0. Failed trials are counted and never averaged. Everything here is pure: records in,
-// values out. How a number is written is the business of package report.
+// Values are in the base units of package metric; ratios are profile over baseline. A missing number is absent or NaN
+// with N = 0, never 0. Failed trials are counted and never averaged. The package is pure: records in, values out.
+// Package report formats numbers.
 package compare
 
 import (
@@ -37,25 +37,26 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Options choose what is compared; the zero value is right for a run's own report.
+// Options choose what is compared; the zero value is the default for a run's own report.
 type Options struct {
-	// Baseline is the profile to compare with; "" takes the plan's. (optional)
+	// Baseline is the profile to compare with; "" means the plan's. (optional)
 	Baseline plan.Variant
-	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
+	// Confidence is the confidence of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
 	Confidence float64
-	// Margin is the share up to which a difference does not matter; 0 takes the plan's. (optional)
+	// Margin is the share up to which a difference does not matter; 0 means the plan's. (optional)
 	Margin float64
 }
 
 // Analysis is a run, judged.
 type Analysis struct {
-	// Baseline is the profile that Comparisons stand on; Confidence what was asked of intervals and verdicts.
+	// Baseline is the profile that Comparisons compare with. Confidence is the requested confidence of intervals and
+	// verdicts.
 	Baseline   plan.Variant
 	Confidence float64
-	// Margin is the share within which the interval of a ratio means that two cells are the same.
+	// Margin is the share of the verdict same: the interval of the ratio must lie within it.
 	Margin float64
-	// Profiles, Paths, Workloads and Metrics are the axes, in report order: those of the plan first, then whatever else
-	// has trials. The twin is not among the profiles. Metrics are those that were seen at least once.
+	// Profiles, Paths, Workloads and Metrics are the axes, in report order: the plan's first, then others that have
+	// trials. The twin is not among the profiles. Metrics are those with at least one value.
 	Profiles  []plan.Variant
 	Paths     []plan.Path
 	Workloads []plan.Workload
@@ -66,27 +67,28 @@ type Analysis struct {
 	Floors      []Floor
 	// Facts are the conditions of the result.
 	Facts facts.Facts
-	// Unknown names metrics of the file that this version does not know; they are left out.
+	// Unknown lists metrics of the file that this version does not know; they are left out.
 	Unknown []string
 
 	index
 }
 
-// index finds what an analysis holds, the twin's cells included.
+// index finds parts of an analysis, the twin's cells included.
 type index struct {
 	cells  []Cell
 	at     map[Key]*Cell
 	served map[Key]bool  // by profile and path
 	floor  map[Key]Floor // by table
 	quiet  quiet
-	// scatter is what the undisturbed values of all cells of a table scatter by.
+	// scatter is the pooled variance of the undisturbed values of all cells of a table.
 	scatter map[Key]stat.Scatter
-	// contrasts are undisturbed values without what their moments did to all cells, and residual is what those scatter by.
+	// contrasts are undisturbed values without the effect that their moments had on all cells; residual is their pooled
+	// variance.
 	contrasts contrasts
 	residual  map[Key]stat.Scatter
 }
 
-// NIC returns the NIC model under which bulk data of a case was sent in the lab; "" for other workloads and other places.
+// NIC returns the lab's NIC model for the bulk data of a case; "" for other workloads and environments.
 func (a *Analysis) NIC(c plan.Case) plan.NIC {
 	if !c.Workload.Traits().Bulk() {
 		return ""
@@ -94,8 +96,8 @@ func (a *Analysis) NIC(c plan.Case) plan.NIC {
 	return c.NIC(plan.NIC(a.Facts[facts.NIC]))
 }
 
-// Analyse judges the trials among recs; records of other types are passed over. The error, about a baseline of which
-// there is nothing, carries a hint.
+// Analyse judges the trials among recs; it ignores records of other types. It fails, with a hint, if the baseline has
+// no trials.
 func Analyse(h result.Header, recs []result.Record, o Options) (*Analysis, error) {
 	var c Collector
 	for i := range recs {
@@ -106,7 +108,7 @@ func Analyse(h result.Header, recs []result.Record, o Options) (*Analysis, error
 	return c.Analyse(h, o)
 }
 
-// Analyse judges what was collected; h is the header of its result. The collector is not to be used afterwards.
+// Analyse judges the collected trials; h is the header of their result. The collector cannot be used afterwards.
 func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	a := &Analysis{
 		Baseline:   cmp.Or(o.Baseline, h.Plan.Baseline),
@@ -137,7 +139,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	return a, nil
 }
 
-// compareAll sets every cell beside the baseline's and judges each family.
+// compareAll compares every cell with the baseline's and judges each family.
 func (a *Analysis) compareAll() {
 	var open []pending
 	for i := range a.Cells {
@@ -151,7 +153,7 @@ func (a *Analysis) compareAll() {
 	}
 }
 
-// Cell returns the cell of k, and whether anything was tried there.
+// Cell returns the cell of k. ok is false if nothing was tried there.
 func (a *Analysis) Cell(k Key) (Cell, bool) {
 	c, ok := a.at[k]
 	if !ok {
@@ -164,7 +166,7 @@ func placeOf(profile plan.Variant, path plan.Path) Key {
 	return Key{Case: plan.Case{Profile: profile, Path: path}}
 }
 
-// axes collects what the plan names and the trials add.
+// axes collects the axes of the plan and of the trials.
 func (a *Analysis) axes(h result.Header, c *Collector) {
 	if !h.Plan.Baseline.IsZero() {
 		a.Profiles = append(a.Profiles, h.Plan.Baseline)
@@ -210,7 +212,7 @@ func (a *Analysis) sortOut() {
 	})
 }
 
-// places returns where each of xs stands.
+// places returns the index of each of xs.
 func places[T comparable](xs []T) map[T]int {
 	at := make(map[T]int, len(xs))
 	for i, x := range xs {

@@ -9,29 +9,29 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Budget is a limit on a metric: what B must not be. ParseBudget reads its text.
+// Budget is a limit on a metric that B must keep. ParseBudget parses its text.
 type Budget struct {
-	// Text is the budget as it was written.
+	// Text is the budget as the user wrote it.
 	Text string
 	// Filter chooses the cells, Metric is the name that they have.
 	Filter Filter
 	Metric string
-	// Above is true if values above the limit break it, false if those below do.
+	// Above is true if values above the limit break it, false if values below do.
 	Above bool
-	// Relative is true if Limit is a factor to A's value, for example 1.05; false if it is a value in the base unit.
+	// Relative is true if Limit is a factor of A's value, for example 1.05; false if it is a value in the base unit.
 	Relative bool
 	Limit    float64
 }
 
-// State is what became of a budget.
+// State is the judgement of a budget.
 type State string
 
 const (
-	// Kept: the interval, one-sided at the wanted confidence, lies on the right side of the limit.
+	// Kept: the one-sided interval at the requested confidence keeps the limit.
 	Kept State = "kept"
 	// Broken: the one-sided test, corrected for the family, rejects that the limit is kept.
 	Broken State = "broken"
-	// Undecided: neither can be said.
+	// Undecided: neither is proved.
 	Undecided State = "undecided"
 )
 
@@ -40,20 +40,21 @@ type Holding struct {
 	Match
 	budget Budget
 	State  State
-	// Low and High bound the ratio (of a budget that is not relative: the value) on either side with the wanted
-	// confidence each: "at least Low" and "at most High" are claims of their own. NaN where they cannot be given.
+	// Low and High are one-sided bounds of the ratio, or of the value if the budget is not relative, each at the
+	// requested confidence. NaN if unknown.
 	Low, High float64
-	// P is the one-sided p value of the limit being passed, Adjusted the same corrected for the family.
+	// P is the one-sided p value that the limit is exceeded, Adjusted the same corrected for the family.
 	P, Adjusted float64
-	// More is about how many more repetitions would decide an undecided one; 0 if it is not, or cannot be said.
+	// More is about how many more repetitions would decide an undecided budget; 0 if it is decided or the number is
+	// unknown.
 	More int
-	// Why says what keeps an undecided one from ever being decided; "" if repetitions would do it.
+	// Why is the reason if repetitions can never decide an undecided budget; "" otherwise.
 	Why string
 }
 
-// Hold applies budgets to the cells of p that keep wants. All of them are one family. The holdings of a budget are in
-// the order of p.Matches; there are none if no cell is concerned. A change of the common baseline itself is held to a
-// budget only if the filter names its profile.
+// Hold applies budgets to the cells of p that keep selects. All of them are one family. The holdings of a budget are in
+// the order of p.Matches; there are none if no cell matches. A change of the common baseline itself is judged only if
+// the filter names its profile.
 func (p *Pair) Hold(budgets []Budget, keep func(Key) bool) [][]Holding {
 	out := make([][]Holding, len(budgets))
 	var all []*Holding
@@ -79,7 +80,7 @@ func (p *Pair) Hold(budgets []Budget, keep func(Key) bool) [][]Holding {
 	return out
 }
 
-// test is the one-sided p value of the limit being passed, by more than the widening of the interval.
+// test returns the one-sided p value that the limit is exceeded by more than the widening of the interval.
 func (b Budget) test(m Match) float64 {
 	if !b.Relative {
 		if b.Above {
@@ -135,7 +136,7 @@ func (b Budget) hold(h *Holding, confidence float64) {
 		h.Why = "both are lower bounds"
 		return
 	}
-	// A two-sided interval of 90 % has 95 % on either side.
+	// A two-sided interval of 90 % is one-sided 95 % at each end.
 	sided := 2*confidence - 1
 	var point, covered float64
 	if b.Relative {
@@ -159,7 +160,7 @@ func (b Budget) hold(h *Holding, confidence float64) {
 	}
 }
 
-// within says whether the interval lies on the right side of the limit.
+// within reports whether the interval keeps the limit.
 func (b Budget) within(low, high float64) bool {
 	if b.Above {
 		return high <= b.Limit
@@ -167,7 +168,7 @@ func (b Budget) within(low, high float64) bool {
 	return low >= b.Limit
 }
 
-// allWithin says whether every value of B keeps the limit beside every value of A: for zeros, which have no ratio.
+// allWithin reports whether every value of B keeps the limit against every value of A: for zeros, which have no ratio.
 func (b Budget) allWithin(m Match) bool {
 	if !b.Relative || !math.IsNaN(m.Ratio) || min(m.A.N, m.B.N) < stat.MinRepetitions {
 		return false
@@ -178,7 +179,7 @@ func (b Budget) allWithin(m Match) bool {
 	return m.B.Min >= b.Limit*m.A.Max
 }
 
-// undecided says what would decide h.
+// undecided sets what would decide h.
 func (b Budget) undecided(h *Holding, point, confidence float64) {
 	low, high, limit, wide := h.Low, h.High, b.Limit, 0.0
 	if b.Relative {
@@ -193,7 +194,7 @@ func (b Budget) undecided(h *Holding, point, confidence float64) {
 	if !b.Relative {
 		n, least = h.B.N, int(math.Ceil(-math.Log2(1-confidence)))
 	}
-	h.More = more(n, (high-low)/2-wide, math.Abs(point-limit)-wide, least)
+	h.More = moreRepetitions(n, (high-low)/2-wide, math.Abs(point-limit)-wide, least)
 }
 
 // Outcome is the worst state among holdings: broken before undecided before kept.
@@ -206,8 +207,8 @@ func Outcome(hs []Holding) State {
 	return Kept
 }
 
-// Judge says what a pair comes to without budgets: broken if any cell is worse; undecided if the trials of a cell all
-// failed that A has, or if none of the cells that are judged could be decided; kept otherwise.
+// Judge returns the state of a pair without budgets: broken if any cell is worse. Undecided if a cell of A has only
+// failed trials in B, or if no judged cell could be decided. Kept otherwise.
 func (p *Pair) Judge() State {
 	judged := p.Judged()
 	decided := slices.ContainsFunc(judged, func(m Match) bool { return m.Verdict == Better || m.Verdict == Same })

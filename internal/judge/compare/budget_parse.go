@@ -19,9 +19,9 @@ import (
 //	[key=pattern ...] [workload.]metric >|< limit
 //
 // Filters come first (ParseFilter). The metric may have the kind of its workload before it, and a percentile may stand
-// for the times of that workload: rr.p99 is rtt.p99 of rr, http.p99 is response_time.p99 of http. A limit with a sign is
-// a change, in percent of A: "> +5%", "< -3%". One without is a value of B, in the metric's unit or one that converts
-// to it: "< 900Mbit/s", "> 35us", "> 0.1%".
+// for the times of that workload: rr.p99 is rtt.p99 of rr, http.p99 is response_time.p99 of http. A limit with a sign
+// is a change, in percent of A: "> +5%", "< -3%". One without is a value of B, in the metric's unit or one that
+// converts to it: "< 900Mbit/s", "> 35us", "> 0.1%".
 func ParseBudget(s string) (Budget, error) {
 	b := Budget{Text: s}
 	if err := b.parse(); err != nil {
@@ -67,7 +67,7 @@ func (b *Budget) parse() (err error) {
 // setMetric reads [workload.]metric.
 func (b *Budget) setMetric(s string) error {
 	name, kind := s, plan.Kind("")
-	if _, known := metric.Lookup(name); !known || metric.ByOneDial(name) { // ttfr.p50 is what ttfr measures now
+	if _, known := metric.Lookup(name); !known || metric.ByOneDial(name) { // ttfr.p50 is the metric that ttfr measures now
 		if head, tail, ok := strings.Cut(s, "."); ok && slices.Contains(plan.Kinds(), plan.Kind(head)) {
 			name, kind = tail, plan.Kind(head)
 		}
@@ -112,8 +112,8 @@ func (b *Budget) setLimit(text, in string) error {
 	return err
 }
 
-// spelled is the unit of a limit as package unit reads it. The unit of work, which depends on the workload and is not
-// part of the catalogue's unit, is optional and ignored: 9us/transaction is 9us. /s is 1/s.
+// spelled converts the unit of a limit into the form of package number. The unit of work, which depends on the workload
+// and is not part of the catalogue's unit, is optional and ignored: 9us/transaction is 9us. /s is 1/s.
 func spelled(in, base string) string {
 	if !strings.Contains(base, "/") {
 		in, _, _ = strings.Cut(in, "/")

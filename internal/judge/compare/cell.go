@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Key says which cell: a case and a metric.
+// Key identifies a cell by a case and a metric.
 type Key struct {
 	plan.Case
 	Metric string `json:"metric"`
@@ -25,45 +25,45 @@ func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
 // whole is the key of a whole case, without a metric.
 func (k Key) whole() Key { return Key{Case: k.Case} }
 
-// column is the key of a profile under a workload by a metric, over all paths: the family that p values are corrected
-// for.
+// column returns the key of a profile under a workload in a metric, over all paths: the family that p values are
+// corrected for.
 func (k Key) column() Key {
 	k.Path = plan.Path{}
 	return k
 }
 
-// table is the key of a workload and a metric, over all profiles and paths.
+// table returns the key of a workload and a metric, over all profiles and paths.
 func (k Key) table() Key { return Key{plan.Case{Workload: k.Workload}, k.Metric} }
 
-// Cell is what all repetitions of one case say about one metric.
+// Cell summarizes all repetitions of one case in one metric.
 type Cell struct {
 	Key
 	// Unit is the base unit of the values.
 	Unit string `json:"unit"`
-	// Estimate is what tables show and comparisons stand on: the undisturbed one where there is one, otherwise the
+	// Estimate is shown in tables and used in comparisons: the undisturbed estimate if there is one, otherwise the
 	// typical one.
 	Estimate
-	// Typical is the estimate from whole windows where Estimate is undisturbed, nil otherwise. Slices is how many
-	// slices the undisturbed one stands on.
+	// Typical is the estimate from whole windows if Estimate is undisturbed, nil otherwise. Slices is the number of
+	// slices behind the undisturbed estimate.
 	Typical *Estimate `json:"-"`
 	Slices  int       `json:"-"`
-	// Crowded means that there are slices, and none of a quiet machine: the values hold what others did meanwhile.
+	// Crowded means that there are slices but none of an undisturbed machine: other processes affected the values.
 	Crowded bool `json:"-"`
 	// Failed counts the trials of the case that failed.
 	Failed int `json:"failed"`
-	// Lost is the share of the work that failed in the trials with a value; 0 for metrics that count failures.
+	// Lost is the share of failed work in the trials with a value; 0 for metrics that count failures.
 	Lost float64 `json:"failed_share,omitempty"`
-	// AtLeast means that the median is the timeout of new pods: the true one is at least that.
+	// AtLeast means that the median is the timeout of new pods, so the true median is at least that.
 	AtLeast bool `json:"at_least,omitempty"`
-	// Attached says what attached the new pods, "" for other work.
+	// Attached is what attached the new pods, "" for other work.
 	Attached string `json:"attached,omitempty"`
-	// Instances is how many instances of the profile the values come from.
+	// Instances is the number of instances of the profile that the values come from.
 	Instances int `json:"instances"`
-	// Warnings are the doubts of its trials and of their sum.
+	// Warnings are the warnings of its trials and of their summary.
 	Warnings []stat.Warning `json:"warnings"`
 }
 
-// Estimate is what the trials of a case say about a metric.
+// Estimate is the summary of a case's trials in a metric.
 type Estimate struct {
 	// Summary has N, the median and its interval; all NaN if no trial finished.
 	stat.Summary
@@ -71,31 +71,31 @@ type Estimate struct {
 	Samples []Sample `json:"samples"`
 }
 
-// Sample is one value and the repetition that gave it, counted from 1. Instance is that of its trial; 0 if the file
-// does not say.
+// Sample is one value with its repetition, counted from 1. Instance is the instance of its trial; 0 if the file has
+// none.
 type Sample struct {
 	Repetition int
 	Value      float64
 	Instance   int
-	session    int // invocations that had ended before: a resumed run measures at another time
-	// weight is how much of an undisturbed value's window had the machine at its full speed, whole is the value of all of the
-	// window; 0 in other values.
+	session    int // number of earlier invocations: a resumed run measures at another time
+	// weight is the share of an undisturbed value's window in which the machine ran at full speed; whole is the value
+	// of the whole window. Both are 0 for other values.
 	weight, whole float64
 }
 
 // moment is the repetition that gave the value.
 func (s Sample) moment() moment { return moment{s.session, s.Repetition, 0} }
 
-// Doubts that this package adds to those of trials and of package stat.
+// Warnings that this package adds to those of trials and of package stat.
 const (
-	// someFailed means that the median stands on the survivors of failed trials.
+	// someFailed means that some trials failed and the median is of the rest.
 	someFailed = "failed-trials"
-	// missingValues means that finished trials have no such number, so that the median stands on the others: as a rule the
-	// slow ones, whose exchanges are too few for a percentile, are the ones that lack it.
+	// missingValues means that some finished trials have no such number, so that the median is of the others. Usually
+	// the slow trials lack it, because they have too few exchanges for a percentile.
 	missingValues = "missing-values"
-	// thinned means that a part of the values stands for all, since the result is too large.
+	// thinned means that only some of the values are kept, since the result is too large.
 	thinned = "thinned"
-	// manyFailed means that so much of the work failed that the cell is never called better.
+	// manyFailed means that so much work failed that the cell is never called better.
 	manyFailed = "many-failed"
 	// notFinite means that a value was infinite or not a number and was left out.
 	notFinite = "not-finite"
@@ -114,13 +114,13 @@ func (c *Cell) windows() *Cell {
 	return &w
 }
 
-// undisturbed says whether all cells have an undisturbed estimate.
+// undisturbed reports whether all cells have an undisturbed estimate.
 func undisturbed(cells ...*Cell) bool {
 	return !slices.ContainsFunc(cells, func(c *Cell) bool { return c.Typical == nil })
 }
 
-// alike returns the cells so that their estimates are of one kind: undisturbed if all are, whole windows otherwise.
-func alike(cells ...*Cell) []*Cell {
+// ofOneKind returns the cells with estimates of one kind: undisturbed if all have one, whole windows otherwise.
+func ofOneKind(cells ...*Cell) []*Cell {
 	if undisturbed(cells...) {
 		return cells
 	}
@@ -132,9 +132,9 @@ func instances(samples []Sample) int {
 	return len(each.Once(each.Of(samples, func(s Sample) int { return s.Instance })))
 }
 
-// units returns what comparisons count as one value each: the trials, or where several trials share one of several
-// instances, the geometric mean of each instance, with its number in place of the repetition's. Undisturbed values count
-// by their weight.
+// units returns the values that comparisons count as one each: the trials. If several trials share one of several
+// instances, it is the geometric mean of each instance, with the instance's number as the repetition. Undisturbed
+// values count by their weight.
 func (e Estimate) units() []Sample {
 	n := instances(e.Samples)
 	if n < 2 || n == len(e.Samples) {
@@ -164,17 +164,19 @@ func levelOf(samples []Sample) stat.Level {
 	return stat.LevelOf(valuesOf(samples), each.Of(samples, func(s Sample) float64 { return s.weight }))
 }
 
-// mostLost is the largest share of its work that may fail in the trials of a cell that is called better than another.
+// mostLost is the largest share of failed work in the trials of a cell that may be called better than another.
 const mostLost = 0.05
 
-// Failing says whether more trials failed than have a value, or too much of the work in those that have one: what is left may be
-// the lucky part. Such a cell is never better than another, and has no rank.
+// Failing reports whether more trials failed than have a value, or too much work failed in trials with a value: the
+// rest may be the lucky part. Such a cell is never better than another, and has no rank.
 func (c Cell) Failing() bool { return c.Failed > c.N || c.Lost > mostLost }
 
-// Unlike says whether the new pods of two cells were attached in different ways, so that their numbers are not comparable.
+// Unlike reports whether the new pods of two cells were attached in different ways, so that their numbers are not
+// comparable.
 func (c Cell) Unlike(other *Cell) bool { return c.Attached != other.Attached }
 
-// Statistic returns what Median is of the cell: the weighted mean of undisturbed values, or the median of trials.
+// Statistic returns the name of the statistic in Median: the weighted mean of undisturbed values, or the median of
+// trials.
 func (c Cell) Statistic() string {
 	if c.Typical != nil {
 		return "weighted mean of undisturbed values"
@@ -196,8 +198,8 @@ func estimateOf(samples []Sample, confidence float64) Estimate {
 	return e
 }
 
-// weigh summarizes undisturbed values: their weighted mean, and its interval from instances and from how those of all
-// cells of a table scatter.
+// weigh summarizes undisturbed values: their weighted mean, and its interval from instances and from the pooled scatter
+// of all cells of a table.
 func (a *Analysis) weigh() {
 	tables := map[Key][]*Cell{}
 	for i := range a.cells {
@@ -222,13 +224,14 @@ func (a *Analysis) weigh() {
 	}
 }
 
-// level is that of the undisturbed values of cells, which count as one.
+// level returns the level of the undisturbed values of cells, which count as one cell.
 func (a *Analysis) level(cells ...*Cell) stat.Level {
 	all := slices.Concat(each.Of(cells, func(c *Cell) []Sample { return c.units() })...)
 	return levelOf(all).Among(a.scatter[cells[0].table()])
 }
 
-// beside is their level for a comparison with others of the run: without what each moment did to all.
+// beside returns their level for a comparison with other cells of the run: without the effect of each moment on all
+// cells.
 func (a *Analysis) beside(cells ...*Cell) stat.Level {
 	return a.contrasts.level(cells...).Among(a.residual[cells[0].table()])
 }
@@ -280,7 +283,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	return cell
 }
 
-// failures fills in what of a cell's work failed, and whether its median is a lower bound because of it.
+// failures sets the share of a cell's work that failed, and whether its median is a lower bound because of that.
 func (a *attempts) failures(c *Cell) {
 	c.Attached = a.attached
 	if failed := a.series[metric.ErrorRate]; failed != nil && len(failed.samples) > 0 && !slices.Contains(metric.Failures, c.Metric) {

@@ -18,8 +18,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Bounds of what is kept of a result, whatever its size. A plan cannot reach the first; one with a thousand repetitions
-// of a thousand cases can reach the second, and is then thinned.
+// Bounds on what is kept of a result of any size. A plan cannot reach the first; a plan with a thousand repetitions of
+// a thousand cases can reach the second, and its result is thinned.
 const (
 	maxCells  = 200_000
 	maxValues = 3 << 20
@@ -27,12 +27,12 @@ const (
 	fewKept = 20
 )
 
-// Collector takes in the trials of one result one at a time, in any order, and keeps what an analysis needs of them:
-// the values by cell, and the doubts summed up. Its memory is bounded. The zero value is ready for use.
+// Collector collects the trials of one result one at a time, in any order. It keeps what an analysis needs: the values
+// by cell, and a summary of the warnings. Its memory is bounded. The zero value is ready for use.
 //
-// Where a result holds more values than maxValues, the larger cells are thinned: of the repetitions about every second
-// one, fourth one and so on is kept, drawn by a hash of the repetition's number. So the draw knows nothing of the
-// values, spreads over the whole run, and keeps the same repetitions in every cell, as paired tests need.
+// If a result has more values than maxValues, the larger cells are thinned: about every second repetition is kept, then
+// every fourth and so on, drawn by a hash of the repetition's number. So the draw does not depend on the values,
+// spreads over the whole run, and keeps the same repetitions in every cell, as paired tests need.
 type Collector struct {
 	cases  []*attempts
 	byCase map[plan.Case]*attempts
@@ -41,15 +41,15 @@ type Collector struct {
 	values int
 	// session counts the invocations that have ended.
 	session int
-	// slices counts what is kept of them, sliceLevel how often they were thinned.
+	// slices counts the kept slices, sliceLevel how often they were thinned.
 	slices, sliceLevel int
-	// cold is true where slices have a reading that nothing is judged by.
+	// cold is true if slices have readings that cannot be used.
 	cold bool
-	// bound stands for maxValues in tests; 0 is maxValues.
+	// bound replaces maxValues in tests; 0 is maxValues.
 	bound int
 }
 
-// attempts is what is kept of the trials of one case.
+// attempts has what is kept of the trials of one case.
 type attempts struct {
 	plan.Case
 	trials, failed int
@@ -57,7 +57,7 @@ type attempts struct {
 	warnings       []raised
 	series         map[string]*series
 	pieces         []pieces
-	// attached and timeout are of new pods: what attached them, and the longest timeout in ns.
+	// attached and timeout are set for new pods: what attached them, and the longest timeout in ns.
 	attached string
 	timeout  float64
 }
@@ -68,7 +68,7 @@ type first struct {
 	text       string
 }
 
-// raised is a warning of trials; at is where the first one stood: its repetition and its place in the trial's list.
+// raised is a warning of trials. at is the first trial with it: its repetition and its place in the trial's list.
 type raised struct {
 	stat.Warning
 	at [2]int
@@ -83,8 +83,8 @@ type series struct {
 	finished bool
 }
 
-// Add takes in a trial, and of a sampled one what the processor counted; records of other types are passed over. The error says that the result is larger than any that
-// a plan makes.
+// Add adds a trial; of a sampled trial it adds only what the processor counted. It ignores records of other types. It
+// fails if the result is larger than any plan can make.
 func (c *Collector) Add(rec *result.Record) error {
 	if rec.Type == result.TypeEnd {
 		c.session++
@@ -98,7 +98,7 @@ func (c *Collector) Add(rec *result.Record) error {
 				c.value(a, name, v, rec)
 			}
 		}
-		return c.within()
+		return c.checkBounds()
 	}
 	if rec.Type != result.TypeTrial {
 		return nil
@@ -110,7 +110,7 @@ func (c *Collector) Add(rec *result.Record) error {
 		a = &attempts{Case: k, series: map[string]*series{}}
 		c.byCase[k] = a
 		c.cases = append(c.cases, a)
-		c.cells++ // a case of which every trial fails has a cell too
+		c.cells++ // a case whose trials all fail has a cell too
 	}
 	a.trials++
 	if rec.Status == result.OK {
@@ -126,7 +126,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	for name, v := range rec.Metrics {
 		c.value(a, name, v, rec)
 	}
-	return c.within()
+	return c.checkBounds()
 }
 
 // raise counts the warnings of a finished trial.
@@ -145,7 +145,7 @@ func (a *attempts) raise(rec *result.Record) {
 	}
 }
 
-// newPods notes how the new pods of a finished trial were attached, and how long their answers could take.
+// newPods stores how the new pods of a finished trial were attached, and the timeout of their answers.
 func (a *attempts) newPods(rec *result.Record) {
 	if rec.Client == nil || rec.Client.Pods == nil {
 		return
@@ -154,7 +154,7 @@ func (a *attempts) newPods(rec *result.Record) {
 	a.timeout = max(a.timeout, float64(rec.Client.Pods.TimeoutNs))
 }
 
-// value takes in one number.
+// value adds one number.
 func (c *Collector) value(a *attempts, name string, v float64, rec *result.Record) {
 	s := a.series[name]
 	if s == nil {
@@ -178,7 +178,7 @@ func (c *Collector) value(a *attempts, name string, v float64, rec *result.Recor
 	s.finished = true
 }
 
-// kept says whether a repetition is among those that are left after so many thinnings: each halves them.
+// kept reports whether a repetition is kept after level thinnings: each halves their number.
 func kept(repetition, level int) bool {
 	x := uint64(repetition) + 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -188,8 +188,8 @@ func kept(repetition, level int) bool {
 
 var errTooLarge = errors.New("the result is larger than any plan makes")
 
-// within holds the collector to its bounds.
-func (c *Collector) within() error {
+// checkBounds enforces the collector's bounds.
+func (c *Collector) checkBounds() error {
 	if c.cells > maxCells {
 		return advice.With(fmt.Errorf("%w: over %d cells (a profile, path and workload with a metric)", errTooLarge, maxCells),
 			"split the file by profile")
@@ -204,7 +204,7 @@ func (c *Collector) within() error {
 			return err
 		}
 		if c.values == before {
-			break // what is left is small cells
+			break // only small cells are left
 		}
 	}
 	if c.values > bound {
@@ -213,8 +213,8 @@ func (c *Collector) within() error {
 	return nil
 }
 
-// thin halves the series that are not small. Chance leaves none of them empty; a trial that is written again and again
-// does, since its repetition is kept or dropped as one.
+// thin halves the series that are not small. Chance leaves no series empty. A trial that is written repeatedly may,
+// since its repetition is kept or dropped as one.
 func (c *Collector) thin() error {
 	for _, a := range c.cases {
 		for _, s := range a.series {
@@ -234,7 +234,7 @@ func (c *Collector) thin() error {
 	return nil
 }
 
-// Cells are the cells that have a value, whatever the metric: cases in the order in which they came, metrics by name.
+// Cells returns the cells that have a value, in any metric: cases in the order of their first trial, metrics by name.
 func (c *Collector) Cells(confidence float64) []Cell {
 	var cells []Cell
 	for _, a := range c.cases {
@@ -247,8 +247,8 @@ func (c *Collector) Cells(confidence float64) []Cell {
 	return cells
 }
 
-// gather makes one cell per case and metric. A case of which every trial failed has a cell for each metric that its
-// workload shows elsewhere, so that the failure is seen wherever the number is missed.
+// gather makes one cell per case and metric. A case whose trials all failed has a cell for each metric that its
+// workload has in other cases, so that the failure is shown wherever the number is missing.
 func (c *Collector) gather(a *Analysis) []Cell {
 	shown := map[plan.Workload]map[string]bool{}
 	for _, k := range c.cases {

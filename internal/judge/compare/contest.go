@@ -8,34 +8,37 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// The best of a row is the luckiest of its equals. A test of the others against it that takes it for chosen beforehand names a
-// difference far too often. Whichever two cells come to be the first and the last, they are two of the row: so all pairs of the
-// row are one family, corrected by Holm's procedure. At most 5 of 100 rows of equals name any difference then, and what a report says
-// of the best, the next, the last and of groups holds together. Holm counts the pairs that are left, so the many pairs of a row
-// that are far apart cost a close pair nothing.
+// The best of a row of equals is the luckiest. A test of the others against it that treats it as chosen beforehand
+// finds differences far too often. But any two cells that become the first and the last are a pair of the row. So all
+// pairs of the row are one family, corrected by Holm's procedure. Then at most 5 of 100 rows of equals show any
+// difference, and what a report says about the best, the next, the last and about groups is consistent. Holm counts
+// only the remaining pairs, so the many clearly different pairs of a row cost a close pair nothing.
 
-// contest is the cells of one row, and what is known of each two of them.
+// contest is the cells of one row, with what is needed to compare any two of them.
 type contest struct {
 	*Analysis
 	cells []*Cell
-	// level is that of the first step: a test that cannot reach it with so many values is not taken.
+	// level is the level of the first step: a test that cannot reach it with the number of values is not used.
 	level float64
-	// typical are the typical values of each cell that count as one each, in turn those without what their moments did to all.
-	// levels are what the latter say together. Both are nil where there are too few cells to tell, or a value without a logarithm.
+	// typical are the typical values of each cell that count as one each; contrasts are these values without the effect
+	// of their moments on all cells. levels summarize contrasts over the cells. Both are nil if there are too few
+	// cells, or if a value has no logarithm.
 	typical, contrasts [][]Sample
 	levels             []stat.Level
-	// size is how many pairs are a family; adjusted are their corrected p values, factors what their level is divided by.
+	// size is the number of pairs in the family. adjusted are their corrected p values, factors the divisors of their
+	// level.
 	size              int
 	adjusted, factors map[two]float64
 }
 
-// fewestRanked is how many cells of a row lose their moments before they are ranked: of fewer, what is left of one mirrors the other.
+// fewestRanked is the number of cells from which a row's moments are removed before ranking: with fewer cells, the
+// remainder of one mirrors the others.
 const fewestRanked = 4
 
 // two are the indices of a pair, the larger one first.
 type two struct{ i, j int }
 
-// contest sets all pairs of a row beside each other.
+// contest compares all pairs of a row.
 func (a *Analysis) contest(row []Standing) *contest {
 	cells := each.Of(row, func(s Standing) *Cell { return &s.Cell })
 	c := &contest{Analysis: a, cells: cells, adjusted: map[two]float64{}, factors: map[two]float64{}}
@@ -50,7 +53,7 @@ func (a *Analysis) contest(row []Standing) *contest {
 	c.size, c.level = len(pairs), (1-a.Confidence)/float64(max(1, len(pairs)))
 	c.takeMoments()
 	ps := each.Of(pairs, func(p two) float64 {
-		return widen(a.widening(cells[p.i], cells[p.j]), c.by(p.i, p.j, a.Confidence)).P
+		return widen(a.widening(cells[p.i], cells[p.j]), c.test(p.i, p.j, a.Confidence)).P
 	})
 	adjusted, factors := stat.Holm(ps), stat.HolmFactors(ps, 1-a.Confidence)
 	for n, p := range pairs {
@@ -59,30 +62,31 @@ func (a *Analysis) contest(row []Standing) *contest {
 	return c
 }
 
-// compare sets the i-th cell beside the j-th. The interval has the level at which the pair is tested, so that it excludes 1 where
-// the verdict is better or worse.
+// compare compares the i-th cell with the j-th. The interval has the level at which the pair is tested, so that it
+// excludes 1 if the verdict is better or worse.
 func (c *contest) compare(i, j int) Comparison {
 	cell, base := c.cells[i], c.cells[j]
 	x := Comparison{Key: cell.Key, Baseline: base.Profile, Widened: c.widening(cell, base)}
-	x.compared(c.by(i, j, c.Confidence), c.Margin)
+	x.compared(c.test(i, j, c.Confidence), c.Margin)
 	x.Adjusted = x.P
 	single, at := x, two{max(i, j), min(i, j)}
 	if factor, counted := c.factors[at]; counted {
 		x.Adjusted, x.Family = c.adjusted[at], c.size
 		single.Adjusted = x.Adjusted
-		x.Effect = widen(x.Widened, c.by(i, j, 1-(1-c.Confidence)/factor))
+		x.Effect = widen(x.Widened, c.test(i, j, 1-(1-c.Confidence)/factor))
 		x.Confidence = min(single.Confidence, x.Confidence)
 	}
-	rules := c.rules(together)
+	rules := c.rules(oneFamily)
 	if x.Verdict = judge(pending{x: &x, c: cell, base: base}, rules); x.Verdict == Inconclusive {
 		x.Need = need(single, rules, false)
 	}
 	return x
 }
 
-// by is the test of two cells. Undisturbed values are compared as everywhere; others by ranks, or where ranks of two cells cannot reach
-// the level of the row, as normal logarithms. Values without a logarithm are compared by their ranks in the row then.
-func (c *contest) by(i, j int, confidence float64) tested {
+// test returns the test of two cells. Undisturbed values are compared as usual. Others are compared by ranks, or as
+// normal logarithms if ranks of two cells cannot reach the level of the row. If a value has no logarithm, ranks within
+// the row are used instead.
+func (c *contest) test(i, j int, confidence float64) tested {
 	if undisturbed(c.cells[i], c.cells[j]) {
 		return c.between(c.cells[i], c.cells[j], confidence)
 	}
@@ -119,8 +123,8 @@ func (c *contest) by(i, j int, confidence float64) tested {
 	}
 }
 
-// takeMoments finds the typical values, and takes from them what the moments did to all cells: the same as of undisturbed values,
-// each counting alike.
+// takeMoments finds the typical values, and removes the effect of the moments on all cells, as for undisturbed values,
+// with equal weights.
 func (c *contest) takeMoments() {
 	alike := each.Of(c.cells, func(x *Cell) *Cell {
 		y := &Cell{Key: x.Key, Estimate: Estimate{Samples: slices.Clone(x.Recorded().Samples)}}

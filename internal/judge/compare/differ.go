@@ -12,19 +12,19 @@ import (
 
 // Difference is a condition that two results do not share.
 type Difference struct {
-	// Name is that of the fact, of the plan's setting, or "stand_in" with a profile.
+	// Name is the name of the fact, of the plan's setting, or "stand_in" with a profile.
 	Name string
 	// A and B are the two values; "" is not recorded.
 	A, B string
 }
 
-// indifferent are the settings of a plan that say what was measured and how often, not under which conditions.
+// indifferent are the settings of a plan that determine what was measured and how often, but are not conditions.
 var indifferent = []string{
 	"name", "profiles", "paths", "workloads", "baseline", "twin", "repetitions", "max_repetitions", "precision", "margin", "budget", "seed",
 }
 
-// conditionsDiffer returns the conditions in which two results differ: facts but for those of the moment, settings of the plan,
-// and what stood in for a profile that both have. The order is facts, settings, profiles, each by name.
+// conditionsDiffer returns the conditions in which two results differ: facts except those of the moment, settings of
+// the plan, and the stand-ins of a profile that both have. The order is facts, settings, profiles, each by name.
 func conditionsDiffer(a, b result.Header) []Difference {
 	var out []Difference
 	add := func(name, x, y string) {
@@ -38,9 +38,9 @@ func conditionsDiffer(a, b result.Header) []Difference {
 			add(name, a.Facts[name], b.Facts[name])
 		}
 	}
-	inB := settings(b.Plan) // the same ones in the same order
+	inB := settings(b.Plan) // the same settings in the same order
 	for i, s := range settings(a.Plan) {
-		// The facts tell of most settings, as found and not as asked for.
+		// The facts have most settings, as found instead of as requested.
 		if a.Facts[s.name] == "" && b.Facts[s.name] == "" {
 			add(s.name, s.value, inB[i].value)
 		}
@@ -61,7 +61,7 @@ type setting struct{ name, value string }
 func settings(p any) []setting {
 	var out []setting
 	v := reflect.ValueOf(p)
-	for _, f := range reflect.VisibleFields(v.Type()) { // those of embedded structs among them, as in JSON
+	for _, f := range reflect.VisibleFields(v.Type()) { // fields of embedded structs included, as in JSON
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous || slices.Contains(indifferent, name) {
 			continue

@@ -10,31 +10,31 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Comparison is a cell beside that of the baseline.
+// Comparison is a cell compared with the baseline's.
 type Comparison struct {
 	Key
 	Baseline plan.Variant `json:"baseline"`
-	// BaselinePath is the path of the baseline's cell where it is not Path: a profile without pods of its own has host-to-host only,
-	// which then stands in for paths between nodes, or for those within a node if it was measured there. The zero Path otherwise.
+	// BaselinePath is the path of the baseline's cell if it is not Path: a profile without pods of its own has
+	// host-to-host only, which then replaces paths between nodes, or paths within a node if it was measured there. The
+	// zero Path otherwise.
 	BaselinePath plan.Path `json:"baseline_path"`
-	// Effect has the ratio of the cell to the baseline with its interval, widened by Widened, and the p value of this
-	// comparison alone, of a difference beyond that.
+	// Effect has the ratio of the cell to the baseline with its interval, widened by Widened, and the uncorrected p
+	// value of a difference beyond that.
 	stat.Effect
-	// Adjusted is the p value corrected for the family of the comparison, which a verdict of better or worse stands on;
-	// NaN for a metric that is not judged. Family is how many comparisons it was corrected for: 0 if this one is in
-	// none, because its metric is not judged or its repetitions are too few.
+	// Adjusted is the p value corrected for the family, which a verdict of better or worse rests on; NaN for a metric
+	// that is not judged. Family is the size of the family: 0 if the comparison has none, because its metric is not
+	// judged or its repetitions are too few.
 	Adjusted float64 `json:"p_adjusted"`
 	Family   int     `json:"family"`
-	// Widened is the share by which the interval is longer at either end because a side was raised once only: how far
-	// two instances of the baseline lie apart. It is 0 where the trials come from several instances.
+	// Widened is the share by which the interval is extended at either end because a side was raised only once: the
+	// distance between two instances of the baseline. It is 0 if the trials come from several instances.
 	Widened float64 `json:"widened"`
-	// Beyond is the p value of a difference beyond the margin, the larger of those of two one-sided tests (TOST), which the
-	// verdict same stands on.
+	// Beyond is the p value of a difference beyond the margin, the larger of the two one-sided tests (TOST), which the
+	// verdict same rests on.
 	Beyond float64 `json:"p_beyond"`
-	// Verdict equals None for metrics that describe and are not judged.
+	// Verdict has the value None for metrics that describe and are not judged.
 	Verdict Verdict `json:"verdict"`
-	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts and where the
-	// number is unknown.
+	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts or if unknown.
 	Need int `json:"need"`
 }
 
@@ -46,7 +46,7 @@ type pending struct {
 	apart bool
 }
 
-// againstBaseline compares c with the baseline's cell; false if there is nothing to compare.
+// againstBaseline compares c with the baseline's cell. It returns false if there is nothing to compare with.
 func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 	if c.Profile == a.Baseline {
 		return pending{}, false
@@ -58,8 +58,8 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 	return a.compare(c, base), true
 }
 
-// below returns the cell of the baseline that the cell of key is compared with, or nil: that of its own path, or of a baseline without
-// it that of its nodes. A path within a node has no ratio to one between nodes, which is another thing.
+// below returns the cell of the baseline that the cell of key is compared with, or nil: the cell of the same path, or
+// if the baseline lacks it, of its nodes. A path within a node is not compared with one between nodes.
 func (a *Analysis) below(key Key, baseline plan.Variant) *Cell {
 	under := plan.Path{From: plan.Host, To: plan.Host, Locality: plan.SameNode}
 	if key.Path.Crosses() {
@@ -68,13 +68,15 @@ func (a *Analysis) below(key Key, baseline plan.Variant) *Cell {
 	return a.standIn(key, baseline, under)
 }
 
-// moment returns the cell of the baseline that says what the moment of a run did to the cell of key, or nil. It may be of another path.
+// moment returns the cell of the baseline that shows the effect of a run's moment on the cell of key, or nil. It may
+// have another path.
 func (a *Analysis) moment(key Key, baseline plan.Variant) *Cell {
 	return a.standIn(key, baseline, plan.ZeroPath)
 }
 
-// standIn returns the baseline's cell of the path of key, or of another path if the baseline has none there and may have another stand
-// in: raw and host may, which are the floor under every dataplane. Between two dataplanes it would compare a path with none.
+// standIn returns the baseline's cell of key's path, or of another path if the baseline lacks that one and is raw or
+// host, which are the floor of every dataplane. With another dataplane as the baseline, it would compare different
+// paths.
 func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cell {
 	path := key.Path
 	key.Profile = baseline
@@ -86,7 +88,7 @@ func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cel
 	return base
 }
 
-// compare sets c beside base.
+// compare compares c with base.
 func (a *Analysis) compare(c, base *Cell) pending {
 	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.widening(c, base)}
 	x.compared(a.between(c, base, a.Confidence), a.Margin)
@@ -96,12 +98,11 @@ func (a *Analysis) compare(c, base *Cell) pending {
 	return pending{x: x, c: c, base: base}
 }
 
-// Between sets c beside base, two cells of one run, whatever the baseline of the analysis is. Trials of the same
-// repetition are pairs where there are enough of them. The interval is that of a Comparison, the p value is that of
-// this comparison alone.
+// Between compares c with base, two cells of one run, whatever the analysis' baseline is. Trials of the same repetition
+// are pairs if there are enough of them. The interval is as in a Comparison; the p value is uncorrected.
 func (a *Analysis) Between(c, base *Cell) stat.Effect { return a.compare(c, base).x.Effect }
 
-// Apart sets c beside base, two cells of one run whose trials are not pairs: those of two workloads.
+// Apart compares c with base, two cells of one run whose trials are not pairs because they have different workloads.
 func (a *Analysis) Apart(c, base *Cell) stat.Effect {
 	mine, theirs := valuesOf(c.units()), valuesOf(base.units())
 	return widen(a.widening(c, base), func(factor float64) stat.Effect {
@@ -109,10 +110,10 @@ func (a *Analysis) Apart(c, base *Cell) stat.Effect {
 	})
 }
 
-// tested compares two sides after the first was multiplied by a factor.
+// tested compares two sides after the first was multiplied by factor.
 type tested func(factor float64) stat.Effect
 
-// between compares two cells of one run, whatever instances they are of.
+// between compares two cells of one run, from any instances.
 func (a *Analysis) between(c, base *Cell, confidence float64) tested {
 	if undisturbed(c, base) {
 		mine, theirs := a.beside(c), a.beside(base)
@@ -131,8 +132,7 @@ func (a *Analysis) between(c, base *Cell, confidence float64) tested {
 	}
 }
 
-// widening is the share by which the interval between cells is widened: 0 where each comes from several
-// instances.
+// widening returns the share by which the interval between cells is widened: 0 if each comes from several instances.
 func (a *Analysis) widening(cells ...*Cell) float64 {
 	for _, c := range cells {
 		if c.Instances < 2 {
@@ -142,7 +142,7 @@ func (a *Analysis) widening(cells ...*Cell) float64 {
 	return 0
 }
 
-// widen makes the interval of an effect longer by a share at either end. The p value becomes that of a difference
+// widen extends the interval of an effect by a share at either end. The p value becomes the p value of a difference
 // beyond it.
 func widen(share float64, test tested) stat.Effect {
 	e := test(1)
@@ -160,12 +160,13 @@ func widen(share float64, test tested) stat.Effect {
 	return e
 }
 
-// compared fills in what a test of both sides says, and a test of the margin.
+// compared sets the results of a test of both sides, and of a test of the margin.
 func (x *Comparison) compared(by tested, margin float64) {
 	x.Effect, x.Beyond = widen(x.Widened, by), beyond(margin, x.Widened, by)
 }
 
-// beyond is the p value of a difference that is larger than the margin less the widening: 1 where the ratio seen is.
+// beyond returns the p value of a difference larger than the margin less the widening; 1 if the observed ratio is
+// larger.
 func beyond(margin, share float64, test tested) float64 {
 	room := (1 + share) / (1 + margin)
 	low, high := test(room), test(1/room)
@@ -183,8 +184,7 @@ func pairedValues(x, y []Sample) (p, q []float64) {
 	return p, q
 }
 
-// pairsOf are the samples of the repetitions that both have and that one invocation measured; both are in the order of
-// repetition.
+// pairsOf returns the pairs of samples with the same repetition and invocation; both are in the order of repetition.
 func pairsOf(x, y []Sample) iter.Seq2[Sample, Sample] {
 	return func(yield func(Sample, Sample) bool) {
 		for i, j := 0, 0; i < len(x) && j < len(y); {

@@ -8,21 +8,21 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Filter chooses cells by the names of their profile, path and workload. A pattern is a name in which each * stands for
-// any number of characters; "" is any. The profile is A's where two results are compared.
+// Filter selects cells by the names of their profile, path and workload. In a pattern each * stands for any number of
+// characters; "" matches any name. If two results are compared, the profile is A's.
 type Filter struct{ Profile, Path, Workload string }
 
-// filterKeys are the words of a filter in the order of help.
+// filterKeys are the keys of a filter in the order of help.
 const filterKeys = "profile, path, workload"
 
-// Match says whether the filter chooses the cell of k. A workload matches by its whole name or by its kind alone: rr
+// Match reports whether the filter selects the cell of k. A workload matches by its whole name or only by its kind: rr
 // is every rr, whatever its options.
 func (f Filter) Match(k Key) bool {
 	return glob(f.Profile, k.Profile.String()) && glob(f.Path, k.Path.String()) &&
 		(glob(f.Workload, string(k.Workload.Kind())) || glob(f.Workload, k.Workload.String()))
 }
 
-// glob says whether name matches pattern; an empty pattern matches all.
+// glob reports whether name matches pattern; an empty pattern matches all.
 func glob(pattern, name string) bool {
 	if pattern == "" {
 		return true
@@ -43,8 +43,7 @@ func glob(pattern, name string) bool {
 	return strings.HasSuffix(rest, last)
 }
 
-// ParseFilter reads a filter, for example "profile=canal path=pod-to-pod/*": words of the form key=pattern with spaces
-// between them.
+// ParseFilter parses a filter, for example "profile=canal path=pod-to-pod/*": key=pattern, separated by spaces.
 func ParseFilter(s string) (Filter, error) {
 	words := strings.Fields(s)
 	if len(words) == 0 {
@@ -78,7 +77,7 @@ func parseFilter(words []string) (Filter, error) {
 	return f, nil
 }
 
-// Chosen says whether any of the filters chooses k; true if there are none.
+// Chosen reports whether any of the filters selects k; true if there are none.
 func Chosen(fs []Filter, k Key) bool {
 	return len(fs) == 0 || slices.ContainsFunc(fs, func(f Filter) bool { return f.Match(k) })
 }

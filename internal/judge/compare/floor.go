@@ -11,25 +11,24 @@ import (
 )
 
 // minFloor is the least floor, as a share: no lab of this kind repeats itself more closely from one instance of a
-// profile to the next, whatever few repetitions may say.
+// profile to the next, even if few repetitions suggest it.
 const minFloor = 0.01
 
-// Floor is the difference that two instances of one and the same profile show, for one workload and metric. It is not
-// the scatter of trials, which every interval already holds: it is what stays however often one repeats, such as where
-// in memory an instance came to lie. Where every repetition has an instance of its own the intervals hold that too, and
-// the twin is a check: Verdict says what an equal pair is called. Where there is one instance, the floor widens
+// Floor is the difference between two instances of the same profile, for one workload and metric. It is not the scatter
+// of trials, which every interval already includes, but what remains after any number of repetitions, such as the
+// effect of an instance's place in memory. If every repetition has its own instance, the intervals include that too,
+// and the twin is a check: Verdict is the verdict on an equal pair. If there is one instance, the floor widens
 // intervals.
 //
-// Each path that both instances have gives one estimate: the larger of the ratio seen between them and of the standard
-// error of that ratio (below which a difference could not have been seen), the latter taken as a quarter of the width
-// of its interval. The floor is the largest of the estimates, and at least 1 %.
+// Each path that both instances have gives one estimate: the observed ratio between them, or the standard error of that
+// ratio if it is larger, since a smaller difference could not be observed. The standard error is a quarter of the width
+// of the interval. The floor is the largest of the estimates, and at least 1 %.
 type Floor struct {
 	Workload plan.Workload `json:"workload"`
 	Metric   string        `json:"metric"`
 	// Share is the floor: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
 	Share float64 `json:"floor"`
-	// Measured is false if there was no twin with at least two values > 0; Share is then the least floor, an
-	// assumption.
+	// Measured is false if there was no twin with at least two values > 0. Share is then minFloor, an assumption.
 	Measured bool `json:"measured"`
 	// Twins are the estimates by path.
 	Twins []Twin `json:"twins"`
@@ -39,12 +38,12 @@ type Floor struct {
 type Twin struct {
 	Path plan.Path `json:"path"`
 	stat.Effect
-	// Verdict is that on the twin as if it were any other profile; None where there was one instance of each, whose
-	// distance is the widening itself.
+	// Verdict is the verdict on the twin as on any other profile. It has the value None if there was one instance of each,
+	// whose distance is the widening itself.
 	Verdict Verdict `json:"verdict"`
 }
 
-// floorOf is the floor of a workload and metric: the least one where none was measured.
+// floorOf returns the floor of a workload and metric: minFloor if none was measured.
 func (a *Analysis) floorOf(w plan.Workload, metric string) Floor {
 	if f, ok := a.floor[Key{plan.Case{Workload: w}, metric}]; ok {
 		return f
@@ -52,7 +51,8 @@ func (a *Analysis) floorOf(w plan.Workload, metric string) Floor {
 	return Floor{Workload: w, Metric: metric, Share: minFloor}
 }
 
-// twinOf returns the profile that was measured twice, "" if none was: the plan's baseline, or what has a twin's name.
+// twinOf returns the profile that was measured twice, "" if none was: the plan's baseline, or the profile with a twin's
+// name.
 func twinOf(h result.Header, cases []*attempts) plan.Variant {
 	if twin, ok := each.First(cases, func(k *attempts) bool { return k.Profile.IsTwin() }); ok {
 		return twin.Profile.Original()
@@ -60,7 +60,7 @@ func twinOf(h result.Header, cases []*attempts) plan.Variant {
 	return h.Plan.Baseline
 }
 
-// measureFloors fills in Floors for every workload and metric that was seen; original is the profile with a twin.
+// measureFloors sets Floors for every workload and metric with values; original is the profile with a twin.
 func (a *Analysis) measureFloors(original plan.Variant) {
 	a.floor = map[Key]Floor{}
 	seen := map[Key]bool{}
@@ -80,7 +80,7 @@ func (a *Analysis) measureFloors(original plan.Variant) {
 	}
 }
 
-// judgeTwins gives the verdicts on all twins that were raised anew, as one family: whether a run calls equals different is
+// judgeTwins judges all twins that were raised again, as one family: whether a run finds differences between equals is
 // one question.
 func (a *Analysis) judgeTwins(original plan.Variant) {
 	var all []pending
@@ -95,13 +95,13 @@ func (a *Analysis) judgeTwins(original plan.Variant) {
 			}
 		}
 	}
-	settle(all, a.rules(together))
+	settle(all, a.rules(oneFamily))
 	for i, p := range all {
 		at[i].Verdict = p.x.Verdict
 	}
 }
 
-// twins returns the cells of a profile and of its second instance. A cell that was not measured is nil.
+// twins returns the cells of a profile and of its second instance; nil for a cell that was not measured.
 func (a *Analysis) twins(k Key, original plan.Variant) (first, second *Cell) {
 	k.Profile = original
 	first = a.at[k]
@@ -113,7 +113,7 @@ func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 	f := Floor{Workload: k.Workload, Metric: k.Metric, Share: minFloor}
 	for _, k.Path = range a.Paths {
 		first, second := a.twins(k, original)
-		// From one trial each nothing tells the instances from the trials.
+		// One trial each cannot separate the effect of instances from the scatter of trials.
 		if first == nil || second == nil || min(first.N, second.N) < 2 {
 			continue
 		}
@@ -129,10 +129,10 @@ func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 	return f
 }
 
-// estimate is the floor that one pair of twins shows, as a share.
+// estimate returns the floor by one pair of twins, as a share.
 func estimate(e stat.Effect) float64 {
 	distance := math.Abs(math.Log(e.Ratio))
-	// It is NaN for an effect without an interval, which is not larger than anything.
+	// It is NaN for an effect without an interval, and then the comparison is false.
 	if standardError := math.Log(e.High/e.Low) / 4; standardError > distance {
 		distance = standardError
 	}

@@ -9,40 +9,40 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// GrowthFamily is how one metric on a path under a workload grows with the condition that a run swept: a curve for each profile,
-// and where the curves of two profiles cross.
+// GrowthFamily is the growth of one metric on a path under a workload with the swept condition: a curve for each
+// profile, and the crossings of each two curves.
 type GrowthFamily struct {
-	// Path and Workload are zero for what the state of an instance costs.
+	// Path and Workload are zero for the cost of an instance's state.
 	Path     plan.Path
 	Workload plan.Workload
 	Metric   metric.Metric
 	// Unit is the base unit of all values.
 	Unit string
-	// Lines are in report order, and those of skipped profiles are missing.
+	// Lines are in report order, without skipped profiles.
 	Lines []GrowthLine
-	// Crossings are those of each two lines whose order is known, the first by report order first.
+	// Crossings has each two lines whose order is known, the first in report order first.
 	Crossings []Crossing
 }
 
-// OfState says whether f is of what the state of an instance costs.
+// OfState reports whether f is about the cost of an instance's state.
 func (f GrowthFamily) OfState() bool { return f.Workload.Spec == nil }
 
 // GrowthLine is the curve of one profile.
 type GrowthLine struct {
-	// Profile is that of the plan, without the swept condition.
+	// Profile is the plan's profile, without the swept condition.
 	Profile plan.Variant
 	stat.Curve
 }
 
-// Crossing is how two curves lie to each other.
+// Crossing is the relation between two curves.
 type Crossing struct {
 	First, Second plan.Variant
 	Relation      stat.Relation
 	stat.Crossing
 }
 
-// Growth returns the families of a run with a sweep, nil of any other: those of the headline metrics of which less is better,
-// by metric, workload and path, then those of states.
+// Growth returns the families of a run with a sweep, nil for any other run: first the headline metrics of which less is
+// better, by metric, workload and path, then the costs of states.
 func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
 	swept := p.Swept()
 	if swept == nil {
@@ -60,7 +60,7 @@ func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
 					c, ok := a.Cell(Key{Case: plan.Case{Profile: v, Path: path, Workload: w}, Metric: m.Name})
 					f.Unit = max(f.Unit, c.Unit)
 					p := stat.Point{Summary: c.Summary}
-					if c.Instances > 1 { // with one the trials are all that there is
+					if c.Instances > 1 { // with one instance there are only the trials
 						p.Instances = c.Instances
 					}
 					return p, ok && c.N > 0 && !c.Failing()

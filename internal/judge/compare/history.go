@@ -15,14 +15,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// History is many results in the order of time: the levels of each cell and where they change. Fewer than
-// stat.ChangesFrom show no change: what runs differ by anyway cannot be told from one.
+// History is many results in the order of time: the levels of each cell and where they change. A history with fewer
+// than stat.ChangesFrom runs shows no change, because their usual differences are unknown.
 type History struct {
 	Confidence, Margin float64
 	// Runs are the results, the oldest first.
 	Runs []HistoryRun
-	// Tracks are the cells that at least two of the runs have a number for, in the report order of the first that has
-	// it.
+	// Tracks are the cells with a number in at least two runs, in the report order of the first run that has one.
 	Tracks []Track
 }
 
@@ -30,7 +29,7 @@ type History struct {
 type HistoryRun struct {
 	Name    string
 	Created time.Time
-	// Changed are the conditions that differ from those of the run before it.
+	// Changed are the conditions that differ from the previous run.
 	Changed []Difference
 
 	header result.Header
@@ -40,13 +39,14 @@ type HistoryRun struct {
 type Track struct {
 	Key
 	Unit string `json:"unit"`
-	// Points has one summary per run; N is 0 where it has no such number.
+	// Points has one summary per run; N is 0 for a run without the number.
 	Points []stat.Summary `json:"points"`
-	// Common is the baseline that all runs measured in turn with the cell: changes are those of the quotient to it. ""
-	// without one; then they are those of the values. A change of a tail is one of both.
+	// Common is the baseline that all runs measured in turn with the cell: changes are changes of the quotient to it.
+	// If it is "", they are changes of the values. A change of a tail must appear in both.
 	Common plan.Variant `json:"quotient_to"`
-	// Floor is the share that a change must be beyond: the margin, or the largest widening of the runs
-	// (Comparison.Widened). Wander is how much neighbouring runs differ, as a share; NaN for fewer than 4 runs.
+	// Floor is the share that a change must exceed: the margin, or the largest widening of the runs
+	// (Comparison.Widened). Wander is the usual difference between neighbouring runs, as a share; NaN for fewer than 4
+	// runs.
 	Floor  float64 `json:"floor"`
 	Wander float64 `json:"wander"`
 	// Changes are the borders between levels, the oldest first.
@@ -57,18 +57,19 @@ type Track struct {
 type Shift struct {
 	// Run is the index of the first run of the new level.
 	Run int `json:"run"`
-	// Effect compares the new level with the one before it; its P is that of the rank test between the two.
+	// Effect compares the new level with the previous one; its P is the p value of the rank test between the two.
 	stat.Effect
-	// P of the change itself, by shuffling, and the same corrected for the family.
+	// The p value of the change itself, by shuffling, and the same corrected for the family.
 	Share    float64 `json:"-"`
 	Adjusted float64 `json:"p_adjusted"`
 	// Verdict is better or worse.
 	Verdict Verdict `json:"verdict"`
 }
 
-// Historian takes in the results of a history one at a time and keeps their values only.
+// Historian collects the results of a history one at a time and keeps only their values.
 type Historian struct {
-	// Metrics are the metrics to follow, in any order; nil is the headline ones. Filters choose cells; nil is all.
+	// Metrics are the metrics to follow, in any order; nil means the headline metrics. Filters select cells; nil means
+	// all.
 	Metrics []string
 	Filters []Filter
 
@@ -84,13 +85,13 @@ type past struct {
 	cells map[Key]followed
 }
 
-// followed is a cell and that of the baseline that was measured in turn with it, or nil.
+// followed is a cell with the baseline's cell that was measured in turn with it, or nil.
 type followed struct {
 	cell, base *Cell
 	floor      float64
 }
 
-// Add takes in a result.
+// Add adds a result.
 func (h *Historian) Add(s Side) {
 	cells := map[Key]followed{}
 	common := interleaved(s.Header)
@@ -110,14 +111,14 @@ func (h *Historian) Add(s Side) {
 	h.runs = append(h.runs, past{HistoryRun{Name: s.Name, Created: s.Header.Created, header: s.Header}, cells})
 }
 
-// follows says whether a metric is followed: only one with a direction has changes that can be judged.
+// follows reports whether a metric is followed: only a metric with a direction has changes that can be judged.
 func (h *Historian) follows(name string) bool {
 	m, _ := metric.Lookup(name)
 	return m.Better != metric.Neither && (h.Metrics == nil && m.Headline || slices.Contains(h.Metrics, name))
 }
 
-// History puts the results into the order of time and finds the changes. The error, about too few results or none that
-// can be followed, carries a hint.
+// History sorts the results by time and finds the changes. It fails, with a hint, for too few results or if none can be
+// followed.
 func (h *Historian) History() (*History, error) {
 	if len(h.runs) < 2 {
 		return nil, advice.With(fmt.Errorf("a history needs two results or more, and there are %d", len(h.runs)), "name more files")
@@ -158,7 +159,7 @@ func (h *Historian) track(k Key) (Track, bool) {
 	}
 	t.Unit = cells[0].Unit
 	series := quotientSeries(cells, bases)
-	cells = alike(cells...)
+	cells = ofOneKind(cells...)
 	values := each.Of(cells, func(c *Cell) []float64 { return valuesOf(c.units()) })
 	if series != nil {
 		t.Common = bases[0].Profile
@@ -183,7 +184,7 @@ func (h *Historian) track(k Key) (Track, bool) {
 	return t, true
 }
 
-// agreed are the changes that others have, too, at the same run and with the same verdict.
+// agreed returns the changes that are also in others, at the same run and with the same verdict.
 func agreed(changes, others []Shift) (both []Shift) {
 	for _, c := range changes {
 		if o, ok := each.First(others, func(o Shift) bool { return o.Run == c.Run && o.Verdict == c.Verdict }); ok {
@@ -194,7 +195,7 @@ func agreed(changes, others []Shift) (both []Shift) {
 	return both
 }
 
-// quotientSeries are the quotients of each cell to its base; nil if one cannot be given, or the bases are of several
+// quotientSeries returns the quotients of each cell to its base; nil if one is undefined, or the bases have different
 // paths.
 func quotientSeries(cells, bases []*Cell) [][]float64 {
 	for _, b := range bases {
@@ -202,7 +203,7 @@ func quotientSeries(cells, bases []*Cell) [][]float64 {
 			return nil
 		}
 	}
-	both := alike(slices.Concat(cells, bases)...)
+	both := ofOneKind(slices.Concat(cells, bases)...)
 	var series [][]float64
 	for i := range cells {
 		q := quotientsOf(both[i].Estimate, both[len(cells)+i].Estimate)
@@ -237,8 +238,8 @@ func before(ps []stat.Summary, at int) int {
 	return max(at, 0)
 }
 
-// correct drops the changes of tracks whose sharpest one is not beyond chance, corrected for the tracks of its family:
-// one profile under one workload in one metric, over its paths, as with comparisons.
+// correct removes the changes of a track if even its most significant change may be chance. The p value is corrected
+// for the tracks of a family: those of one profile, workload and metric, over all paths.
 func (h *History) correct() {
 	tracks := make([]*Track, len(h.Tracks))
 	for i := range tracks {
@@ -257,7 +258,7 @@ func (h *History) correct() {
 	})
 }
 
-// sharpest is the p value of the change that chance explains least, 1 without changes.
+// sharpest returns the p value of the most significant change, 1 without changes.
 func (t Track) sharpest() float64 {
 	p := 1.0
 	for _, c := range t.Changes {
@@ -266,13 +267,13 @@ func (t Track) sharpest() float64 {
 	return p
 }
 
-// Event is a change of one track, for a list of all.
+// Event is a change of one track, for a list of all changes.
 type Event struct {
 	Track
 	Shift
 }
 
-// Events are all changes, the newest run first, within it the largest first.
+// Events returns all changes, the newest run first, within it the largest first.
 func (h *History) Events() []Event {
 	var out []Event
 	for _, t := range h.Tracks {

@@ -10,17 +10,19 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// All cells of a table are measured in turn in each repetition, so what the machine does for longer than a repetition moves them
-// all. Comparisons within a run need not know of it. The logarithm of a value is that of its cell and that of its moment, fitted
-// to all cells together, and what is left over is the error that a comparison has: the test of pairs, for many profiles at once.
+// All cells of a table are measured in turn in each repetition, so a disturbance of the machine that lasts longer than
+// a repetition affects them all. Comparisons within a run can remove it. The logarithm of a value is fitted as the sum
+// of its cell's and its moment's effect, over all cells together. The remainder is the error of a comparison: this is
+// the paired test, for many profiles at once.
 
-// fewestTogether is how many profiles of a repetition say what its moment did to all of them. Of two it is the test of pairs itself.
+// fewestTogether is the number of profiles in a repetition from which the effect of its moment is estimated. With two
+// it is the paired test itself.
 const fewestTogether = 2
 
-// moment is a repetition of one invocation, or the block of repetitions that share instances.
+// moment is a repetition of one invocation, or a block of repetitions that share instances.
 type moment struct {
 	session, at int
-	// block is how many repetitions it has, 0 for one whose instance has all.
+	// block is the number of repetitions in the block, 0 if one instance has all.
 	block int
 }
 
@@ -28,17 +30,17 @@ func (m moment) compare(o moment) int {
 	return cmp.Or(cmp.Compare(m.session, o.session), cmp.Compare(m.at, o.at), cmp.Compare(m.block, o.block))
 }
 
-// contrasts are the units of undisturbed values without what their moments did to all cells, by cell.
+// contrasts are the units of undisturbed values without the effect of their moments on all cells, by cell.
 type contrasts map[Key]contrast
 
-// contrast is that of a cell. The cell itself is a part of what its moments are fitted to, so that only a share of its degrees of
-// freedom is left: half of them beside one other profile, as in the test of pairs.
+// contrast is the contrast of one cell. The cell itself contributes to its moments' effects, so only a share of its
+// degrees of freedom remains: half of them with one other profile, as in the paired test.
 type contrast struct {
 	units []Sample
 	left  float64
 }
 
-// level is that of cells, which count as one.
+// level returns the level of cells, which count as one cell.
 func (m contrasts) level(cells ...*Cell) stat.Level {
 	var all []Sample
 	left := 0.0
@@ -58,17 +60,18 @@ type row struct {
 	own     float64
 }
 
-// shared is what the cells of a moment say of it: its logarithm, the weights of them all and of each profile, and the sum that the
-// logarithm is fitted from.
+// shared is the estimate of a moment's effect from its cells: its logarithm, the weights of all cells and of each
+// profile, and the sum that the logarithm is computed from.
 type shared struct {
 	effect, weight, sum float64
 	profiles            map[plan.Variant]float64
 }
 
-// known says whether there are enough profiles: a moment of few is not told from what their instances differ by.
+// known reports whether there are enough profiles: with few, a moment's effect cannot be separated from differences
+// between instances.
 func (t *shared) known() bool { return len(t.profiles) >= fewestTogether }
 
-// momentless takes what the moments did from the units of the cells of a table.
+// momentless removes the effects of the moments from the units of the cells of a table.
 func momentless(cells []*Cell) contrasts {
 	out := contrasts{}
 	var rows []row
@@ -104,7 +107,7 @@ func momentless(cells []*Cell) contrasts {
 				sum++
 				continue
 			}
-			// The cells of a profile share its instance, and with it make up a part of the effect.
+			// The cells of a profile share its instance, and together contribute a part of the effect.
 			left := 1 - min(at.profiles[r.Profile]/at.weight, heaviestShare)
 			s.Value = math.Exp(r.own + (r.logs[i]-r.own-at.effect)/math.Sqrt(left))
 			sum += left
@@ -114,7 +117,7 @@ func momentless(cells []*Cell) contrasts {
 	return out
 }
 
-// heaviestShare bounds the share of a moment's effect that one profile is taken for.
+// heaviestShare bounds the share of a moment's effect that is attributed to one profile.
 const heaviestShare = 0.75
 
 // firsts are the first repetition of each instance of a cell.
@@ -128,7 +131,7 @@ func firsts(c *Cell) map[int]int {
 	return first
 }
 
-// blockLength is how many repetitions share an instance: the most that any does, where there are several.
+// blockLength returns how many repetitions share an instance: the most of any instance, if there are several.
 func blockLength(cells []*Cell) int {
 	longest := 1
 	for _, c := range cells {
@@ -145,7 +148,7 @@ func blockLength(cells []*Cell) int {
 	return longest
 }
 
-// fit finds the logarithms of cells and of the moments that are known, whose mean is 0.
+// fit finds the logarithms of cells and of known moments, whose mean is 0.
 func fit(rows []row, moments map[moment]*shared) {
 	var known []*shared
 	for _, m := range slices.SortedFunc(maps.Keys(moments), moment.compare) {

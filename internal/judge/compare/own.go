@@ -10,21 +10,21 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// slowMoments means that whole windows of a cell are further from their undisturbed slices than those of the other profiles in
-// the same repetitions: slow moments of the path's own, which its value holds.
+// slowMoments means that a cell's whole windows are slower than its undisturbed slices by more than other profiles' in
+// the same repetitions: the path itself has slow moments, which its value includes.
 const slowMoments = "slow-moments"
 
 const (
-	// surely is the confidence that what a cell loses is its own, from both sides: 1 cell of 1000 that does not differ is
-	// found to. leastOwn is the least share that is given back, and toldOwn the least that is a doubt.
+	// surely is the two-sided confidence that a cell's loss is its own: 1 of 1000 cells without a difference shows one.
+	// leastOwn is the least share that is given back, and toldOwn the least that causes a warning.
 	surely            = 0.998
 	leastOwn, toldOwn = 0.003, 0.01
-	// fewestOwn is how many repetitions say what a cell's own is.
+	// fewestOwn is the number of repetitions from which a cell's own loss is estimated.
 	fewestOwn = 4
 )
 
-// keepOwn gives back to the cells of a table what their undisturbed values have lost beyond what those of other profiles lost in
-// the same repetitions: no neighbour hits the turns of one profile in all of them.
+// keepOwn corrects the cells of a table whose undisturbed values have lost more than other profiles' in the same
+// repetitions: a disturbance from outside does not affect one profile's turns in all of them.
 func keepOwn(cells []*Cell, confidence float64) {
 	sign := 1.0
 	if direction(cells[0].Metric) == metric.Higher {
@@ -62,8 +62,8 @@ func keepOwn(cells []*Cell, confidence float64) {
 	}
 }
 
-// giveBack multiplies the undisturbed values of a cell by what it has lost more than others, a ratio with its interval, where that
-// is sure.
+// giveBack multiplies the undisturbed values of a cell by its additional loss, a ratio with its interval, if that is
+// significant.
 func (c *Cell) giveBack(more stat.Summary, sign, confidence float64) {
 	if !(more.Low > 1 && more.Median > 1+leastOwn) {
 		return

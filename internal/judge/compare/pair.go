@@ -17,63 +17,64 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Side is one of the results that are set side by side.
+// Side is one of the results that are compared.
 type Side struct {
-	// Name is what the reader calls it: as a rule its file.
+	// Name is the name for the reader, usually its file.
 	Name   string
 	Header result.Header
 	*Analysis
 }
 
-// Pair is two results side by side: what B shows against A.
+// Pair is two results, of which B is compared with A.
 type Pair struct {
 	A, B               Side
 	Confidence, Margin float64
-	// Common is the baseline that both measured in turn with all others, or "".
+	// Common is the baseline that both measured in turn with all other profiles, or "".
 	Common plan.Variant
-	// Differences are the conditions in which the two differ: any of them may be the cause of what Matches show.
+	// Differences are the conditions in which the two differ: any of them may cause the differences in Matches.
 	Differences []Difference
 	// Matches are the cells that both have, in the report order of A.
 	Matches []Match
-	// OnlyA and OnlyB are what the other has not tried. Metric is "" for a whole case.
+	// OnlyA and OnlyB are the cells that the other has not tried. Metric is "" for a whole case.
 	OnlyA, OnlyB []Key
 }
 
-// Match is a cell of B beside that of A. Comparison's Profile is that of B, its Baseline that of A, and its Effect is B
-// over A, by a test for samples of different times. A cell without a number has N 0, and nothing is claimed then.
+// Match is a cell of B compared with the cell of A. Comparison's Profile is B's, its Baseline is A's, and its Effect is
+// B over A, by a test for samples of different times. A cell without a number has N 0, and then nothing is claimed.
 type Match struct {
 	Comparison
 	A, B *Cell
 	// Common is the baseline that both results measured in turn with the cell, on the same path, or "". The Effect then
-	// compares quotients to it, so what the moment did to everything cancels out.
+	// compares quotients to it, which cancels a moment's effect on all cells.
 	Common plan.Variant
-	// Plain compares the values themselves, Quotient the quotients alone where there are some.
+	// Plain compares the values themselves, Quotient only the quotients if there are any.
 	Plain, Quotient stat.Effect
-	// Yardstick is true for the cells of that baseline: they say how the moments differ, and are not judged.
+	// Yardstick is true for the cells of that baseline: they show how the moments differ, and are not judged.
 	Yardstick bool
 
-	// after and before are the units of both sides, or their quotients. levels are those of undisturbed values, which
-	// count by weights: what both sides are then judged by.
+	// after and before are the units of both sides, or their quotients. levels is set for undisturbed values, which
+	// count by weights, and then used to judge both sides.
 	after, before []float64
 	levels        *[2]stat.Level
-	// values is the match by the values themselves, where it stands on quotients. What others do to a machine is a factor of all
-	// paths or a time that is added to each, which is a larger share of the short path of the baseline: so quotients may differ where
-	// values do not, and better and worse are what both say. The same is what quotients say, but for tails, which are of few events.
+	// values is the match by the values themselves, if this match compares quotients. Other work on a machine slows all
+	// paths by a factor, or adds a time to each, which is a larger share of the baseline's short path. So quotients may
+	// differ although values do not. Better and worse therefore require both. Same requires only the quotients, except
+	// for tails, which have few events.
 	values *Match
 }
 
-// Lost says whether A has a number and every trial of B failed.
+// Lost reports whether A has a number and every trial of B failed.
 func (m Match) Lost() bool { return m.A.N > 0 && m.B.N == 0 && m.B.Failed > 0 }
 
-// crowded says whether one of the two was never measured on a quiet machine.
+// crowded reports whether one of the two was never measured on an undisturbed machine.
 func (m Match) crowded() bool { return m.A.Crowded || m.B.Crowded }
 
-// Identical says whether the two are the very same trials, as in a result set beside itself. Nothing differs then,
+// Identical reports whether both are the same trials, as when a result is compared with itself. Nothing differs then,
 // however wide the interval is.
 func (m Match) Identical() bool { return m.A.N > 0 && slices.Equal(m.A.Samples, m.B.Samples) }
 
-// Size orders matches by how large the difference is: the logarithm of the ratio without its sign, infinite where one
-// side is zero and the verdict says that they differ.
+// Size orders matches by the size of the difference: the absolute logarithm of the ratio, infinite if one side is zero
+// and the verdict is a difference.
 func (m Match) Size() float64 {
 	switch {
 	case !math.IsNaN(m.Ratio):
@@ -84,8 +85,8 @@ func (m Match) Size() float64 {
 	return 0
 }
 
-// NewPair sets B beside A. names maps profiles of A to those of B that they are compared with; others are compared with
-// their namesakes. The error, about a profile that is not there or two results that share nothing, carries a hint.
+// NewPair compares B with A. names maps profiles of A to profiles of B; others are compared with their namesakes. It
+// fails, with a hint, if a profile is missing or the results have nothing in common.
 func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 	var errs []error
 	for from, to := range names {
@@ -108,7 +109,7 @@ func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 	return p, nil
 }
 
-// inBrief names what a result is about.
+// inBrief describes the content of a result.
 func inBrief(s Side) string {
 	words := each.Of(s.Workloads, func(w plan.Workload) string { return w.String() })
 	if len(s.Cells) == 0 {
@@ -152,9 +153,9 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 	p.judge()
 }
 
-// beside sets a cell of B beside one of A, by their values alone.
+// beside compares a cell of B with one of A, only by their values.
 func (p *Pair) beside(c, other *Cell) Match {
-	both := alike(c, other)
+	both := ofOneKind(c, other)
 	c, other = both[0], both[1]
 	m := Match{A: c, B: other, Comparison: Comparison{Key: other.Key, Baseline: c.Profile}}
 	m.after, m.before = valuesOf(other.units()), valuesOf(c.units())
@@ -169,7 +170,7 @@ func (p *Pair) beside(c, other *Cell) Match {
 	return m
 }
 
-// allow adds to the error of undisturbed values what two equal runs differ by beyond it.
+// allow adds the run-to-run difference of equal runs to the error of undisturbed values.
 func (m *Match) allow(of allowance) {
 	if share := of[string(m.Workload.Kind())+" "+m.Metric]; share > 0 && m.levels != nil {
 		m.levels[0] = m.levels[0].Allowing(math.Log1p(share))
@@ -179,7 +180,7 @@ func (m *Match) allow(of allowance) {
 	}
 }
 
-// common is the baseline that both results measured in turn with all others, or "".
+// common returns the baseline that both results measured in turn with all other profiles, or "".
 func (p *Pair) common() plan.Variant {
 	if a := interleaved(p.A.Header); a == interleaved(p.B.Header) {
 		return a
@@ -187,8 +188,8 @@ func (p *Pair) common() plan.Variant {
 	return plan.Variant{}
 }
 
-// interleaved is the baseline that a run measured in turn with all others; "" if it did not, or another program
-// measured.
+// interleaved returns the baseline that a run measured in turn with all other profiles; "" if it did not, or another
+// program measured.
 func interleaved(h result.Header) plan.Variant {
 	if h.Origin != "" || h.Facts[facts.InTurn] != "" {
 		return plan.Variant{}
@@ -196,7 +197,7 @@ func interleaved(h result.Header) plan.Variant {
 	return h.Plan.Baseline
 }
 
-// base returns the baseline's cell below one and that of its twin, if there are such.
+// base returns the baseline's cell below one and its twin's cell, if they exist.
 func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
 	below := a.moment(k, common)
 	if below == nil {
@@ -210,10 +211,10 @@ func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
 	return []*Cell{below}
 }
 
-// quotients sets what a match stands on to the quotients to the baseline, if both results have it on the same path.
-// Undisturbed values are set against all instances of the baseline, those of the twin too. Of what the baseline itself moved by,
-// as much is taken from them as is more than its error: a baseline that did not move adds nothing but noise. Others are against
-// the one of the same repetition.
+// quotients makes a match compare quotients to the baseline, if both results have it on the same path. Undisturbed
+// values are divided by all instances of the baseline, the twin's included. Only the part of the baseline's movement
+// that exceeds its error is removed: a baseline that did not move would only add noise. Other values are divided by the
+// baseline's in the same repetition.
 func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	if below == nil || under == nil || below[0].Path != under[0].Path {
 		return
@@ -233,8 +234,8 @@ func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	m.Common, m.values, m.after, m.before, m.levels = p.Common, &values, after, before, nil
 }
 
-// quotientsOf are the units over those of the baseline in the same repetition; nil if fewer than half of them have one, or
-// where a value is not positive.
+// quotientsOf returns the units divided by the baseline's in the same repetition; nil if fewer than half of them have
+// one, or a value is not positive.
 func quotientsOf(c, base Estimate) []float64 {
 	units := c.units()
 	var out []float64
@@ -250,9 +251,9 @@ func quotientsOf(c, base Estimate) []float64 {
 	return out
 }
 
-// judge compares the matches and gives verdicts. All that can be worse are one family: a gate asks one question, may
-// this be merged, and the answer is a false alarm in at most 5 of 100 cases. Where there are so many matches that no
-// rank test can reach that with these repetitions, the test is Student's.
+// judge compares the matches and sets the verdicts. All cells that can be worse are one family: a gate asks one
+// question, may this be merged, and gives a false alarm in at most 5 of 100 cases. If no rank test can reach that with
+// these repetitions because there are too many matches, it uses Student's test.
 func (p *Pair) judge() {
 	alpha := 1 - p.Confidence
 	family := 0
@@ -283,27 +284,27 @@ func (p *Pair) judge() {
 		}
 		open = append(open, pending{x: &m.Comparison, c: m.B, base: m.A, apart: true})
 	}
-	settle(open, rules{p.Confidence, p.Margin, together, stat.Holm})
+	settle(open, rules{p.Confidence, p.Margin, oneFamily, stat.Holm})
 	for i := range p.Matches {
 		m := &p.Matches[i]
 		switch {
 		case m.N == 0:
-			m.Need = 0 // more of the same would not help
+			m.Need = 0 // more repetitions would not help
 		case m.crowded() && (m.Verdict == Better || m.Verdict == Worse):
-			m.Verdict = Inconclusive // it may be what others did at that time
+			m.Verdict = Inconclusive // other work at that time may be the cause
 		case m.Identical() && m.Verdict != None:
 			m.Verdict, m.Need = Same, 0
 		}
 	}
 }
 
-// isTail says whether a metric is of the slowest times. What others do to them is not a factor: an interruption that makes the tail
-// of a short path may be within that of a long one.
+// isTail reports whether a metric is about the slowest times. Other work does not multiply them: an interruption may
+// create the tail of a short path and be hidden in a long one.
 func isTail(name string) bool {
 	return slices.ContainsFunc([]string{".p90", ".p95", ".p99", ".p99.9", ".max"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// covering is an effect whose interval holds those of two estimates of it, so that a verdict is that of both.
+// covering returns an effect whose interval covers both estimates', so that a verdict holds for both.
 func covering(a, b stat.Effect) stat.Effect {
 	switch {
 	case math.IsNaN(a.Ratio):
@@ -318,8 +319,7 @@ func covering(a, b stat.Effect) stat.Effect {
 	return a
 }
 
-// test is what a match is judged by: ranks, or Student's test for undisturbed values and where ranks cannot have a p value
-// of level.
+// test returns the test for a match: ranks, or Student's test for undisturbed values and if ranks cannot reach level.
 func (m *Match) test(level float64) stat.Test {
 	if m.levels != nil || stat.LeastP(stat.MannWhitney, len(m.after), len(m.before)) > level {
 		return stat.StudentT
@@ -327,15 +327,15 @@ func (m *Match) test(level float64) stat.Test {
 	return stat.MannWhitney
 }
 
-// quotient is the match by its quotients alone.
+// quotient returns the match by its quotients alone.
 func (m *Match) quotient() *Match {
 	q := *m
 	q.values = nil
 	return &q
 }
 
-// by compares what a match stands on. Where Student's test says nothing, because values are not positive or do not scatter,
-// ranks do.
+// by returns the comparison of a match. If Student's test is impossible, because values are not positive or do not
+// scatter, it uses ranks.
 func (m *Match) by(test stat.Test, confidence float64) tested {
 	if m.values != nil {
 		one, other := m.values.by(test, confidence), m.quotient().by(test, confidence)
@@ -358,8 +358,8 @@ func (m *Match) by(test stat.Test, confidence float64) tested {
 	}
 }
 
-// missing are the cells that the others lack, by the names that both are known by. A case that they lack as a whole is
-// one key without a metric.
+// missing returns the cells that others lack, by the names that both use. A case that they lack completely is one key
+// without a metric.
 func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key) Key) []Key {
 	there := map[Key]bool{}
 	for _, c := range others {
@@ -378,14 +378,14 @@ func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key
 	return each.Once(out)
 }
 
-// Judged returns the matches whose metric has a direction, but for those of the common baseline.
+// Judged returns the matches whose metric has a direction, except the common baseline's.
 func (p *Pair) Judged() []Match {
 	return slices.DeleteFunc(slices.Clone(p.Matches), func(m Match) bool {
 		return m.Yardstick || direction(m.Metric) == metric.Neither || m.A.Unlike(m.B)
 	})
 }
 
-// Only returns p with the matches, and what is in one result alone, that keep wants. They are the family that is
+// Only returns p with the matches, and the cells in one result alone, that keep selects. They are the family that is
 // judged.
 func (p *Pair) Only(keep func(Key) bool) *Pair {
 	q := *p

@@ -14,38 +14,38 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// What others do on a machine only makes it slower, and a fixed piece of work beside the load, the yardstick, shows by
-// how much in each slice of a window. An undisturbed value is what the slices say of a machine at its full speed: those
-// near it count most, and each is corrected by what its reading costs, as the slices of all cells show it. The
-// percentiles are those of the times that began after an undisturbed reading.
+// Other work on a machine only slows it down. A fixed piece of work during the load, the yardstick, shows by how much
+// in each slice of a window. An undisturbed value estimates the value at the machine's full speed: slices near full
+// speed count most, and each is corrected by the cost of its reading, fitted over the slices of all cells. The
+// percentiles are of times that began after an undisturbed reading.
 //
-// What a profile does to the yardstick belongs to the profile. Readings are compared with those of the same cell and side
-// only, so that one that always reads more is not taken for a slow machine. A reading counts as its neighbours in time
-// do, so that short bursts of the path's own do not pass for the machine's. What a cell would lose all the same, beyond
-// what the others of the same repetitions lose, is given back (own.go). Rows that were measured at several speeds of the
-// machine have no undisturbed values (speed.go). docs/explanation/undisturbed.md has what was measured.
+// A profile's own effect on the yardstick belongs to the profile. Readings are compared only within the same cell and
+// side, so that a cell with high readings does not count as a slow machine. A reading is smoothed with its neighbours
+// in time, so that short bursts of the path itself do not count as the machine's. If a cell would still lose more than
+// the others in the same repetitions, the loss is given back (own.go). Rows that were measured at several speeds of the
+// machine have no undisturbed values (speed.go). docs/explanation/undisturbed.md has the measurements.
 
 const (
-	// fastest is the share of readings that are taken for the machine's fastest, near the distance from it (a
+	// fastest is the share of readings that defines the machine's fastest state. near is the distance from it (a
 	// logarithm) at which a slice counts half.
 	fastest, near = 0.05, 0.05
-	// tolerance is how much slower than the fastest a slice may be that is called undisturbed. The median of those is
-	// the reading at full speed, to which slices are corrected.
+	// tolerance is how many times slower than the fastest a slice may be and still be called undisturbed. The median of
+	// those slices is the reading at full speed, to which slices are corrected.
 	tolerance = 1.15
-	// around is how far in time from a slice its neighbours are, in ns: the machine's state is the median of their
+	// around is the distance in time of a slice's neighbours, in ns: the machine's state is the median of their
 	// readings. The slow states of a machine last for hundreds of ms.
 	around = 25_000_000
-	// own is the least factor by which a slice costs more than its reading explains for that reading not to be believed.
+	// own is the least factor by which a slice costs more than its reading explains before the reading is distrusted.
 	own = 1.2
-	// fewestSlices is how many slices of each side a value of a trial needs.
+	// fewestSlices is how many slices of each side a trial's value needs.
 	fewestSlices = 2
-	// quietest is the weight that at least one repetition of a cell needs: without, the machine was never near full speed
-	// when the cell was measured.
+	// quietest is the weight that at least one repetition of a cell needs. Otherwise the machine was never near full
+	// speed when the cell was measured.
 	quietest = 0.15
-	// crowded is how many times slower than its full speed a machine may be in half of all slices. Beyond it nothing is
-	// undisturbed: what is so far away does not measure full speed.
+	// crowded is how many times slower than full speed a machine may be in half of all slices. Beyond it no value is
+	// undisturbed, since full speed is too far away to estimate.
 	crowded = 2
-	// maxSlices bounds what is kept of a result.
+	// maxSlices bounds the slices that are kept of a result.
 	maxSlices = 4 << 20
 )
 
@@ -56,44 +56,44 @@ const (
 	clocks
 )
 
-// slice is the part of a sample.Interval that is kept: its time in ns by each clock, and the logarithm of the machine's
+// slice is the kept part of a sample.Interval: its time in ns by each clock, and the logarithm of the machine's
 // reading.
 type slice struct {
 	work, yard float32
 	time       [clocks]float32
 }
 
-// sliced are the slices of one side of a trial. Readings are compared with others of its place.
+// sliced has the slices of one side of a trial. Readings are compared with others of its place.
 type sliced struct {
 	place
 	slices []slice
 }
 
-// place is where and under what a yardstick was read.
+// place identifies where, and under which case, a yardstick was read.
 type place struct {
 	machine string
 	plan.Case
 	server bool
 }
 
-// pieces are the slices of one trial, and its undisturbed percentiles.
+// pieces has the slices of one trial, and its undisturbed percentiles.
 type pieces struct {
 	moment
 	client, server sliced
 	percentiles    map[string]float64
 }
 
-// estimator says what a metric is proportional to, whether the server's slices are a part of it, and whether its values are
-// the undisturbed percentiles.
+// estimator describes what a metric is proportional to, whether it includes the server's slices, and whether its values
+// are the undisturbed percentiles.
 type estimator struct {
 	of         func(client, server tempo) float64
 	server     bool
 	percentile bool
 }
 
-// estimators are the metrics of exchanges that have an undisturbed value. A median does not follow from sums, and the time
-// to connect is a part of a transaction: both only count more where the machine was nearer to its full speed. So do the
-// numbers of a stream, whose batches vary by themselves in both directions.
+// estimators are the metrics of exchanges that have an undisturbed value. A median does not follow from sums, and the
+// connect time is a part of a transaction: both are only weighted by how near the machine was to full speed. The same
+// applies to streams, whose batches vary by themselves in both directions.
 var estimators = map[string]estimator{
 	metric.ServiceDemand:          {of: func(client, server tempo) float64 { return client.each(cpuClock) + server.each(cpuClock) }, server: true},
 	metric.ClientCPU:              {of: func(client, _ tempo) float64 { return client.each(cpuClock) }},
@@ -109,15 +109,15 @@ var estimators = map[string]estimator{
 
 func asRecorded(_, _ tempo) float64 { return 1 }
 
-// streamed are the metrics of streams that have an undisturbed value. Goodput has none: another program that takes the CPU takes
-// time from it, which the yardstick does not see.
+// streamed are the metrics of streams that have an undisturbed value. Goodput has none: a program that takes the CPU
+// takes its time, which the yardstick does not show.
 var streamed = map[string]estimator{
 	metric.ServiceDemand: {of: asRecorded, server: true},
 	metric.ClientCPU:     {of: asRecorded},
 	metric.ServerCPU:     {of: asRecorded, server: true},
 }
 
-// estimator returns that of a metric of a case, of which there are so many values.
+// estimator returns the estimator of a metric of a case, given its number of values.
 func (a *attempts) estimator(name string, recorded int) (e estimator, ok bool) {
 	if a.Workload.Traits().Work == plan.Kilobyte {
 		e, ok = streamed[name]
@@ -136,10 +136,10 @@ func (a *attempts) estimator(name string, recorded int) (e estimator, ok bool) {
 	return e, ok
 }
 
-// enoughOf is how many of so many trials must have an undisturbed value.
+// enoughOf returns how many of the recorded trials must have an undisturbed value.
 func enoughOf(recorded int) int { return min(recorded, max(stat.MinRepetitions, (recorded+1)/2)) }
 
-// tempo sums slices, each by its weight.
+// tempo is a weighted sum of slices.
 type tempo struct {
 	weight, work float64
 	time         [clocks]float64
@@ -148,7 +148,7 @@ type tempo struct {
 // each is the time of a unit of work.
 func (t tempo) each(clock int) float64 { return t.time[clock] / t.work }
 
-// slice keeps the slices of a finished trial whose requests or messages follow each other in a closed loop.
+// slice keeps the slices of a finished trial whose requests or messages form a closed loop.
 func (c *Collector) slice(a *attempts, rec *result.Record) {
 	is := a.Workload.Traits()
 	if rec.Client == nil || rec.Server == nil || is.Open() || is.Interval > 0 || is.Searches || !is.Exchanges() && is.Work != plan.Kilobyte {
@@ -187,7 +187,8 @@ func slicesOf(o *sample.Observation, of plan.Case, server bool) sliced {
 	return s
 }
 
-// smooth replaces each reading by the median of those around it, of three at least, by the middles of the slices in time.
+// smooth replaces each reading by the median of the readings around it, at least three. middles are the middles of the
+// slices in time.
 func (s *sliced) smooth(middles []int64) {
 	raw := each.Of(s.slices, func(x slice) float32 { return x.yard })
 	var near []float32
@@ -205,23 +206,23 @@ func (s *sliced) smooth(middles []int64) {
 	}
 }
 
-// quiet is what a result says of its machines: the fastest reading and that at full speed of each place; the slopes, by
-// how much the time of a unit of work grows with the reading, both as logarithms; the weight of each repetition's moment;
-// the share of slices near full speed; and how much slower than that half of all slices are.
+// quiet describes the machines of a result: the fastest reading of each place and its reading at full speed; the
+// slopes, by how much the time of a unit of work grows with the reading, both as logarithms; the weight of each
+// repetition's moment; the share of slices near full speed; and how many times slower than that half of all slices are.
 type quiet struct {
 	fastest, full  map[place]float64
 	slope          map[plan.Workload][clocks]float64
 	moments        map[moment]float64
 	share, typical float64
-	// alone says that the moments are known from the profiles alone, and cold that slices have readings that nothing is
-	// judged by.
+	// alone means that the moments are known only from the profiles. cold means that slices have readings that cannot
+	// be used.
 	alone, cold bool
-	// mixed are the rows of which a profile was measured at a lower speed of the machine alone.
+	// mixed are the rows in which a profile was measured only at a lower speed of the machine.
 	mixed map[plan.Case]bool
 }
 
-// measureQuiet finds the full speed of each place, the slopes and the moments, which the profiles for reference tell where
-// the result has them.
+// measureQuiet finds the full speed of each place, the slopes and the moments. If the result has reference profiles,
+// the moments are taken from them.
 func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload][clocks]float64{}, cold: c.cold}
 	c.disbelieve(reference)
@@ -254,10 +255,10 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	return q
 }
 
-// fastestOf is the fastest of sorted readings, but for a few that chance made so.
+// fastestOf returns the fastest of sorted readings, without the few fastest by chance.
 func fastestOf(sorted []float32) float64 { return float64(sorted[int(fastest*float64(len(sorted)))]) }
 
-// sides are both sides of all trials, each with its trial.
+// sides returns both sides of all trials, each with its trial.
 func (c *Collector) sides() iter.Seq2[*sliced, *pieces] {
 	return func(yield func(*sliced, *pieces) bool) {
 		for _, a := range c.cases {
@@ -271,7 +272,7 @@ func (c *Collector) sides() iter.Seq2[*sliced, *pieces] {
 	}
 }
 
-// all are the slices of all sides.
+// all returns the slices of all sides.
 func (c *Collector) all() iter.Seq2[*sliced, *slice] {
 	return func(yield func(*sliced, *slice) bool) {
 		for side := range c.sides() {
@@ -284,8 +285,8 @@ func (c *Collector) all() iter.Seq2[*sliced, *slice] {
 	}
 }
 
-// disbelieve replaces the readings of slices that cost far more than a machine as slow as the reading would make them, beyond what the
-// profiles for reference show: the path itself was slow there, and the reading may be so for that. Such a slice has the median
+// disbelieve replaces the readings of slices that cost far more than their reading explains, beyond what the reference
+// profiles show: the path itself was slow there, and that may have caused the reading. Such a slice gets the median
 // reading of its trial.
 func (c *Collector) disbelieve(reference func(plan.Variant) bool) {
 	beyond := func(x *slice) float64 { return math.Log(float64(x.time[cpuClock]/x.work)) - float64(x.yard) }
@@ -320,7 +321,7 @@ func (c *Collector) disbelieve(reference func(plan.Variant) bool) {
 	}
 }
 
-// measureMoments returns the mean weight of the slices of some profiles in each repetition.
+// measureMoments returns the mean weight of some profiles' slices in each repetition.
 func (c *Collector) measureMoments(q quiet, of func(plan.Variant) bool) map[moment]float64 {
 	weights, counts := map[moment]float64{}, map[moment]float64{}
 	for side, p := range c.sides() {
@@ -338,7 +339,7 @@ func (c *Collector) measureMoments(q quiet, of func(plan.Variant) bool) map[mome
 	return weights
 }
 
-// crowded says whether the machine was far from its full speed in each of the moments that a cell was measured at.
+// crowded reports whether the machine was far from full speed in every moment at which a cell was measured.
 func (q quiet) crowded(trials []pieces) bool {
 	return len(trials) > 0 && !slices.ContainsFunc(trials, func(p pieces) bool {
 		weight, known := q.moments[p.moment]
@@ -346,8 +347,8 @@ func (q quiet) crowded(trials []pieces) bool {
 	})
 }
 
-// measureSlopes fits the time of a unit of work by each clock to the readings, within each cell and side, with one slope
-// for all cells of a workload. Slices count by their weight, so it is the slope near full speed.
+// measureSlopes fits the time of a unit of work by each clock to the readings, within each cell and side, with one
+// slope for all cells of a workload. Slices count by their weight, so it is the slope near full speed.
 func (c *Collector) measureSlopes(q quiet) {
 	type sums struct {
 		weight, x, xx float64
@@ -379,26 +380,28 @@ func (c *Collector) measureSlopes(q quiet) {
 	}
 }
 
-// weight is how much a slice counts: 1 among the fastest, half as much at the distance near.
+// weight returns how much a slice counts: 1 among the fastest, half as much at the distance near.
 func (s slice) weight(fastest float64) float64 {
 	off := max(0, float64(s.yard)-fastest) / near
 	return 1 / (1 + off*off)
 }
 
-// Undisturbed is the share of the slices of a result in which its machine ran at full speed. Measured is false if
-// nothing says so, enough if undisturbed values can stand on them.
+// Undisturbed returns the share of a result's slices in which its machine ran at full speed. measured is false if there
+// are no readings; enough reports whether there are enough slices for undisturbed values.
 func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
 	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.enough()
 }
 
-// Alone says that a result has no bare path beside its profiles: what its machine did is then known from the profiles alone.
+// Alone reports whether a result has no bare path in addition to its profiles, so that its machine's state is known
+// only from the profiles.
 func (a *Analysis) Alone() bool { return a.quiet.alone }
 
-// Cold says that a result was made when the yardstick was read with the caches of the path, so that nothing in it is undisturbed.
+// Cold reports whether a result is from a version that read the yardstick with the path's caches, so that no value is
+// undisturbed.
 func (a *Analysis) Cold() bool { return a.quiet.cold }
 
-// Weight is how much a slice of a case counts whose yardstick on the client's CPU of a machine read ns: 1 among the
-// fastest. It is 1 where nothing is known of the machine's speed.
+// Weight returns how much a slice of a case counts, given that the yardstick on the client's CPU took ns: 1 among the
+// fastest. It is 1 if the machine's speed is unknown.
 func (a *Analysis) Weight(machine string, of plan.Case, ns int64) float64 {
 	fast, known := a.quiet.fastest[place{machine, of, false}]
 	if !known || ns <= 0 {
@@ -409,7 +412,7 @@ func (a *Analysis) Weight(machine string, of plan.Case, ns int64) float64 {
 
 func (q quiet) enough() bool { return q.typical <= crowded }
 
-// tempos sums the slices of a side as they would be at full speed, and as they are.
+// tempos sums the slices of a side, corrected to full speed, and uncorrected.
 func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
 	fast, full, slope := q.fastest[s.place], q.full[s.place], q.slope[s.Workload]
 	for _, x := range s.slices {
@@ -423,7 +426,7 @@ func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
 	return undisturbed, all
 }
 
-// add adds a slice by its weight.
+// add adds a slice with its weight.
 func (t *tempo) add(weight float64, s slice) {
 	t.weight, t.work = t.weight+weight, t.work+weight*float64(s.work)
 	for clock, ns := range s.time {
@@ -431,8 +434,9 @@ func (t *tempo) add(weight float64, s slice) {
 	}
 }
 
-// undisturbed estimates a metric of a case from its recorded samples: each as its trial's undisturbed slices relate to
-// all of them. It returns the number of those slices too, 0 if too few trials have enough of them.
+// undisturbed estimates a metric of a case from its recorded samples: each is scaled by the ratio of its trial's
+// undisturbed slices to all its slices. It also returns the number of those slices, 0 if too few trials have enough of
+// them.
 func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples []Sample, n int) {
 	estimate, ok := a.estimator(name, len(recorded))
 	if !ok || !q.enough() || q.crowded(a.pieces) || q.mixed[rowOfCase(a.Case)] {

@@ -9,9 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 )
 
-// runsTable is written by make aa: what two equal runs differ by beyond the errors of their values, as a standard deviation in
-// percent, by kind of workload and metric: first if both were measured alone, then if other work took CPU time beside one of them.
-// docs/results/aa.md has the runs.
+// runsTable is written by make aa: the difference between equal runs beyond the errors of their values, as a standard
+// deviation in percent, by kind of workload and metric. The first value is for two runs alone on the machine, the
+// second if other work took CPU time during one of them. docs/results/aa.md has the runs.
 //
 //go:embed runs.tsv
 var runsTable string
@@ -38,8 +38,9 @@ func readRuns(table string) (alone, beside allowance) {
 	return alone, beside
 }
 
-// RunToRun returns what two equal runs differ by in a metric of a kind of workload beyond the errors of their values, as a share and a
-// standard deviation: 0 where that was not measured. beside is for runs of which one had other work beside it.
+// RunToRun returns the difference between equal runs in a metric of a kind of workload beyond the errors of their
+// values, as a share and a standard deviation: 0 if it was not measured. beside is for a pair of which one run had
+// other work on the machine.
 func RunToRun(kind, metric string, beside bool) float64 {
 	if beside {
 		return besideWork[kind+" "+metric]
@@ -47,11 +48,11 @@ func RunToRun(kind, metric string, beside bool) float64 {
 	return alone[kind+" "+metric]
 }
 
-// OtherWork is the name of the difference between a run that was measured alone and one beside other work.
+// OtherWork is the name of the difference between a run alone on the machine and a run during other work.
 const OtherWork = "trials with other work on the path's CPUs"
 
-// busyShare is the share of trials with other work from which a run counts as measured beside it. Runs alone have at most 2 %, those
-// beside a compile job about 40 %.
+// busyShare is the share of trials with other work from which a run counts as measured during other work. Runs alone
+// have at most 2 %, runs during a compile job about 40 %.
 const busyShare = 0.1
 
 // otherWork returns the share of trials during which other work took CPU time of the path.
@@ -73,7 +74,8 @@ func (a *Analysis) otherWork() float64 {
 	return float64(busy) / float64(max(1, trials))
 }
 
-// runToRun returns what to allow for, and notes it as a difference if one of the results alone was measured beside other work.
+// runToRun returns the run-to-run difference to allow for. It adds a difference if only one of the results was measured
+// during other work.
 func (p *Pair) runToRun() allowance {
 	a, b := p.A.otherWork(), p.B.otherWork()
 	if max(a, b) < busyShare {

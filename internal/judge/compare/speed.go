@@ -8,34 +8,35 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// A machine may have two speeds, each for longer than a trial: its hypervisor changes the frequency, or a neighbour has the other
-// thread of the core. Readings are compared with those of the same cell. So a cell that was never measured at the higher speed takes
-// the lower one for its full speed, and is slower than its equals. In such a row whole windows are compared.
+// A machine may have two speeds, each for longer than a trial: its hypervisor changes the frequency, or a neighbour
+// uses the core's other thread. Readings are compared within a cell. So for a cell that was never measured at the
+// higher speed, the lower speed looks like full speed, and the cell is slower than its equals. In such a row whole
+// windows are compared.
 
-// slowMachine means that a profile of the row was measured at the lower speed of the machine alone.
+// slowMachine means that a profile of the row was measured only at the machine's lower speed.
 const slowMachine = "slow-machine"
 
-// otherSpeed is how much slower than the fastest readings of a workload those of another speed are, at least. A heavy path alone makes
-// them up to 5 % slower.
+// otherSpeed is the least factor between the fastest readings of a workload and readings at another speed. A heavy path
+// alone slows them by up to 5 %.
 const otherSpeed = 1.08
 
-// rowOfCase is the case of a workload on a path, over all profiles.
+// rowOfCase returns the case of a workload on a path, over all profiles.
 func rowOfCase(c plan.Case) plan.Case { return plan.Case{Path: c.Path, Workload: c.Workload} }
 
-// pace is the fastest reading of one side of a case, of all its trials and of each.
+// pace is the fastest reading of one side of a case, over all its trials and of each trial.
 type pace struct {
 	plan.Case
 	fastest float64
 	trials  []float64
 }
 
-// slower counts the trials that were measured at a lower speed than that of a reading.
+// slower counts the trials that were measured at a lower speed than a reading's.
 func (p *pace) slower(than float64) int {
 	return len(each.Where(p.trials, func(x float64) bool { return x > than+math.Log(otherSpeed) }))
 }
 
-// mixedRows finds the rows of which a profile was measured at the lower speed alone. Readings of one side on one machine are compared
-// over all paths of a workload: a baseline that stands in for others has a path of its own.
+// mixedRows finds the rows in which a profile was measured only at the lower speed. Readings of one side on one machine
+// are compared over all paths of a workload, since a baseline may have another path.
 func (c *Collector) mixedRows(q quiet) map[plan.Case]bool {
 	paces, sides := map[place]*pace{}, map[place][]*pace{}
 	for s := range c.sides() {
@@ -59,8 +60,9 @@ func (c *Collector) mixedRows(q quiet) map[plan.Case]bool {
 	return mixed
 }
 
-// slowed are the cells of a workload that had a lower speed of the machine in all of their trials. What a profile does to the yardstick
-// by itself is not that: its trials were at both speeds, or the others are at the lower one so rarely that chance does not explain it.
+// slowed returns the cells of a workload that had a lower speed of the machine in all of their trials. A profile's own
+// effect on the yardstick differs: its trials were at both speeds, or the lower speed is so rare among the others that
+// chance does not explain it.
 func slowed(cells []*pace) (slow []*pace) {
 	if len(cells) < fewestRanked {
 		return nil

@@ -2,29 +2,29 @@ package compare
 
 import "github.com/cnibench/cnibench/internal/plan"
 
-// Table is the cut of an analysis at one workload and one metric.
+// Table is the part of an analysis for one workload and one metric.
 type Table struct {
 	Workload plan.Workload
 	Metric   string
 	Unit     string
-	// Baseline is the profile that the comparisons stand on.
+	// Baseline is the profile that comparisons use.
 	Baseline plan.Variant
-	// Profiles are the columns, Paths the rows; Rows[i][j] is where they meet.
+	// Profiles are the columns, Paths the rows; Rows[i][j] is path i with profile j.
 	Profiles []plan.Variant
 	Paths    []plan.Path
 	Rows     [][]Entry
-	// Floor is what twins differ by under the workload and metric of the table.
+	// Floor is the difference between twins for the workload and metric of the table.
 	Floor Floor
 }
 
-// Entry is one place in a table. Cell is nil where nothing was tried (not served, or not measured: the header of the
-// result knows), Comparison nil where there is nothing to compare with.
+// Entry is one place in a table. Cell is nil if nothing was tried (not served, or not measured: the header of the
+// result has the reason). Comparison is nil if there is nothing to compare with.
 type Entry struct {
 	Cell       *Cell
 	Comparison *Comparison
 }
 
-// Table cuts out the table of one workload and metric; false if it has no cell.
+// Table returns the table of one workload and metric; false if it has no cell.
 func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
 	t := Table{Workload: w, Metric: name, Baseline: a.Baseline, Profiles: a.Profiles, Paths: a.Paths, Floor: a.floorOf(w, name)}
 	for range t.Paths {
@@ -50,8 +50,8 @@ func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
 	return t, found
 }
 
-// Groups cuts standings, in the order of Rank, into runs of neighbours of which no two differ, the longest ones
-// from the front; a run may have one standing. They are compared as those of a row.
+// Groups splits standings, in the order of Rank, into runs of neighbours of which no two differ, each as long as
+// possible from the front. Standings are compared as in a row.
 func (a *Analysis) Groups(ranks []Standing) [][]Standing {
 	all := a.contest(ranks)
 	var out [][]Standing

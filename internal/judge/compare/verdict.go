@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Verdict is what may be claimed about a difference.
+// Verdict is the claim that may be made about a difference.
 type Verdict string
 
 const (
@@ -20,15 +20,15 @@ const (
 	// margin.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// Same: two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin (TOST). That the
-	// ratio alone is within is not enough.
+	// Same: two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin (TOST). That
+	// the ratio alone is within is not enough.
 	Same Verdict = "same"
-	// Inconclusive: none of these can be said.
+	// Inconclusive: none of these is proved.
 	Inconclusive Verdict = "inconclusive"
 )
 
-// correct corrects the p values of each family for their number by adjust, and gives them to set with the size of the
-// family. What test does not count is in no family.
+// correct corrects the p values of each family with adjust, and passes each to set with the size of the family. Values
+// that test excludes are in no family.
 func correct[T any](
 	all []T, adjust func([]float64) []float64, test func(T) (family Key, p float64, counted bool),
 	set func(x T, adjusted float64, size int),
@@ -47,7 +47,7 @@ func correct[T any](
 	}
 }
 
-// rules are what verdicts are given by: a confidence, a margin, the family of a comparison, and how p values are
+// rules are the parameters of verdicts: a confidence, a margin, the family of a comparison, and how p values are
 // corrected within it.
 type rules struct {
 	confidence, margin float64
@@ -55,12 +55,12 @@ type rules struct {
 	adjust             func([]float64) []float64
 }
 
-// rules are those of comparisons within one run.
+// rules returns the rules of comparisons within one run.
 func (a *Analysis) rules(family func(Key) Key) rules {
 	return rules{a.Confidence, a.Margin, family, stat.Adjust}
 }
 
-// settle corrects the p values of each family of comparisons and gives the verdicts.
+// settle corrects the p values of each family of comparisons and sets the verdicts.
 func settle(all []pending, r rules) {
 	alpha := 1 - r.confidence
 	for _, p := range all {
@@ -80,7 +80,8 @@ func settle(all []pending, r rules) {
 	}
 }
 
-// reaches says whether the test could have such a p value with so many repetitions, whatever their values are.
+// reaches reports whether the test could have a p value of alpha with this number of repetitions, whatever their values
+// are.
 func (p pending) reaches(alpha float64) bool {
 	if p.x.Test == stat.StudentT {
 		return p.x.N > 1
@@ -88,19 +89,19 @@ func (p pending) reaches(alpha float64) bool {
 	return p.x.N > 1 && stat.LeastP(p.x.Test, p.c.N, p.base.N) <= alpha
 }
 
-// judged says whether there is anything to say: the metric has a direction, and the two sides are of one kind.
+// judged reports whether a verdict is possible: the metric has a direction, and the two sides are comparable.
 func (p pending) judged() bool { return direction(p.x.Metric) != metric.Neither && !p.c.Unlike(p.base) }
 
-// together is the family of comparisons that are all of one.
-func together(Key) Key { return Key{} }
+// oneFamily is the family of comparisons that are all of one.
+func oneFamily(Key) Key { return Key{} }
 
 func direction(name string) metric.Better {
 	m, _ := metric.Lookup(name)
 	return m.Better
 }
 
-// judge gives the verdict on a comparison whose effect and corrected p value are known. Better is never what is left of
-// a side that is failing, and two lower bounds are not the same.
+// judge returns the verdict on a comparison whose effect and corrected p value are known. A failing side is never
+// better, and two lower bounds are never the same.
 func judge(p pending, r rules) Verdict {
 	x, better := p.x, direction(p.x.Metric)
 	switch {
@@ -125,8 +126,8 @@ func judge(p pending, r rules) Verdict {
 	return v
 }
 
-// judgeOrder judges cells with values <= 0, such as a loss of none, which have no ratio: the test decides alone, and
-// only identical samples are the same.
+// judgeOrder judges cells with values <= 0, such as no loss, which have no ratio: only the test decides, and only
+// identical samples are the same.
 func judgeOrder(direction metric.Better, c, base *Cell, rejects bool) Verdict {
 	switch {
 	case rejects && c.Median != base.Median:
@@ -145,13 +146,13 @@ func side(direction metric.Better, larger bool) Verdict {
 	return Worse
 }
 
-// most bounds what need says: a ratio at the very edge of the margin would take any number of repetitions.
+// most bounds the result of need: a ratio at the very edge of the margin would take any number of repetitions.
 const most = 1_000_000
 
-// need estimates how many more repetitions would decide, whichever way takes fewer: an interval that excludes 1, or one,
-// of twice the level because it is tested from one side at a time, within the margin. A corrected p value asks for a longer
-// interval, and for enough repetitions that the test can have so small a value at all. It is 0 if no number would do, because
-// the widening alone leaves it open.
+// need estimates how many more repetitions would decide, by the quicker of two ways: an interval that excludes 1, or an
+// interval within the margin. The latter has twice the level because each side is tested separately. A corrected p
+// value needs a longer interval, and enough repetitions that the test can reach such a value. It returns 0 if no number
+// would do, because the widening alone leaves it open.
 func need(x Comparison, r rules, apart bool) int {
 	alpha := 1 - r.confidence
 	factor := 1.0
@@ -166,13 +167,13 @@ func need(x Comparison, r rules, apart bool) int {
 	case off <= wide && off+wide >= math.Log1p(r.margin):
 		return 0
 	}
-	differs := more(x.N, half*stat.Widen(alpha, factor), off-wide, stat.Enough(alpha/factor, !apart))
-	return min(differs, more(x.N, half/stat.Widen(2*alpha, 2), math.Log1p(r.margin)-wide-off, stat.MinRepetitions))
+	differs := moreRepetitions(x.N, half*stat.Widen(alpha, factor), off-wide, stat.Enough(alpha/factor, !apart))
+	return min(differs, moreRepetitions(x.N, half/stat.Widen(2*alpha, 2), math.Log1p(r.margin)-wide-off, stat.MinRepetitions))
 }
 
-// more is how many repetitions beyond n a decision takes: it needs least in all, and an interval as narrow as room on
-// either side, if n make it half. An interval shrinks with the root of the repetitions.
-func more(n int, half, room float64, least int) int {
+// moreRepetitions returns how many repetitions beyond n a decision takes: it needs least in total, and an interval no
+// wider than room on either side, if n repetitions make it half. An interval shrinks with the root of the repetitions.
+func moreRepetitions(n int, half, room float64, least int) int {
 	if !(room > 0) {
 		return most
 	}
@@ -180,8 +181,8 @@ func more(n int, half, room float64, least int) int {
 	return int(min(most, max(1, float64(least-n), math.Ceil(in*(1-1e-12))-float64(n))))
 }
 
-// Visible says which difference would have been found with a chance of 90 % by how many of those comparisons that are
-// judged by a ratio: the share is the least at which it is three of four.
+// Visible returns a difference that three of four comparisons judged by a ratio would have found with a chance of 90 %.
+// found and of count those comparisons.
 func Visible(xs []Comparison, confidence float64) (share float64, found, of int) {
 	var all []float64
 	for _, x := range xs {
@@ -191,7 +192,7 @@ func Visible(xs []Comparison, confidence float64) (share float64, found, of int)
 		of++
 		wide := math.Log1p(x.Widened)
 		half := math.Log(x.High/x.Low)/2 - wide
-		// 0.65 of the half-width is what the ratio seen stays below the true one by in one of ten cases.
+		// In one of ten cases, the observed ratio is below the true one by more than 0.65 of the half-width.
 		if d := math.Expm1(wide + half*(stat.Widen(1-confidence, float64(x.Family))+0.65)); x.Confidence >= confidence && !math.IsNaN(d) {
 			all = append(all, d)
 		}
@@ -204,17 +205,17 @@ func Visible(xs []Comparison, confidence float64) (share float64, found, of int)
 	return all[found-1], found, of
 }
 
-// Standing is a profile's place among those of one row.
+// Standing is a profile's place among the profiles of one row.
 type Standing struct {
 	Cell Cell
-	// ToBest and ToLast compare the cell with that of the best and of the last profile; the zero value for itself.
+	// ToBest and ToLast compare the cell with the best and the last profile's; the zero value for itself.
 	ToBest, ToLast Comparison
 }
 
 // Rank orders the profiles by their medians of metric name on one path, the best first, and compares each with the
-// first and with the last, by a test that knows that all were looked through to find those two (see contest). Profiles that are
-// failing are left out, and those whose new pods were attached in another way than the others. It is nil for a metric
-// without direction.
+// first and with the last. The test accounts for the selection of those two among all (see contest). It leaves out
+// failing profiles, and profiles whose new pods were attached in another way than the others'. It returns nil for a
+// metric without direction.
 func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing {
 	m, _ := metric.Lookup(name)
 	if m.Better == metric.Neither {

@@ -2,8 +2,8 @@ package compare
 
 import "github.com/cnibench/cnibench/internal/judge/stat"
 
-// Within sets the profiles of one result beside its baseline, which was measured in turn with them: in the pair that it
-// returns A is the baseline and B another profile. A cell that the baseline lacks has an A without a number.
+// Within compares the profiles of one result with its baseline, which was measured in turn with them. In the returned
+// pair A is the baseline and B another profile. A cell that the baseline lacks has an A without a number.
 func Within(s Side) *Pair {
 	p := &Pair{A: s, B: s, Confidence: s.Confidence, Margin: s.Margin}
 	for i := range s.Cells {

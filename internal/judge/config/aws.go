@@ -7,7 +7,7 @@ import (
 
 const awsVPC = "aws-vpc"
 
-// awsDialect is that of the DaemonSet aws-node, of its chart, and of the EKS add-on, whose settings are the chart's.
+// awsDialect reads the DaemonSet aws-node, its chart, and the EKS add-on, whose settings are the chart's.
 var awsDialect = dialect{
 	daemon: true,
 	defaults: values{reader: "aws-node", defaults: map[string]string{
@@ -63,7 +63,7 @@ func judgeAWS(j *judge, v *values) {
 	amounts(j, awsVPC, "the AWS VPC CNI", but...)
 }
 
-// awsRefusals asks what aws-node asks at its start.
+// awsRefusals applies the checks that aws-node makes at its start.
 func awsRefusals(j *judge, v *values) {
 	four, six := v.at("ENABLE_IPv4"), v.at("ENABLE_IPv6")
 	switch {
@@ -107,7 +107,7 @@ func awsMTU(j *judge, v *values) {
 	j.Wire = append(j.Wire, Setting{awsVPC, MTU, pod.text, pod.origin, pod.by})
 }
 
-// awsBranches judges security groups for pods, and returns how they differ from the profile.
+// awsBranches judges security groups for pods. It returns how they differ from the profile.
 func awsBranches(j *judge, v *values) []string {
 	on, mode := v.at("ENABLE_POD_ENI"), v.at("POD_SECURITY_GROUP_ENFORCING_MODE")
 	if !on.on() {

@@ -23,8 +23,8 @@ var (
 	poolDefaults = values{reader: "Calico", defaults: map[string]string{"vxlanMode": "Never", "ipipMode": "Never"}}
 )
 
-// calicoNode reads the environment of calico-node, by which manifests configure Calico: the pool that it makes, and Felix's
-// settings, which take precedence over any object.
+// calicoNode reads the environment of calico-node, through which manifests configure Calico: the first pool, and
+// Felix's settings, which take precedence over any object.
 func (j *judge) calicoNode(env map[string]value) {
 	j.nodePool = poolDefaults.fresh()
 	j.felix = cmp.Or(j.felix, felixDefaults.fresh())
@@ -40,7 +40,7 @@ func (j *judge) calicoNode(env map[string]value) {
 	}
 }
 
-// poolVariables are the variables of calico-node that its first pool is made of, felixVariables those that set Felix.
+// poolVariables are the variables of calico-node that define its first pool, felixVariables those that set Felix.
 var (
 	poolVariables = map[string]string{
 		"CALICO_IPV4POOL_IPIP": "ipipMode", "CALICO_IPV4POOL_VXLAN": "vxlanMode", "CALICO_IPV4POOL_CIDR": "cidr", "CALICO_NETWORKING_BACKEND": "backend",
@@ -52,7 +52,7 @@ var (
 	}
 )
 
-// operatorDefaults fills in what the operator decides by the cloud: the CNI plugin, the pool and BGP.
+// operatorDefaults sets the defaults that the operator chooses by the cloud: the CNI plugin, the pool and BGP.
 func operatorDefaults(v *values) {
 	provider := v.at("kubernetesProvider")
 	plugin := map[string]string{"EKS": "AmazonVPC", "AKS": "AzureVNET", "GKE": "GKE"}[provider.text]
@@ -70,22 +70,22 @@ func operatorDefaults(v *values) {
 	}
 }
 
-// installationWords are those of the schema of an Installation, below calicoNetwork, which has them in this case.
+// installationWords are the values that an Installation's schema allows, below calicoNetwork, in the schema's case.
 var installationWords = map[string][]string{
 	"linuxDataplane": {"Iptables", "BPF", "VPP", "Nftables"}, "bgp": {"Enabled", "Disabled"},
 	"encapsulation": {"IPIPCrossSubnet", "IPIP", "VXLAN", "VXLANCrossSubnet", "None"},
 }
 
-// calicoState is what a Calico configuration amounts to.
+// calicoState is the effective state of a Calico configuration.
 type calicoState struct {
 	inst, felix *values
-	// dataplane is Iptables, Nftables, BPF or VPP; at decides it.
+	// dataplane is Iptables, Nftables, BPF or VPP; at is the setting that decides it.
 	dataplane string
 	at        value
-	// encapsulation is that of the first pool as the Installation spells it, "" if there is no pool.
+	// encapsulation is the first pool's, spelled as in the Installation, "" if there is no pool.
 	encapsulation string
 	pool          value
-	// six says that a pool encapsulates IPv6 in IPv6. others are pools of IPv4 with another encapsulation.
+	// six means that a pool encapsulates IPv6 in IPv6. others are pools of IPv4 with another encapsulation.
 	six    bool
 	others []string
 }
@@ -124,10 +124,10 @@ func (j *judge) judgeCalico() {
 	j.calicoProfile(c)
 }
 
-// providerOf are the clouds whose plugins an Installation may name besides Calico's.
+// providerOf maps the CNI plugins that an Installation may name to their clouds.
 var providerOf = map[string]string{"Calico": "", "AmazonVPC": "EKS", "AzureVNET": "AKS", "GKE": "GKE"}
 
-// installationRefusals asks what the operator asks of an Installation.
+// installationRefusals applies the operator's checks of an Installation.
 func installationRefusals(j *judge, inst *values) {
 	plugin, provider, bgp := inst.at("cni.type"), inst.at("kubernetesProvider"), inst.at("calicoNetwork.bgp")
 	of, known := providerOf[plugin.text]
@@ -179,7 +179,7 @@ func (j *judge) calicoDataplane(c *calicoState) {
 	}
 }
 
-// canonical spells text as one of the names.
+// canonical returns the name in names that equals text, ignoring case.
 func canonical(text string, names ...string) string {
 	if i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(text, n) }); i >= 0 {
 		return names[i]
@@ -187,7 +187,8 @@ func canonical(text string, names ...string) string {
 	return text
 }
 
-// calicoPools finds the encapsulation: that of IPPool objects, or of the pool that the operator makes of the Installation.
+// calicoPools finds the encapsulation: of IPPool objects, or of the pool that the operator creates from the
+// Installation.
 func (j *judge) calicoPools(c *calicoState) {
 	off := func(v value) bool { return v.is("Never") || v.is("Off") || v.text == "" }
 	for _, p := range j.pools {
@@ -195,7 +196,7 @@ func (j *judge) calicoPools(c *calicoState) {
 			j.find("both-encapsulations", vxlan, "vxlanMode: %s and ipipMode: %s", vxlan.text, ipip.text)
 		}
 	}
-	// Pods get addresses of the pools that are not disabled. Those of IPv6 are judged if there are no others.
+	// Pods get addresses from pools that are not disabled. IPv6 pools are judged only if there are no others.
 	active := slices.DeleteFunc(slices.Clone(j.pools), func(p *values) bool { return p.at("disabled").on() })
 	slices.SortStableFunc(active, func(a, b *values) int {
 		return cmp.Compare(strings.Count(a.at("cidr").text, ":"), strings.Count(b.at("cidr").text, ":"))
@@ -217,7 +218,8 @@ func (j *judge) calicoPools(c *calicoState) {
 	}
 }
 
-// poolOfOperator returns where the Installation says the encapsulation of its first pool of IPv4, or of its first without one.
+// poolOfOperator returns where the Installation sets the encapsulation of its first IPv4 pool, or of its first pool if
+// it has none.
 func (c *calicoState) poolOfOperator() string {
 	at := func(i int, field string) string { return fmt.Sprintf("calicoNetwork.ipPools.%d.%s", i, field) }
 	four := -1
@@ -232,7 +234,7 @@ func (c *calicoState) poolOfOperator() string {
 	return at(max(four, 0), "encapsulation")
 }
 
-// encapsulationOf returns the encapsulation of a pool as the Installation spells it, and what says it.
+// encapsulationOf returns the encapsulation of a pool, spelled as in the Installation, and the setting that decides it.
 func encapsulationOf(p *values) (string, value) {
 	vxlan, ipip := p.at("vxlanMode"), p.at("ipipMode")
 	encapsulation, at := "None", vxlan
@@ -273,8 +275,8 @@ func (j *judge) showCalico(c calicoState) {
 	j.showGiven(calico, c.felix, "wireguardEnabled", "featureDetectOverride", "nftablesMode")
 }
 
-// felixWrites are the defaults of settings of the eBPF dataplane. Felix and the operator write some of them into the object:
-// they are not what a user asked for.
+// felixWrites are the defaults of settings of the eBPF dataplane. Felix and the operator write some of them into the
+// object, so they are not a user's request.
 var felixWrites = map[string]string{
 	"bpfConnectTimeLoadBalancing": "TCP", "bpfHostNetworkedNATWithoutCTLB": "Enabled", "bpfExternalServiceMode": "Tunnel",
 	"bpfKubeProxyIptablesCleanupEnabled": "true", "bpfKubeProxyEndpointSlicesEnabled": "true", "bpfKubeProxyMinSyncPeriod": "1s", "bpfEnforceRPF": "Loose",
@@ -284,12 +286,12 @@ var felixWrites = map[string]string{
 	"bpfMapSizeIPSets": "1048576", "bpfMapSizeIfState": "1000", "bpfPSNATPorts": "20000:29999",
 }
 
-// unaskedBPF reports a setting of the eBPF dataplane that is a default, or that another dataplane reads, too.
+// unaskedBPF reports whether a setting of the eBPF dataplane is a default, or is also read by another dataplane.
 func unaskedBPF(g value) bool {
 	return slices.Contains([]string{"bpfEnabled", "bpfLogLevel", "bpfDisableUnprivileged"}, g.path) || g.text == "" || g.is(felixWrites[g.path])
 }
 
-// notBPF reports settings of the eBPF dataplane that another dataplane does not read.
+// notBPF finds settings of the eBPF dataplane that the configured dataplane does not read.
 func (j *judge) notBPF(c calicoState) {
 	for _, g := range c.felix.leaves {
 		if strings.HasPrefix(g.path, "bpf") && g.given() && !unaskedBPF(g) {
@@ -304,7 +306,7 @@ func (j *judge) notBPF(c calicoState) {
 	}
 }
 
-// managed reports whether the operator stops kube-proxy: it can where kube-proxy is a DaemonSet.
+// managed reports whether the operator stops kube-proxy: it can if kube-proxy is a DaemonSet.
 func (j *judge) managed(c calicoState) bool {
 	return c.inst.at("calicoNetwork.kubeProxyManagement").is("Enabled") && j.rke2 == nil && j.k3s == nil
 }
@@ -343,12 +345,12 @@ func (j *judge) calicoNetwork(c calicoState) {
 		j.wireMTU(calico, j.podMTU)
 		j.room(calico, j.podMTU, c.layers())
 	}
-	for _, l := range c.layers() { // Felix's own are those of the devices
+	for _, l := range c.layers() { // Felix's defaults are the overhead of its devices
 		j.room(calico, c.felix.at(map[string]string{"VXLAN": "vxlanMTU", "IPIP": "ipipMTU", "WireGuard": "wireguardMTU"}[l.name]), []layerOf{l})
 	}
 }
 
-// layers returns what surrounds a packet between nodes.
+// layers returns the encapsulations of a packet between nodes.
 func (c calicoState) layers() []layerOf {
 	var layers []layerOf
 	switch strings.TrimSuffix(c.encapsulation, "CrossSubnet") {

@@ -13,18 +13,18 @@ import (
 
 // carrier is an object that carries values of a chart.
 type carrier struct {
-	// chart and version are the chart's as the object names them; version may be "".
+	// chart and version identify the chart as the object does; version may be "".
 	chart, version string
-	// values are a mapping, or a text that holds one under key.
+	// values are a mapping, or a text that has one under key.
 	values *position.Node
 	key    string
-	// sets are mappings of single values over those, as helm --set gives them.
+	// sets are mappings of single values that override values, as helm --set passes them.
 	sets []*position.Node
-	// from lists the objects whose text holds values below those.
+	// from lists the objects whose text has values that values override.
 	from *position.Node
-	// elsewhere says where further values are that the object does not have, "" if it has all.
+	// elsewhere names the place of further values that the object lacks, "" if it has all.
 	elsewhere string
-	// required says that the object has no other purpose than its values.
+	// required means that the object has no other purpose than its values.
 	required bool
 }
 
@@ -41,7 +41,7 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 	case "HelmRelease": // Flux
 		at := spec.At("chart", "spec")
 		c = carrier{chart: path.Base(at.ScalarAt("chart")), version: at.ScalarAt("version"), values: spec.At("values"), from: spec.At("valuesFrom")}
-		if ref := spec.At("chartRef"); ref != nil { // an object that has the chart's address: mostly it is called as the chart, or the release is
+		if ref := spec.At("chartRef"); ref != nil { // an object with only the chart's address: usually its name, or the release's, is the chart's
 			c.chart = cmp.Or(ref.ScalarAt("name"), c.chart)
 			if !configures(c.chart) {
 				c.chart = cmp.Or(spec.ScalarAt("releaseName"), n.ScalarAt("metadata", "name"))
@@ -70,7 +70,8 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 	return carrier{}, false
 }
 
-// ofAddon returns the settings of an add-on of EKS, whose name is at a key. Those of vpc-cni are values of the chart aws-vpc-cni.
+// ofAddon returns the settings of an EKS add-on, whose name is at key. The settings of vpc-cni are values of the chart
+// aws-vpc-cni.
 func ofAddon(n *position.Node, key string) carrier {
 	c := carrier{values: n.At("configurationValues"), key: "configurationValues"}
 	if c.values != nil && n.ScalarAt(key) == "vpc-cni" {
@@ -79,7 +80,8 @@ func ofAddon(n *position.Node, key string) carrier {
 	return c
 }
 
-// bareCarrier returns the values in a document without a kind that installs charts: of helmfile, of fleet.yaml, or an add-on of EKS.
+// bareCarrier returns the values in a document without a kind that installs charts: of helmfile, of fleet.yaml, or an
+// add-on of EKS.
 func bareCarrier(n *position.Node) (c carrier, ok bool) {
 	if addon := n.At("addon"); addon != nil {
 		c = ofAddon(addon, "addonName")
@@ -115,7 +117,7 @@ func ofFleet(helm *position.Node) (carrier, bool) {
 	return c, configures(c.chart)
 }
 
-// ofList returns the first item of a list whose chart is that of a CNI.
+// ofList returns the first item of a list with the chart of a CNI.
 func ofList(list *position.Node, read func(item *position.Node) carrier) (carrier, bool) {
 	if list == nil || list.Kind != position.List {
 		return carrier{}, false
@@ -128,7 +130,8 @@ func ofList(list *position.Node, read func(item *position.Node) carrier) (carrie
 	return carrier{}, false
 }
 
-// ofArgo returns the first source of an Application of Argo CD that is a chart of a CNI, by its name or that of its folder in git.
+// ofArgo returns the first source of an Application of Argo CD with the chart of a CNI, recognized by its name or the
+// name of its folder in git.
 func ofArgo(spec *position.Node) (carrier, bool) {
 	sources := []*position.Node{spec.At("source")}
 	if several := spec.At("sources"); several != nil && several.Kind == position.List {
@@ -151,7 +154,7 @@ func ofArgo(spec *position.Node) (carrier, bool) {
 	return carrier{}, false
 }
 
-// namesIn returns the items of a list, or what they have at some keys, as one text.
+// namesIn returns the items of a list, or their values at some keys, as one text.
 func namesIn(list *position.Node, keys ...string) string {
 	if list == nil || list.Kind != position.List {
 		return ""
@@ -167,7 +170,7 @@ func namesIn(list *position.Node, keys ...string) string {
 	return few(names)
 }
 
-// setsOf returns values that are given one by one, as a mapping of paths or as a list of name and value.
+// setsOf returns values that are set one by one, as a mapping of paths or as a list of name and value.
 func setsOf(n *position.Node) (sets []*position.Node) {
 	switch {
 	case n == nil:
@@ -185,7 +188,7 @@ func setsOf(n *position.Node) (sets []*position.Node) {
 	return sets
 }
 
-// nested returns a mapping that has a value at a path with dots.
+// nested returns a mapping with a value at a dotted path.
 func nested(at string, v *position.Node) *position.Node {
 	keys := strings.Split(at, ".")
 	for _, key := range slices.Backward(keys) {
@@ -194,7 +197,7 @@ func nested(at string, v *position.Node) *position.Node {
 	return v
 }
 
-// configures reports whether a chart is that of a CNI.
+// configures reports whether a chart is the chart of a CNI.
 func configures(chart string) bool {
 	if strings.HasPrefix(chart, "rke2-") || known(chart) {
 		return true
@@ -212,7 +215,7 @@ func cniOfChart(chart string) (profile.CNI, bool) {
 	return all[i], true
 }
 
-// carried reads the values that an object carries. It reports whether they configure the network, and why they are not judged.
+// carried reads the values that an object carries. It returns what they configure, and why they are not judged.
 func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 	if !configures(c.chart) {
 		return "", false
@@ -259,7 +262,7 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 		c.elsewhere = namesIn(c.from, "kind", "name")
 	}
 	switch {
-	case c.elsewhere != "": // what is not given here may be given there
+	case c.elsewhere != "": // a missing value may be set there
 		return strings.TrimPrefix(why+"; ", "; ") + "further values are elsewhere (" + c.elsewhere + "): give them all as one file", true
 	case len(c.sets)+len(from) == 0 && c.values == nil && why != "":
 		return "it has no values of its own, so that those of the chart are in force: give it with --chart " + c.chart + "-VERSION.tgz", true
@@ -283,13 +286,14 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 	return why, true
 }
 
-// reference is the text of a key of a ConfigMap or Secret: a file of values, or the one value at a path.
+// reference is the text of a key of a ConfigMap or Secret: a file of values, or one value at a path.
 type reference struct {
 	key, at string
 	value   *position.Node
 }
 
-// referred returns what the objects hold that valuesFrom of a HelmRelease lists. ok is false unless documents has them all.
+// referred returns the contents of the objects that valuesFrom of a HelmRelease lists. ok is false unless documents has
+// them all.
 func referred(list *position.Node, documents []*position.Node) (found []reference, ok bool) {
 	if list == nil {
 		return nil, true
@@ -312,8 +316,8 @@ func referred(list *position.Node, documents []*position.Node) (found []referenc
 	return found, true
 }
 
-// noChart returns why the values of the chart called name cannot be judged, "" if the chart is at hand. version is the chart's,
-// or the versions that its values show, or "".
+// noChart returns why the values of the chart called name cannot be judged, "" if the chart is available. version is
+// the chart's, or the versions that its values suggest, or "".
 func (j *judge) noChart(name, version string) string {
 	switch {
 	case j.chart == nil && version == "":
@@ -326,8 +330,8 @@ func (j *judge) noChart(name, version string) string {
 	return ""
 }
 
-// valuesOf takes values of the chart, or those that the values of a parent chart have under the chart's name. It returns what the
-// document is.
+// valuesOf reads values of the chart, or the values under the chart's name in a parent chart's. It returns the kind of
+// the document.
 func (j *judge) valuesOf(c *Chart, s source, n *position.Node) string {
 	kind := "values of " + c.String()
 	own := n
@@ -339,7 +343,7 @@ func (j *judge) valuesOf(c *Chart, s source, n *position.Node) string {
 	return kind
 }
 
-// subchart returns the values of the chart that those of a parent chart hold, and their key: the chart's name, or an alias under
+// subchart returns the values of the chart within a parent chart's, and their key: the chart's name, or an alias under
 // which most keys are the chart's.
 func (j *judge) subchart(c *Chart, n *position.Node) (*position.Node, string) {
 	if _, own := c.Values[c.Name]; own {

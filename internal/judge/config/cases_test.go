@@ -145,7 +145,7 @@ func saysAll(t *testing.T, r Report, texts ...string) {
 func release(version string, options map[string]string) *Chart {
 	own := map[string]any{}
 	for path := range options {
-		own = with(own, strings.Split(path, ".")[0], "")
+		own = withValue(own, strings.Split(path, ".")[0], "")
 	}
 	return &Chart{Name: cilium, Version: version, AppVersion: version, Values: own, Render: func(given map[string]any, _ map[string]bool) ([]Rendered, error) {
 		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cilium-config}\ndata:\n  ipam: cluster-pool\n"

@@ -11,14 +11,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// Needed is a chart without which values are not judged, or in part alone.
+// Needed is a chart without which values are not judged, or only partly.
 type Needed struct {
-	// Name and Version are the chart's. Version is that which a file names, a minor version such as "1.14" if the values are of
-	// charts up to it, or "".
+	// Name and Version are the chart's. Version is the one that a file names, a minor version such as "1.14" if the
+	// values fit charts up to it, or "".
 	Name, Version string
 }
 
-// signs are keys that values of a chart have: one of strong is enough, of weak it takes two.
+// signs are keys in values of a chart: one of strong identifies it, or two of weak.
 var signs = []struct {
 	chart        string
 	strong, weak []string
@@ -35,8 +35,8 @@ var signs = []struct {
 	{"antrea", []string{"trafficEncapMode", "antreaProxy", "trafficEncryptionMode", "noSNAT", "tunnelType"}, nil},
 }
 
-// chartOf returns the chart whose values n is, by its keys, and those values: n itself, or what a parent chart's values have
-// under a key. The name is "" if the keys show no chart.
+// chartOf returns the name of the chart whose values n has, recognized by its keys, and those values: n itself, or the
+// values under a key in a parent chart's. The name is "" if the keys match no chart.
 func chartOf(n *position.Node) (name string, own *position.Node) {
 	for _, s := range signs {
 		has := func(key string) bool { return n.At(strings.Split(key, ".")...) != nil }
@@ -53,7 +53,8 @@ func chartOf(n *position.Node) (name string, own *position.Node) {
 	return "", n
 }
 
-// chartless says what a document without a kind is where no chart is given, and judges what needs none.
+// chartless returns the kind of a document without a kind if no chart is given. It judges what can be judged without a
+// chart.
 func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
 	name, own := chartOf(n)
 	for i := 0; name == "" && i < len(n.Keys); i++ {
@@ -77,11 +78,11 @@ func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
 	return "values of chart " + name, j.noChart(name, shown.shown())
 }
 
-// withoutChart judges of values what holds for every version of their chart.
+// withoutChart judges the part of values that has the same meaning in every version of their chart.
 func (j *judge) withoutChart(name, version string, s source, n *position.Node) {
 	j.Needs = append(j.Needs, Needed{name, version})
 	switch name {
-	case "tigera-operator": // it passes these on as they are
+	case "tigera-operator": // its chart passes these values on unchanged
 		if spec := n.At("installation"); spec != nil && spec.ScalarAt("enabled") != "false" {
 			readInto(&j.installation, installationDefaults, s, "installation", spec)
 		}
@@ -93,7 +94,7 @@ func (j *judge) withoutChart(name, version string, s source, n *position.Node) {
 	}
 }
 
-// versionShown returns the versions of Cilium's chart that its values show.
+// versionShown returns the versions of Cilium's chart that fit its values.
 func versionShown(chart string, l layer) minors {
 	if chart != cilium {
 		return minors{}
@@ -117,15 +118,15 @@ var optionOf = map[string]string{
 	"enableIPv4BIGTCP": "enable-ipv4-big-tcp", "enableIPv6BIGTCP": "enable-ipv6-big-tcp", "identityAllocationMode": "identity-allocation-mode",
 }
 
-// decisive are values by which the chart decides options of its own.
+// decisive are values from which the chart derives options of its own.
 var decisive = []string{"eni.enabled", "azure.enabled", "alibabacloud.enabled", "gke.enabled", "aksbyocni.enabled", "cni.chainingMode", "upgradeCompatibility"}
 
-// certain are the rules whose findings in values hold whatever the chart's other values are.
+// certain are the rules whose findings in values are true whatever the chart's other values are.
 var certain = []string{"agent-value", "masquerade-refused", "encryption-refused", "routing-refused", "ipam-refused", "egress-gateway", "native-cidr",
 	"dsr-refused", "direct-routes-tunnel", "mtu-is-underlay", "mtu-too-large", "node-encryption"}
 
-// judgeOptions judges values of Cilium's chart without the chart: options that one value sets, by the rules that no other value
-// can change. It claims no profile.
+// judgeOptions judges values of Cilium's chart without the chart: options that one value sets, by rules whose result no
+// other value can change. It claims no profile.
 func (j *judge) judgeOptions() {
 	if len(j.options) == 0 || j.agent != nil {
 		return
@@ -175,7 +176,7 @@ func optionsIn(l layer) []value {
 	return found
 }
 
-// valuesOfDialect reads values of a chart that passes them on as they are, unless the chart is given.
+// valuesOfDialect reads values of a chart that passes them on unchanged, unless the chart is given.
 func valuesOfDialect(j *judge, of profile.CNI, s source, n *position.Node) bool {
 	if dialects[of.Name].judge == nil || j.chart != nil {
 		return false

@@ -22,27 +22,28 @@ var agentDefaults = values{defaults: map[string]string{
 	"ipam": "cluster-pool", "kube-proxy-replacement": "false", "routing-mode": "tunnel", "tunnel-protocol": "vxlan",
 }}
 
-// ciliumState is what the options of an agent amount to.
+// ciliumState is the effective state of an agent's options.
 type ciliumState struct {
 	*values
-	// minor is the version by whose rules the options are judged.
+	// minor is the version whose rules apply to the options.
 	minor int
-	// replaces is whether kube-proxy is replaced altogether, nodePort whether the agent serves NodePorts. tunnel is the
+	// replaces means that kube-proxy is replaced completely, nodePort that the agent serves NodePorts. tunnel is the
 	// protocol between nodes, "" for native routing.
 	replaces, nodePort bool
 	tunnel             string
 	// masquerade is "iptables", "eBPF" or "off". encryption is "wireguard", "ipsec" or "".
 	masquerade, encryption string
-	// fallback is why iptables masquerades although eBPF was asked for, "" if it was not or does.
+	// fallback is why iptables masquerades although eBPF was requested, "" if it was not requested or eBPF does.
 	fallback string
 	// chaining is the CNI chaining mode, "" for none.
 	chaining string
-	// legacy are the reasons for legacy host routing; none is eBPF host routing. asked is true if the user asked for it.
+	// legacy are the reasons for legacy host routing; none means eBPF host routing. asked is true if the user requested
+	// it.
 	legacy []string
 	asked  bool
 }
 
-// googles reports an option that only Google's build of the agent has.
+// googles reports whether only Google's build of the agent has an option.
 func googles(g value) bool {
 	return strings.HasPrefix(g.path, "enable-google-") || slices.Contains([]string{"enable-redirect-service", "enable-fqdn-network-policy"}, g.path)
 }
@@ -116,7 +117,7 @@ func (c ciliumState) masquerades6() bool {
 	return c.at("enable-ipv6").on() && c.at("enable-ipv6-masquerade").on()
 }
 
-// masqueradeFallback returns why an agent up to 1.14 lets iptables masquerade; newer ones end instead.
+// masqueradeFallback returns why an agent up to 1.14 lets iptables masquerade; a newer agent exits instead.
 func (c ciliumState) masqueradeFallback() string {
 	identity, stated := c.leaf("enable-remote-node-identity")
 	socket, _ := c.leaf("bpf-lb-sock")
@@ -134,7 +135,7 @@ func (c ciliumState) masqueradeFallback() string {
 	return ""
 }
 
-// hostRouting decides as the agent does at its start.
+// hostRouting chooses the host routing by the agent's rules.
 func (c *ciliumState) hostRouting() {
 	wish := c.at("enable-host-legacy-routing")
 	c.asked = wish.on() && wish.given() && (len(wish.from) == 0 || slices.Contains(wish.from, "bpf.hostLegacyRouting"))
@@ -206,7 +207,7 @@ func (j *judge) showCilium(c ciliumState) {
 	j.wire(cilium, encapsulation, decides, cmp.Or(c.encryption, "none"), how)
 }
 
-// ciliumHostRouting reports legacy host routing to users who replace kube-proxy and have not asked for it.
+// ciliumHostRouting finds legacy host routing of users who replace kube-proxy and have not requested it.
 func (j *judge) ciliumHostRouting(c ciliumState) {
 	if asked := c.at("enable-bpf-masquerade"); c.fallback != "" && asked.given() {
 		j.find("masquerade-fallback", asked, "enable-bpf-masquerade: true, and iptables masquerades: %s", c.fallback)
@@ -256,7 +257,7 @@ func (c ciliumState) dsr() bool {
 	return c.nodePort && (mode.is("dsr") || mode.is("hybrid"))
 }
 
-// ciliumDSR asks what the agent asks at its start.
+// ciliumDSR applies the agent's checks of DSR.
 func (j *judge) ciliumDSR(c ciliumState) {
 	mode, dispatch := c.at("bpf-lb-mode"), c.at("bpf-lb-dsr-dispatch")
 	switch {
@@ -293,14 +294,15 @@ func (j *judge) ciliumRouting(c ciliumState) {
 	}
 }
 
-// routedElsewhere reports whether another component routes to pods: a cloud's network, or the CNI that Cilium is chained to.
+// routedElsewhere reports whether another component routes to pods: a cloud's network, or the CNI that Cilium is
+// chained to.
 func (c ciliumState) routedElsewhere() bool {
 	ipam := c.at("ipam")
 	chained := c.chaining != "" && !strings.EqualFold(c.chaining, "portmap")
 	return chained || ipam.is("eni") || ipam.is("azure") || ipam.is("alibabacloud") || ipam.is("delegated-plugin") || c.at("enable-endpoint-routes").on()
 }
 
-// ciliumCIDRs holds the ranges of pods against each other: the cluster's, Cilium's pool and the one that is routed natively.
+// ciliumCIDRs compares the ranges of pods: the cluster's, Cilium's pool and the natively routed one.
 func (j *judge) ciliumCIDRs(c ciliumState) {
 	cluster, cidr := j.podCIDR(), c.at("ipv4-native-routing-cidr")
 	if cluster.text == "" {
@@ -318,14 +320,15 @@ func (j *judge) ciliumCIDRs(c ciliumState) {
 	}
 }
 
-// covers reports whether the first IPv4 prefix of a list contains that of another. Texts that are not prefixes are not judged.
+// covers reports whether the first IPv4 prefix of a list contains another list's. Texts that are not prefixes are not
+// judged.
 func covers(outer, inner string) bool {
 	o, ok := FirstIPv4(outer)
 	i, both := FirstIPv4(inner)
 	return !ok || !both || o.Bits() <= i.Bits() && o.Contains(i.Addr())
 }
 
-// FirstIPv4 returns the first IPv4 prefix of a list with commas or blanks, and whether there is one.
+// FirstIPv4 returns the first IPv4 prefix of a list separated by commas or blanks, and whether there is one.
 func FirstIPv4(list string) (netip.Prefix, bool) {
 	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
 		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
@@ -335,7 +338,7 @@ func FirstIPv4(list string) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// ciliumDevices asks what the agent asks of netkit, BBR, BIG TCP and rules against conntrack.
+// ciliumDevices applies the agent's checks of netkit, BBR, BIG TCP and rules that bypass conntrack.
 func (j *judge) ciliumDevices(c ciliumState) {
 	legacy := joined(c.legacy)
 	if g := c.at("datapath-mode"); strings.HasPrefix(g.text, "netkit") && legacy != "" && c.minor >= 20 {
@@ -370,7 +373,7 @@ func (j *judge) ciliumDevices(c ciliumState) {
 	}
 }
 
-// encryptedProfile names the profile of the lab that encrypts as the agent does.
+// encryptedProfile returns the profile of the lab with the agent's encryption.
 func (c ciliumState) encryptedProfile(legacy bool) string {
 	name := map[string]string{"": "cilium-native", "vxlan": "cilium-vxlan"}[c.tunnel]
 	if p, ok := profile.Lookup(name); !ok || p.WithEncryption(c.encryption).Encapsulation != c.encryption || legacy || c.dsr() || !c.at("datapath-mode").is("veth") || c.at("encrypt-node").on() {

@@ -15,7 +15,7 @@ var (
 	}}
 )
 
-// k3sBackends are those that K3s knows since 1.26.
+// k3sBackends are the backends of K3s since 1.26.
 var k3sBackends = []string{"vxlan", "host-gw", "wireguard-native", "tailscale", "none"}
 
 // podCIDR returns the cluster's CIDR of pods.
@@ -33,7 +33,7 @@ func (j *judge) podCIDR() value {
 	return value{}
 }
 
-// another reports whether a CNI is configured beside the one that the distribution brings.
+// another reports whether a CNI is configured in addition to the distribution's own.
 func (j *judge) another() bool {
 	for name := range j.settled {
 		if name != kindnet {
@@ -43,7 +43,7 @@ func (j *judge) another() bool {
 	return j.agent != nil || len(j.options) > 0 || j.installation != nil || j.felix != nil || j.netconf != nil || len(j.pools) > 0
 }
 
-// judgeDistribution judges the distribution's own configuration, and what it says about the CNI.
+// judgeDistribution judges the distribution's configuration, and its settings of the CNI.
 func (j *judge) judgeDistribution() {
 	if j.rke2 != nil {
 		j.showValues("rke2", j.rke2, "cni", "disable-kube-proxy", "cluster-cidr")

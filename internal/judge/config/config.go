@@ -1,4 +1,4 @@
-// Package config reads the configuration of a cluster's network and says what will be in force.
+// Package config reads the configuration of a cluster's network and reports what will be in force.
 //
 // The settings asked for and those in force often differ: charts ignore unknown keys, agents fall back to other modes,
 // distributions change defaults. A comparison of CNIs then measures another dataplane than its title says.
@@ -6,9 +6,9 @@
 //	values ─► chart ─┐
 //	files, cluster ──┴─► objects ─► settings in force ─► findings, profile
 //
-// There is one reader of objects, for files, for what a chart renders and for what a cluster has. What a chart decides is
-// known from its rendering alone: without the chart, values are judged in part. The package is pure; the caller renders.
-// Whether a setting is in force on the nodes is for package detect to prove.
+// There is one reader of objects, for files, for what a chart renders and for what a cluster has. What a chart decides
+// is known from its rendering alone: without the chart, values are judged in part. The package is pure; the caller
+// renders. Whether a setting is in force on the nodes is for package detect to prove.
 package config
 
 import (
@@ -26,39 +26,39 @@ import (
 
 // Input is one file, or one object of a cluster.
 type Input struct {
-	// Name is what reports call it.
+	// Name is its name in reports.
 	Name string
 	// Text is its contents, YAML or JSON.
 	Text string
-	// Unlined inputs have no lines that a reader could look up: objects of a cluster, values of the command line.
+	// Unlined inputs have no lines that a reader could look up: objects of a cluster, values on the command line.
 	Unlined bool
 }
 
 // Chart is a chart that the caller can render.
 type Chart struct {
-	// Name, Version and AppVersion are those of Chart.yaml.
+	// Name, Version and AppVersion are from Chart.yaml.
 	Name, Version, AppVersion string
 	// Values are the chart's own.
 	Values map[string]any
-	// Render returns the objects that the chart makes of values, without those of the templates in skip. The error is the
+	// Render returns the objects that the chart renders from values, without the templates in skip. The error is the
 	// chart's own validation.
 	Render func(values map[string]any, skip map[string]bool) ([]Rendered, error)
 }
 
-// Known is what the caller knows beside the inputs. The zero value knows nothing.
+// Known is what the caller knows in addition to the inputs. The zero value knows nothing.
 type Known struct {
 	// Chart renders values among the inputs; it may be nil.
 	Chart *Chart
-	// Version is that of Cilium's agent, such as v1.16.5; "" takes the chart's appVersion, the agent's image, or what the options
-	// show.
+	// Version is the version of Cilium's agent, such as v1.16.5; "" means the chart's appVersion, the agent's image, or
+	// the version that fits the options.
 	Version string
-	// Underlay is the MTU of the nodes' NICs in bytes, 0 if it is not known.
+	// Underlay is the MTU of the nodes' NICs in bytes, 0 if unknown.
 	Underlay int
 }
 
 // Rendered is one object that a chart makes.
 type Rendered struct {
-	// Template is the file that makes it; Text is YAML or JSON.
+	// Template is the chart's file that rendered it. Text is YAML or JSON.
 	Template, Text string
 }
 
@@ -71,7 +71,7 @@ const (
 	Forced  = "forced"
 )
 
-// Setting is one setting as it is in force.
+// Setting is one setting in force.
 type Setting struct {
 	// Component is cilium, calico, flannel, canal, kube-proxy or the distribution.
 	Component string `json:"component"`
@@ -79,24 +79,24 @@ type Setting struct {
 	Value     string `json:"value"`
 	// Origin is Given, Default or Forced.
 	Origin string `json:"origin"`
-	// By is where it was given, whose default it is, or what forces it.
+	// By is where it was set, whose default it is, or what forces it.
 	By string `json:"by"`
 }
 
-// Document says what one document is.
+// Document describes one document.
 type Document struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
 	Kind string `json:"kind"`
-	// NotJudged says why the document was not judged, "" if it was.
+	// NotJudged is why the document was not judged, "" if it was.
 	NotJudged string `json:"notJudged,omitempty"`
 }
 
 // Measured is the profile that a configuration amounts to.
 type Measured struct {
-	// Profile is its name, "" if none fits.
+	// Profile is the profile's name, "" if none fits.
 	Profile string `json:"profile,omitempty"`
-	// Title is the profile's title, or a description of what is in force.
+	// Title is the profile's title, or a description of the settings in force.
 	Title string `json:"title"`
 	// But lists the differences from the profile as the lab builds it.
 	But []string `json:"but,omitempty"`
@@ -108,10 +108,11 @@ type Report struct {
 	Settings  []Setting         `json:"settings"`
 	Findings  []finding.Finding `json:"findings"`
 	Measured  []Measured        `json:"measured"`
-	// Wire is how packets travel between nodes, as far as the configuration says: settings called Encapsulation, Encryption
-	// and MTU. An encapsulation is "none", "vxlan", "geneve", "ipip" or "wireguard", or one of them "between subnets".
+	// Wire describes how packets travel between nodes, if the configuration defines it: settings called Encapsulation,
+	// Encryption and MTU. An encapsulation is "none", "vxlan", "geneve", "ipip" or "wireguard", or one of them "between
+	// subnets".
 	Wire []Setting `json:"wire,omitempty"`
-	// Needs are the charts of values that were judged without them.
+	// Needs are the charts of values that were judged without their chart.
 	Needs []Needed `json:"-"`
 }
 
@@ -131,7 +132,7 @@ const (
 	RouteMTU    = "MTU of routes to other nodes"
 )
 
-// Alarm reports whether a setting has no effect, is refused, or is in force in another form than was asked for.
+// Alarm reports whether a setting has no effect, is refused, or is in force in another form than requested.
 func (r Report) Alarm() bool { return finding.Alarm(r.Findings) }
 
 // Inconclusive reports whether a document could not be judged.
@@ -139,7 +140,8 @@ func (r Report) Inconclusive() bool {
 	return slices.ContainsFunc(r.Documents, func(d Document) bool { return d.NotJudged != "" })
 }
 
-// Check judges inputs that together configure one cluster. The error is position.Faults with every mistake of every input.
+// Check judges inputs that together configure one cluster. The error is position.Faults with every mistake of every
+// input.
 func Check(inputs []Input, known Known) (Report, error) {
 	var faults position.Faults
 	wayOut := ""
@@ -180,12 +182,12 @@ func Check(inputs []Input, known Known) (Report, error) {
 	return j.Report, nil
 }
 
-// areObjects reports a list of objects of Kubernetes, as older versions of calicoctl write them.
+// areObjects reports whether n is a list of objects of Kubernetes, which older versions of calicoctl write.
 func areObjects(n *position.Node) bool {
 	return n.Kind == position.List && len(n.Items) > 0 && !slices.ContainsFunc(n.Items, func(i *position.Node) bool { return i.ScalarAt("kind") == "" })
 }
 
-// nothing says what the inputs have instead of a network's configuration.
+// nothing describes what the inputs have instead of a network's configuration.
 func nothing(beside []Document) position.Faults {
 	faults := position.Faults{{Message: "nothing to judge: no document configures a cluster's network (docs/reference/config.md lists what is read)"}}
 	for _, d := range beside {
@@ -213,16 +215,17 @@ type judge struct {
 	chart  *Chart
 	// given are the values of the chart.
 	given []layer
-	// documents are those of the input that is read.
+	// documents are the documents of the current input.
 	documents []*position.Node
 	// firsts are the objects that a cluster has once.
 	firsts map[string]first
-	// passed are the objects of an input that do not configure the network, beside the inputs that have no others.
+	// passed are the objects of an input that do not configure the network, in addition to inputs that only have such
+	// objects.
 	passed []string
 	beside []Document
 }
 
-// all judges every component that is configured. The order is that of the report.
+// all judges every configured component. The order is the report's.
 func (j *judge) all() {
 	chain(j)
 	j.judgeDistribution()
@@ -247,14 +250,14 @@ func (j *judge) all() {
 	}
 }
 
-// unjudged marks documents as not judged, by their place in the report.
+// unjudged marks documents as not judged, by their index in the report.
 func (j *judge) unjudged(why string, documents ...int) {
 	for _, i := range documents {
 		j.Documents[i].NotJudged = why
 	}
 }
 
-// documentsOf returns the places in the report of the documents of a kind.
+// documentsOf returns the indices in the report of the documents of a kind.
 func documentsOf(kind string, documents []Document) []int {
 	var places []int
 	for i, d := range documents {
@@ -265,7 +268,7 @@ func documentsOf(kind string, documents []Document) []int {
 	return places
 }
 
-// find adds what the rule found at v; the zero value is nowhere.
+// find adds a finding of a rule at v; the zero value has no place.
 func (j *judge) find(id string, v value, format string, args ...any) {
 	where := ""
 	if v.origin == Given {
@@ -299,7 +302,8 @@ func (j *judge) showGiven(component string, v *values, paths ...string) {
 	}
 }
 
-// wire adds how packets travel between nodes. What encrypts without an encapsulation of its own is the encapsulation.
+// wire adds how packets travel between nodes. Encryption without an encapsulation of its own counts as the
+// encapsulation.
 func (j *judge) wire(component, encapsulation string, by value, encryption string, how value) {
 	if encryption == "wireguard" && encapsulation == "none" {
 		encapsulation, by = encryption, how
@@ -310,7 +314,7 @@ func (j *judge) wire(component, encapsulation string, by value, encryption strin
 	j.Wire = append(j.Wire, Setting{component, Encryption, encryption, how.origin, how.by})
 }
 
-// wireMTU adds the MTU of pods, if it is given.
+// wireMTU adds the MTU of pods, if it is set.
 func (j *judge) wireMTU(component string, g value) {
 	if g.given() && g.text != "" && g.text != "0" {
 		j.Wire = append(j.Wire, Setting{component, MTU, g.text, g.origin, g.by})

@@ -13,52 +13,53 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// others is what the documents say of CNIs that have a dialect, and of policies.
+// others has what the documents contain about CNIs with a dialect, and about policies.
 type others struct {
-	// settled are the settings of those CNIs. chainedTo is the one that another CNI is chained to.
+	// settled are the settings of those CNIs. chainedTo is the CNI that another CNI is chained to.
 	settled   map[string]*values
 	chainedTo string
-	// policies are NetworkPolicies. enforced says that a component beside the CNI enforces them, ignored names those that do not.
+	// policies are NetworkPolicies. enforced means that a component other than the CNI enforces them. ignored names the
+	// components that do not.
 	policies []value
 	enforced bool
 	// gke is the DaemonSet of GKE Dataplane V2, or an option that only Google's build of Cilium's agent has.
 	gke     value
 	ignored []string
-	// proxyDaemon is the DaemonSet of kube-proxy, its text the mode that its flags name. noProxy is the setting that leaves it out.
+	// proxyDaemon is the DaemonSet of kube-proxy, its text the mode by its flags. noProxy is the setting that omits it.
 	// podSubnet is what kubeadm gives kube-proxy as its clusterCIDR.
 	proxyDaemon, noProxy, podSubnet value
-	// pluginBut is what the plugins of a configuration list make otherwise.
+	// pluginBut lists how the plugins of a configuration list differ from the profile.
 	pluginBut []string
 	// bgp is the BGPConfiguration called default, peers counts the BGPPeers.
 	bgp   *values
 	peers int
 }
 
-// dialect is how a CNI is configured by variables, flags, values of its chart or a file of its own.
+// dialect describes how a CNI is configured: by variables, flags, values of its chart or its own file.
 type dialect struct {
 	// defaults are its settings by the names that rules use.
 	defaults values
-	// daemon says that its DaemonSet has them, so that those that it does not have are the defaults.
+	// daemon means that its DaemonSet has all settings, so that missing ones have their defaults.
 	daemon bool
 	// shown are the settings that are shown with their defaults, too.
 	shown []string
-	// other are names of the same settings elsewhere: in its chart, in an operator's object.
+	// other are names of the same settings in other places: in its chart, in an operator's object.
 	other map[string]string
 	// words are other spellings of texts, as name=text.
 	words map[string]string
 	judge func(j *judge, v *values)
 }
 
-// dialects are those of the CNIs that are not read by code of their own, by the names in profile.CNIs.
+// dialects are the CNIs that have no code of their own here, by the names in profile.CNIs.
 var dialects = map[string]dialect{
 	awsVPC: awsDialect, kubeRouter: kubeRouterDialect, kindnet: kindnetDialect, antrea: antreaDialect, ovn: ovnDialect, azure: azureDialect,
 }
 
-// prefixes are what names of settings have before them in charts and objects.
+// prefixes are prefixes of settings' names in charts and objects.
 var prefixes = []string{"env.", "init.env.", "global.", "default.", "defaultNetwork.ovnKubernetesConfig."}
 
-// settle reads the settings of a CNI that are given, and returns how many there were. Without any, it does nothing unless its
-// daemon is given: then its defaults are in force.
+// settle reads the given settings of a CNI and returns their number. Without any, it does nothing unless the daemon is
+// given: then its defaults are in force.
 func settle(j *judge, name string, daemon bool, given []value) int {
 	d, read := dialects[name]
 	if !read {
@@ -133,7 +134,8 @@ func programSettings(s source, spec *position.Node) []value {
 	return all
 }
 
-// flags returns the flags of a list of arguments. A flag without a value is true, unless the next argument is its value.
+// flags returns the flags of a list of arguments. A flag without a value is true, unless the next argument is its
+// value.
 func flags(s source, path string, list *position.Node) []value {
 	if list == nil || list.Kind != position.List {
 		return nil
@@ -160,7 +162,8 @@ func flags(s source, path string, list *position.Node) []value {
 // sectionHead begins a section of keys. In YAML brackets may stand in comments, as in Antrea's own.
 var sectionHead = pattern.New(`(?m)^\s*\[\w[\w-]*\]\s*$`)
 
-// fileSettings returns the entries of a ConfigMap, and what the files among them say: YAML, JSON or sections of keys.
+// fileSettings returns the entries of a ConfigMap, and the settings in the files among them: YAML, JSON or sections of
+// keys.
 func fileSettings(j *judge, s source, data *position.Node) []value {
 	v := &values{}
 	v.read(s, "data", data)
@@ -168,7 +171,7 @@ func fileSettings(j *judge, s source, data *position.Node) []value {
 		switch {
 		case strings.HasSuffix(g.path, ".conf") && sectionHead.MatchString(g.text):
 			v.leaves = append(v.leaves, sectionSettings(s, g)...)
-		case g.path == "kubeconfig": // how to reach the API, in manifests with words to be replaced
+		case g.path == "kubeconfig": // access to the API, in manifests with placeholders
 		case strings.ContainsAny(g.text, "{\n"):
 			j.within(s, "data."+g.path, g.node, func(s source, n *position.Node) bool {
 				v.read(s, "data."+g.path, n)
@@ -199,13 +202,13 @@ func sectionSettings(s source, file leaf) []value {
 	return all
 }
 
-// changed reports a setting that is given and not the default. Manifests write their defaults.
+// changed reports whether a setting is given and not the default. Manifests write their defaults.
 func (v *values) changed(path string) (value, bool) {
 	g := v.at(path)
 	return g, g.set() && !g.is(v.defaults[path]) || g.given() && g.text != "" && !g.is(v.defaults[path]) && v.defaults[path] != ""
 }
 
-// unused reports settings that are given, and not read for the reason.
+// unused finds settings that are given but not read, for the reason why.
 func unused(j *judge, v *values, why string, paths ...string) {
 	for _, p := range paths {
 		if g, is := v.changed(p); is {
@@ -238,7 +241,7 @@ func judgeSettled(j *judge) {
 			apart = append(apart, c.Title)
 		}
 	}
-	// Cilium may be chained to another, and Calico's policies stand over flannel.
+	// Cilium may be chained to another CNI, and Calico's policies may be enforced over flannel.
 	ours := map[string]bool{
 		"Cilium": j.agent != nil, "Calico": j.installation != nil && !j.canal,
 		"flannel": j.netconf != nil && !j.canal && j.k3s == nil && j.talos == nil && j.agent != nil && j.agent.at("cni-chaining-mode").is("none"),
@@ -254,7 +257,7 @@ func judgeSettled(j *judge) {
 	}
 }
 
-// chain finds the CNI that connects the pods where another is chained to it.
+// chain finds the CNI that connects the pods if another is chained to it.
 func chain(j *judge) {
 	mode := j.agent.at("cni-chaining-mode")
 	switch {
@@ -289,7 +292,7 @@ func judgePolicies(j *judge) {
 	}
 }
 
-// amounts adds the profile called name, where there is one.
+// amounts adds the profile called name, if it exists.
 func amounts(j *judge, name, title string, but ...string) {
 	if known(name) {
 		j.measured(name, but...)
@@ -298,12 +301,12 @@ func amounts(j *judge, name, title string, but ...string) {
 	j.unmatched(title+": no profile describes it", but...)
 }
 
-// agentRefuses reports a setting with which the agent of a CNI ends.
+// agentRefuses finds a setting at which the agent of a CNI exits.
 func agentRefuses(j *judge, g value, saw string) {
 	j.find("agent-refuses", g, "%s: %s %s", g.path, g.text, saw)
 }
 
-// oneOf reports whether a setting is one of the words. Another is a finding.
+// oneOf reports whether a setting is one of words. Any other value is a finding.
 func oneOf(j *judge, v *values, path string, words ...string) bool {
 	g := v.at(path)
 	if slices.ContainsFunc(words, g.is) {

@@ -14,15 +14,15 @@ var netconfDefaults = values{reader: flannel, defaults: map[string]string{"Backe
 
 // backend is one of flannel's ways between nodes.
 type backend struct {
-	// profile is its profile, "" without one. encapsulation is "" if it is not known.
+	// profile is its profile, "" without one. encapsulation is "" if unknown.
 	profile, encapsulation string
-	// mtu is what it leaves of 1500 bytes, 0 if that is not known.
+	// mtu is what it leaves of 1500 bytes, 0 if unknown.
 	mtu int
-	// reads are the options that it has.
+	// reads are its options.
 	reads []string
 }
 
-// backends are those that flannel 0.28 registers.
+// backends are the backends of flannel 0.28.
 var backends = map[string]backend{
 	"vxlan":       {"flannel-vxlan", "vxlan", 1450, []string{"VNI", "Port", "MTU", "GBP", "Learning", "DirectRouting", "MacPrefix"}},
 	"host-gw":     {"flannel-host-gw", "none", 1500, nil},
@@ -79,7 +79,7 @@ func (j *judge) judgeFlannel() {
 	}
 }
 
-// flannelRefusals asks what flannel asks of its networks: each node takes a subnet, and four must fit.
+// flannelRefusals applies flannel's checks of its networks: each node takes a subnet, and four must fit.
 func flannelRefusals(j *judge) {
 	for _, family := range []struct {
 		enable, network, length string
@@ -99,7 +99,7 @@ func flannelRefusals(j *judge) {
 	}
 }
 
-// flannelWire says how packets travel between nodes.
+// flannelWire adds how packets travel between nodes.
 func (j *judge) flannelWire(component string, b backend, kind value) {
 	encapsulation, encryption := b.encapsulation, "none"
 	if direct := j.netconf.at("Backend.DirectRouting"); direct.on() && slices.Contains(b.reads, "DirectRouting") {
@@ -122,7 +122,7 @@ func (j *judge) flannelWire(component string, b backend, kind value) {
 	j.wireMTU(component, j.podMTU)
 }
 
-// judgePlugin names the profile of a plugin without a daemon.
+// judgePlugin adds the profile of a plugin without a daemon.
 func (j *judge) judgePlugin() {
 	for _, p := range j.plugins {
 		if known(p) && len(j.Measured) == 0 {

@@ -12,11 +12,11 @@ const kubeProxy = "kube-proxy"
 
 var proxyDefaults = values{reader: kubeProxy, defaults: map[string]string{"mode": "iptables"}}
 
-// proxyKeys are the names under which ConfigMaps of kube-proxy hold its configuration; kubeadm's is the first.
+// proxyKeys are the keys of kube-proxy's configuration in its ConfigMaps; kubeadm's is the first.
 var proxyKeys = []string{"config.conf", "config", "kube-proxy.yaml", "config.yaml"}
 
-// ProxyConfig returns the mode and the clusterCIDR in the data of kube-proxy's ConfigMap. ok is false if the data has no
-// KubeProxyConfiguration. It fails if the text is not YAML.
+// ProxyConfig returns the mode and the clusterCIDR in the data of kube-proxy's ConfigMap. ok is false if the data has
+// no KubeProxyConfiguration. It fails if the text is not YAML.
 func ProxyConfig(data map[string]string) (mode, clusterCIDR string, ok bool, err error) {
 	for _, key := range proxyKeys {
 		var faults position.Faults
@@ -32,7 +32,7 @@ func ProxyConfig(data map[string]string) (mode, clusterCIDR string, ok bool, err
 	return "", "", false, err
 }
 
-// answer is yes, no, or that the documents do not say.
+// answer is yes, no, or unknown from the documents.
 type answer int
 
 const (
@@ -45,12 +45,12 @@ const (
 type proxyState struct {
 	runs answer
 	mode string
-	// why says so, at is what decides.
+	// why is the reason, at the setting that decides.
 	why string
 	at  value
 }
 
-// proxyState finds out from the documents whether kube-proxy runs beside the CNI.
+// proxyState finds out from the documents whether kube-proxy runs in addition to the CNI.
 func (j *judge) proxyState() proxyState {
 	if j.noProxy.given() {
 		return proxyState{no, "", j.noProxy.text, j.noProxy}
@@ -85,7 +85,7 @@ func (j *judge) proxyState() proxyState {
 // proxyObject reads the DaemonSet of kube-proxy.
 func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
 	if n.ScalarAt("status", "desiredNumberScheduled") == "0" || spec.At("nodeSelector", "non-calico") != nil {
-		return // stopped as Calico's documentation says, by a selector that no node has
+		return // stopped by a selector that no node has, as in Calico's documentation
 	}
 	j.proxyDaemon = s.value(root, n, "")
 	for _, g := range programSettings(s, spec) {
@@ -95,7 +95,7 @@ func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
 	}
 }
 
-// withoutProxy reports a file of kubeadm that says that kube-proxy is not installed. It keeps the podSubnet of others.
+// withoutProxy reports whether a file of kubeadm disables kube-proxy. It stores the podSubnet of others.
 func withoutProxy(j *judge, kind string, s source, n *position.Node) bool {
 	if at := n.At("networking", "podSubnet"); kind == "ClusterConfiguration" && at != nil {
 		j.podSubnet = s.value("networking.podSubnet", at, at.Text)
@@ -111,7 +111,7 @@ func withoutProxy(j *judge, kind string, s source, n *position.Node) bool {
 	return true
 }
 
-// proxyArg returns the mode that kube-proxy-arg asks for.
+// proxyArg returns the mode in kube-proxy-arg.
 func proxyArg(d *values) string {
 	for arg := range strings.SplitSeq(d.at("kube-proxy-arg").text, ", ") {
 		if mode, ok := strings.CutPrefix(strings.TrimLeft(arg, "-"), "proxy-mode="); ok {
@@ -121,8 +121,8 @@ func proxyArg(d *values) string {
 	return "iptables"
 }
 
-// kubeProxyBeside reports a kube-proxy beside a CNI that replaces it, and a cluster in which neither serves Services. at and
-// what decide whether the CNI replaces it.
+// kubeProxyBeside finds a kube-proxy in addition to a CNI that replaces it, and a cluster in which neither serves
+// Services. at and what are what decides whether the CNI replaces it.
 func (j *judge) kubeProxyBeside(replaces bool, at value, what string) {
 	switch proxy := j.proxyState(); {
 	case replaces && proxy.runs == yes:
@@ -168,7 +168,7 @@ func (j *judge) judgeKubeProxy() {
 
 func (j *judge) proxyMode(state proxyState) {
 	switch strings.ToLower(state.mode) {
-	case "", "iptables": // a DaemonSet alone does not say the mode
+	case "", "iptables": // a DaemonSet alone does not show the mode
 	case "nftables":
 		if j.proxy.at("nodePortAddresses").text == "" {
 			j.find("proxy-nodeports", state.at, "mode nftables")

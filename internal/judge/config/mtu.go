@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// usualMTU is assumed of an underlay where nothing else is known.
+// usualMTU is the assumed MTU of an unknown underlay.
 const usualMTU = 1500
 
-// Bytes of encapsulations over IPv4. Calico's and flannel's WireGuard differ: flannel leaves room for IPv6.
+// Bytes of encapsulations over IPv4. Calico's and flannel's WireGuard differ: flannel reserves the room for IPv6.
 const (
 	vxlanBytes     = 50
 	ipipBytes      = 20
@@ -25,7 +25,7 @@ type layerOf struct {
 	bytes int
 }
 
-// ciliumLayers returns what Cilium's routes leave room for.
+// ciliumLayers returns the encapsulations that Cilium's routes leave room for.
 func (c ciliumState) ciliumLayers() []layerOf {
 	var layers []layerOf
 	tunnel := vxlanBytes
@@ -46,7 +46,7 @@ func (c ciliumState) ciliumLayers() []layerOf {
 	return layers
 }
 
-// left subtracts layers from an MTU, and says so.
+// left subtracts layers from an MTU, and describes the subtraction.
 func left(mtu int, layers []layerOf) (int, string) {
 	var parts []string
 	for _, l := range layers {
@@ -56,7 +56,7 @@ func left(mtu int, layers []layerOf) (int, string) {
 	return mtu, strings.Join(parts, " and ")
 }
 
-// ciliumMTU judges the MTU, which is that of the underlay, and shows what the routes of pods leave of it.
+// ciliumMTU judges the MTU setting, which is the underlay's, and shows what the routes of pods leave of it.
 func (j *judge) ciliumMTU(c ciliumState) {
 	g := c.at("mtu")
 	j.underlay(g)
@@ -82,7 +82,8 @@ func (j *judge) ciliumMTU(c ciliumState) {
 	}
 }
 
-// underlay judges an MTU that is that of the underlay. Without the underlay's own, one that pods often have is a guess.
+// underlay judges a setting that is the underlay's MTU. If the real MTU is unknown, a value that is common for pods is
+// suspicious.
 func (j *judge) underlay(g value) {
 	mtu := g.number()
 	switch {
@@ -98,7 +99,7 @@ func (j *judge) underlay(g value) {
 	}
 }
 
-// podsOften are MTUs of pods over underlays of 1500 and 9000 bytes.
+// podsOften are common MTUs of pods over underlays of 1500 and 9000 bytes.
 var podsOften = map[int]bool{1480: true, 1450: true, 1440: true, 1430: true, 1420: true, 1405: true, 8950: true, 8951: true, 8920: true}
 
 // roundUp returns the usual underlay above an MTU of pods.
@@ -109,8 +110,8 @@ func roundUp(mtu int) int {
 	return usualMTU
 }
 
-// room reports a pod MTU that exceeds what an encapsulation leaves of the underlay. Where the underlay's MTU is not known, 1500
-// is assumed, unless the pods' is larger, and what the underlay must have is shown.
+// room finds a pod MTU that exceeds what an encapsulation leaves of the underlay's. If the underlay's MTU is unknown,
+// it assumes 1500, unless the pods' is larger. Then it shows the required MTU of the underlay.
 func (j *judge) room(component string, g value, layers []layerOf) {
 	mtu := g.number()
 	if mtu == 0 || !g.given() || len(layers) == 0 {

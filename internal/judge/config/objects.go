@@ -11,12 +11,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// objects are what the documents configure; what they do not configure is nil.
+// objects are the configured objects; an object that the documents do not configure is nil.
 type objects struct {
-	// agent is the ConfigMap that Cilium's agents read. agentEnv is their environment, nil if their DaemonSet is not given.
+	// agent is the ConfigMap of Cilium's agents. agentEnv is their environment, nil if their DaemonSet is not given.
 	agent    *values
 	agentEnv map[string]value
-	// agentFiles are the places of the ConfigMaps in the report; agentImage is the image of the agents, if it is known.
+	// agentFiles are the indices of the ConfigMaps in the report. agentImage is the image of the agents, if known.
 	agentFiles []int
 	agentImage value
 	// installation, felix and pools are Calico's objects. nodePool is calico-node's default pool.
@@ -25,28 +25,28 @@ type objects struct {
 	nodePool            *values
 	// endpoint is the ConfigMap kubernetes-services-endpoint.
 	endpoint *values
-	// netconf is flannel's net-conf.json. canal says that Calico enforces policies over flannel; podMTU is canal's.
+	// netconf is flannel's net-conf.json. canal means that Calico enforces policies over flannel; podMTU is canal's.
 	netconf *values
 	canal   bool
 	podMTU  value
-	// plugins are those of a CNI configuration list, at its place in the report.
+	// plugins are from a CNI configuration list, with its index in the report.
 	plugins   []string
 	conflists []int
-	// silent are CNIs of objects that do not say the mode.
+	// silent are CNIs whose objects do not show the mode.
 	silent []profile.CNI
-	// unread are CNIs that are configured and that no rule reads, by their titles.
+	// unread are the titles of CNIs that are configured but that no rule reads.
 	unread []string
 	// proxy is kube-proxy's own configuration.
 	proxy                  *values
 	rke2, k3s, kind, talos *values
 	talosFiles             []int
 	limits                 []value
-	// helm are the charts that HelmChartConfigs name. options are values of Cilium's chart where the chart is not at hand.
+	// helm are the charts that HelmChartConfigs name. options are values of Cilium's chart without the chart.
 	helm    []value
 	options []layer
 }
 
-// document reads one document. A document that does not configure the network is left out of the report.
+// document reads one document. It leaves a document that does not configure the network out of the report.
 func (j *judge) document(s source, n *position.Node) {
 	kind, name := n.ScalarAt("kind"), n.ScalarAt("metadata", "name")
 	doc := Document{File: s.name, Kind: strings.TrimSpace(kind + " " + name)}
@@ -69,7 +69,7 @@ func (j *judge) document(s source, n *position.Node) {
 	}
 }
 
-// list reads the items of a List as kubectl and calicoctl write it. Items of an IPPoolList need not say that they are IPPools.
+// list reads the items of a List as kubectl and calicoctl write it. Items of an IPPoolList need no kind.
 func (j *judge) list(s source, kind string, n, items *position.Node) {
 	for _, item := range items.Items {
 		if item.Kind != position.Mapping {
@@ -91,7 +91,7 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	}
 	j.enforced = j.enforced || kind == "DaemonSet" && Enforces(name)
 	carried, carries := carrierOf(kind, n)
-	if carries && kind == "ClusterConfig" { // of eksctl, whose other files are foreign
+	if carries && kind == "ClusterConfig" { // of eksctl, whose other files are not relevant
 		return j.carried(carried, s, n)
 	}
 	if withoutProxy(j, kind, s, n) && kind == "InitConfiguration" {
@@ -104,7 +104,7 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 		return j.carried(carried, s, n)
 	}
 	c, of := profile.CNIOfObject(kind, name, n.ScalarAt("apiVersion"))
-	switch { // a limit of their CPU says nothing of the pods
+	switch { // a CPU limit of these does not affect the pods
 	case kind == "DaemonSet" && slices.Contains(profile.Multus, name):
 		return "it is Multus, which calls other CNIs: give the configuration of the one that makes pods' first device", true
 	case !of && installsPlugin(kind, n):
@@ -112,13 +112,13 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	}
 	switch kind {
 	case "Installation":
-		one(j, "Installation", s, n, n.At("spec"))
+		findSecond(j, "Installation", s, n, n.At("spec"))
 		relevant = readInto(&j.installation, installationDefaults, s, "spec", n.At("spec"))
 	case "FelixConfiguration":
 		if strings.HasPrefix(name, "node.") {
 			return "it is of one node (" + strings.TrimPrefix(name, "node.") + "): give the one called default, or this one alone as default", true
 		}
-		one(j, "FelixConfiguration", s, n, n.At("spec"))
+		findSecond(j, "FelixConfiguration", s, n, n.At("spec"))
 		relevant = readInto(&j.felix, felixDefaults, s, "spec", n.At("spec"))
 	case "BGPConfiguration":
 		if name == "default" {
@@ -157,14 +157,15 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	return "", relevant
 }
 
-// readInto reads n, which is at the path root of its document, into *v, or over the defaults if nothing was read before.
+// readInto reads n, which is at the path root of its document, into *v, or over the defaults if nothing was read
+// before.
 func readInto(v **values, defaults values, s source, root string, n *position.Node) bool {
 	*v = cmp.Or(*v, defaults.fresh())
 	(*v).read(s, root, n)
 	return true
 }
 
-// hashed is what Kustomize puts behind the name of a ConfigMap.
+// hashed matches the suffix that Kustomize adds to the name of a ConfigMap.
 var hashed = pattern.New(`-[245-9bcdfghkmt]{10}$`)
 
 // nameOf returns the name of an object.
@@ -176,16 +177,16 @@ func nameOf(n *position.Node) string {
 	return name
 }
 
-// first is where an object that a cluster has once was read, and what it says.
+// first is where an object that exists once in a cluster was first read, and its content.
 type first struct {
 	name string
 	line int
 	says []leaf
 }
 
-// one reports a second object of a kind that a cluster has once, in one input, that says something else than the first. A later input
-// may be a patch.
-func one(j *judge, what string, s source, n, says *position.Node) {
+// findSecond finds a second object of a kind that exists once in a cluster, in the same input and with other content. A
+// later input may be a patch.
+func findSecond(j *judge, what string, s source, n, says *position.Node) {
 	if s.chart != "" || s.unlined {
 		return
 	}
@@ -202,7 +203,7 @@ func one(j *judge, what string, s source, n, says *position.Node) {
 	}
 }
 
-// within reads the YAML or JSON that the text of content holds.
+// within reads the YAML or JSON in the text of content.
 func (j *judge) within(s source, key string, content *position.Node, read func(s source, n *position.Node) bool) bool {
 	found := false
 	for _, n := range position.Parse(position.Within(s.name, key, content), j.faults) {
@@ -216,7 +217,7 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 	name, data := nameOf(n), n.At("data")
 	switch name {
 	case "cilium-config":
-		one(j, "ConfigMap cilium-config", s, n, data)
+		findSecond(j, "ConfigMap cilium-config", s, n, data)
 		j.agentFiles = append(j.agentFiles, len(j.Documents))
 		return readInto(&j.agent, agentDefaults, s, "data", data)
 	case "kubernetes-services-endpoint":
@@ -231,10 +232,10 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 		found = j.within(s, key, content, func(s source, inner *position.Node) bool {
 			switch {
 			case key == "net-conf.json":
-				one(j, "net-conf.json", s, n, inner)
+				findSecond(j, "net-conf.json", s, n, inner)
 				readInto(&j.netconf, netconfDefaults, s, "data."+key, inner)
 			case inner.ScalarAt("kind") == "KubeProxyConfiguration":
-				one(j, "KubeProxyConfiguration", s, n, inner)
+				findSecond(j, "KubeProxyConfiguration", s, n, inner)
 				readInto(&j.proxy, proxyDefaults, s, "data."+key, inner)
 			default:
 				return false
@@ -249,7 +250,7 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 	return found
 }
 
-// workload reads what an agent's DaemonSet says, and limits of CPU: a benchmark under one measures the quota.
+// workload reads the settings in an agent's DaemonSet, and CPU limits: a benchmark with a limit measures the quota.
 func (j *judge) workload(kind string, s source, n *position.Node) bool {
 	root, spec := "spec.template.spec", n.At("spec", "template", "spec")
 	if spec == nil {
@@ -338,7 +339,7 @@ func (j *judge) conflist(s source, n *position.Node) bool {
 	return true
 }
 
-// modesOf are the words of plugins that have a mode; the first is that of the profile.
+// modesOf are the mode values of plugins; the first is the profile's.
 var modesOf = map[string][]string{"macvlan": {"bridge", "private", "vepa", "passthru"}, "ipvlan": {"l2", "l3", "l3s"}}
 
 // pluginSettings reads the settings of a plugin that change what is measured, or that it refuses.
@@ -367,7 +368,7 @@ func pluginSettings(j *judge, s source, p *position.Node) {
 	}
 }
 
-// bare reads a document without a kind: its keys tell what it is. What they do not tell are values of a chart.
+// bare reads a document without a kind, which it identifies by its keys. Otherwise it may be values of a chart.
 func (j *judge) bare(doc Document, s source, n *position.Node) {
 	has := func(keys ...string) bool {
 		return slices.ContainsFunc(keys, func(k string) bool { return n.At(k) != nil })

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// CNIs whose packets pass Open vSwitch.
+// CNIs that use Open vSwitch.
 const (
 	antrea = "antrea"
 	ovn    = "ovn-kubernetes"
 )
 
-// antreaDialect is that of antrea-agent.conf, and of Antrea's chart, which passes it on.
+// antreaDialect reads antrea-agent.conf, and Antrea's chart, which passes it on.
 var antreaDialect = dialect{
 	defaults: values{reader: "antrea-agent", defaults: map[string]string{
 		"trafficEncapMode": "encap", "tunnelType": "geneve", "tunnelPort": "0", "tunnelCsum": "false", "trafficEncryptionMode": "none", "noSNAT": "false",
@@ -22,7 +22,7 @@ var antreaDialect = dialect{
 	judge: judgeAntrea,
 }
 
-// antreaBytes are what Antrea subtracts from the MTU of the node's device for each tunnel over IPv4.
+// antreaBytes are the bytes that Antrea subtracts from the MTU of the node's device for each tunnel over IPv4.
 var antreaBytes = map[string]int{"geneve": vxlanBytes, "vxlan": vxlanBytes, "gre": 42, "stt": vxlanBytes}
 
 const (
@@ -87,12 +87,12 @@ func judgeAntrea(j *judge, v *values) {
 		name = "antrea-noencap"
 	}
 	if !proxy.on() || encrypts {
-		name = "" // the lab's have its proxy, and no encryption
+		name = "" // the lab's profiles use its proxy, and no encryption
 	}
 	amounts(j, name, title)
 }
 
-// antreaRefusals asks what antrea-agent asks at its start.
+// antreaRefusals applies the checks that antrea-agent makes at its start.
 func antreaRefusals(j *judge, v *values, encrypts bool) {
 	mode, crypt, proxy := v.at("trafficEncapMode"), v.at("trafficEncryptionMode"), v.at("antreaProxy.enable")
 	plain := "with trafficEncapMode: " + mode.text
@@ -117,7 +117,7 @@ func antreaRefusals(j *judge, v *values, encrypts bool) {
 	}
 }
 
-// ovnDialect is that of ovnkube.conf, of the chart, and of OpenShift's Network of operator.openshift.io.
+// ovnDialect reads ovnkube.conf, the chart, and OpenShift's Network of operator.openshift.io.
 var ovnDialect = dialect{
 	defaults: values{reader: ovn, defaults: map[string]string{
 		"mtu": "1400", "encap-type": "geneve", "encap-port": "6081", "transport": "geneve", "gateway.mode": "shared", "ipsec": "Disabled",
@@ -135,7 +135,7 @@ var ovnDialect = dialect{
 	judge: judgeOVN,
 }
 
-// ovnBytes are Geneve with the options of OVN over IPv4, ovnESP is what OpenShift's operator leaves for IPsec.
+// ovnBytes is Geneve with the options of OVN over IPv4. ovnESP is the room that OpenShift's operator leaves for IPsec.
 const (
 	ovnBytes   = 58
 	ovnESP     = 46

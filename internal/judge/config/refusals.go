@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// refusal is a combination of options on which Cilium's agent ends at its start.
+// refusal is a combination of options at which Cilium's agent exits at its start.
 type refusal struct {
 	rule string
-	// first and last are the minor versions of 1.x that refuse it; last is 0 if the newest does.
+	// first and last are the minor versions of 1.x that refuse it; last is 0 if the newest refuses it, too.
 	first, last int
-	// when returns the option at fault and what is seen. It returns "" if the agent accepts the options.
+	// when returns the faulty option and its value. It returns "" if the agent accepts the options.
 	when func(c ciliumState) (at value, saw string)
 }
 
-// refusals are the checks of the agent's start. Those of host routing, DSR, netkit, BBR, BIG TCP and conntrack are in cilium.go.
+// refusals are the checks of the agent's start. The checks of host routing, DSR, netkit, BBR, BIG TCP and conntrack are
+// in cilium.go.
 var refusals = slices.Concat(valueRefusals, masqueradeRefusals, encryptionRefusals, routingRefusals)
 
-// ciliumRefusals reports what the agent of the version refuses.
+// ciliumRefusals finds what this version of the agent refuses.
 func (j *judge) ciliumRefusals(c ciliumState) {
 	for _, r := range refusals {
 		if c.minor < r.first || c.minor > cmp.Or(r.last, lastMinor) {
@@ -33,7 +34,7 @@ func (j *judge) ciliumRefusals(c ciliumState) {
 	}
 }
 
-// refuses is a refusal of an option that is on, if more holds, for the reason that follows it.
+// refuses returns the refusal of an option that is on, if holds returns true, for the reason why.
 func refuses(option string, holds func(c ciliumState) bool, why string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		if g := c.at(option); g.on() && holds(c) {
@@ -43,8 +44,8 @@ func refuses(option string, holds func(c ciliumState) bool, why string) func(cil
 	}
 }
 
-// on and stated ask one option: whether it is true, or has a text.
-func on(option string) func(ciliumState) bool {
+// optionOn and stated test one option: whether it is true, or has a text.
+func optionOn(option string) func(ciliumState) bool {
 	return func(c ciliumState) bool { return c.at(option).on() }
 }
 
@@ -70,20 +71,20 @@ func either(hold ...func(ciliumState) bool) func(ciliumState) bool {
 
 func (c ciliumState) tunnels() bool { return c.tunnel != "" }
 
-// encapsulates6 reports a tunnel whose outer addresses are IPv6.
+// encapsulates6 reports whether a tunnel has IPv6 outer addresses.
 func (c ciliumState) encapsulates6() bool { return c.tunnels() && c.at("underlay-protocol").is("ipv6") }
 
-// asksEBPF reports masquerading by eBPF as the options ask for it, whatever the agent makes of it.
+// asksEBPF reports whether the options request masquerading by eBPF, even if the agent falls back.
 func (c ciliumState) asksEBPF() bool {
 	return c.at("enable-bpf-masquerade").on() && (c.masquerades4() || c.masquerades6())
 }
 
-// words refuses what is not one of the known words of an option, as the agent writes them.
+// words refuses a value of an option that is not one of known, in the agent's spelling.
 func words(option string, known ...string) func(ciliumState) (value, string) {
 	return wordsBy(func(g value) bool { return slices.Contains(known, g.text) }, option, known)
 }
 
-// looseWords is words for an option of which the agent takes other forms of a word, too.
+// looseWords does the same as words for an option whose values the agent accepts in other spellings, too.
 func looseWords(option string, known ...string) func(ciliumState) (value, string) {
 	return wordsBy(func(g value) bool { return slices.ContainsFunc(known, g.is) }, option, known)
 }
@@ -134,12 +135,12 @@ var valueRefusals = []refusal{
 	}, "without both enable-ipv4 and enable-ipv6")},
 }
 
-// maglevSizes are those that the table of Maglev can have.
+// maglevSizes are the valid sizes of Maglev's table.
 var maglevSizes = []int{251, 509, 1021, 2039, 4093, 8191, 16381, 32749, 65521, 131071}
 
 func (c ciliumState) servesNodePorts() bool { return c.nodePort }
 
-// nodePorts refuses words and ranges of the load balancer for NodePorts, where the agent reads them.
+// nodePorts refuses values and ranges of the load balancer for NodePorts, if the agent reads them.
 func nodePorts(read func(c ciliumState) bool) func(ciliumState) (value, string) {
 	checks := []func(ciliumState) (value, string){
 		words("bpf-lb-algorithm", "random", "maglev"), words("bpf-lb-mode", "snat", "dsr", "hybrid"), words("bpf-lb-dsr-dispatch", "opt", "ipip", "geneve"),
@@ -173,10 +174,10 @@ var masqueradeRefusals = []refusal{
 		"with egress-masquerade-interfaces")},
 	{"masquerade-refused", 15, 0, refuses("enable-bpf-masquerade", not(ciliumState.asksEBPF), "and masquerading is off in IPv4 and IPv6")},
 	{"masquerade-refused", 10, 0, refuses("enable-ip-masq-agent", not(ciliumState.asksEBPF), "without eBPF masquerading")},
-	{"masquerade-refused", 19, 0, refuses("enable-remote-node-masquerade", not(on("enable-bpf-masquerade")), "without enable-bpf-masquerade: true")},
+	{"masquerade-refused", 19, 0, refuses("enable-remote-node-masquerade", not(optionOn("enable-bpf-masquerade")), "without enable-bpf-masquerade: true")},
 	{"egress-gateway", 10, 0, refuses("enable-egress-gateway", func(c ciliumState) bool { return !c.asksEBPF() || !c.at("enable-ipv4-masquerade").on() },
 		"without eBPF masquerading of IPv4")},
-	{"egress-gateway", 15, 0, refuses("enable-egress-gateway", on("enable-cilium-endpoint-slice"), "with enable-cilium-endpoint-slice: true")},
+	{"egress-gateway", 15, 0, refuses("enable-egress-gateway", optionOn("enable-cilium-endpoint-slice"), "with enable-cilium-endpoint-slice: true")},
 	{"egress-gateway", 18, 0, refuses("enable-egress-gateway", ciliumState.encapsulates6, "over an IPv6 underlay")},
 	{"egress-gateway", 13, 0, refuses("enable-egress-gateway", func(c ciliumState) bool {
 		mode := c.at("identity-allocation-mode")
@@ -185,14 +186,14 @@ var masqueradeRefusals = []refusal{
 }
 
 var encryptionRefusals = []refusal{
-	{"encryption-refused", 10, 0, refuses("enable-ipsec", on("enable-wireguard"), "with enable-wireguard: true")},
+	{"encryption-refused", 10, 0, refuses("enable-ipsec", optionOn("enable-wireguard"), "with enable-wireguard: true")},
 	{"encryption-refused", 10, 15, refuses("enable-ipsec", func(c ciliumState) bool { return c.nodePort }, "with kube-proxy replaced, before 1.16")},
-	{"encryption-refused", 10, 13, refuses("enable-wireguard", on("enable-l7-proxy"), "with enable-l7-proxy: true, before 1.14")},
-	{"encryption-refused", 13, 0, refuses("enable-ipsec", every(on("enable-l7-proxy"), not(on("dnsproxy-enable-transparent-mode")),
-		not(on("dnsproxy-insecure-skip-transparent-mode-check"))), "with enable-l7-proxy: true and without dnsproxy-enable-transparent-mode")},
-	{"encryption-refused", 10, 0, refuses("enable-ipsec", on("enable-host-firewall"), "with enable-host-firewall: true")},
+	{"encryption-refused", 10, 13, refuses("enable-wireguard", optionOn("enable-l7-proxy"), "with enable-l7-proxy: true, before 1.14")},
+	{"encryption-refused", 13, 0, refuses("enable-ipsec", every(optionOn("enable-l7-proxy"), not(optionOn("dnsproxy-enable-transparent-mode")),
+		not(optionOn("dnsproxy-insecure-skip-transparent-mode-check"))), "with enable-l7-proxy: true and without dnsproxy-enable-transparent-mode")},
+	{"encryption-refused", 10, 0, refuses("enable-ipsec", optionOn("enable-host-firewall"), "with enable-host-firewall: true")},
 	{"encryption-refused", 10, 0, refuses("enable-ipsec", either(stated("local-router-ipv4"), stated("local-router-ipv6")), "with a local router address")},
-	{"encryption-refused", 19, 0, refuses("enable-encryption-strict-mode-ingress", on("enable-ipsec"), "with IPsec")},
+	{"encryption-refused", 19, 0, refuses("enable-encryption-strict-mode-ingress", optionOn("enable-ipsec"), "with IPsec")},
 	{"encryption-refused", 15, 0, refuses("enable-encryption-strict-mode-egress", func(c ciliumState) bool {
 		p, err := netip.ParsePrefix(c.at("encryption-strict-egress-cidr").text)
 		return err != nil || !p.Addr().Is4()
@@ -206,7 +207,7 @@ var routingRefusals = []refusal{
 		return c.nativeCIDR("ipv4", c.masquerades4() && !cloud)
 	}},
 	{"native-cidr", 12, 0, func(c ciliumState) (value, string) { return c.nativeCIDR("ipv6", c.masquerades6()) }},
-	{"routing-refused", 16, 0, refuses("direct-routing-skip-unreachable", not(on("auto-direct-node-routes")), "without auto-direct-node-routes: true")},
+	{"routing-refused", 16, 0, refuses("direct-routing-skip-unreachable", not(optionOn("auto-direct-node-routes")), "without auto-direct-node-routes: true")},
 	{"routing-refused", 10, 0, routerAddress(ciliumState.tunnels, "with a tunnel")},
 	{"routing-refused", 10, 18, routerAddress(func(c ciliumState) bool { return !c.tunnels() && !c.at("enable-endpoint-routes").on() },
 		"without enable-endpoint-routes: true, before 1.19")},
@@ -218,11 +219,11 @@ var routingRefusals = []refusal{
 	}, "over a VXLAN tunnel without bpf-lb-dsr-dispatch: ipip")},
 	{"ipam-refused", 16, 0, ipam(ciliumState.tunnels, "with a tunnel", "eni")},
 	{"ipam-refused", 13, 17, ipam(ciliumState.tunnels, "with a tunnel, before 1.18", "multi-pool", "cluster-pool-v2beta")},
-	{"ipam-refused", 13, 17, ipam(on("enable-ipsec"), "with IPsec, before 1.18", "multi-pool", "cluster-pool-v2beta")},
+	{"ipam-refused", 13, 17, ipam(optionOn("enable-ipsec"), "with IPsec, before 1.18", "multi-pool", "cluster-pool-v2beta")},
 	{"ipam-refused", 18, 18, ipam(func(c ciliumState) bool { return c.at("enable-ipsec").on() && !c.tunnels() }, "with IPsec and native routing", "multi-pool")},
-	{"ipam-refused", 16, 19, ipam(on("enable-ipv6"), "with IPv6, before 1.20", "eni")},
-	{"ipam-refused", 13, 0, ipam(every(on("enable-ipv4"), not(stated("local-router-ipv4"))), "without local-router-ipv4", "delegated-plugin")},
-	{"ipam-refused", 13, 0, ipam(on("enable-endpoint-health-checking"), "with enable-endpoint-health-checking: true", "delegated-plugin")},
+	{"ipam-refused", 16, 19, ipam(optionOn("enable-ipv6"), "with IPv6, before 1.20", "eni")},
+	{"ipam-refused", 13, 0, ipam(every(optionOn("enable-ipv4"), not(stated("local-router-ipv4"))), "without local-router-ipv4", "delegated-plugin")},
+	{"ipam-refused", 13, 0, ipam(optionOn("enable-endpoint-health-checking"), "with enable-endpoint-health-checking: true", "delegated-plugin")},
 	{"iptables-rules", 10, 0, noRules(func(c ciliumState) bool {
 		return c.at("enable-l7-proxy").on() && !(c.minor >= 20 && c.at("enable-bpf-tproxy").on())
 	}, "with enable-l7-proxy: true")},
@@ -231,7 +232,7 @@ var routingRefusals = []refusal{
 	{"netkit", 20, 0, refuses("enable-bpf-tproxy", func(c ciliumState) bool { return strings.HasPrefix(c.at("datapath-mode").text, "netkit") }, "with netkit devices")},
 }
 
-// nativeCIDR refuses native routing that masquerades and does not know which addresses need none.
+// nativeCIDR refuses native routing with masquerading if it is unknown which addresses need no masquerading.
 func (c ciliumState) nativeCIDR(family string, masquerades bool) (value, string) {
 	option := family + "-native-routing-cidr"
 	agent := c.minor >= 15 && c.at("enable-ip-masq-agent").on()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CNIs that route without an overlay of their own, or with one between subnets alone.
+// CNIs that route without an overlay of their own, or use one only between subnets.
 const (
 	kubeRouter = "kube-router"
 	kindnet    = "kindnet"
@@ -71,7 +71,7 @@ func judgeKubeRouter(j *judge, v *values) {
 	amounts(j, kubeRouter, "kube-router", but...)
 }
 
-// kubeRouterRefusals asks what kube-router asks at its start.
+// kubeRouterRefusals applies the checks that kube-router makes at its start.
 func kubeRouterRefusals(j *judge, v *values) {
 	if four := v.at("enable-ipv4"); !four.on() && !v.at("enable-ipv6").on() {
 		agentRefuses(j, four, "without enable-ipv6: true")
@@ -85,7 +85,7 @@ func kubeRouterRefusals(j *judge, v *values) {
 	}
 }
 
-// kindnetDialect is that of kindnet. The DaemonSet of kind has its name and none of its flags.
+// kindnetDialect reads kindnet. The DaemonSet of kind has its name and none of its flags.
 var kindnetDialect = dialect{
 	defaults: values{reader: kindnet, defaults: map[string]string{
 		"disable-cni": "false", "network-policy": "true", "masquerading": "true", "fastpath-threshold": "20", "ipsec-overlay": "false",
@@ -128,7 +128,7 @@ func judgeKindnet(j *judge, v *values) {
 	}
 }
 
-// azureDialect is that of the plugin's configuration list, and of the daemon that writes it.
+// azureDialect reads the plugin's configuration list, and the daemon that writes it.
 var azureDialect = dialect{
 	defaults: values{reader: "azure-vnet", defaults: map[string]string{
 		"mode": "", "ipam.type": "", "ipam.mode": "", "executionMode": "", "CNIConflistScenario": "", "ProgramSNATIPTables": "", "EnableSwiftV2": "",
@@ -137,7 +137,8 @@ var azureDialect = dialect{
 	judge: judgeAzure,
 }
 
-// azureLists are the scenarios by whose names azure-cns writes the configuration list; the value is who moves the packets.
+// azureLists are the scenarios of the configuration lists that azure-cns writes, by name; the value is what forwards
+// the packets.
 var azureLists = map[string]string{"v4overlay": azure, "overlay": azure, "dualStackOverlay": azure, "cilium": cilium, "azurecni-chained-cilium": cilium, "swift": azure}
 
 func judgeAzure(j *judge, v *values) {

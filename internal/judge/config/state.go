@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// What components print of their state, which is not YAML.
+// The state that components print, which is not YAML.
 var (
 	ciliumStatus  = pattern.New(`(?m)^ *(?:KubeProxyReplacement|Cilium health daemon):\s`)
 	ciliumSummary = pattern.New(`(?m)/¯¯\\.*Cilium:|^ *\\__/.*Operator:`)
@@ -19,7 +19,7 @@ var (
 	optionLine    = pattern.New(`^([a-z][a-z0-9-]+) {2,}(\S.*)$`)
 )
 
-// state reads what a component prints of its state or of its options. It reports false for any other text.
+// state reads a component's printed state or options. It returns false for any other text.
 func state(j *judge, in Input) bool {
 	unread := func(kind, why string) bool {
 		j.Documents = append(j.Documents, Document{File: in.Name, Kind: kind, NotJudged: why})
@@ -67,7 +67,7 @@ func optionsInForce(j *judge, in Input) bool {
 	return true
 }
 
-// ciliumInForce reads what cilium-dbg status prints. It is in force, so that no rule about options applies.
+// ciliumInForce reads the output of cilium-dbg status. It is in force, so no rule about options applies.
 func ciliumInForce(j *judge, in Input) {
 	agent := agentDefaults.fresh()
 	version, number := "", 0
@@ -106,7 +106,7 @@ func ciliumInForce(j *judge, in Input) {
 	j.Documents = append(j.Documents, doc)
 }
 
-// stateOptions returns the options that a line of cilium-dbg status shows to be in force.
+// stateOptions returns the options in force by a line of cilium-dbg status.
 func stateOptions(name, text string) map[string]string {
 	word, _, _ := strings.Cut(text, " ")
 	word = strings.ToLower(word)

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// mostTraced is how many values of a chart are traced. The chart is rendered once more for each of them.
+// mostTraced bounds the values of a chart that are traced. The chart is rendered once more for each of them.
 const mostTraced = 200
 
 // layer is one document of values. Later layers replace earlier ones.
@@ -19,8 +19,8 @@ type layer struct {
 	node *position.Node
 }
 
-// renderValues renders the chart with the values that are given and reads its objects. It renders once more without each
-// value: what changes is what the value decides.
+// renderValues renders the chart with the given values and reads its objects. It renders once more without each value:
+// what changes is what the value decides.
 func (j *judge) renderValues() {
 	switch {
 	case j.chart == nil:
@@ -70,22 +70,22 @@ func (j *judge) renderValues() {
 	}
 }
 
-// culprit returns the value without which the chart renders, the zero value if it finds none.
+// culprit returns the value without which the chart renders, the zero value if there is none.
 func (j *judge) culprit(all map[string]any, at map[string]value) value {
 	if len(at) > mostTraced {
 		return value{}
 	}
 	for _, path := range slices.Sorted(maps.Keys(at)) {
-		if _, err := j.chart.Render(with(all, path, nil), nil); err == nil {
+		if _, err := j.chart.Render(withValue(all, path, nil), nil); err == nil {
 			return at[path]
 		}
 	}
 	return value{}
 }
 
-// trace finds what one value decides, and a value that decides nothing.
+// trace finds what one value decides, and reports a value that decides nothing.
 func (j *judge) trace(t *tracer, all map[string]any, at map[string]value, g value) {
-	other, err := j.chart.Render(with(all, g.path, nil), t.skip)
+	other, err := j.chart.Render(withValue(all, g.path, nil), t.skip)
 	if err != nil { // the chart requires it
 		return
 	}
@@ -103,7 +103,7 @@ func (j *judge) trace(t *tracer, all map[string]any, at map[string]value, g valu
 	}
 }
 
-// live reports whether another value at path changes what the chart makes: then the value given is the chart's own.
+// live reports whether another value at path changes what the chart renders: then the given value equals the default.
 func (j *judge) live(t *tracer, all map[string]any, path string) bool {
 	var other any
 	switch v := valueAt(all, path).(type) {
@@ -116,19 +116,19 @@ func (j *judge) live(t *tracer, all map[string]any, path string) bool {
 	default: // a null or a list: its items have no defaults
 		return v != nil
 	}
-	rendered, err := j.chart.Render(with(all, path, other), t.skip)
+	rendered, err := j.chart.Render(withValue(all, path, other), t.skip)
 	return err != nil || len(t.changed(objectsOf(rendered))) > 0
 }
 
-// agrees reports whether another given value makes what the value at path would make by itself, as eni.enabled and
-// ipam.mode=eni do: neither overrules the other.
+// agrees reports whether another given value has the same effect as the value at path, as eni.enabled and ipam.mode=eni
+// do: neither overrules the other.
 func (j *judge) agrees(t *tracer, all map[string]any, at map[string]value, path string) bool {
 	for other := range at {
 		if other == path {
 			continue
 		}
-		rest := with(all, other, nil)
-		without, err := j.chart.Render(with(rest, path, nil), t.skip)
+		rest := withValue(all, other, nil)
+		without, err := j.chart.Render(withValue(rest, path, nil), t.skip)
 		if err != nil {
 			continue
 		}
@@ -146,8 +146,8 @@ func (j *judge) agrees(t *tracer, all map[string]any, at map[string]value, path 
 	return false
 }
 
-// suggest returns `, did you mean "x"?` for the key of the group that is nearest to the first key of path that the chart does
-// not have. within are the known keys before it.
+// suggest returns `, did you mean "x"?` for the key of group that is most similar to the first unknown key of path.
+// within are the known keys before it.
 func suggest(path, within string, group map[string]any) string {
 	unknown, rest, nested := strings.Cut(strings.TrimPrefix(path, within), ".")
 	near := advice.Nearest(unknown, slices.Sorted(maps.Keys(group)))
@@ -160,8 +160,9 @@ func suggest(path, within string, group map[string]any) string {
 	return fmt.Sprintf(", did you mean %q?", within+near)
 }
 
-// lookup reports whether the chart has a value at path. It returns the mapping in which the last known key is, and the path to
-// that mapping with a dot behind. A value within an empty mapping or an unset value is the user's own, and known.
+// lookup reports whether the chart has a value at path. It returns the mapping with the last known key, and the path to
+// that mapping followed by a dot. A value within an empty mapping or an unset value is the user's own, and counts as
+// known.
 func lookup(own map[string]any, path string) (group map[string]any, within string, known bool) {
 	group = own
 	for key := range strings.SplitSeq(path, ".") {
@@ -202,7 +203,7 @@ func objectsOf(rendered []Rendered) []object {
 	return list
 }
 
-// texts returns the leaves of n. A text that is JSON or YAML itself, as in ConfigMaps, has leaves of its own.
+// texts returns the leaves of n. A text that is itself JSON or YAML, as in ConfigMaps, is split into its own leaves.
 func texts(n *position.Node, prefix string) map[string]string {
 	all := map[string]string{}
 	for _, l := range leaves(n, prefix) {
@@ -218,7 +219,7 @@ func texts(n *position.Node, prefix string) map[string]string {
 	return all
 }
 
-// tracer holds a chart's objects against those that it makes without a value.
+// tracer compares a chart's objects with the objects rendered without a value.
 type tracer struct {
 	base []object
 	// skip are templates whose objects differ each time.
@@ -230,7 +231,7 @@ type tracer struct {
 // change is a leaf of an object that differs from the base; path is "" for a whole object.
 type change struct{ template, object, path string }
 
-// changed returns what differs from the base.
+// changed returns the leaves that differ from the base.
 func (t *tracer) changed(other []object) []change {
 	var found []change
 	add := func(o object, path string) { found = append(found, change{o.template, o.name(), path}) }
@@ -261,7 +262,7 @@ func (t *tracer) changed(other []object) []change {
 	return found
 }
 
-// decide records that g decides what changes without it.
+// decide records that g decides a leaf, since the leaf changes without g.
 func (t *tracer) decide(c change, g value) {
 	if t.decides[c.object] == nil {
 		t.decides[c.object] = map[string]value{}
@@ -271,7 +272,7 @@ func (t *tracer) decide(c change, g value) {
 	t.decides[c.object][c.path] = v
 }
 
-// merge lays over upon into: mappings merge, a null removes a key, anything else replaces.
+// merge merges over into into, overriding it: mappings merge, a null removes a key, anything else replaces.
 func merge(into, over map[string]any) {
 	for key, v := range over {
 		inner, isMap := v.(map[string]any)
@@ -292,16 +293,17 @@ func valueAt(values map[string]any, path string) any {
 	if v, ok := values[path]; ok {
 		return v
 	}
-	return values[key] // an item of a list is part of it
+	return values[key] // an item is a part of the list's value
 }
 
-// with returns a copy of values with v at path; nil removes the key. An item of a list stands for the whole list.
-func with(values map[string]any, path string, v any) map[string]any {
+// withValue returns a copy of values with v at path; nil removes the key. A path to an item of a list means the whole
+// list.
+func withValue(values map[string]any, path string, v any) map[string]any {
 	copied := maps.Clone(values)
 	key, rest, nested := strings.Cut(path, ".")
 	inner, isMap := values[key].(map[string]any)
 	if nested && isMap {
-		copied[key] = with(inner, rest, v)
+		copied[key] = withValue(inner, rest, v)
 		return copied
 	}
 	if _, dotted := values[path]; dotted {

@@ -10,13 +10,13 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// unreadWhy says of a CNI that no rule reads it, and what can be done.
+// unreadWhy describes that no rule reads a CNI, and what the user can do.
 func unreadWhy(c profile.CNI) string {
 	return fmt.Sprintf("it configures %s, and no rule reads that; cnibench run --env kubernetes measures the cluster as %s", c.Title, c.Name)
 }
 
-// unreadObject reads an object of a CNI that has a dialect. It reports whether an object configures one that no rule reads, or
-// belongs to another tool, and says so.
+// unreadObject reads an object of a CNI with a dialect. For an object of a CNI that no rule reads, or of another tool,
+// it returns why it was not judged.
 func (j *judge) unreadObject(kind string, s source, n *position.Node) (why string, relevant bool) {
 	c, ok := profile.CNIOfObject(kind, nameOf(n), n.ScalarAt("apiVersion"))
 	if network := cmp.Or(n.ScalarAt("spec", "defaultNetwork", "type"), n.ScalarAt("spec", "networkType")); network != "" && kind == "Network" {
@@ -46,7 +46,7 @@ func (j *judge) unreadObject(kind string, s source, n *position.Node) (why strin
 	return unreadWhy(c), true
 }
 
-// cniOfNetwork returns the CNI that OpenShift calls by a type of network.
+// cniOfNetwork returns the CNI for a network type of OpenShift.
 func cniOfNetwork(network string) (profile.CNI, bool) {
 	for _, c := range profile.CNIs() {
 		if strings.EqualFold(strings.ReplaceAll(c.Name, "-", ""), network) {
@@ -56,16 +56,16 @@ func cniOfNetwork(network string) (profile.CNI, bool) {
 	return profile.CNI{}, false
 }
 
-// chainers are DaemonSets that install a plugin to be chained, enforcers those that enforce policies beside a CNI.
+// chainers are DaemonSets that install a chained plugin. enforcers enforce policies in addition to a CNI.
 var (
 	chainers  = []string{"istio-cni-node", "linkerd-cni", "node-local-dns"}
 	enforcers = []string{"azure-npm", "kube-network-policies", "calico-node"}
 )
 
-// Enforces reports whether a DaemonSet of this name enforces policies beside any CNI.
+// Enforces reports whether a DaemonSet of this name enforces policies in addition to any CNI.
 func Enforces(daemonSet string) bool { return slices.Contains(enforcers, daemonSet) }
 
-// installsPlugin reports a DaemonSet that writes to the nodes' directories of CNI plugins.
+// installsPlugin reports whether a DaemonSet writes to the nodes' directories of CNI plugins.
 func installsPlugin(kind string, n *position.Node) bool {
 	volumes := n.At("spec", "template", "spec", "volumes")
 	if kind != "DaemonSet" || volumes == nil || slices.Contains(chainers, n.ScalarAt("metadata", "name")) {
@@ -84,9 +84,9 @@ func filtersOnly(n *position.Node) bool {
 
 const openshiftInstaller = "the installer of OpenShift"
 
-// foreigners are files of tools and distributions that say something about the network, which no rule reads.
+// foreigners are files of tools and distributions with network settings that no rule reads.
 var foreigners = []struct {
-	// kind and group are those of the object; without a kind, a document without one has the first part of the path.
+	// kind and group are the object's. A document without a kind is recognized by the first part of path.
 	kind, group, of string
 	path            []string
 	// name is the object's, "" for any.
@@ -113,7 +113,7 @@ var foreigners = []struct {
 	{"ConfigMap", "v1", "the agent that masquerades", []string{"data"}, "azure-ip-masq-agent-config"},
 }
 
-// foreign reports whether a document is one of the foreigners, and says so.
+// foreign reports whether a document is one of the foreigners, and why it is not judged.
 func foreign(kind string, n *position.Node) (why string, is bool) {
 	group, _, _ := strings.Cut(n.ScalarAt("apiVersion"), "/")
 	for _, f := range foreigners {
@@ -137,7 +137,7 @@ func (j *judge) addUnread(c profile.CNI) {
 	}
 }
 
-// judgeUnread says what is configured beside what rules read, and what nothing configures.
+// judgeUnread describes what is configured and not read, and what is not configured at all.
 func (j *judge) judgeUnread() {
 	for _, title := range j.unread {
 		j.unmatched(title + ": no rule reads its configuration, and no profile describes it")
@@ -147,7 +147,7 @@ func (j *judge) judgeUnread() {
 	}
 }
 
-// judgeSilence says of documents from which nothing followed that they were not judged.
+// judgeSilence marks documents without any consequence as not judged.
 func (j *judge) judgeSilence() {
 	if len(j.Settings)+len(j.Findings)+len(j.Measured) > 0 {
 		return
@@ -166,7 +166,7 @@ func (j *judge) judgeSilence() {
 	}
 }
 
-// chainedPlugins change what another plugin of the list made.
+// chainedPlugins change what another plugin of the list creates.
 var chainedPlugins = []string{"portmap", "bandwidth", "tuning", "firewall", "sbr", "vrf", "loopback", "dummy", "istio-cni", "linkerd-cni"}
 
 // conflistWhy returns why the plugins of a configuration list are not judged, "" if they are.
@@ -213,7 +213,8 @@ var talosDefaults = values{reader: "Talos", defaults: map[string]string{
 	"cluster.network.cni.name": flannel, "cluster.proxy.disabled": "false", "cluster.network.podSubnets": "10.244.0.0/16", "cluster.proxy.mode": "nftables",
 }}
 
-// isTalos reports whether a document without a kind configures a machine of Talos, or is a patch of one.
+// isTalos reports whether a document without a kind configures a machine of Talos, or is a patch of such a
+// configuration.
 func isTalos(n *position.Node) bool {
 	sections := map[string][]string{
 		"machine": {"network", "type", "token", "kubelet", "install", "sysctls", "features", "certSANs", "registries", "nodeLabels", "kernel", "files"},
@@ -232,7 +233,7 @@ func isTalos(n *position.Node) bool {
 	return false
 }
 
-// judgeTalos judges what a machine's configuration says about the CNI.
+// judgeTalos judges a machine's configuration of the CNI.
 func (j *judge) judgeTalos() {
 	if j.talos == nil {
 		return

@@ -17,9 +17,9 @@ type value struct {
 	path, text string
 	// origin is Given or Default; "" means that the setting is absent.
 	origin string
-	// by is the file and line, or whose default it is.
+	// by is the file and line, or the component whose default it is.
 	by string
-	// from are the values of a chart that decide it.
+	// from are the values of a chart that decide the setting.
 	from []string
 }
 
@@ -35,7 +35,7 @@ func (v value) on() bool {
 	return false
 }
 
-// source says who set the value.
+// source returns who set the value.
 func (v value) source() string {
 	if v.origin == Default {
 		return "default of " + v.by
@@ -55,7 +55,7 @@ func (v value) number() int {
 	return n
 }
 
-// set reports whether the value is neither absent nor the zero of its type: kubeadm writes all fields.
+// set reports whether the value is neither absent nor its type's zero value: kubeadm writes all fields.
 func (v value) set() bool {
 	return v.given() && !slices.Contains([]string{"", "0", "0s", "false", "null"}, v.text)
 }
@@ -63,18 +63,18 @@ func (v value) set() bool {
 // values are the leaves of an object over the defaults of its reader.
 type values struct {
 	leaves []value
-	// defaults apply where nothing is given; reader is whose they are.
+	// defaults apply if nothing is given; reader is the component with these defaults.
 	defaults map[string]string
 	reader   string
 }
 
-// fresh returns values of which nothing is given yet, over the same defaults.
+// fresh returns empty values with the same defaults.
 func (v values) fresh() *values {
 	v.defaults = maps.Clone(v.defaults)
 	return &v
 }
 
-// at returns what is in force at path.
+// at returns the value in force at path.
 func (v *values) at(path string) value {
 	g, stated := v.leaf(path)
 	if v == nil || stated {
@@ -86,7 +86,8 @@ func (v *values) at(path string) value {
 	return g
 }
 
-// leaf returns what is stated at path, by a file or a chart, and whether anything is. Defaults of the reader are not.
+// leaf returns the value that a file or a chart sets at path, and whether there is one. It ignores the reader's
+// defaults.
 func (v *values) leaf(path string) (value, bool) {
 	if v == nil {
 		return value{path: path}, false
@@ -112,17 +113,17 @@ func (v *values) below(path string) []value {
 	return list
 }
 
-// source is where a document is from.
+// source is the origin of a document.
 type source struct {
 	name    string
 	unlined bool
-	// traced are the origins of the leaves of an object that a chart made, by their path; nil for a file.
+	// traced are the origins of the leaves of an object that a chart rendered, by their path; nil for a file.
 	traced map[string]value
 	// chart made the object.
 	chart string
 }
 
-// by is where a node of the source is.
+// by returns the place of a node of the source.
 func (s source) by(n *position.Node) string {
 	if s.unlined {
 		return s.name
@@ -142,7 +143,7 @@ func (s source) value(path string, n *position.Node, text string) value {
 	return value{path: path, text: text, origin: Given, by: s.by(n)}
 }
 
-// read adds the leaves of n, which is at the path root of its document, under their paths within n.
+// read adds the leaves of n under their paths within n. root is the path of n in its document.
 func (v *values) read(s source, root string, n *position.Node) {
 	for _, l := range leaves(n, "") {
 		g := s.value(join(root, l.path), l.node, l.text)
@@ -157,7 +158,8 @@ type leaf struct {
 	node       *position.Node
 }
 
-// leaves returns the values below n. The items of a list of scalars are one value, those of any other list are numbered.
+// leaves returns the values below n. The items of a list of scalars are one value; the items of any other list are
+// numbered.
 func leaves(n *position.Node, prefix string) []leaf {
 	var all []leaf
 	switch {

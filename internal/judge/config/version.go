@@ -17,13 +17,13 @@ const (
 // minors is the range of minor versions of Cilium 1.x that an agent can have.
 type minors struct {
 	first, last int
-	// newer is the version itself if it is newer than all whose checks are known, 0 otherwise.
+	// newer is the version itself if its checks are not known yet, 0 otherwise.
 	newer int
-	// by is what shows them, "" if nothing does.
+	// by is what shows the version, "" if nothing does.
 	by string
 }
 
-// reader names the agent by whose rules options are judged: the newest of the range.
+// reader returns the name of the agent whose rules apply: the newest of the range.
 func (m minors) reader() string { return fmt.Sprintf("cilium-agent 1.%d", m.last) }
 
 func (m minors) String() string {
@@ -48,7 +48,7 @@ func (m minors) span() string {
 	return fmt.Sprintf("1.%d to 1.%d", m.first, m.last)
 }
 
-// shown names the versions, "" if nothing shows them.
+// shown describes the versions, "" if nothing shows them.
 func (m minors) shown() string {
 	if m.by == "" {
 		return ""
@@ -56,7 +56,7 @@ func (m minors) shown() string {
 	return m.span()
 }
 
-// newest returns the newest of the versions, "" if nothing shows that it is older than the newest whose checks are known.
+// newest returns the newest of the versions, "" if nothing limits it to known versions.
 func (m minors) newest() string {
 	if m.by == "" || m.last == lastMinor {
 		return ""
@@ -64,7 +64,7 @@ func (m minors) newest() string {
 	return fmt.Sprintf("1.%d", m.last)
 }
 
-// notJudged returns why no rules are known for the version, "" if they are.
+// notJudged returns why there are no rules for the version, "" if there are.
 func (m minors) notJudged() string {
 	if m.last < firstMinor {
 		return fmt.Sprintf("Cilium 1.%d (%s): rules are known for 1.%d to 1.%d", m.last, m.by, firstMinor, lastMinor)
@@ -72,7 +72,8 @@ func (m minors) notJudged() string {
 	return ""
 }
 
-// Minor returns the minor version of a CNI whose major version is 1, such as 16 for "v1.16.5". ok is false for any other text.
+// Minor returns the minor version of a CNI whose major version is 1, such as 16 for "v1.16.5". ok is false for any
+// other text.
 func Minor(version string) (minor int, ok bool) {
 	rest, is1 := strings.CutPrefix(strings.TrimPrefix(version, "v"), "1.")
 	digits := rest
@@ -83,14 +84,15 @@ func Minor(version string) (minor int, ok bool) {
 	return n, is1 && err == nil
 }
 
-// mark is an option, or some of its values, that only some versions of the agent or of its chart have. No first or last is 0.
+// mark is an option, or some of its values, that only some versions of the agent or of its chart have. A first or last
+// of 0 means no limit.
 type mark struct {
 	option      string
 	values      []string
 	first, last int
 }
 
-// marks are what tells the version of a ConfigMap without a label.
+// marks identify the version of a ConfigMap without a label.
 var marks = []mark{
 	{"tunnel", nil, 0, 13},
 	{"native-routing-cidr", nil, 0, 11},
@@ -123,8 +125,8 @@ var marks = []mark{
 	{"enable-datapath-plugins", nil, 20, 0},
 }
 
-// agentMinors returns the agent's version: as it is known, else that of the chart or of the agent's image, else what the
-// options themselves show. Options of newer versions outweigh those of older ones, which agents ignore.
+// agentMinors returns the agent's version: the known version, else the version of the chart or of the agent's image,
+// else a version that fits the options. Options of newer versions outweigh options of older ones, which agents ignore.
 func (j *judge) agentMinors() minors {
 	if n, ok := Minor(j.known.Version); ok {
 		return exact(n, "the version given")
@@ -140,7 +142,8 @@ func (j *judge) agentMinors() minors {
 	return minorsOf(j.agent, false)
 }
 
-// minorsOf returns the versions whose options these are. Values of a chart have tunnel one version longer than the ConfigMap.
+// minorsOf returns the versions that have these options. Values of a chart have tunnel one version longer than the
+// ConfigMap.
 func minorsOf(options *values, ofChart bool) minors {
 	m := minors{first: firstMinor, last: lastMinor}
 	var older, newer []string
@@ -170,7 +173,7 @@ func minorsOf(options *values, ofChart bool) minors {
 	return m
 }
 
-// exact is the range of one version. One that is newer than all whose checks are known is judged as the newest of them.
+// exact returns the range of one version. A version whose checks are not known yet is judged as the newest known one.
 func exact(minor int, by string) minors {
 	if minor > lastMinor {
 		return minors{first: lastMinor, last: lastMinor, newer: minor, by: by}
@@ -185,7 +188,7 @@ func imageTag(image string) string {
 	return tag
 }
 
-// renamed are options that older agents call by another name, with the last version that reads the old one.
+// renamed are options with another name in older agents, with the last version that reads the old name.
 var renamed = []struct {
 	old, now string
 	last     int
@@ -204,7 +207,8 @@ const (
 	firstRouting = 14
 )
 
-// today returns the agent's options by the names and words of today. Options that the version does not read are reported.
+// today returns the agent's options by their present names and values. Options that the version does not read are
+// findings.
 func (j *judge) today(m minors) *values {
 	v := j.agent.fresh()
 	v.leaves, v.reader = slices.Clone(j.agent.leaves), m.reader()

@@ -31,7 +31,7 @@ const (
 	Undecided   Verdict = "undecided"
 )
 
-// State is what a rule says.
+// State is the result of a rule.
 type State string
 
 // The states of a statement.
@@ -41,16 +41,16 @@ const (
 	Unknown State = "unknown"
 )
 
-// Statement is what one rule says, with the measurement that makes it say so.
+// Statement is the result of one rule, with the measurement that it rests on.
 type Statement struct {
 	Rule  string `json:"rule"`
 	State State  `json:"state"`
-	// Verdict is what the answer is if the fault is the cause of all.
+	// Verdict is the answer if this fault is the cause.
 	Verdict Verdict `json:"verdict,omitempty"`
-	// Where names the path or the place, Saw is the measurement.
+	// Where names the path or the place. Saw is the measurement.
 	Where string `json:"where,omitempty"`
 	Saw   string `json:"saw"`
-	// Proven says that a counter or a setting shows the cause itself, and not only its effect.
+	// Proven means that a counter or a setting shows the cause itself, and not only its effect.
 	Proven bool `json:"proven,omitempty"`
 	// Title, Why and Do are the rule's words.
 	Title string `json:"title"`
@@ -65,7 +65,7 @@ type Answer struct {
 	Verdict Verdict `json:"verdict"`
 	// Cause is the rule that gave the verdict, "" without a fault.
 	Cause string `json:"cause,omitempty"`
-	// Text is the answer in a sentence. Confidence is "high", "medium" or "low", Sure why.
+	// Text is the answer in a sentence. Confidence is "high", "medium" or "low", Sure the reason for it.
 	Text       string `json:"answer"`
 	Confidence string `json:"confidence"`
 	Sure       string `json:"confidence_because"`
@@ -73,9 +73,9 @@ type Answer struct {
 	Next []string `json:"next"`
 	// Measured are the numbers of the paths.
 	Measured []Number `json:"measured"`
-	// Statements are what all rules said, in the order of the rules; those of the cause come first.
+	// Statements are the results of all rules, in the order of the rules; the cause's come first.
 	Statements []Statement `json:"statements"`
-	// Missing says what could not be measured.
+	// Missing lists what could not be measured.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -95,11 +95,11 @@ type Number struct {
 //go:embed page.md
 var page string
 
-// words are those of the rules.
+// words are the descriptions of the rules.
 var words = sync.OnceValue(func() finding.Rules { return finding.ParseRules(page) })
 
-// rule is one question to the evidence. It returns a statement for each fault, or one that says that there is no fault, or that it cannot
-// tell.
+// rule is one question about the evidence. It returns a statement for each fault, or one that there is no fault, or
+// that it is unknown.
 type rule struct {
 	id   string
 	find func(*Evidence) []Statement
@@ -115,7 +115,7 @@ var rules = []rule{
 
 // Judge returns the answer.
 func Judge(e *Evidence) Answer {
-	for kind := range e.barred { // times of workloads that were not sent on all paths are compared with none
+	for kind := range e.barred { // a workload that was not sent on all paths is not used to compare times
 		for _, t := range e.Paths {
 			maps.DeleteFunc(t.Values, func(name string, _ []float64) bool { return strings.HasPrefix(name, kind+" ") })
 		}
@@ -143,12 +143,12 @@ func Judge(e *Evidence) Answer {
 		a.Text = fmt.Sprintf("%s: %s (%s): %s", lead[s.Verdict], s.Title, s.Where, s.Saw)
 	}
 	a.confidence(s)
-	// What the answer stands on comes first, in the order of the rules otherwise.
+	// The statements behind the answer come first, the others in the order of the rules.
 	slices.SortStableFunc(a.Statements, func(x, y Statement) int { return rank(x, s) - rank(y, s) })
 	return a
 }
 
-// lead is the answer to "is it the CNI?".
+// lead is the begin of the answer to "is it the CNI?".
 var lead = map[Verdict]string{
 	Fine: "The network is fine", Node: "It is not the CNI, it is the node or the network below", CNI: "It is the CNI", Service: "It is the Service",
 	Application: "It is not the network, it is what should answer", Tester: "It is not the network: the prober had no CPU", Resolver: "It is the cluster's resolver (DNS)", Undecided: "Undecided",
@@ -166,7 +166,8 @@ func rank(x, cause Statement) int {
 	return 3
 }
 
-// confidence says how sure the verdict is: the cause itself was seen, or its effect beside a path without it, or only its effect.
+// confidence sets how sure the verdict is: the cause itself was observed, or its effect compared with a path without
+// it, or only its effect.
 func (a *Answer) confidence(cause Statement) {
 	others := len(each.Where(a.Statements, func(s Statement) bool { return s.State == Fault && s.Rule != cause.Rule }))
 	switch {
@@ -179,7 +180,7 @@ func (a *Answer) confidence(cause Statement) {
 	}
 }
 
-// none is the answer without a fault: fine if the two main paths were measured and nothing important is unknown.
+// none sets the answer without a fault: fine if the two main paths were measured and nothing important is unknown.
 func (a *Answer) none(e *Evidence) {
 	unknown := each.Where(a.Statements, func(s Statement) bool { return s.State == Unknown && slices.Contains(needed, s.Rule) })
 	open := each.Of(unknown, func(s Statement) string { return s.Rule + ": " + s.Saw })
@@ -209,5 +210,5 @@ func (a *Answer) none(e *Evidence) {
 	}
 }
 
-// needed are the rules without which nothing is called fine.
+// needed are the rules that must have a result before the answer is fine.
 var needed = []string{"unreachable", "named", "loss", "round-trip", "overhead"}

@@ -31,7 +31,7 @@ func conntrackRace(e *Evidence) []Statement {
 	n, at := e.count(func(_ Place, counter string) bool { return counter == "conntrack.insert_failed" })
 	for _, path := range Paths {
 		dead, _ := e.Paths[path].dead()
-		// A node counts the collisions of all its pods: without an effect on our trials they do not count.
+		// A node counts the collisions of all its pods. They count only with an effect on our trials.
 		hurt := append(each.Of(e.losses(path), func(l lost) string { return l.saw }), e.late(path)...)
 		if n >= fewErrors && len(dead)+len(hurt) > 0 {
 			saw := fmt.Sprintf("%d new connections were dropped for it (insert_failed)", n)
@@ -41,7 +41,7 @@ func conntrackRace(e *Evidence) []Statement {
 	return cleared("%d collisions (insert_failed)", n)
 }
 
-// filters lists the rules of netfilter that dropped packets while it was measured, the busiest first.
+// filters lists the rules of netfilter that dropped packets during the measurement, the busiest first.
 func (e *Evidence) filters() (all []string, packets int64) {
 	type at struct {
 		place string
@@ -67,8 +67,9 @@ func unreachable(e *Evidence) []Statement {
 	rules, dropped := e.filters()
 	for _, path := range Paths {
 		dead, alive := e.Paths[path].dead()
-		// A stream hangs for other reasons, too, and no echo of a long way comes in time. Names have a rule of their own.
-		far := e.far(path) || path.ByService() && e.far(PodPath) // which is a part of the way
+		// A stream may hang for other reasons, and over a long distance no echo returns in time. Names have their own
+		// rule.
+		far := e.far(path) || path.ByService() && e.far(PodPath) // which is a part of the path
 		// Trials that had no CPU do not mean a closed path.
 		noCPU := len(alive) > 0 && e.crowded() != ""
 		dead = slices.DeleteFunc(dead, func(k string) bool {
@@ -113,15 +114,16 @@ func unreachable(e *Evidence) []Statement {
 	return cleared("every path that is served answered")
 }
 
-// Silence says whether nothing was answered: no datagram, connection or echo.
+// Silence reports whether nothing was answered: no datagram, connection or echo.
 func (s Size) Silence() bool {
 	return strings.Contains(s.Failed, netstate.NoAnswer) && !s.closed()
 }
 
-// closed says whether no datagram was answered at a port whose host answers otherwise: that proves neither a fault nor its absence.
+// closed reports whether no datagram to a port was answered although its host answers otherwise: that proves neither a
+// fault nor its absence.
 func (s Size) closed() bool { return strings.Contains(s.Failed, netstate.ButTo) }
 
-// oneWay says that what one end begins does not get through, "" if it does. The trials begin at the other end.
+// oneWay describes that traffic that one end begins is lost, "" if it is not. The trials begin at the other end.
 func (s Size) oneWay() string {
 	failed := 0
 	for _, n := range s.Content.Dials.Failed {
@@ -137,7 +139,7 @@ func (s Size) oneWay() string {
 	return ""
 }
 
-// badBackend is the share of connections to a backend that may fail while the others take all.
+// badBackend is the share of failed connections from which a backend is faulty, if the others accept all.
 const badBackend = 0.25
 
 func backend(e *Evidence) []Statement {
@@ -148,7 +150,7 @@ func backend(e *Evidence) []Statement {
 	return said
 }
 
-// behind compares what connections to the backends of a Service came to.
+// behind compares the results of connections to the backends of a Service.
 func (e *Evidence) behind(list []Backend) []Statement {
 	var bad, good []string
 	for _, b := range list {
@@ -169,8 +171,8 @@ func (e *Evidence) behind(list []Backend) []Statement {
 	return e.slowBackend(list, len(good)+len(bad))
 }
 
-// slowBackend compares the shortest connect times of a Service's backends, of which all answer. One on another node may be a round trip
-// further away, and a CPU that is busy does not make the shortest of many longer.
+// slowBackend compares the shortest connect times of a Service's backends, if all answer. A backend on another node may
+// be a round trip further away. A busy CPU does not delay the shortest of many.
 func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 	var fast, slow Backend
 	for _, b := range list {
@@ -191,7 +193,7 @@ func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 	if !ok {
 		least, usual, _ = e.trip(PodPath)
 	}
-	// The end of the pods' path is as late as the path itself, and that has a rule of its own.
+	// If the pods' path itself is as late, the rule about that path covers it.
 	if slices.ContainsFunc(e.Sizes, func(s Size) bool { return s.Path == PodPath && s.From == slow.Name || s.To == slow.Name }) {
 		least = usual
 	}
@@ -203,7 +205,7 @@ func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 	return cleared("%d backends of a Service behave alike: %s", n, saw)
 }
 
-// proxyModes compares whose rules of Services the nodes have.
+// proxyModes compares which component's Service rules the nodes have.
 func proxyModes(e *Evidence) []Statement {
 	var seen, modes []string
 	for _, p := range e.Places {

@@ -2,11 +2,12 @@
 //
 //	records, accounts, packet sizes ──► Evidence ──► rules ──► Statements ──► Answer
 //
-// It is pure. Each rule (page.md has their words) looks at the evidence and states a fault or the absence of a fault, with its
-// measurement. The first rule that finds a fault gives the answer, because the rules are in the order in which causes explain each
-// other: a full table explains a loss, a loss explains a slow path. The answer lists what could not be judged, and does not take it for fine.
+// It is pure. Each rule (page.md describes them) reads the evidence and states a fault or the absence of a fault, with
+// its measurement. The first rule that finds a fault gives the answer, because the rules are in the order in which
+// causes explain each other: a full table explains a loss, a loss explains a slow path. The answer lists what could not
+// be judged, which does not count as fine.
 //
-// No rule compares a time or a rate with a constant alone where the hosts' own path was measured beside it.
+// No rule compares a time or a rate only with a constant if the hosts' own path was measured at the same time.
 package diagnose
 
 import (
@@ -33,43 +34,43 @@ var (
 	ServicePath = plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
 )
 
-// Paths are all of them, the cheapest first.
+// Paths are all paths, the cheapest first.
 var Paths = []plan.Path{HostPath, PodPath, ServicePath}
 
 // Evidence is everything that was measured. The zero value has nothing.
 type Evidence struct {
-	// Encapsulation is that of the dataplane, "" if unknown.
+	// Encapsulation is the dataplane's, "" if unknown.
 	Encapsulation string
-	// Paths are what the trials on each path saw.
+	// Paths has the observations of the trials on each path.
 	Paths map[plan.Path]*Trials
-	// Places are the ends, nodes and what lies between.
+	// Places are the ends, the nodes and the hosts between them.
 	Places []Place
 	// Sizes are the packet sizes that pass.
 	Sizes []Size
-	// Backends are what connections to a Service and to each of its backends came to. (optional)
+	// Backends has the results of connections to a Service and to each of its backends. (optional)
 	Backends []Backend
-	// Named is the Service or pod that was asked about. (optional)
+	// Named is the Service or pod that the user named. (optional)
 	Named *Named
-	// Refused says why a path was not measured, by path.
+	// Refused has the reasons why paths were not measured, by path.
 	Refused map[string]string
-	// Missing says what could not be measured, with the reason.
+	// Missing lists what could not be measured, with the reason.
 	Missing []string
-	// barred are the workloads that a prober has no right to send on some path.
+	// barred are the workloads that a prober may not send on some path.
 	barred map[string]bool
-	// blind makes the rules of times and rates judge a prober that was short of CPU time, too.
+	// blind lets the rules about times and rates judge a prober that was short of CPU time, too.
 	blind bool
 }
 
-// Place is what happened in one place while it was measured.
+// Place is what happened at one place during the measurement.
 type Place struct {
 	Name string
-	// Pod says that it is a pod, and no node.
+	// Pod means that it is a pod, not a node.
 	Pod bool
 	netstate.Account
 }
 
-// Size is the largest packet that passes from one end of a path to the other and back, and what became of messages with known
-// content. Failed is why it is not known.
+// Size is the largest packet that passes from one end of a path to the other and back, and the results of messages with
+// known content. Failed is the reason if it is unknown.
 type Size struct {
 	Path     plan.Path
 	From, To string
@@ -84,25 +85,27 @@ type Backend struct {
 	netstate.Dialled
 }
 
-// Trials are what the trials on one path saw.
+// Trials are the observations of the trials on one path.
 type Trials struct {
-	// Values are metrics by "workload metric", one for each trial that succeeded.
+	// Values are metrics by "workload metric", one value for each successful trial.
 	Values map[string][]float64
-	// Succeeded and Failed count trials by workload, Why has the last failure of each.
+	// Succeeded and Failed count trials by workload. Why has the last failure of each.
 	Succeeded, Failed map[string]int
 	Why               map[string]string
-	// Counters are the changes of both ends' counters, summed over the trials of light load; those of wrong checksums over all.
+	// Counters are the changes of both ends' counters, summed over the trials of light load; for wrong checksums over
+	// all trials.
 	Counters map[string]int64
 	// Prober is how the ends were treated by their CPUs.
 	Prober Prober
-	// Datagrams and Echoes count what was sent, and what of it did not arrive.
+	// Datagrams and Echoes count what was sent, and what was lost.
 	Datagrams, Echoes Lossy
-	// Names counts resolutions by workload, and those that waited for a timeout; Stalled is the most of them in one trial.
+	// Names counts resolutions by workload, and those that waited for a timeout. Stalled is their largest number in one
+	// trial.
 	Names   map[string]Lossy
 	Stalled map[string]uint64
 }
 
-// Lossy counts what was sent, and what of it was lost on the path.
+// Lossy counts what was sent, and what was lost on the path.
 type Lossy struct{ Sent, Lost uint64 }
 
 func (l Lossy) share() float64 { return float64(l.Lost) / float64(max(l.Sent, 1)) }
@@ -110,19 +113,20 @@ func (l Lossy) share() float64 { return float64(l.Lost) / float64(max(l.Sent, 1)
 // Prober sums how the CPUs treated the ends of the trials.
 type Prober struct {
 	Elapsed, Stopped time.Duration
-	// Steal and Busy are in CPU time of the path, Whole is all of it.
+	// Steal and Busy are CPU time of the path; Whole is all of its CPU time.
 	Steal, Whole time.Duration
-	// Foreign is what other tasks took of the CPUs of the load, of Own in all.
+	// Foreign is the time that other tasks took of the load's CPUs, Own the total time of these CPUs.
 	Foreign, Own time.Duration
-	// Held counts ends of trials that were ready to send or answer and had no CPU for much of the time, of Paced: of trials that have
-	// pauses, since ends that never rest wait for each other.
+	// Held counts ends of trials that were ready to send or answer and had no CPU for much of the time. Paced counts
+	// the ends considered: only of trials with pauses, since ends that never rest wait for each other.
 	Held, Paced int
-	// Disturbed counts trials during which other work took the path's CPUs, of Of; Says is the last such remark.
+	// Disturbed counts the trials, out of Of, during which other work used the path's CPUs. Says is the last such
+	// remark.
 	Disturbed, Of int
 	Says          string
 }
 
-// kindOf names the workload of a trial: "stream reverse" for one that the server sends.
+// kindOf returns the name of a trial's workload: "stream reverse" if the server sends.
 func kindOf(w plan.Workload) string {
 	is := w.Normalize().Traits()
 	name, _, _ := strings.Cut(w.String(), "(")
@@ -138,7 +142,7 @@ func kindOf(w plan.Workload) string {
 	return name
 }
 
-// Add takes in a trial.
+// Add adds a trial.
 func (e *Evidence) Add(r *result.Record) error {
 	if r.Type != result.TypeTrial {
 		return nil
@@ -167,8 +171,8 @@ func (e *Evidence) Add(r *result.Record) error {
 	return nil
 }
 
-// barred reports whether a prober had no right to send: a process without rights gets no socket for echoes outside of the groups
-// of net.ipv4.ping_group_range, as in the network of a node. The path is not at fault.
+// barred reports whether a prober was not allowed to send: a process without rights gets no socket for echoes outside
+// of the groups of net.ipv4.ping_group_range, as in a node's network. The path is not at fault.
 func barred(kind string, r *result.Record) bool {
 	return kind == "ping" && r.Status != result.OK && r.Error != nil && strings.Contains(r.Error.Message, "socket icmp: ")
 }
@@ -206,7 +210,7 @@ func (t *Trials) add(kind string, r *result.Record) {
 	switch c := r.Client; {
 	case kind == "udp" && r.Server != nil && r.Server.Datagrams != nil:
 		d := r.Server.Datagrams
-		// What the receiver's own buffer had no room for, the path has delivered.
+		// Datagrams that the receiver's buffer had no room for were delivered by the path.
 		own := uint64(r.Metrics[metric.Loss+".socket_buffer"]*float64(d.Expected) + 0.5)
 		t.Datagrams.Sent += d.Expected
 		t.Datagrams.Lost += d.Lost - min(own, d.Lost)
@@ -261,7 +265,8 @@ func (t *Trials) median(kind, name string) (float64, bool) {
 	return stat.Median(t.Values[kind+" "+name]), true
 }
 
-// least returns the least value of a metric in any trial of a workload: what one trial shows was possible. False as in median.
+// least returns the least value of a metric in any trial of a workload, which shows what is possible. ok is false if no
+// trial has it.
 func (t *Trials) least(kind, name string) (float64, bool) {
 	if _, ok := t.median(kind, name); !ok {
 		return 0, false
@@ -269,7 +274,8 @@ func (t *Trials) least(kind, name string) (float64, bool) {
 	return slices.Min(t.Values[kind+" "+name]), true
 }
 
-// spread is the widest distance of a value from the median, as a share of the median: what this machine lets a number do.
+// spread returns the largest distance of a value from the median, as a share of the median: how much a number varies on
+// this machine.
 func (t *Trials) spread(kind, name string) float64 {
 	mid, ok := t.median(kind, name)
 	if !ok || mid == 0 {
@@ -289,7 +295,7 @@ func (t *Trials) kinds() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// dead returns the workloads of which no trial succeeded, and those of which one did.
+// dead returns the workloads without a successful trial, and those with one.
 func (t *Trials) dead() (dead, alive []string) {
 	if t == nil {
 		return nil, nil
@@ -326,7 +332,7 @@ func (e *Evidence) prober() Prober {
 	return sum
 }
 
-// count sums a counter's changes over places; it returns the places with a change, largest first.
+// count sums a counter's changes over places. It also returns the places with a change, largest first.
 func (e *Evidence) count(want func(place Place, counter string) bool) (sum int64, at []At) {
 	for _, p := range e.Places {
 		for name, n := range p.Counters {
@@ -349,7 +355,7 @@ type At struct {
 	N       int64
 }
 
-// numbers are those of each path that a reader wants to see.
+// numbers returns the main numbers of each path for the reader.
 func (e *Evidence) numbers() (all []Number) {
 	for _, path := range Paths {
 		t := e.Paths[path]

@@ -10,27 +10,28 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Named is a Service of others, or a pod of theirs, that a diagnosis is about.
+// Named is an existing Service or pod that the user asks to diagnose.
 type Named struct {
-	// Name says also what it is: "Service shop/cart", "pod shop/cart-1".
+	// Name includes the kind: "Service shop/cart", "pod shop/cart-1".
 	Name string
-	// Address is that of the Service with its port; "" of a pod, and of a Service without an address. Node is that of a pod.
+	// Address is the Service's with its port; "" for a pod, and for a Service without an address. Node is the pod's
+	// node.
 	Address, Node string
-	// Pods are those that are ready; of a pod it is that one. Unready are the others, with the reason.
+	// Pods are the ready pods; for a pod only the pod itself. Unready are the others, with the reason.
 	Pods    []Pod
 	Unready []string
 	// Policies are the NetworkPolicies that select one of the pods.
 	Policies []string
-	// Note is what explains connections to Address that fail; Why says why none is tried; both may be "".
+	// Note explains failing connections to Address. Why is the reason if none is tried. Both may be "".
 	Note, Why string
-	// Backends are what connections came to. None were tried where it is empty.
+	// Backends has the results of connections, nothing if none were tried.
 	Backends []Backend
 }
 
-// Pod is one that takes connections at Address, with its port.
+// Pod is a pod that accepts connections at Address, which has the port.
 type Pod struct{ Name, Node, Address string }
 
-// named judges what is named by --to. Where some of its pods take connections and others do not, that is the rule backend.
+// named judges the target of --to. If only some of its pods accept connections, that is left to the rule backend.
 func named(e *Evidence) []Statement {
 	n := e.Named
 	switch {
@@ -72,7 +73,7 @@ func named(e *Evidence) []Statement {
 // timeout is the reason of a connection that nothing answered.
 const timeout = "timeout"
 
-// bad says whether more than a share of the connections failed.
+// bad reports whether more than a share of the connections failed.
 func (b Backend) bad() bool {
 	failed := b.failed()
 	return float64(failed) > badBackend*float64(failed+len(b.Times))
@@ -85,7 +86,7 @@ func (b Backend) failed() (n int) {
 	return n
 }
 
-// String says what connections to it came to.
+// String describes the results of connections.
 func (b Backend) String() string {
 	name := "its address"
 	if b.Name != "" {

@@ -9,19 +9,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// resolver is the workload that asks the cluster's resolver; "dns" asks a server of ours.
+// resolver is the workload that queries the cluster's resolver; "dns" queries a server of cnibench.
 const resolver = "resolver"
 
 const (
-	// lateNames is the share of resolutions that may wait for a timeout.
+	// lateNames is the share of resolutions that may wait for a timeout without a fault.
 	lateNames = 0.005
-	// mostNames is the share that no wait for a CPU has had: it was chosen.
+	// mostNames is a share that waits for a CPU never reach. It is a judgement, not measured.
 	mostNames = 0.5
-	// slowName is the usual time in ns of a name that a resolver of the same cluster knows; its answer comes from memory.
+	// slowName is the usual time in ns of a name that the cluster's resolver knows and answers from memory.
 	slowName = 20e6
 )
 
-// late says how many resolutions by a server of ours waited for a timeout on a path, and takes none for an accident.
+// late describes how many resolutions by our server waited for a timeout on a path, without isolated cases.
 func (e *Evidence) late(path plan.Path) []string { return e.waited(path, "dns", "names") }
 
 func (e *Evidence) waited(path plan.Path, kind, what string) []string {
@@ -33,27 +33,28 @@ func (e *Evidence) waited(path plan.Path, kind, what string) []string {
 	if l.Lost < fewErrors || l.share() < lateNames {
 		return nil
 	}
-	// Where other tasks have most of the CPUs, some timeouts are waits for a CPU. Most names, or those that a rule drops, are not.
+	// If other tasks use most of the CPUs, some timeouts are waits for a CPU. Not so if most names time out, or if a
+	// rule drops them.
 	if _, dropped := e.filters(); !e.blind && e.foreignShare() > foreignMost && l.share() < mostNames && dropped < fewErrors {
 		return nil
 	}
-	// A machine that stops for a second holds all names that are under way, in one trial.
+	// A machine that stops for a second delays all pending names, in one trial.
 	if few := l.Lost < 10*fewErrors; few && t.Succeeded[kind] > 1 && t.Stalled[kind] == l.Lost {
 		return nil
 	}
 	return []string{fmt.Sprintf("%d of %d %s waited for a timeout of the resolver (%s)", l.Lost, l.Sent, what, path)}
 }
 
-// leastName is the shortest time that a name took by a server of ours on a path, 0 if unknown.
+// leastName returns the shortest time of a name from our server on a path, 0 if unknown.
 func (e *Evidence) leastName(path plan.Path) float64 {
 	least, _ := e.Paths[path].least("dns", "resolution_time.min")
 	return least
 }
 
-// lateAlone says whether other datagrams of a path are as late as names are.
+// lateAlone describes whether other datagrams of a path are as late as names are.
 func (e *Evidence) lateAlone(path plan.Path, name float64) string {
 	if path.ByService() {
-		path = PodPath // which is a part of the way
+		path = PodPath // which is a part of the path
 	}
 	for _, s := range e.Sizes {
 		trip := s.Trip
@@ -67,8 +68,9 @@ func (e *Evidence) lateAlone(path plan.Path, name float64) string {
 	return "datagrams are late"
 }
 
-// resolutions finds names that are resolved late although datagrams are not lost: two queries from one socket share an entry of the
-// connection table, and may share its fate. Names that only the cluster's resolver answers late or never are its own fault.
+// resolutions finds names that are resolved late although datagrams are not lost: two queries from one socket share an
+// entry of the connection table, and may both be lost with it. If only the cluster's resolver is late or silent, it is
+// at fault itself.
 func resolutions(e *Evidence) []Statement {
 	var seen []string
 	for _, path := range Paths {

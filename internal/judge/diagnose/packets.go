@@ -37,10 +37,10 @@ func mtu(e *Evidence) []Statement {
 	return cleared("packets of the devices' MTU pass, or a router says what passes: %s", strings.Join(slices.Compact(sizes), ", "))
 }
 
-// vanish says whether packets that the device may send vanish without a word.
+// vanish reports whether packets that the device may send are dropped silently.
 func (s Size) vanish() bool { return s.Failed == "" && min(s.There, s.Back) < s.Own && s.Silent }
 
-// passing says what passes, and which way if it is one way alone.
+// passing describes what passes, and the direction if it is only one.
 func passing(s Size) string {
 	switch {
 	case s.There < s.Back && s.Back >= s.Own:
@@ -53,14 +53,14 @@ func passing(s Size) string {
 
 func way(from, to string) string { return from + " to " + to }
 
-// sent sums messages with known content by the way that they took.
+// sent sums messages with known content by their direction.
 type sent struct {
 	path                              plan.Path
 	way                               string
 	small, large, bare, words, blocks netstate.Traffic
 }
 
-// ways returns what was sent on a path each way.
+// ways returns what was sent on a path in each direction.
 func (e *Evidence) ways(path plan.Path) (all []*sent) {
 	at := func(way string) *sent {
 		i := slices.IndexFunc(all, func(s *sent) bool { return s.way == way })
@@ -83,7 +83,7 @@ func (e *Evidence) ways(path plan.Path) (all []*sent) {
 	return all
 }
 
-// changed says what arrived with another content on a path, each way.
+// changed describes what arrived with changed content on a path, in each direction.
 func (e *Evidence) changed(path plan.Path) (saw []string) {
 	for _, s := range e.ways(path) {
 		if d := s.small.Plus(s.large); d.Wrong > 0 {
@@ -102,8 +102,8 @@ func (e *Evidence) changed(path plan.Path) (saw []string) {
 	return saw
 }
 
-// checksum finds packets that were damaged: those that a receiver dropped for their checksum, those that came to a program because no
-// checksum was compared any more, and those that a node refused before.
+// checksum finds damaged packets: packets that a receiver dropped for their checksum, packets that reached a program
+// because nothing compared their checksum, and packets that a node refused before.
 func checksum(e *Evidence) []Statement {
 	n, at := e.count(func(_ Place, counter string) bool { return damaged(counter) })
 	host, pod := e.changed(HostPath), e.changed(PodPath)
@@ -117,7 +117,7 @@ func checksum(e *Evidence) []Statement {
 	var saw []string
 	where := ""
 	if n >= fewErrors {
-		saw, where = append(saw, fmt.Sprintf("%d packets were dropped for it: %s", n, among(at))), at[0].Place.Name
+		saw, where = append(saw, fmt.Sprintf("%d packets were dropped for it: %s", n, placesText(at))), at[0].Place.Name
 	}
 	if all := slices.Concat(host, pod); len(all) > 0 {
 		saw = append(saw, "messages arrived with another content: "+strings.Join(all, ", "))
@@ -125,7 +125,8 @@ func checksum(e *Evidence) []Statement {
 	return proven(fault(e.damages(at), where, "%s", strings.Join(saw, "; ")))
 }
 
-// damages says whose fault damaged packets are: that of the first path which shows them. Packets of the hosts' own path are seen by a node.
+// damages returns the verdict on damaged packets: the side of the first path that shows them. A node counts the packets
+// of the hosts' own path.
 func (e *Evidence) damages(at []At) Verdict {
 	node := slices.ContainsFunc(at, func(a At) bool { return !a.Place.Pod && a.N >= fewErrors })
 	switch {
@@ -139,11 +140,12 @@ func (e *Evidence) damages(at []At) Verdict {
 	return CNI
 }
 
-// manyRefused is how many packets a node refuses at least of a workload that never answers, or of a size that vanishes. It was chosen: of
-// such faults that were planted, the least was 320.
+// manyRefused is the least number of packets that a node refuses of a workload that never answers, or of a size that is
+// dropped. It is a judgement: among planted faults of that kind, the least was 320.
 const manyRefused = 30
 
-// hurt counts what is missing on a path: messages and segments, workloads that never answer, and sizes that vanish.
+// hurt counts what is missing on a path: messages and segments, workloads that never answer, and sizes that are
+// dropped.
 func (e *Evidence) hurt(path plan.Path) (missing uint64) {
 	for _, l := range e.losses(path) {
 		missing = max(missing, l.n)
@@ -160,8 +162,8 @@ func (e *Evidence) refused() (int64, []At) {
 	return e.count(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
 }
 
-// invalid finds packets that a node's connection tracking refused before a receiver could compare their checksum: a path misses packets,
-// and a node calls as many invalid. A rule of the CNI or of kube-proxy then drops them.
+// invalid finds packets that a node's connection tracking refused before a receiver could compare their checksum: a
+// path misses packets, and a node counts as many as invalid. A rule of the CNI or of kube-proxy then drops them.
 func (e *Evidence) invalid() []Statement {
 	n, at := e.refused()
 	for _, path := range Paths {
@@ -181,8 +183,9 @@ func (e *Evidence) invalid() []Statement {
 	return nil
 }
 
-// otherwise counts packets that a path misses for another reason than that rules for invalid packets dropped as many: other rules did. Where
-// no rule is seen, datagrams without a checksum tell: no node refuses them for it, and they are lost as well.
+// otherwise counts packets that a path misses for another reason than rules for invalid packets: other rules dropped as
+// many. If no rule is visible, datagrams without a checksum decide: no node refuses them for their checksum, but they
+// are lost as well.
 func (e *Evidence) otherwise(path plan.Path, missing uint64) (n uint64) {
 	refusing := uint64(0)
 	for _, p := range e.Places {
@@ -206,10 +209,10 @@ func (e *Evidence) otherwise(path plan.Path, missing uint64) (n uint64) {
 	return n
 }
 
-// damaged says whether a counter is of packets with a wrong checksum.
+// damaged reports whether a counter counts packets with a wrong checksum.
 func damaged(counter string) bool { return strings.HasSuffix(counter, "InCsumErrors") }
 
-// wrong counts the packets with wrong checksums that the ends of a path have received.
+// wrong returns the packets with wrong checksums that the ends of a path received.
 func (t *Trials) wrong() (n int64) {
 	if t == nil {
 		return 0
@@ -230,7 +233,8 @@ type lost struct {
 	saw   string
 }
 
-// losses lists the losses on a path, the largest first: of datagrams and echoes, of messages each way, of segments of single requests.
+// losses lists the losses on a path, the largest first: of datagrams and echoes, of messages in each direction, of
+// segments of single requests.
 func (e *Evidence) losses(path plan.Path) (all []lost) {
 	t := e.Paths[path]
 	if t == nil {
@@ -247,7 +251,7 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 		add(uint64(s.large.Lost), uint64(s.large.Sent), lostMuch, "large datagrams from "+s.way)
 		add(uint64(s.words.Resent), uint64(s.words.Sent), resentAlone, "small parts of a stream, sent again from "+s.way)
 	}
-	if len(all) > 0 || e.foreignShare() <= foreignMost { // what a trial without CPU did not read in time is not lost; messages are waited for
+	if len(all) > 0 || e.foreignShare() <= foreignMost { // datagrams that a trial without CPU time read too late are not lost; messages are waited for
 		add(t.Datagrams.Lost, t.Datagrams.Sent, lostMuch, fmt.Sprintf("datagrams (%s)", path))
 	}
 	much := resentMuch
@@ -257,8 +261,8 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 	if e.starved() == "" { // an echo that waits for a CPU counts as lost
 		add(t.Echoes.Lost, t.Echoes.Sent, lostMuch, fmt.Sprintf("echoes (%s)", path))
 	}
-	// Of a segment that was sent again for a late answer alone the receiver says that it has it already. Where answers come when they come, a
-	// connection may end before: then it was a probe that repaired nothing.
+	// For a segment that was repeated only because of a late answer, the receiver reports that it has it already. If
+	// answers are irregular, a connection may end before: then a probe was sent that repaired nothing.
 	needless := t.Counters["TcpExt.TCPDSACKRecv"]
 	if least, usual, ok := e.trip(path); ok && usual > max(queuedTrip, waitsMuch*least) {
 		needless = max(needless, t.Counters["TcpExt.TCPLossProbes"]-t.Counters["TcpExt.TCPLossProbeRecovery"])
@@ -269,7 +273,7 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 	return all
 }
 
-// oneWay says whether messages are lost one way or both ways, "" without a loss.
+// oneWay describes whether messages are lost in one direction or in both, "" without a loss.
 func (e *Evidence) oneWay() string {
 	for _, path := range Paths {
 		ways := e.ways(path)
@@ -318,7 +322,7 @@ func loss(e *Evidence) []Statement {
 	case dropped >= fewPackets:
 		where, direct = rules[0], true
 	case n >= fewPackets:
-		where = among(at[:1]) // of streams, too, which overrun queues
+		where = placesText(at[:1]) // streams, which overflow queues, count too
 	}
 	return []Statement{{State: Fault, Verdict: verdict, Where: where, Saw: saw, Proven: direct}}
 }
@@ -331,17 +335,18 @@ func (e *Evidence) dropCounts() (int64, []At) {
 	})
 }
 
-// manyDrops is how many drops of a device or a backlog are a fault without a measured loss: bulk overruns queues now and then.
+// manyDrops is the number of drops of a device or a backlog that is a fault without a measured loss: bulk data
+// sometimes overflow queues.
 const manyDrops = 1000
 
 func drops(e *Evidence) []Statement {
 	n, at := e.dropCounts()
 	if n >= manyDrops {
-		return proven(fault(at[0].Place.side(), at[0].Place.Name, "%d packets: %s", n, among(at)))
+		return proven(fault(at[0].Place.side(), at[0].Place.Name, "%d packets: %s", n, placesText(at)))
 	}
 	saw := fmt.Sprintf("devices and backlogs dropped %d packets", n)
 	if n > 0 {
-		saw += ": " + among(at)
+		saw += ": " + placesText(at)
 	}
 	return cleared("%s", saw)
 }

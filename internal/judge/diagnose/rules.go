@@ -14,19 +14,20 @@ import (
 const (
 	stoppedMuch   = 0.02   // of the prober's time, by a limit
 	stolenMuch    = 0.05   // of the nodes' CPU time
-	disturbedMuch = 0.5    // of the trials, by other work on the CPUs of the path
+	disturbedMuch = 0.5    // share of trials with other work on the CPUs of the path
 	foreignMuch   = 0.25   // of the time of the load's CPUs, by other tasks
-	foreignMost   = 0.5    // of it, above which no time says anything
+	foreignMost   = 0.5    // share of their time above which times cannot be judged
 	waitsMuch     = 3      // times the shortest round trip
-	heldMuch      = 0.3    // of the time of a trial with pauses, ready and without a CPU
-	heldOften     = 0.25   // of the ends of such trials
+	heldMuch      = 0.3    // share of the time of a trial with pauses, ready but without a CPU
+	heldOften     = 0.25   // share of the ends of such trials
 	lostMuch      = 0.0005 // of the datagrams of an idle path
 	resentMuch    = 0.0005 // of the segments of requests, one at a time
-	resentAlone   = 0.005  // the same where no datagram was lost: a late answer has a segment sent again, too
+	resentAlone   = 0.005  // the same without a lost datagram: a late answer also makes TCP repeat a segment
 	tableFull     = 0.95   // of the entries of a table
 )
 
-// Times in ns that a wait for a CPU does not make of the shortest of many, unless other tasks have most of the CPUs. They were chosen.
+// Times in ns that waits for a CPU do not add to the shortest of many, unless other tasks use most of the CPUs. They
+// are judgements, not measured.
 const (
 	lateConnect = 10e6
 	lateName    = 500e6
@@ -87,7 +88,7 @@ func cpuSteal(e *Evidence) []Statement {
 	return cleared("a hypervisor took %s of the CPU time of the path", number.Percent(share))
 }
 
-// starved says why times and rates cannot be judged, "" if they can.
+// starved returns why times and rates cannot be judged, "" if they can.
 func (e *Evidence) starved() string {
 	p := e.prober()
 	switch {
@@ -104,8 +105,8 @@ func (e *Evidence) starved() string {
 	return ""
 }
 
-// crowded says that other work had the prober's CPUs, "" if not: other tasks took much of their time, or the hosts' usual round trip
-// waits for a CPU where the shortest does not.
+// crowded describes that other work used the prober's CPUs, "" if not: other tasks took much of their time, or the
+// hosts' usual round trip waits for a CPU although the shortest does not.
 func (e *Evidence) crowded() string {
 	p, share := e.prober(), e.foreignShare()
 	least, usual, ok := e.trip(HostPath)
@@ -120,7 +121,7 @@ func (e *Evidence) crowded() string {
 	return ""
 }
 
-// slow says whether a rule of times or rates would find a fault if the prober's CPUs were its own.
+// slow reports whether a rule about times or rates would find a fault if the prober had its CPUs alone.
 func (e *Evidence) slow() bool {
 	blind := *e
 	blind.blind = true
@@ -129,20 +130,21 @@ func (e *Evidence) slow() bool {
 	})
 }
 
-// foreignShare is what other tasks took of the time of the prober's CPUs.
+// foreignShare returns the share of the prober's CPU time that other tasks took.
 func (e *Evidence) foreignShare() float64 {
 	p := e.prober()
 	return p.Foreign.Seconds() / max(p.Own.Seconds(), 1e-9)
 }
 
-// lateAnyway says whether the shortest of many names or connections to a Service is later than a wait for a CPU makes it.
+// lateAnyway reports whether the shortest of many names or connections to a Service is later than waits for a CPU
+// explain.
 func (e *Evidence) lateAnyway() bool {
 	_, _, late := e.lateService(lateConnect)
 	return late && e.foreignShare() < foreignMost || slices.ContainsFunc(Paths, e.lateNamesAnyway)
 }
 
-// lateNamesAnyway says it of the names of a path. Where other tasks had most of the CPUs, no time says anything: beside loops at the
-// highest priority the shortest name was once 884 ms.
+// lateNamesAnyway reports the same for the names of a path. If other tasks had most of the CPUs, times cannot be
+// judged: with loops at the highest priority the shortest name once took 884 ms.
 func (e *Evidence) lateNamesAnyway(path plan.Path) bool {
 	return e.leastName(path) > lateName && e.foreignShare() < foreignMost
 }
@@ -155,7 +157,7 @@ func (e *Evidence) tried() (n uint64) {
 	return n
 }
 
-// few says that messages are too few to show a loss, "" if they are not.
+// few describes that messages are too few to show a loss, "" if they are not.
 func (e *Evidence) few() string {
 	if n := e.tried(); n < fewTried {
 		return fmt.Sprintf("only %d datagrams and echoes were sent", n)
@@ -163,7 +165,7 @@ func (e *Evidence) few() string {
 	return ""
 }
 
-// thin says what is missing of the evidence, "" if little: workloads of which no trial came about, or messages.
+// thin describes what is missing of the evidence, "" if little: workloads without a trial, or messages.
 func (e *Evidence) thin() string {
 	none, all := 0, 0
 	for _, t := range e.Paths {
@@ -189,7 +191,7 @@ func starved(e *Evidence) []Statement {
 	return cleared("other work was seen on the CPUs of the path in %d of %d trials, and no time or rate shows it", p.Disturbed, p.Of)
 }
 
-// side says whose fault something on a path is.
+// side returns which component is at fault for something on a path.
 func side(p plan.Path) Verdict {
 	switch p {
 	case HostPath:
@@ -200,12 +202,12 @@ func side(p plan.Path) Verdict {
 	return CNI
 }
 
-// among lists counters with their places, the largest first.
-func among(at []At) string {
+// placesText lists counters with their places, the largest first.
+func placesText(at []At) string {
 	return strings.Join(each.Of(at[:min(len(at), 3)], func(a At) string { return fmt.Sprintf("%s %s %d", a.Place.Name, a.Counter, a.N) }), ", ")
 }
 
-// side says whose fault something at a place is.
+// side returns which component is at fault for something at a place.
 func (p Place) side() Verdict {
 	if p.Pod {
 		return CNI

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// standing says in words what a shaper does.
+// standing describes a shaper's settings.
 func standing(s netstate.Shaper) string {
 	text := s.Kind + " on " + s.Device
 	if s.Rate > 0 {
@@ -20,8 +20,8 @@ func standing(s netstate.Shaper) string {
 	return text
 }
 
-// shaper finds a queueing discipline that explains what was measured: a rate that the bulk of a path does not exceed, or one that
-// delays or loses by intention. Bulk at just its rate needs no quiet machine.
+// shaper finds a queueing discipline that explains the measurements: a rate that the path's bulk data do not exceed, or
+// one that delays or loses packets on purpose. Bulk data at exactly its rate are evidence even on a busy machine.
 func shaper(e *Evidence) []Statement {
 	for _, p := range e.Places {
 		for _, s := range p.Shapers {
@@ -36,7 +36,7 @@ func shaper(e *Evidence) []Statement {
 					}
 					verdict := p.side()
 					if path != HostPath {
-						verdict = CNI // what is between hosts is not limited
+						verdict = CNI // the path between hosts is not limited
 					}
 					return proven(fault(verdict, p.Name, "%s; a stream (%s) got %s, no more", standing(s), path, bits(got)))
 				}
@@ -46,7 +46,7 @@ func shaper(e *Evidence) []Statement {
 	return cleared("no queueing discipline on the path delays, loses or holds a stream to its rate")
 }
 
-// slowLine is a rate in bit/s that no NIC of a server of this century is below.
+// slowLine is a rate in bit/s that every NIC of a modern server exceeds.
 const slowLine = 0.9e9
 
 func rate(e *Evidence) []Statement {
@@ -81,25 +81,27 @@ func rate(e *Evidence) []Statement {
 }
 
 const (
-	// longTrip is a round trip in ns that nodes of one place stay below: a switch takes 1 us, a zone of a cloud 500 us.
+	// longTrip is a round trip in ns that nodes in one place do not reach: a switch takes 1 us, a zone of a cloud 500
+	// us.
 	longTrip = 0.6e6
-	// queuedTrip is a usual round trip that is long although the shortest is not.
+	// queuedTrip is a round trip that is long for the usual one, if the shortest is not long.
 	queuedTrip = 1e6
-	// ownTrip is what a CNI may add to a round trip in ns at least, whatever the hosts take. It was chosen, and not measured.
+	// ownTrip is the round trip in ns that a CNI may add in any case, whatever the hosts take. It is a judgement, not
+	// measured.
 	ownTrip = 60e3
 )
 
-// lateEcho is a round trip in ns with which a trial of echoes may end before the first has come back.
+// lateEcho is a round trip in ns at which a trial of echoes may end before the first has returned.
 const lateEcho = 50e6
 
 // tripKind is something that takes one round trip.
 type tripKind struct{ kind, name, text string }
 
-// tripKinds are in the order in which they are asked.
+// tripKinds are in the order of preference.
 var tripKinds = []tripKind{{"rr", "rtt", "a request"}, {"ping", "rtt", "an echo"}, {"crr", "connect_time", "to connect"}}
 
-// trip returns the shortest and the usual round trip on a path: of requests and echoes, or where the way is so long that a trial has too
-// few of them, of connections.
+// trip returns the shortest and the usual round trip on a path: of requests and echoes, or of connections if the path
+// is so long that a trial has too few requests.
 func (e *Evidence) trip(path plan.Path) (least, usual float64, ok bool) {
 	for _, m := range tripKinds {
 		l, u, has := e.tripOf(path, m.kind)
@@ -110,7 +112,8 @@ func (e *Evidence) trip(path plan.Path) (least, usual float64, ok bool) {
 	return least, usual, ok
 }
 
-// tripOf returns the shortest and the usual round trip of a kind. Where no trial has one, the connections between the trials have.
+// tripOf returns the shortest and the usual round trip of a kind, from the trials or else from the connections between
+// them.
 func (e *Evidence) tripOf(path plan.Path, kind string) (least, usual float64, ok bool) {
 	t := e.Paths[path]
 	for _, m := range tripKinds {
@@ -131,7 +134,7 @@ func (e *Evidence) tripOf(path plan.Path, kind string) (least, usual float64, ok
 	return 0, 0, false
 }
 
-// far says whether a round trip of any kind is so long on a path that a trial may end before its first answer.
+// far reports whether a round trip of any kind on a path is so long that a trial may end before its first answer.
 func (e *Evidence) far(path plan.Path) bool {
 	return slices.ContainsFunc(tripKinds, func(m tripKind) bool {
 		_, usual, ok := e.tripOf(path, m.kind)
@@ -139,8 +142,8 @@ func (e *Evidence) far(path plan.Path) bool {
 	})
 }
 
-// allowed is how much longer a round trip between pods may be than one between hosts: as much again twice, or what encapsulation and
-// the processing of both ends take.
+// allowed returns how much longer a round trip between pods may be than between hosts: twice as much again, or the cost
+// of encapsulation and of processing at both ends.
 func (e *Evidence) allowed(host float64) float64 {
 	if e.Encapsulation == "wireguard" {
 		return max(4*host, 4*ownTrip)
@@ -148,7 +151,7 @@ func (e *Evidence) allowed(host float64) float64 {
 	return max(2*host, ownTrip)
 }
 
-// carriedByUDP are the encapsulations whose packets are datagrams between hosts.
+// carriedByUDP are the encapsulations whose packets are UDP datagrams between hosts.
 var carriedByUDP = map[string]bool{"vxlan": true, "wireguard": true}
 
 func roundTrip(e *Evidence) []Statement {
@@ -158,7 +161,7 @@ func roundTrip(e *Evidence) []Statement {
 		return unknown("the round trip of a path was not measured")
 	}
 	saw := fmt.Sprintf("%s between hosts, %s between pods", nanoseconds(host), nanoseconds(pod))
-	// TCP may be late where echoes are not, and new connections where requests are not.
+	// TCP may be late although echoes are not, and new connections although requests are not.
 	requests := false
 	for _, m := range tripKinds {
 		hostLeast, _, ok := e.tripOf(HostPath, m.kind)
@@ -166,14 +169,14 @@ func roundTrip(e *Evidence) []Statement {
 		if !ok || !also {
 			continue
 		}
-		// Connections alone are fewer, so that on a busy machine only much is late.
+		// There are fewer connections, so on a busy machine only a large delay counts.
 		most := 0.0
 		if requests && m.kind == "crr" && e.crowded() != "" {
 			most = lateConnect
 		}
 		requests = requests || m.kind == "rr"
 		saw += fmt.Sprintf("; %s takes at least %s and %s", m.text, nanoseconds(hostLeast), nanoseconds(podLeast))
-		// The shortest of thousands is what the path takes when no other work has the CPUs: it needs no quiet machine.
+		// The shortest of thousands shows the path without other work on the CPUs, even on a busy machine.
 		more := podLeast - hostLeast
 		switch {
 		case more > max(0.5e6, most, 0.2*hostLeast, e.allowed(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
@@ -203,8 +206,8 @@ func roundTrip(e *Evidence) []Statement {
 	return cleared("%s", saw)
 }
 
-// largeLate finds large packets that are later than small ones on a path. The shortest of ten each needs no quiet machine if they are much
-// later.
+// largeLate finds large packets that are later than small ones on a path. If they are much later, the shortest of ten
+// each is evidence even on a busy machine.
 func (e *Evidence) largeLate() []Statement {
 	much := longTrip
 	if e.crowded() != "" {
@@ -230,14 +233,15 @@ func (e *Evidence) largeLate() []Statement {
 }
 
 const (
-	// someMuch is how many times the usual request the average one takes at least where some wait long; between hosts, which have no
-	// baseline, someMost. They were chosen.
+	// someMuch is the least ratio of the average request to the usual one if some wait long; between hosts, which have
+	// no baseline, it is someMost. They are judgements, not measured.
 	someMuch, someMost = 3, 5
-	// someTrip is what the average one takes then, at least.
+	// someTrip is the least average request in that case.
 	someTrip = 100e3
 )
 
-// someLate finds requests of which a few wait so long that they take most of the time, while the usual one is short.
+// someLate finds cases in which a few requests wait so long that they take most of the time, while the usual one is
+// short.
 func (e *Evidence) someLate() []Statement {
 	const text = "the usual request takes %s, the average one %s: some packets alone are late"
 	host, pods := e.Paths[HostPath], e.Paths[PodPath]
@@ -279,13 +283,14 @@ func overhead(e *Evidence) []Statement {
 	noise := max(e.Paths[HostPath].spread("rr", "rtt.p50"), e.Paths[PodPath].spread("rr", "rtt.p50"))
 	switch {
 	case pod-host > e.allowed(host)+noise*pod,
-		bulk && both && podBulk < least*hostBulk && host < longTrip: // a short stream over a long way has no rate of its own
+		bulk && both && podBulk < least*hostBulk && host < longTrip: // a short stream over a long path does not show a rate
 		return fault(CNI, PodPath.String(), "%s", saw)
 	}
 	return cleared("%s", saw)
 }
 
-// lateService returns the shortest time to connect through the Service and to the pod, and whether it is so much longer.
+// lateService returns the shortest time to connect through the Service and directly to the pod. late reports whether
+// the former is longer by much.
 func (e *Evidence) lateService(much float64) (least, shortest float64, late bool) {
 	shortest, _ = e.Paths[PodPath].least("crr", "connect_time.min")
 	least, ok := e.Paths[ServicePath].least("crr", "connect_time.min")

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// unit is what counts as one observation of shares: the sampled trials of an instance.
+// unit is one observation of shares: the sampled trials of an instance.
 type unit struct {
-	// known are weighed samples by the id of their part, open those whose network namespace is not known.
+	// known are weighted samples by the id of their part, open those whose network namespace is unknown.
 	known map[string]float64
 	open  map[opened]float64
-	// followed are where packets were, in trials that follow them.
+	// followed has the packets' places, from trials that follow packets.
 	followed prefixes
-	// weight is the sum of the weights of samples, square that of their squares.
+	// weight is the sum of the samples' weights, square the sum of their squares.
 	weight, square float64
 	samples        int
 }
 
-// add adds samples that have a weight together. Without a receipt it is known whose they are.
+// add adds samples with their common weight. Without a receipt their part is known.
 func (u *unit) add(o opened, weight float64, samples int) {
 	if o.receipt == "" {
 		u.known[o.id] += weight
@@ -30,7 +30,7 @@ func (u *unit) add(o opened, weight float64, samples int) {
 	u.samples += samples
 }
 
-// prefixes have, for each beginning of a receipt, the weight of samples of the switch and of all.
+// prefixes have, for each prefix of a receipt, the weight of the switch's samples and of all samples.
 type prefixes map[string]beginning
 
 type beginning struct {
@@ -49,7 +49,7 @@ func (p prefixes) add(receipt string, weight float64, samples int, switched bool
 	}
 }
 
-// join adds those of another trial.
+// join adds the prefixes of another trial.
 func (p prefixes) join(o prefixes) {
 	for at, y := range o {
 		x := p[at]
@@ -57,10 +57,10 @@ func (p prefixes) join(o prefixes) {
 	}
 }
 
-// fewest is how many samples say where a beginning of a receipt is.
+// fewest is the number of samples from which the place of a receipt's prefix is estimated.
 const fewest = 4
 
-// longest is the longest beginning of a receipt with enough samples, but for those of one unit.
+// longest returns the longest prefix of a receipt with enough samples, not counting the samples in but.
 func (p prefixes) longest(receipt string, but prefixes) (at string, b beginning) {
 	for at = receipt; at != ""; at = shorter(at) {
 		x, less := p[at], but[at]
@@ -80,7 +80,7 @@ func (b beginning) share() float64 {
 	return min(1, max(0, b.switched/b.all))
 }
 
-// variance is that of the error of the share by its samples alone. Of few that agree it is not 0.
+// variance returns the variance of the share's error from its samples alone. It is not 0 if few samples agree.
 func (b beginning) variance() float64 {
 	if b.samples == 0 {
 		return 0
@@ -90,7 +90,7 @@ func (b beginning) variance() float64 {
 	return near * (1 - near) / n
 }
 
-// shorter is a receipt without its innermost function.
+// shorter returns a receipt without its innermost function.
 func shorter(receipt string) string { return receipt[:max(0, strings.LastIndexByte(receipt, '\n'))] }
 
 // attribution are units, added up.
@@ -117,8 +117,8 @@ func attribute(units []unit) attribution {
 	return a
 }
 
-// resolved are weights by part: open ones are of the switch as far as such receipts are where packets are followed, but for those of one
-// unit.
+// resolved returns weights by part. Open weights are attributed to the switch in proportion to such receipts in trials
+// that follow packets, not counting but.
 func (a attribution) resolved(open map[opened]float64, but prefixes) map[string]float64 {
 	out := map[string]float64{}
 	for o, w := range open {
@@ -132,10 +132,10 @@ func (a attribution) resolved(open map[opened]float64, but prefixes) map[string]
 	return out
 }
 
-// without are the shares of all units but one, whose receipts are left out, too.
+// without returns the shares of all units but one, whose receipts are left out, too.
 func (a attribution) without(u unit, all map[string]float64) map[string]float64 {
 	out := map[string]float64{}
-	if len(u.followed) == 0 { // what is known of the switch stays
+	if len(u.followed) == 0 { // the known samples of the switch stay
 		mine := a.resolved(u.open, nil)
 		for id, w := range all {
 			out[id] = (w - u.known[id] - mine[id]) / (a.weight - u.weight)
@@ -153,7 +153,7 @@ func (a attribution) without(u unit, all map[string]float64) map[string]float64 
 	return out
 }
 
-// grouped adds up weights by what each part is in a group of.
+// grouped sums weights by the group of each part.
 func grouped(weights map[string]float64, of func(string) string) map[string]float64 {
 	out := map[string]float64{}
 	for id, w := range weights {
@@ -162,11 +162,12 @@ func grouped(weights map[string]float64, of func(string) string) map[string]floa
 	return out
 }
 
-// itself is the group of a part that is in none with others.
+// itself returns a part's own id: a group for each part.
 func itself(id string) string { return id }
 
-// shares are those of the parts in units, by what each is in a group of. Their errors come from leaving out one unit after the other, apart for those that follow
-// packets and those that do not: the former alone say what is the switch's.
+// shares returns the shares of the parts in units, by the group of each. The errors come from leaving out one unit
+// after the other, separately for units that follow packets and units that do not: only the former show the switch's
+// share.
 func shares(units []unit, of func(string) string) map[string]Share {
 	a := attribute(units)
 	if !(a.weight > 0) {
@@ -176,10 +177,10 @@ func shares(units []unit, of func(string) string) map[string]Share {
 	for id, w := range a.known {
 		all[id] += w
 	}
-	var groups [2][]map[string]float64 // the latter say what is the switch's
+	var groups [2][]map[string]float64 // the latter show the switch's share
 	for _, u := range units {
 		if u.weight >= a.weight {
-			continue // nothing is left without it
+			continue // no unit remains without it
 		}
 		group := 0
 		if len(u.followed) > 0 && len(a.open) > 0 {
@@ -190,7 +191,7 @@ func shares(units []unit, of func(string) string) map[string]Share {
 	all = grouped(all, of)
 	drawn, told, following := a.drawn(all), a.told(of), a.following()
 	whole := slices.Concat(groups[:]...)
-	// Trials scatter by more than samples do. How much more is known from all parts together.
+	// Trials scatter more than samples do. How much more is estimated from all parts together.
 	var scatter, expected float64
 	for id := range all {
 		v, free := left(groups[0], id)
@@ -209,20 +210,20 @@ func shares(units []unit, of func(string) string) map[string]Share {
 				p.variance, p.free = least, max(p.free, float64(len(units)))
 			}
 		} else {
-			p.variance, p.free = apart(groups, id, (1-following)*least, math.Pow(math.Sqrt(factor*told[id])+math.Sqrt(following*least), 2))
+			p.variance, p.free = shareVariance(groups, id, (1-following)*least, math.Pow(math.Sqrt(factor*told[id])+math.Sqrt(following*least), 2))
 		}
 		out[id] = p
 	}
 	return out
 }
 
-// negligible is the share of a variance below which it does not matter what is the switch's.
+// negligible is the share of a variance below which the uncertainty of the switch's share does not matter.
 const negligible = 0.05
 
-// apart is the variance of a share by units that do not follow packets and by those that do, with its degrees of freedom. Least is that of
-// the former by their samples, told that of the latter. There are few of the latter: how they scatter is one guess, and told another, which
-// counts as much as some units.
-func apart(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
+// shareVariance returns the variance of a share, summed over units that do not follow packets and units that do, with
+// its degrees of freedom. least is the variance of the former by their samples, told of the latter. There are few of
+// the latter, so both their scatter and told estimate it; told counts as much as some units.
+func shareVariance(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
 	one, freeOne := left(groups[0], id)
 	if one < least {
 		one, freeOne = least, max(freeOne, float64(len(groups[0])))
@@ -239,7 +240,7 @@ func apart(groups [2][]map[string]float64, id string, least, told float64) (vari
 // guessed is as how many degrees of freedom the guess counts.
 const guessed = 3
 
-// following is the share of units that follow packets in the error by samples.
+// following returns the share of the error by samples that is from units that follow packets.
 func (a attribution) following() float64 {
 	var following, all float64
 	for _, u := range a.units {
@@ -250,7 +251,8 @@ func (a attribution) following() float64 {
 	return following / all
 }
 
-// left is the variance of a share by those without one of a group's units, with its degrees of freedom; none with one unit.
+// left returns the variance of a share by leaving out each unit of a group, with its degrees of freedom; 0 with one
+// unit.
 func left(group []map[string]float64, id string) (variance, free float64) {
 	n, mean := float64(len(group)), 0.0
 	if n < 2 {
@@ -265,7 +267,7 @@ func left(group []map[string]float64, id string) (variance, free float64) {
 	return variance, n - 1
 }
 
-// drawn are the variances of shares by the number of samples alone.
+// drawn returns the variances of shares due only to the number of samples.
 func (a attribution) drawn(all map[string]float64) map[string]float64 {
 	var squares float64
 	for _, u := range a.units {
@@ -279,9 +281,9 @@ func (a attribution) drawn(all map[string]float64) map[string]float64 {
 	return out
 }
 
-// told are the variances of shares by the number of samples that say how much is the switch's.
+// told returns the variances of shares due to the number of samples that show the switch's share.
 func (a attribution) told(of func(string) string) map[string]float64 {
-	by := map[string]map[string]float64{} // the weight of parts by the beginning that tells
+	by := map[string]map[string]float64{} // the weight of parts by the prefix that decides
 	for o, w := range a.open {
 		at, _ := a.followed.longest(o.receipt, nil)
 		if by[at] == nil {

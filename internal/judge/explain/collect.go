@@ -1,10 +1,9 @@
-// Package explain says where the CPU time of a case goes, and where the difference between two cases goes, in parts that add
-// up.
+// Package explain attributes the CPU time of a case, and the difference between two cases, to parts that add up.
 //
-// A Collector attributes the samples of sampled trials to the parts of a table (parts.txt, table.go). Sides (side.go) turns
-// counts into shares, weighed by how near the machine was to its full speed, and shares into parts of the undisturbed service
-// demand, which comes from trials without samples. Between (difference.go) subtracts two sides. The parts of a side add up to
-// its service demand, those of a difference to the difference.
+// A Collector attributes the samples of sampled trials to the parts of a table (parts.txt, table.go). Sides (side.go)
+// turns counts into shares, weighted by how near the machine was to its full speed, and shares into parts of the
+// undisturbed service demand, which comes from trials without samples. Between (difference.go) subtracts two sides. The
+// parts of a side add up to its service demand, those of a difference to the difference.
 //
 // Everything here is pure: records in, values out.
 package explain
@@ -18,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Collector takes in the sampled trials of a result. The zero value is ready for use.
+// Collector collects the sampled trials of a result. The zero value is ready for use.
 type Collector struct {
 	cases map[plan.Case]*sampled
 	order []plan.Case
@@ -33,7 +32,7 @@ type Collector struct {
 // sampled are the sampled trials of a case.
 type sampled struct {
 	trials []trial
-	// costs are how much of the CPU time of each trial is the sampling's.
+	// costs are the share of each trial's CPU time that the sampling took.
 	costs   []float64
 	failed  int
 	failure string
@@ -46,28 +45,29 @@ type trial struct {
 	machine  string
 	slices   []slice
 	stacks   *sample.Stacks
-	// followed are where packets were, of a trial that follows them.
+	// followed has the packets' places, in a trial that follows packets.
 	followed prefixes
 	// events have the samples by each event of the processor.
 	events map[string]map[opened]sample.Happened
 }
 
-// slice has the samples of a slice by what they are.
+// slice has the samples of a slice by their part.
 type slice struct {
 	yard   int64
 	counts map[opened]tally
 }
 
-// opened is a part, and the stack of the packet's receipt if its network namespace is not known: it is the switch's or that part.
+// opened is a part, and the stack of the packet's receipt if its network namespace is unknown: the sample belongs to
+// the switch or to that part.
 type opened struct{ id, receipt string }
 
-// tally counts samples. Their weight is the time, or the cycles, that they stand for.
+// tally counts samples. Their weight is the time, or the cycles, that they represent.
 type tally struct {
 	samples int
 	weight  float64
 }
 
-// Add takes in a record; those of trials without samples are passed over.
+// Add adds a record; it ignores trials without samples.
 func (c *Collector) Add(rec *result.Record) error {
 	k := rec.Case
 	k.Workload = k.Workload.Normalize()
@@ -108,7 +108,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	return nil
 }
 
-// Empty says whether there was no sampled trial.
+// Empty reports whether there was no sampled trial.
 func (c *Collector) Empty() bool { return len(c.cases) == 0 }
 
 // trial attributes the samples of a trial.
@@ -151,7 +151,7 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 		for _, h := range by {
 			o := placed(h.Frame)
 			if rec.Stacks.Root(h.Frame) != sample.UnknownSpace {
-				o.receipt = "" // it is known to be of a host of the dataplane
+				o.receipt = "" // it is known to belong to a host of the dataplane
 			}
 			x := out.events[event][o]
 			out.events[event][o] = sample.Happened{Samples: x.Samples + h.Samples, Events: x.Events + h.Events}
@@ -160,7 +160,8 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 	return out
 }
 
-// receipt is the part of a stack that handles the packet received last, "" without one: functions by line, outermost first.
+// receipt returns the part of a stack that handles the last received packet, "" without one: functions by line,
+// outermost first.
 func receipt(stack []string) string {
 	for i := len(stack) - 1; i > 0; i-- {
 		if strings.HasPrefix(stack[i], "__netif_receive_skb") && !strings.HasPrefix(stack[i-1], "__netif_receive_skb") {

@@ -13,10 +13,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Change is what a part adds to a difference.
+// Change is a part's contribution to a difference.
 type Change struct {
 	Part
-	// By is how much more B spends on it than A, as measured.
+	// By is the measured additional time of B over A.
 	By Interval `json:"by"`
 	// Noise means that the interval of By contains 0.
 	Noise bool `json:"noise"`
@@ -25,22 +25,22 @@ type Change struct {
 	B float64 `json:"b"`
 }
 
-// Difference is where the difference from A to B goes.
+// Difference attributes the difference from A to B.
 type Difference struct {
 	A, B Side
-	// Total is the service demand of B less that of A.
+	// Total is the service demand of B minus A's.
 	Total Interval
 	// Changes are the largest first. They add up to Total.
 	Changes []Change
-	// Families are the same by family, the largest first.
+	// Families are the sums by family, the largest first.
 	Families []Change
-	// Rest is what the parts have together that are not Named, Unnamed how many those are.
+	// Rest is the sum of the parts that are not Named, Unnamed their number.
 	Rest    Change
 	Unnamed int
-	// Nothing means that there is nothing to explain: the two do not differ beyond the margin, or not beyond doubt. Margin is
-	// true for the former.
+	// Nothing means that there is nothing to explain: the two do not differ by more than the margin, or not
+	// significantly. Margin is true for the former.
 	Nothing, Margin bool
-	// Prediction is that of B from the parts of A, nil unless Predict was called.
+	// Prediction predicts B from the parts of A, nil unless Predict was called.
 	Prediction *Prediction
 }
 
@@ -69,8 +69,8 @@ func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
 	return d, true
 }
 
-// Of returns the measured change of parts together. Its interval is less wide than those of the parts: a sample that is not of one of them
-// is of another.
+// Of returns the measured change of several parts together. Its interval is narrower than the sum of the parts'
+// intervals: a sample that is not in one of them is in another.
 func (d Difference) Of(parts ...string) Change {
 	return change(Part{}, d.A, d.B, parts...)
 }
@@ -93,7 +93,7 @@ func change(p Part, a, b Side, parts ...string) Change {
 	return c
 }
 
-// sum is the time of parts of a side, the variance of its error and its degrees of freedom.
+// sum is the time of some parts of a side, the variance of its error and its degrees of freedom.
 type sum struct{ time, variance, free float64 }
 
 // sum adds up parts.
@@ -114,7 +114,7 @@ func around(value, deviation, free float64) Interval {
 	return Interval{value, value - half, value + half}
 }
 
-// nothing says whether two sides are equal: the same variant, within the margin, or not different beyond doubt.
+// nothing reports whether two sides are equal: the same variant, within the margin, or not significantly different.
 func nothing(an *compare.Analysis, a, b Side) (equal, margin bool) {
 	x, okX := an.Cell(compare.Key{Case: b.Case, Metric: metric.ServiceDemand})
 	y, okY := an.Cell(compare.Key{Case: a.Case, Metric: metric.ServiceDemand})

@@ -11,27 +11,27 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// minor is the share of the difference below which a part is summed up with others.
+// minor is the share of the difference below which parts are summed.
 const minor = 0.01
 
-// spread is the share of the difference from which parts that are not named matter together.
+// spread is the share of the difference from which unnamed parts matter together.
 const spread = 0.1
 
-// Named says whether a part has a line of its own: it is not within the noise, and not below a share of the difference. What is not
-// explained has one always.
+// Named reports whether a part has its own line: it is significant, and at least a share of the difference. The
+// unexplained part always has one.
 func (d Difference) Named(c Change) bool {
 	return c.ID == Unexplained.ID || !c.Noise && math.Abs(c.By.Value) >= minor*max(math.Abs(d.Total.Value), d.A.Demand.Value*minor)
 }
 
-// spreadOut says whether a share of the difference that matters is spread over parts each of which is within the noise.
+// spreadOut reports whether a relevant share of the difference is spread over parts that are each not significant.
 func (d Difference) spreadOut() bool {
 	return !d.Nothing && !d.Rest.Noise && d.Unnamed > 1 && math.Abs(d.Rest.By.Value) >= spread*math.Abs(d.Total.Value)
 }
 
-// most is the share of the difference that the parts in a finding have together at least.
+// most is the least share of the difference that the parts of a finding explain together.
 const most = 2. / 3
 
-// Findings say in words what the difference is made of.
+// Findings describe the composition of the difference.
 func (d Difference) Findings() []string {
 	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
 	a, b := d.A.Name(), d.B.Name()
@@ -67,7 +67,7 @@ func (d Difference) Findings() []string {
 	return said
 }
 
-// measured says how much more the second side costs.
+// measured describes how much more the second side costs.
 func (d Difference) measured(scale number.Scale) []string {
 	more := "more"
 	if d.Total.Value < 0 {
@@ -76,7 +76,7 @@ func (d Difference) measured(scale number.Scale) []string {
 	return []string{fmt.Sprintf("%s costs %s %s %s than %s.", d.B.Name(), scale.Format(math.Abs(d.Total.Value)), scale.Unit, more, d.A.Name())}
 }
 
-// largest names the families that make most of the difference.
+// largest names the families that explain most of the difference.
 func (d Difference) largest(scale number.Scale) string {
 	var names []string
 	sum := 0.0
@@ -95,7 +95,7 @@ func (d Difference) largest(scale number.Scale) string {
 	return fmt.Sprintf("%s of the difference: %s.", number.Percent(sum), strings.Join(names, ", "))
 }
 
-// saving says what the dearer side would save by the largest part that it could do without.
+// saving describes what the more expensive side would save without its largest removable part.
 func saving(dear, cheap Side, scale number.Scale) string {
 	part := func(s Side, r Removal) Share { return s.Part(r.parts[0]) }
 	best := slices.MaxFunc(removals, func(x, y Removal) int { return cmp.Compare(part(dear, x).Share, part(dear, y).Share) })

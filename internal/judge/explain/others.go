@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Other are the tasks of a name that are not the path's and ran on its CPUs.
+// Other is the tasks with one name that do not belong to the path and ran on its CPUs.
 type Other struct {
 	Command string `json:"command"`
 	Samples uint64 `json:"samples"`
-	// Time is what they took for a unit of the path's work, Share their share of the busy time of the CPUs.
+	// Time is their time per unit of the path's work, Share their share of the CPUs' busy time.
 	Time  float64 `json:"time"`
 	Share float64 `json:"share"`
 }
 
-// others turns the foreign samples of trials into time, as many for a unit of work as the path's own.
+// others turns the foreign samples of trials into time per unit of work, in the same way as the path's own.
 func (s *Side) others(trials []trial) []Other {
 	counts := map[string]uint64{}
 	all := uint64(s.Samples)
@@ -36,7 +36,7 @@ func (s *Side) others(trials []trial) []Other {
 	return list
 }
 
-// Idle is how many samples were of idle CPUs. A file that does not name other tasks has those among them.
+// Idle returns the number of samples of idle CPUs. A file that does not name other tasks counts those among them.
 func (s Side) Idle() uint64 {
 	idle := s.Foreign
 	for _, o := range s.Others {
@@ -45,7 +45,7 @@ func (s Side) Idle() uint64 {
 	return idle
 }
 
-// OtherTime is what tasks that are not the path's took on its CPUs for a unit of its work.
+// OtherTime returns the time per unit of the path's work that tasks outside the path took on its CPUs.
 func (s Side) OtherTime() (sum float64) {
 	for _, o := range s.Others {
 		sum += o.Time

@@ -14,9 +14,10 @@ import (
 
 // Removal is a piece that a dataplane can do without.
 type Removal struct {
-	// Name is that of the piece, Without says how the dataplane works then.
+	// Name is the piece's name. Without describes how the dataplane works without it.
 	Name, Without string
-	// parts are the parts that go with it on every path, neighbours those that go as well between pods of one node.
+	// parts are the parts that disappear with it on every path, neighbours those that disappear only between pods of
+	// one node.
 	parts, neighbours []string
 	// variant returns the variant that has all but the piece.
 	variant func(plan.Variant) (plan.Variant, error)
@@ -26,7 +27,7 @@ var removals = []Removal{
 	{"conntrack", "without connection tracking", []string{"conntrack", "nat"}, nil,
 		func(v plan.Variant) (plan.Variant, error) { return v.Under("conntrack", "off") }},
 	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, nil, routed},
-	// The node's stack sees no packet between pods of one node: all of their netfilter is called by the bridge.
+	// The node's stack sees no packet between pods of one node: the bridge calls all of their netfilter hooks.
 	{"br_netfilter", "without netfilter on bridges", []string{"br_netfilter"},
 		[]string{"conntrack", "nat", "rules prerouting", "rules forward", "rules postrouting"}, unbridged},
 }
@@ -42,7 +43,7 @@ func (r Removal) on(p plan.Path) []string {
 	return r.parts
 }
 
-// From returns the variant that has all of another but the piece. The error says that the lab has none.
+// From returns the variant without the piece and otherwise equal to another. It fails if the lab has none.
 func (r Removal) From(v plan.Variant) (plan.Variant, error) { return r.variant(v) }
 
 func unbridged(v plan.Variant) (plan.Variant, error) {
@@ -52,7 +53,7 @@ func unbridged(v plan.Variant) (plan.Variant, error) {
 	return v.Under("bridge-netfilter", "off")
 }
 
-// routes has the profiles that differ from those with a tunnel by its absence alone.
+// routes maps profiles with a tunnel to the profiles that differ only by its absence.
 var routes = map[string]string{
 	"flannel-vxlan": "flannel-host-gw", "flannel-wireguard": "flannel-host-gw", "calico-vxlan": "calico-underlay",
 	"calico-ipip": "calico-underlay", "cilium-vxlan": "cilium-native",
@@ -66,7 +67,7 @@ func routed(v plan.Variant) (plan.Variant, error) {
 	return v.Named(name), nil
 }
 
-// Prediction is what a variant would cost by the parts of another, beside what it does cost.
+// Prediction is the predicted cost of a variant from the parts of another, and its measured cost.
 type Prediction struct {
 	Remove    string   `json:"remove"`
 	Predicted Interval `json:"predicted"`
@@ -77,13 +78,13 @@ type Prediction struct {
 	removal Removal
 }
 
-// Predict says what the first side would cost without a piece, and compares that with the second side.
+// Predict predicts the first side's cost without a piece, and compares that with the second side.
 func (d *Difference) Predict(r Removal) {
 	a, gone := d.A, r.on(d.A.Path)
 	parts := a.sum(gone)
 	time, variance, free := parts.time, parts.variance, parts.free
 	p := Prediction{Remove: r.Name, Measured: d.B.Demand, removal: r}
-	// The parts have their own error beside that of the demand, which both have in common.
+	// The parts have their own error in addition to the demand's, which both have in common.
 	var share float64
 	if a.Demand.Value > 0 {
 		share = time / a.Demand.Value
@@ -96,7 +97,7 @@ func (d *Difference) Predict(r Removal) {
 	d.Prediction = &p
 }
 
-// findings say the prediction in words, with the parts that changed beside the removed ones.
+// findings describe the prediction, with the parts other than the removed ones that changed.
 func (p Prediction) findings(d Difference, scale number.Scale) []string {
 	said := []string{fmt.Sprintf("By its parts, %s costs %s %s %s (%s to %s). Measured: %s (%s to %s).", d.A.Name(),
 		scale.Format(p.Predicted.Value), scale.Unit, p.removal.Without, scale.Format(p.Predicted.Low), scale.Format(p.Predicted.High),

@@ -12,12 +12,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Program is a BPF program of a side by two accounts: the kernel's own count of its runs and their time, and the samples.
+// Program is a BPF program of a side by two methods: the kernel's count of its runs and their time, and the samples.
 type Program struct {
 	Name string `json:"name"`
-	// Runs is how often it runs for a unit of work; 0 for a program that others call, which the kernel counts with them.
+	// Runs is its number of runs per unit of work; 0 for a program that others call, which the kernel counts with them.
 	Runs float64 `json:"runs"`
-	// Counted is its time per unit of work by the kernel, without the kernel's readings of the clock. Sampled is its part.
+	// Counted is its time per unit of work by the kernel, without the kernel's clock readings. Sampled is its part.
 	Counted Interval `json:"counted"`
 	Sampled Interval `json:"sampled"`
 }
@@ -25,23 +25,23 @@ type Program struct {
 // Programs are the BPF programs of a side.
 type Programs struct {
 	List []Program `json:"list"`
-	// All is their sum: of one program of a chain of tail calls the kernel counts the whole time.
+	// All is their sum. In a chain of tail calls, the kernel counts the whole time for one program.
 	All Program `json:"all"`
-	// Agree means that both accounts of the sum do not differ beyond their errors.
+	// Agree means that the sums by both methods do not differ by more than their errors.
 	Agree bool `json:"agree"`
-	// Trials are those in which runs were counted. Failed have none, for Failure.
+	// Trials are those with counted runs. Failed have none, because of Failure.
 	Trials  int    `json:"trials"`
 	Failed  int    `json:"failed,omitempty"`
 	Failure string `json:"failure,omitempty"`
 }
 
-// counted are the programs of one trial: what each has of the trial's CPU time, and how often it ran for a unit of work.
+// counted are the programs of one trial: each program's share of the trial's CPU time, and its runs per unit of work.
 type counted struct {
 	shares, runs map[string]float64
 	failure      string
 }
 
-// count takes in a counted trial.
+// count returns the counts of a trial.
 func count(rec *result.Record) counted {
 	if rec.Status != result.OK || rec.Programs == nil {
 		why := "no runs in its record"
@@ -62,10 +62,10 @@ func count(rec *result.Record) counted {
 	return c
 }
 
-// seldom is how often a program runs for a unit of work that is not of the path.
+// seldom is the number of runs per unit of work below which a program does not belong to the path.
 const seldom = 0.01
 
-// programs puts the kernel's count of a side beside its samples; nil if nothing was counted.
+// programs compares the kernel's count of a side with its samples; nil if nothing was counted.
 func (s *Side) programs(all []counted) *Programs {
 	p := &Programs{}
 	var names []string
@@ -109,7 +109,7 @@ const programID = "bpf "
 // cut is the length to which the kernel cuts the name of a program.
 const cut = 15
 
-// partOf is the part of a program by the kernel's name of it.
+// partOf returns the part of a program, found by the kernel's name of it.
 func (s *Side) partOf(name string) Share {
 	part, ok := each.First(s.Parts, func(q Share) bool {
 		own, ok := strings.CutPrefix(q.ID, programID)
@@ -128,7 +128,7 @@ func (s *Side) summed(wanted func(Share) bool) Share {
 	return Share{Part: Part{ID: programID}, Time: Interval{all.time, max(0, i.Low), i.High}}
 }
 
-// program is one account beside the other: of programs by these names, and of a part.
+// program compares the count of the programs with these names with the samples of a part.
 func (s *Side) program(trials []counted, part Share, names ...string) Program {
 	p := Program{Name: part.ID[len(programID):], Sampled: part.Time}
 	shares, weights := make([]float64, len(trials)), make([]float64, len(trials))

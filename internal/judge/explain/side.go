@@ -25,7 +25,7 @@ type Interval struct {
 // Share is a part of a side.
 type Share struct {
 	Part
-	// Time is its service demand, Share its share of that of the side.
+	// Time is its service demand, Share its share of the side's.
 	Time  Interval `json:"time"`
 	Share float64  `json:"share"`
 
@@ -38,46 +38,46 @@ type Valued struct {
 	Interval
 }
 
-// Side is where the CPU time of a case goes.
+// Side attributes the CPU time of a case.
 type Side struct {
 	plan.Case `json:"-"`
-	// Unit is that of Demand, the undisturbed service demand of the trials without samples, and of the parts.
+	// Unit is the unit of Demand, the undisturbed service demand of the trials without samples, and of the parts.
 	Unit   string   `json:"unit"`
 	Demand Interval `json:"demand"`
 	// Parts are the largest first. They add up to Demand.
 	Parts []Share `json:"parts"`
-	// Samples counts those in parts, Trials the sampled trials; Failed of those beside them have no samples, for Failure.
+	// Samples counts the samples in parts, Trials the sampled trials. Failed trials have no samples, because of
+	// Failure.
 	Samples int    `json:"samples"`
 	Trials  int    `json:"trials"`
 	Failed  int    `json:"failed"`
 	Failure string `json:"failure,omitempty"`
-	// Lost samples had no room, Throttled are pauses, Foreign samples belong to other tasks on the CPUs.
+	// Lost samples had no room in the buffer, Throttled are pauses, Foreign samples belong to other tasks on the CPUs.
 	Lost      uint64 `json:"lost"`
 	Throttled uint64 `json:"throttled"`
 	Foreign   uint64 `json:"foreign"`
-	// Others are the other tasks on the CPUs, the longest first. They are beside Demand, not in it.
+	// Others are the other tasks on the CPUs, the longest first. They are not included in Demand.
 	Others []Other `json:"others,omitempty"`
 	// Cut samples have no outermost functions.
 	Cut uint64 `json:"cut,omitempty"`
-	// Event is what samples were taken by, Rate how many a second of a busy CPU.
+	// Event is the event that samples were taken by, Rate their number per second and busy CPU.
 	Event string `json:"event"`
 	Rate  int    `json:"rate"`
-	// Cost is the share of the CPU time of a sampled trial that is the sampling's, the median over trials; nil if it is not
-	// known.
+	// Cost is the share of a sampled trial's CPU time that the sampling took, the median over trials; nil if unknown.
 	Cost *float64 `json:"cost,omitempty"`
-	// Counters are what the processor counted for a unit of work, by metric.
+	// Counters are the processor's counts per unit of work, by metric.
 	Counters map[string]Interval `json:"counters,omitempty"`
-	// Counted are the parts of each, by the samples of its event. They add up to it.
+	// Counted attributes each counter to parts, by the samples of its event. The parts add up to it.
 	Counted map[string][]Valued `json:"counted,omitempty"`
-	// Missing says what the machine did not allow.
+	// Missing lists what the machine did not allow.
 	Missing []string `json:"missing,omitempty"`
-	// Programs are the BPF programs by the kernel's own count too, nil if none was counted.
+	// Programs has the BPF programs by the kernel's count, nil if none was counted.
 	Programs *Programs `json:"programs,omitempty"`
 
 	basis
 }
 
-// basis is what a side is made from.
+// basis is the data that a side is computed from.
 type basis struct {
 	called    string
 	deviation float64 // of Demand
@@ -88,16 +88,16 @@ type basis struct {
 // confidence of intervals.
 const confidence = 0.95
 
-// Name is what reports call it: its profile, or what Called gave it.
+// Name returns the name for reports: its profile, or the name from Called.
 func (s Side) Name() string { return cmp.Or(s.called, number.Clean(s.Profile.String())) }
 
-// Called returns s with a name, which tells sides of one profile apart.
+// Called returns s with a name, to distinguish sides of one profile.
 func (s Side) Called(name string) Side {
 	s.called = name
 	return s
 }
 
-// Sides returns where the CPU time of every sampled case goes, in the order of the analysis of the trials without samples.
+// Sides attributes the CPU time of every sampled case, in the order of the analysis of the trials without samples.
 func (c *Collector) Sides(a *compare.Analysis) []Side {
 	if c.Empty() {
 		return nil
@@ -113,7 +113,7 @@ func (c *Collector) Sides(a *compare.Analysis) []Side {
 	return sides
 }
 
-// side is where the time of one case goes. Without a service demand or samples it has no parts.
+// side attributes the time of one case. Without a service demand or samples it has no parts.
 func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 	s := c.cases[k]
 	out := Side{Case: k, Failed: s.failed, Failure: s.failure, Trials: len(s.trials), basis: basis{sampled: s}}
@@ -185,7 +185,7 @@ func (c *Collector) count(s *Side, a *compare.Analysis) {
 	}
 }
 
-// deviation is the standard deviation of the error of a cell, 0 if that is not known.
+// deviation returns the standard deviation of the error of a cell, 0 if unknown.
 func deviation(c compare.Cell) float64 {
 	d := (c.High - c.Low) / 2 / stat.Reach(confidence, float64(max(1, c.N-1)))
 	if math.IsNaN(d) {
@@ -199,7 +199,7 @@ func (s Side) Times() []Valued {
 	return each.Of(s.Parts, func(p Share) Valued { return Valued{p.Part, p.Time} })
 }
 
-// part is that of an id.
+// part returns the part with an id.
 func (c *Collector) part(id string) Part {
 	if id == switchPart.ID {
 		return switchPart
@@ -207,10 +207,10 @@ func (c *Collector) part(id string) Part {
 	return c.titles[id]
 }
 
-// of is a share of a value whose error has this standard deviation.
+// of returns a share of a value whose error has the given standard deviation.
 func (p Share) of(value, deviation float64) Interval {
 	half := math.Sqrt(value*value*p.variance + p.Share*p.Share*deviation*deviation)
-	if half > 0 { // a share of all in every trial has no error, whatever its degrees of freedom are
+	if half > 0 { // a share of 1 in every trial has no error, whatever its degrees of freedom are
 		half *= stat.Reach(confidence, p.free)
 	}
 	return Interval{p.Share * value, max(0, p.Share*value-half), p.Share*value + half}
@@ -237,7 +237,7 @@ func (s *sampled) happened(event string) []unit {
 	})
 }
 
-// summed sums up trials: those of each instance, or each by itself where all are of one.
+// summed sums the trials of each instance, or returns each trial if there is one instance.
 func (s *sampled) summed(add func(*unit, trial)) []unit {
 	instances := map[int]bool{}
 	for _, t := range s.trials {
@@ -261,7 +261,7 @@ func (s *sampled) summed(add func(*unit, trial)) []unit {
 	return slices.DeleteFunc(units, func(u unit) bool { return !(u.weight > 0) && len(u.followed) == 0 })
 }
 
-// Part returns the part of an id; one that the side does not have is 0.
+// Part returns the part with an id, 0 if the side does not have it.
 func (s Side) Part(id string) Share {
 	found, _ := each.First(s.Parts, func(p Share) bool { return p.ID == id })
 	return found

@@ -17,23 +17,23 @@ var partsText string
 
 // Part is a piece of a path's CPU time.
 type Part struct {
-	// ID is stable. Family names what it belongs to in words, Title the part itself.
+	// ID is stable. Family names its group, Title the part itself.
 	ID     string `json:"id"`
 	Family string `json:"family"`
 	Title  string `json:"title"`
 }
 
-// Unexplained is the part of stacks without a function that the table knows. Switch is the lab's own switch, User what a
-// load generator does itself.
+// Unexplained is the part of stacks without a function in the table. Switch is the lab's own switch, User the load
+// generator's own work.
 var (
 	Unexplained = Part{"unexplained", "not explained", "not explained"}
 	switchPart  = Part{"switch", "switch", "the switch between nodes"}
 	userPart    = Part{"user", "system", "load generator (user space)"}
-	// encryptionPart is that of WireGuard, in the kernel and in user space.
+	// encryptionPart is WireGuard, in the kernel and in user space.
 	encryptionPart = Part{"wireguard", "tunnel", "WireGuard and encryption"}
 )
 
-// rule says which part a function belongs to, as called by caller if that is set.
+// rule maps a function, called by caller if that is set, to a part.
 type rule struct {
 	function, caller, reason string
 	part                     Part
@@ -44,7 +44,7 @@ type table struct {
 	exact map[string][]rule
 	globs []rule // the longest first
 	hooks map[string]string
-	// border are the functions above which no BPF program is the caller.
+	// border are the functions at which the search for a calling BPF program ends.
 	border map[string]bool
 }
 
@@ -95,7 +95,7 @@ func (t *table) add(r rule) {
 	t.exact[r.function] = append(t.exact[r.function], r)
 }
 
-// find returns the rule for a function. One that names the caller comes before one that does not.
+// find returns the rule for a function. A rule with the caller takes precedence.
 func (t *table) find(function, caller string) (found rule, ok bool) {
 	for _, r := range t.exact[function] {
 		if r.calledBy(caller) && (!ok || found.caller == "") {
@@ -118,7 +118,7 @@ func matches(pattern, name string) bool {
 	return ok
 }
 
-// plain is a function without what a compiler appends to the name of a part or a copy of it.
+// plain returns a function's name without the suffix that a compiler adds to a part or a copy of it.
 func plain(name string) string {
 	for _, suffix := range []string{".isra.", ".constprop.", ".part.", ".cold", ".llvm."} {
 		if i := strings.Index(name, suffix); i > 0 {
@@ -128,7 +128,7 @@ func plain(name string) string {
 	return name
 }
 
-// program returns the name of the BPF program that a function is, "" for other functions: bpf_prog_TAG_NAME.
+// program returns the name of the BPF program in a function's name, bpf_prog_TAG_NAME, "" for other functions.
 func program(function string) string {
 	rest, ok := strings.CutPrefix(function, sample.ProgramPrefix)
 	if !ok || len(rest) < 16 {
@@ -172,13 +172,13 @@ func (t *table) attribute(stack []string) Part {
 	return own
 }
 
-// isUser says whether a frame is one of a program: names of Go have a dot, those of kernel functions have none.
+// isUser reports whether a frame belongs to a program: Go's names have a dot, names of kernel functions have none.
 func isUser(frame string) bool { return strings.Contains(plain(frame), ".") || frame == userFrame }
 
 // userFrame is a function of a program without a name.
 const userFrame = "[user]"
 
-// at fills in the hook of a part that has one: that of the nearest function which runs a hook.
+// at sets the hook of a part that has one: the hook of the nearest function that runs one.
 func (t *table) at(p Part, stack []string) Part {
 	if !strings.Contains(p.ID, "*") {
 		return p

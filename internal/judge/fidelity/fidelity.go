@@ -1,11 +1,10 @@
-// Package fidelity says whether the lab is true: it sets what the lab measured beside what real clusters did, in one
-// run.
+// Package fidelity judges whether the lab is accurate: it compares the lab's measurements with those of real clusters,
+// in one run.
 //
 // A result of `cnibench fidelity` has profiles of two kinds. A bare name is of the lab, a name with a context (host@a,
-// flannel-vxlan@a) is of a real cluster. Both places have their own bare node, host, and a twin of it. Assess cuts the
-// result into places, and package compare sets each cluster beside the lab as it sets two results side by side: by
-// quotients to the bare node, which are equal where a dataplane costs in the lab what it costs on the cluster. Package
-// report writes it down.
+// flannel-vxlan@a) is of a real cluster. Both places have their own bare node, host, and a twin of it. Assess splits
+// the result by place, and package compare compares each cluster with the lab like two results: by quotients to the
+// bare node, which are equal if a dataplane costs the same in the lab and on the cluster. Package report renders it.
 //
 // Everything here is pure.
 package fidelity
@@ -26,27 +25,27 @@ import (
 
 const (
 	confidence = 0.95
-	// near is how far from 1 a quotient may be at most, with all of its interval, for the lab to count as true there:
-	// what service demand repeats to from run to run.
+	// near is the largest distance of a quotient from 1, with all of its interval, at which the lab counts as accurate:
+	// the run-to-run difference of service demand.
 	near = 0.05
 )
 
-// Verdict is what a comparison of the lab with a cluster comes to.
+// Verdict is the result of a comparison of the lab with a cluster.
 type Verdict string
 
-// The verdicts. Bare nodes have none: they are what all else is set against.
+// The verdicts. Bare nodes have none, since everything else is compared with them.
 const (
 	Differs   Verdict = "differs"
 	Near      Verdict = "within 5 %"
 	Undecided Verdict = "undecided"
 )
 
-// verdicts are those of package compare, in the words of this one.
+// verdicts maps the verdicts of package compare to these.
 var verdicts = map[compare.Verdict]Verdict{
 	compare.Better: Differs, compare.Worse: Differs, compare.Same: Near, compare.Inconclusive: Undecided,
 }
 
-// Row compares the lab with one cluster: a profile on a path under a workload by a metric.
+// Row compares the lab with one cluster: a profile on a path under a workload in a metric.
 type Row struct {
 	// Profile is the name in the lab, Context the cluster's.
 	Profile  plan.Variant  `json:"profile"`
@@ -57,31 +56,32 @@ type Row struct {
 	// Lab and Cluster are medians in the base unit of the metric.
 	Lab     float64 `json:"lab"`
 	Cluster float64 `json:"cluster"`
-	// Quotient is the cluster's value over the lab's, each over that of its bare node; in the rows of the bare node
-	// without that.
+	// Quotient is the cluster's value over the lab's, each divided by its bare node's; in the rows of the bare node not
+	// divided.
 	Quotient stat.Effect `json:"cluster_to_lab"`
 	// Verdict is "" in the rows of the bare node.
 	Verdict Verdict `json:"verdict"`
 }
 
-// Name returns the name under which a workload is compared: without what is made equal in both places, and without the NIC model.
+// Name returns the name under which a workload is compared: without the options that are made equal in both places, and
+// without the NIC model.
 func Name(w plan.Workload) string { return w.Without("congestion", "buffer", "nic").String() }
 
-// Bare says whether the row is of the bare node.
+// Bare reports whether the row is about the bare node.
 func (r Row) Bare() bool { return r.Profile == plan.VariantOf(profile.Host) }
 
 // Page is the assessment of one result.
 type Page struct {
 	Header result.Header `json:"-"`
-	// Demand and Rates are the rows by CPU time per unit of work and by rate, those of bare nodes first.
+	// Demand and Rates are the rows about CPU time per unit of work and about rates, bare nodes first.
 	Demand []Row `json:"service_demand"`
 	Rates  []Row `json:"rates"`
-	// Kernel is the largest share of ksoftirqd in the lab's service demand; it is left out on both sides. nil if
-	// nothing was left out.
+	// Kernel is the largest share of ksoftirqd in the lab's service demand, which is excluded on both sides; nil if
+	// nothing was excluded.
 	Kernel *float64 `json:"ksoftirqd_share"`
-	// Repetitions is how many were measured: those of the plan, or fewer if its budget was spent first.
+	// Repetitions is the number of measured repetitions: the plan's, or fewer if its budget was spent.
 	Repetitions int `json:"repetitions"`
-	// Failed are the cases of which some trials failed, in order.
+	// Failed are the cases with failed trials, in order.
 	Failed []Failure `json:"failed"`
 }
 
@@ -94,8 +94,8 @@ type Summary struct {
 	Count   map[Verdict]int `json:"count"`
 }
 
-// Summaries judges each profile on each cluster by its CPU times, in their order: it differs if one of them does, is within
-// 5 % if all are, and is undecided otherwise.
+// Summaries judges each profile on each cluster by its CPU times, in their order: it differs if one of them does, is
+// within 5 % if all are, and is undecided otherwise.
 func (p *Page) Summaries() []Summary {
 	var all []Summary
 	for _, r := range p.Demand {
@@ -123,22 +123,22 @@ func (p *Page) Summaries() []Summary {
 	return all
 }
 
-// Failure says how many trials of a case failed.
+// Failure is the number of failed trials of a case.
 type Failure struct {
 	Case   string `json:"case"`
 	Failed int    `json:"failed"`
 	Tried  int    `json:"trials"`
-	// Kind is that of the first.
+	// Kind is the kind of the first failure.
 	Kind string `json:"kind"`
 }
 
-// errNothing means that the result has no cluster beside the lab, or too few repetitions.
+// errNothing means that the result has no cluster in addition to the lab, or too few repetitions.
 var errNothing = errors.New("not a result of `cnibench fidelity`: no profile was measured twice, with its bare node, in the lab and a cluster")
 
 // Assess judges a result.
 func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	p := &Page{Header: h, Demand: []Row{}, Rates: []Row{}, Failed: failures(recs)}
-	recs, p.Kernel = alike(recs)
+	recs, p.Kernel = sameScope(recs)
 	for _, r := range recs {
 		p.Repetitions = max(p.Repetitions, r.Repetition)
 	}
@@ -172,9 +172,9 @@ func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	return p, nil
 }
 
-// alike makes service demand on both sides the same thing. What ksoftirqd does cannot be seen in a container, so where
-// it is missing in some trials it is taken out of all. It returns the largest share that was taken out.
-func alike(recs []result.Record) (out []result.Record, most *float64) {
+// sameScope makes the service demand of both sides comparable. A container cannot observe ksoftirqd, so if it is
+// missing in some trials, it is removed from all. most is the largest removed share.
+func sameScope(recs []result.Record) (out []result.Record, most *float64) {
 	out = slices.Clone(recs)
 	hidden := func(r result.Record) bool {
 		_, known := r.Metrics[metric.KernelCPU]
@@ -197,7 +197,7 @@ func alike(recs []result.Record) (out []result.Record, most *float64) {
 	return out, most
 }
 
-// place judges the trials of one place by themselves, under the names that profiles have in the lab.
+// place analyses the trials of one place, under the names that profiles have in the lab.
 func (p *Page) place(recs []result.Record, context string) (compare.Side, error) {
 	var own []result.Record
 	for _, r := range recs {
@@ -212,7 +212,7 @@ func (p *Page) place(recs []result.Record, context string) (compare.Side, error)
 	return compare.Side{Name: context, Header: h, Analysis: a}, err
 }
 
-// add appends the rows of a cluster beside the lab.
+// add appends the rows that compare a cluster with the lab.
 func (p *Page) add(lab compare.Side, recs []result.Record, context string) error {
 	cluster, err := p.place(recs, context)
 	if err != nil {
@@ -220,7 +220,7 @@ func (p *Page) add(lab compare.Side, recs []result.Record, context string) error
 	}
 	all, err := compare.NewPair(lab, cluster, nil)
 	if err != nil {
-		return nil //nolint:nilerr // the two have nothing in common, which is no row
+		return nil //nolint:nilerr // nothing in common: no row
 	}
 	for _, m := range all.Only(func(k compare.Key) bool {
 		return k.Metric == metric.ServiceDemand || k.Metric == k.Workload.Traits().RateMetric()

@@ -20,31 +20,32 @@ var published []byte
 type Source struct {
 	ID    string `yaml:"id"`
 	Title string `yaml:"title"`
-	// Date is as the publication gives it, "" if it does not.
+	// Date is the date in the publication, "" if it has none.
 	Date string `yaml:"date"`
 	// Plan is the example plan that repeats its experiment.
 	Plan string `yaml:"plan"`
-	// Note is what has to be known to judge its claims.
+	// Note is what a reader must know to judge its claims.
 	Note string `yaml:"note"`
-	// Differs lists what the plan in examples/exact cannot say or do as the article did; DiffersInLab what only the lab
-	// cannot.
+	// Differs lists what the plan in examples/exact cannot do as in the article; DiffersInLab lists what only the lab
+	// cannot do.
 	Differs      []string `yaml:"differs"`
 	DiffersInLab []string `yaml:"differsInLab"`
 }
 
 // Claim is a statement of a publication in a form that a result can decide. Exactly one of Ratio, Order, Similar, Bound
-// and Untestable says what is claimed.
+// and Untestable is set.
 type Claim struct {
 	ID     string `yaml:"id"`
 	Source string `yaml:"source"`
 	// Statement is the claim in our words, with the publication's numbers.
 	Statement string `yaml:"statement"`
-	// Metric, Workload and Paths are the cells that it speaks of; it holds if it holds on every path.
+	// Metric, Workload and Paths select the cells; the claim must be true on every path.
 	Metric   string        `yaml:"metric"`
 	Workload plan.Workload `yaml:"workload"`
 	Paths    []plan.Path   `yaml:"paths"`
 	Ratio    *Ratio        `yaml:"ratio"`
-	// Order lists groups of profiles from best to worst: every member of a group is better than every member of the next.
+	// Order lists groups of profiles from best to worst: every member of a group is better than every member of the
+	// next.
 	Order [][]string `yaml:"order"`
 	// Similar lists profiles of which no two differ by more than Within.
 	Similar []string `yaml:"similar"`
@@ -53,22 +54,22 @@ type Claim struct {
 	Bound  *Bound  `yaml:"bound"`
 	// Untestable is why no result of this tool can decide the claim.
 	Untestable string `yaml:"untestable"`
-	// Note is what the reader should know beside the verdict.
+	// Note is what the reader should know in addition to the verdict.
 	Note string `yaml:"note"`
 }
 
-// Ratio claims that a cell is so many times another.
+// Ratio claims the ratio of a cell to another.
 type Ratio struct {
 	Profile string `yaml:"profile"`
 	Against string `yaml:"against"`
-	// AgainstPath and AgainstWorkload are those of the second cell where they are not the claim's.
+	// AgainstPath and AgainstWorkload are the second cell's, if they differ from the claim's.
 	AgainstPath     plan.Path     `yaml:"againstPath"`
 	AgainstWorkload plan.Workload `yaml:"againstWorkload"`
-	// Low and High bound the claimed ratio, equal for a single number. Without one of them, 0, only a direction is claimed:
-	// more than Low times, or less than High times.
+	// Low and High bound the claimed ratio, equal for a single number. If one of them is 0, only a direction is
+	// claimed: more than Low times, or less than High times.
 	Low  float64 `yaml:"low"`
 	High float64 `yaml:"high"`
-	// Rates are the two rates that the ratio is of, in base units, where the publication has them.
+	// Rates are the two rates of the ratio, in base units, if the publication has them.
 	Rates []float64 `yaml:"rates"`
 }
 
@@ -84,7 +85,7 @@ type Claims struct {
 	Claims  []Claim  `yaml:"claims"`
 }
 
-// Published returns the claims that come with this version. That they can be read is tested.
+// Published returns the claims of this version. A test checks that they can be read.
 func Published() Claims {
 	c, err := Read("published.yaml", bytes.NewReader(published))
 	if err != nil {
@@ -93,7 +94,7 @@ func Published() Claims {
 	return c
 }
 
-// Read reads the file of claims called name. The error is position.Faults with every mistake and its line.
+// Read reads the file of claims called name. It fails with position.Faults, which has every mistake and its line.
 func Read(name string, r io.Reader) (Claims, error) {
 	text, err := io.ReadAll(io.LimitReader(r, position.MaxFile+1))
 	if err != nil {
@@ -138,7 +139,7 @@ func (c Claims) check() error {
 	return fs.Err()
 }
 
-// faults lists what is wrong with a claim by itself.
+// faults lists the faults within a claim.
 func (c Claim) faults() []string {
 	var fs []string
 	add := func(wrong bool, format string, args ...any) {

@@ -13,30 +13,31 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Figure is a number of a publication beside the same cell of a result. Absolute values belong to a machine, so what is
-// judged is the ratio to Against, on both sides.
+// Figure compares a number of a publication with the same cell of a result. Absolute values depend on the machine, so
+// the ratio to Against is judged, on both sides.
 type Figure struct {
-	// Published is the publication's cell; N is 0 where it shows a chart without numbers.
+	// Published is the publication's cell; N is 0 if it has a chart without numbers.
 	Published compare.Cell
-	// Here is the cell of the result; N is 0 where it has no such cell.
+	// Here is the cell of the result; N is 0 if it has no such cell.
 	Here compare.Cell
-	// Against is the first profile of the publication with the same path, workload and metric; "" for that one itself.
+	// Against is the first profile of the publication with the same path, workload and metric; "" if this is that
+	// profile.
 	Against plan.Variant
-	// Claimed is the publication's ratio, Ratio that of the result; NaN without one.
+	// Claimed is the publication's ratio, Ratio the result's; NaN without one.
 	Claimed float64
 	Ratio   stat.Effect
 	Outcome Outcome
-	// Why says what was seen, or why the two do not compare.
+	// Why describes the comparison, or why the two cannot be compared.
 	Why string
 }
 
-// Figures sets every number of a publication beside the cells of a result, whose header says what was not measured.
+// Figures compares every number of a publication with the cells of a result, whose header has what was not measured.
 func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) []Figure {
 	first := map[compare.Key]compare.Cell{}
 	var out []Figure
 	charts := map[plan.Case]bool{}
 	for _, c := range published.Cells {
-		if c.N == 0 { // which metric it would have been is not kept
+		if c.N == 0 { // its metric is unknown
 			if charts[c.Case] {
 				continue
 			}
@@ -51,7 +52,7 @@ func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) 
 			f.against(a, base)
 		} else {
 			first[row] = c
-			f.alone(a)
+			f.lookUp(a)
 		}
 		if f.Here.N == 0 && c.N > 0 {
 			f.Why = cmp.Or(absent(h, c.Case), f.Why)
@@ -67,8 +68,8 @@ func (f *Figure) claim() Claim {
 	return Claim{Metric: c.Metric, Workload: c.Workload, Paths: []plan.Path{c.Path}}
 }
 
-// alone looks the cell of the result up.
-func (f *Figure) alone(a *compare.Analysis) {
+// lookUp finds the cell of the result for f.
+func (f *Figure) lookUp(a *compare.Analysis) {
 	j := &judgement{a: a, claim: f.claim()}
 	here, ok := j.cell(f.Published.Case)
 	f.Here = here
@@ -88,7 +89,7 @@ func (f *Figure) alone(a *compare.Analysis) {
 
 // against judges the ratio to the cell of another profile.
 func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
-	f.alone(a)
+	f.lookUp(a)
 	m, _ := metric.Lookup(f.Published.Metric)
 	if f.Published.N == 0 || base.N == 0 || m.Better == metric.Neither || f.Here.N == 0 {
 		return
@@ -115,7 +116,7 @@ func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
 	f.Outcome, f.Why = judged.Outcome, judged.Evidence[0]
 }
 
-// rates are the publication's rates of bulk data behind a ratio, nil for other metrics.
+// rates returns the publication's two rates of bulk data behind a ratio, nil for other metrics.
 func (f *Figure) rates(base compare.Cell) []float64 {
 	if f.Published.Metric != metric.Goodput || !f.Published.Workload.Traits().Bulk() {
 		return nil
@@ -123,7 +124,7 @@ func (f *Figure) rates(base compare.Cell) []float64 {
 	return []float64{f.Published.Median, base.Median}
 }
 
-// absent says why a result has no trial of a case, "" if its header does not know.
+// absent returns why a result has no trial of a case, "" if its header has no reason.
 func absent(h result.Header, c plan.Case) string {
 	p, _ := each.First(h.Profiles, func(p result.Profile) bool { return p.Name == c.Profile })
 	switch why := p.NotServed[c.Path.String()]; {

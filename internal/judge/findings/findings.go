@@ -2,15 +2,15 @@
 // here, each with its evidence.
 //
 // published.yaml has every conclusion of the articles whose experiments the plans under examples/ repeat: the source,
-// the cells, the direction and the size. Judge sets each against the cells of an analysis:
+// the cells, the direction and the size. Judge compares each with the cells of an analysis:
 //
 //	claim ──► the cells that it names ──► effects with intervals ──► outcome, evidence in words
 //
-// A claim is reproduced when the whole interval lies where the claim says; contradicted when the whole interval lies
-// elsewhere, or shows two to be the same within the margin that the claim tells apart; and inconclusive in between.
-// Direction and size are judged apart: a claim whose direction holds and whose size does not is reproduced in part. A
-// claim about several cells is contradicted if it is in one, and reproduced in part if it holds in those that were
-// measured while others were not. Pure: values in, values out.
+// A claim is reproduced if the whole interval is in the claimed range. It is contradicted if the whole interval is
+// outside, or if two cells that the claim distinguishes are the same within the margin. Otherwise it is inconclusive.
+// Direction and size are judged separately: a claim with the right direction and a wrong size is reproduced in part. A
+// claim about several cells is contradicted if one cell contradicts it, and reproduced in part if it is true in the
+// measured cells while others were not measured. Pure: values in, values out.
 package findings
 
 import (
@@ -28,13 +28,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Outcome is what a result says about a claim.
+// Outcome is the judgement of a claim by a result.
 type Outcome string
 
 // The outcomes.
 const (
 	Reproduced Outcome = "reproduced"
-	// InPart: the direction holds and the size does not, or what was measured holds and a part was not measured.
+	// InPart: the direction is right and the size is not, or only a part was measured, which agrees.
 	InPart       Outcome = "reproduced in part"
 	Contradicted Outcome = "contradicted"
 	Inconclusive Outcome = "inconclusive"
@@ -48,11 +48,11 @@ var Outcomes = []Outcome{Reproduced, InPart, Contradicted, Inconclusive, NotTest
 type Judged struct {
 	Claim
 	Outcome Outcome
-	// Evidence says what was seen, or why nothing can be said: one sentence for each cell or pair of cells.
+	// Evidence describes the measurements, or why there is no outcome: one sentence for each cell or pair of cells.
 	Evidence []string
 }
 
-// Findings are the evidence in the form that reports show, at least one: the outcome stands where a severity does.
+// Findings returns the evidence as findings for reports, at least one, with the outcome in place of the severity.
 func (j Judged) Findings() []finding.Finding {
 	evidence := j.Evidence
 	if j.Note != "" {
@@ -66,7 +66,7 @@ func (j Judged) Findings() []finding.Finding {
 	})
 }
 
-// defaultWithin is how far apart similar profiles may be, as a share, where the claim does not say.
+// defaultWithin is how far apart similar profiles may be, as a share, if the claim does not state it.
 const defaultWithin = 0.1
 
 // Judge sets every claim against the cells of a.
@@ -99,10 +99,10 @@ type judgement struct {
 	claim    Claim
 	outcomes []Outcome
 	evidence []string
-	// missing are cells that are not there, each said once; asked is how often cells were asked for.
+	// missing are missing cells, each listed once. asked counts the requests for cells.
 	missing []string
 	asked   int
-	// unlike says that the result has bulk data without NIC offload, which no publication had.
+	// unlike means that the result has bulk data without NIC offload, unlike every publication.
 	unlike bool
 }
 
@@ -131,7 +131,7 @@ func (j *judgement) on(p plan.Path) {
 	}
 }
 
-// sum is the outcome of the whole claim. Evidence lists what was not measured; that does not hide what was seen.
+// sum returns the outcome of the whole claim. Evidence lists what was not measured, in addition to the measurements.
 func (j *judgement) sum() Outcome {
 	if j.unlike && len(j.missing) > 0 {
 		j.evidence = append(j.evidence, "the result has bulk data with "+plan.NICWire.Label()+", and NICs of the publication have it: measure under nic="+string(plan.NICIdeal))
@@ -164,8 +164,8 @@ func (j *judgement) at(profile string, p plan.Path) plan.Case {
 	return plan.Case{Profile: plan.VariantOf(profile), Path: p, Workload: j.claim.Workload.Normalize()}
 }
 
-// cell finds the cell of a case: under its workload, or else one that differs in sizes, rates, window and the program that
-// sends it only. A miss is noted.
+// cell returns the cell of a case: with its workload, or else with one that only differs in sizes, rates, window and
+// sending program. It records a missing cell.
 func (j *judgement) cell(of plan.Case) (compare.Cell, bool) {
 	for _, w := range append([]plan.Workload{of.Workload}, j.a.Workloads...) {
 		at := plan.Case{Profile: of.Profile, Path: of.Path, Workload: w}
@@ -189,15 +189,15 @@ func coarse(w plan.Workload) plan.Workload {
 	return w.Without("messageSize", "requestSize", "responseSize", "rate", "interval", "close", "congestion", "tool", "window")
 }
 
-// beside is a cell beside another: what was seen, and in words.
+// beside is the comparison of two cells, and its description.
 type beside struct {
 	x, y compare.Cell
 	stat.Effect
 	saw string
 }
 
-// beside compares two cases; false if a cell is missing, or if the repetitions are too few for an interval of the
-// wanted confidence.
+// beside compares two cases. ok is false if a cell is missing, or if the repetitions are too few for an interval of the
+// requested confidence.
 func (j *judgement) beside(one, other plan.Case) (b beside, ok bool) {
 	j.asked++
 	x, okX := j.cell(one)
@@ -242,8 +242,8 @@ func (j *judgement) ratio(p plan.Path) {
 	}
 	high := cmp.Or(r.High, math.Inf(1))
 	direction := r.Low > 1 && b.Low > 1 || high < 1 && b.High < 1
-	const around = 1.1 // a claimed size is taken with a tenth around it
-	far := r.apart(b)
+	const around = 1.1 // tolerance around a claimed size: a tenth
+	far := r.farRates(b)
 	switch apart := b.Low > high*around || b.High < r.Low/around; {
 	case direction && far != "":
 		j.add(NotTestable, "%s, claimed %s: %s", b.saw, r, far)
@@ -268,12 +268,12 @@ func (j *judgement) ratio(p plan.Path) {
 	}
 }
 
-// farApart is how many times apart rates of bulk data may be on two machines that do the same.
+// farApart is the largest factor between rates of bulk data on two machines that do the same.
 const farApart = 4
 
-// apart says that the rates here are far from those of the publication, "" if they are not. A ratio of such rates agrees by
-// chance: another thing limits them.
-func (r *Ratio) apart(b beside) string {
+// farRates describes that the rates of the result are far from the publication's, "" if they are not. Then equal ratios
+// are a coincidence, because something else limits the rates.
+func (r *Ratio) farRates(b beside) string {
 	for i, c := range []compare.Cell{b.x, b.y} {
 		if len(r.Rates) != 2 {
 			return ""
@@ -317,7 +317,7 @@ func (j *judgement) better(p plan.Path, profile, other string) {
 	}
 	m, _ := metric.Lookup(j.claim.Metric)
 	larger, smaller := b.Low > 1, b.High < 1
-	if math.IsNaN(b.Ratio) { // of values <= 0, such as a loss of none: the test decides
+	if math.IsNaN(b.Ratio) { // for values <= 0, such as no loss, the test decides
 		differs := b.P <= 1-j.a.Confidence
 		larger, smaller = differs && b.x.Median > b.y.Median, differs && b.x.Median < b.y.Median
 	}
@@ -331,7 +331,7 @@ func (j *judgement) better(p plan.Path, profile, other string) {
 	case better:
 		j.add(Reproduced, "%s", b.saw)
 	case worse && !math.IsNaN(b.P) && b.P*float64(j.pairs()) > 1-j.a.Confidence:
-		// One of many equal pairs is the other way round by chance, and one contradicts the claim.
+		// One of many equal pairs is reversed by chance, and a single one contradicts the claim.
 		j.add(Inconclusive, "%s: the other way round, which one of %d comparisons is by chance", b.saw, j.pairs())
 	case worse:
 		j.add(Contradicted, "%s: the other way round", b.saw)
@@ -351,7 +351,7 @@ func (j *judgement) pairs() int {
 	return n * max(1, len(j.claim.Paths))
 }
 
-// within says whether the whole interval is at most this factor from equal.
+// within reports whether the whole interval is at most this factor from equal.
 func (b beside) within(factor float64) bool { return b.Low >= 1/factor && b.High <= factor }
 
 func (j *judgement) similar(p plan.Path, profile, other string) {
@@ -369,7 +369,7 @@ func (j *judgement) similar(p plan.Path, profile, other string) {
 	j.add(outcome, "%s, similar is within %s", b.saw, number.Percent(band-1))
 }
 
-// pair names two cells with their medians.
+// pair describes two cells with their medians.
 func pair(x, y compare.Cell) string {
 	scale := number.Common(x.Unit, x.Median, y.Median)
 	a, b, where := number.Clean(x.Profile.String()), number.Clean(y.Profile.String()), " on "+x.Path.String()
@@ -389,7 +389,7 @@ func interval(e stat.Effect) string {
 	return fmt.Sprintf("%s (%s to %s)", number.Ratio(e.Ratio), number.Ratio(e.Low), number.Ratio(e.High))
 }
 
-// String says what is claimed.
+// String describes the claim.
 func (r *Ratio) String() string {
 	switch {
 	case r.High == 0:

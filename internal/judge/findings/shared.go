@@ -10,9 +10,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// shared returns why a claim cannot be compared with a result of one machine whose ends share CPUs; "" if it can be, or if the
-// result is not one of a single machine. Ratios of CPU time and of rates between profiles compare on any number of CPUs. What a full
-// socket buffer loses, and what a second flow adds, depends there on how the CPU is shared and not on the path.
+// shared returns why a claim cannot be compared with a result of one machine whose ends share CPUs; "" if it can be, or
+// if the result is not of a single machine. Ratios of CPU time and of rates between profiles can be compared on any
+// number of CPUs. But losses of a full socket buffer, and the gain of a second flow, then depend on how the CPU is
+// shared and not on the path.
 func shared(known facts.Facts, c Claim) string {
 	placement := known[facts.Placement]
 	if placement == "" {
@@ -30,8 +31,8 @@ func shared(known facts.Facts, c Claim) string {
 	return fmt.Sprintf("%s: that needs at least %d CPUs (--cpu split), and %s", why, needed, where)
 }
 
-// cpusFor returns how many CPUs a claim needs so that the ends do not share them: one for each flow and one for what the
-// kernel receives, at both ends; 0 if sharing does not decide the claim.
+// cpusFor returns how many CPUs a claim needs so that the ends do not share them: at both ends one for each flow and
+// one for the kernel's receive work; 0 if sharing does not affect the claim.
 func cpusFor(c Claim) (needed int, why string) {
 	flows := func(w plan.Workload) int {
 		s, _ := w.Spec.(plan.Stream) // connections of http need no thread each
@@ -39,7 +40,7 @@ func cpusFor(c Claim) (needed int, why string) {
 	}
 	n := max(1, flows(c.Workload))
 	lossy := c.Metric == metric.FrameLossRate || c.Metric == metric.DatagramsLost || c.Metric == metric.Jitter
-	if c.Metric == metric.Goodput && c.Workload.Spec != nil { // of what is sent at a rate it is what was not lost
+	if c.Metric == metric.Goodput && c.Workload.Spec != nil { // for traffic at a fixed rate, goodput is what was not lost
 		lossy = c.Workload.Traits().Protocol == plan.UDP && c.Workload.Traits().Rate > 0
 	}
 	if lossy {

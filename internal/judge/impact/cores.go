@@ -2,15 +2,15 @@ package impact
 
 import "github.com/cnibench/cnibench/internal/plan"
 
-// Load is a load that people plan CPUs for: 10 Gbit/s, or 100,000 requests a second.
+// Load is a load for planning CPUs: 10 Gbit/s, or 100,000 requests a second.
 type Load struct {
-	// Text names the load, Short the same where columns are dear.
+	// Text names the load, Short is for narrow columns.
 	Text, Short string
-	// units are its units of work per second.
+	// units is its number of units of work per second.
 	units float64
 }
 
-// LoadOf returns the load that CPUs for a workload are planned by; false if its unit of work has none.
+// LoadOf returns the load for planning the CPUs of a workload; false if there is none for its unit of work.
 func LoadOf(w plan.Workload) (Load, bool) {
 	t := w.Traits()
 	switch {
@@ -28,6 +28,6 @@ func LoadOf(w plan.Workload) (Load, bool) {
 	return Load{}, false
 }
 
-// Cores returns how many CPUs the load keeps busy where a unit of work takes demand ns of CPU time: both ends and the
-// kernel between them.
+// Cores returns how many CPUs the load keeps busy if a unit of work takes demand ns of CPU time, summed over both ends
+// and the kernel between them.
 func (l Load) Cores(demand float64) float64 { return l.units * demand / 1e9 }

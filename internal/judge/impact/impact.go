@@ -1,10 +1,10 @@
-// Package impact says what a result means for the reader's own job: how long a job's work takes on each profile, what CPU
-// time it costs, and how much the whole job gains.
+// Package impact estimates what a result means for the reader's own job: how long its work takes on each profile, its
+// CPU time, and the gain of the whole job.
 //
-// Parse reads what the job does, Assess sets it against an analysis. Times follow from goodput or from the rate of
-// transactions, CPU time from service demand; how they stand beside the baseline from the comparisons that the report
-// shows. A job is more than its network: Estimate.Job is Amdahl's law, so that a 70 % faster network does not
-// read as a 70 % faster job. Pure: values in, values out; times are in ns.
+// Parse reads the description of the job, Assess applies an analysis to it. Times follow from goodput or from the rate
+// of transactions, CPU time from service demand, and differences from the baseline from the comparisons in the report.
+// A job is more than its network: Estimate.Job is Amdahl's law, so that a 70 % faster network does not read as a 70 %
+// faster job. Pure: values in, values out; times are in ns.
 package impact
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Estimate is what a part of a job means on each profile.
+// Estimate is the estimate for a part of a job on each profile.
 type Estimate struct {
 	Work
-	// Path, Workload and Rate, the name of a metric, are what it was estimated from.
+	// Path, Workload and Rate, the name of a metric, are the basis of the estimate.
 	Path     plan.Path
 	Workload plan.Workload
 	Rate     string
@@ -39,38 +39,38 @@ type Row struct {
 	Profile plan.Variant
 	// Time is how long the work takes, CPU the CPU time of both ends and the kernel between them, in ns.
 	Time, CPU Quantity
-	// TimeChange and CPUChange are beside the baseline; nil where there is nothing to compare with.
+	// TimeChange and CPUChange compare with the baseline; nil without a comparison.
 	TimeChange, CPUChange *Change
 }
 
-// Quantity is a value with its interval; all NaN if it was not measured, Low and High if it was measured once.
+// Quantity is a value with its interval; all NaN if it was not measured, Low and High NaN if it was measured once.
 type Quantity struct{ Value, Low, High float64 }
 
-// Known says whether there is a value.
+// Known reports whether there is a value.
 func (q Quantity) Known() bool { return !math.IsNaN(q.Value) }
 
-// Change is a time as a multiple of the baseline's. Verdict is that of the comparison behind it: unless it is better or
-// worse, the ratio does not claim anything.
+// Change is a time as a multiple of the baseline's. Verdict is the verdict of the comparison behind it: unless that is
+// better or worse, the ratio claims nothing.
 type Change struct {
 	Quantity
 	Verdict compare.Verdict
-	// Need is about how many more repetitions would decide; 0 if it is decided or cannot be said.
+	// Need is about how many more repetitions would decide; 0 if it is decided or unknown.
 	Need int
 }
 
-// Claimed says whether the change may be stated as one.
+// Claimed reports whether the change is significant.
 func (c *Change) Claimed() bool {
 	return c != nil && c.Known() && (c.Verdict == compare.Better || c.Verdict == compare.Worse)
 }
 
-// Job is the change of the whole job by Amdahl's law, as a share of its time (-0.2 is 20 % less), if the work takes share
-// of it on the baseline, in (0,1].
+// Job returns the change of the whole job by Amdahl's law, as a share of its time (-0.2 is 20 % less), if the work
+// takes share of its time on the baseline, in (0,1].
 func (c *Change) Job(share float64) Quantity {
 	of := func(ratio float64) float64 { return share * (ratio - 1) }
 	return Quantity{of(c.Value), of(c.Low), of(c.High)}
 }
 
-// Assess estimates each of works on one path. The error, about work that the result has no workload for, carries a hint.
+// Assess estimates each of works on one path. It fails, with a hint, if the result has no workload for some work.
 func Assess(a *compare.Analysis, path plan.Path, works []Work) ([]Estimate, error) {
 	var out []Estimate
 	var errs []error
@@ -94,12 +94,12 @@ func Assess(a *compare.Analysis, path plan.Path, works []Work) ([]Estimate, erro
 	return out, advice.With(errors.Join(errs...), hint)
 }
 
-// offloaded returns the NIC model under which a workload was sent, that of the baseline.
+// offloaded returns the NIC model under which the baseline sent a workload.
 func offloaded(a *compare.Analysis, w plan.Workload) plan.NIC {
 	return a.NIC(plan.Case{Profile: a.Baseline, Workload: w})
 }
 
-// needs are the workloads that tell of a kind of work, and the metric that its time follows from.
+// needs maps a kind of work to its workloads, and to the metric for its time.
 var needs = map[Kind]struct {
 	what string
 	rate string
@@ -116,7 +116,7 @@ var needs = map[Kind]struct {
 	}},
 }
 
-// closedLoop says whether the rate of w is what the network gave; that of an open loop is what was asked for.
+// closedLoop reports whether the network limited the rate of w; in an open loop the rate is the requested one.
 func closedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" && t.Burst <= 1 }
 
 // fitting returns the workloads that tell of a kind of work.
@@ -124,8 +124,8 @@ func fitting(all []plan.Workload, k Kind) []plan.Workload {
 	return each.Where(all, needs[k].fits)
 }
 
-// workload picks the first that fits; with the most flows for Sync, with the fewest for all else. Bulk without NIC offload
-// says nothing about a job: jobs run on machines that have it.
+// workload returns the first matching workload, with the most flows for Sync, otherwise with the fewest. Bulk data
+// without NIC offload are not used: machines that run jobs have it.
 func workload(a *compare.Analysis, k Kind) (plan.Workload, bool) {
 	all := slices.DeleteFunc(fitting(a.Workloads, k), func(w plan.Workload) bool { return offloaded(a, w) == plan.NICWire })
 	if len(all) == 0 {
@@ -163,25 +163,27 @@ func estimate(a *compare.Analysis, path plan.Path, w Work, load plan.Workload) E
 	return e
 }
 
-// Forecast is what the same arithmetic says of a step of a job, beside what was measured.
+// Forecast compares the predicted time of a job's step with the measured one.
 type Forecast struct {
 	Workload plan.Workload
-	// Bytes are those of the member with the most to send or to take, From the stream whose goodput they are divided by.
+	// Bytes are the bytes of the member with the most to send or to receive. From is the stream whose goodput they are
+	// divided by.
 	Bytes int
 	From  plan.Workload
 	Rows  []Told
 }
 
-// Told is a profile: what the arithmetic says, and how long the exchange took, in ns.
+// Told is the prediction for one profile, and the measured time of the exchange, in ns.
 type Told struct {
 	Profile    plan.Variant
 	Said, Took Quantity
 }
 
-// Error is how far the arithmetic is from the measurement, as a share of this: -0.5 says that half of the time was foreseen.
+// Error returns the relative error of the prediction: -0.5 means that half of the measured time was predicted.
 func (t Told) Error() float64 { return t.Said.Value/t.Took.Value - 1 }
 
-// Forecasts holds the arithmetic against the jobs of a result that moved data, without their compute; none without a stream.
+// Forecasts compares predictions with the measured jobs of a result that moved data, without their compute; nil without
+// a stream.
 func Forecasts(a *compare.Analysis, path plan.Path) (all []Forecast) {
 	from, ok := workload(a, Transfer)
 	if !ok {
@@ -224,12 +226,12 @@ func comparison(a *compare.Analysis, k compare.Key) (compare.Comparison, bool) {
 	return each.First(a.Comparisons, func(x compare.Comparison) bool { return x.Key == k })
 }
 
-// times multiplies q; a value that is not positive and finite afterwards is absent.
+// times multiplies q; a value that is then not positive and finite is missing.
 func times(q Quantity, by float64) Quantity {
 	return Quantity{positive(q.Value * by), positive(q.Low * by), positive(q.High * by)}
 }
 
-// per divides v by q, which turns its ends round.
+// per divides v by q, which swaps the ends of the interval.
 func per(q Quantity, v float64) Quantity {
 	return Quantity{positive(v / q.Value), positive(v / q.High), positive(v / q.Low)}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Kind is a sort of work that a job has the network do.
+// Kind is a kind of work that a job does over the network.
 type Kind string
 
-// The kinds of work. Transfer is bytes in bulk over as few flows as were measured, Sync bytes over as many; Requests are
-// exchanges on standing connections, Connections exchanges with a connection each.
+// The kinds of work. Transfer is bytes in bulk over as few flows as were measured, Sync over as many as were measured.
+// Requests are exchanges on existing connections, Connections are exchanges with a connection each.
 const (
 	Transfer    Kind = "transfer"
 	Sync        Kind = "sync"
@@ -28,7 +28,7 @@ const (
 // allKinds are all kinds, in the order of help.
 var allKinds = []Kind{Transfer, Sync, Requests, Connections}
 
-// networkShare is the key of the share that holds for all work without one of its own.
+// networkShare is the key of the share of all work without a share of its own.
 const networkShare = "network-share"
 
 // most is the largest amount of work, in bytes or exchanges.
@@ -39,16 +39,16 @@ type Work struct {
 	Kind Kind
 	// Amount is in bytes for Transfer and Sync, else a number of exchanges; 1 to 1e18.
 	Amount float64
-	// Share is the share of the whole job's time that this work takes on the baseline, in (0,1]; 0 if it is not known.
+	// Share is the share of the whole job's time that this work takes on the baseline, in (0,1]; 0 if unknown.
 	Share float64
-	// Text is the amount as it was written.
+	// Text is the amount as the user wrote it.
 	Text string
 }
 
-// bulk says whether the amount is bytes.
+// bulk reports whether the amount is bytes.
 func (k Kind) bulk() bool { return k == Transfer || k == Sync }
 
-// Parse reads what the reader's job does, "transfer=100GB/share=30%,requests=1M,network-share=20%". The error names every
+// Parse parses the description of a job, "transfer=100GB/share=30%,requests=1M,network-share=20%". The error has every
 // fault with its part.
 func Parse(s string) ([]Work, error) {
 	var works []Work
@@ -95,7 +95,7 @@ func list() string {
 	return strings.Join(each.Of(allKinds, func(k Kind) string { return string(k) }), ", ")
 }
 
-// work reads an amount and its share.
+// work parses an amount and its share.
 func work(k Kind, s string) (Work, error) {
 	text, option, ok := strings.Cut(s, "/")
 	w := Work{Kind: k, Text: text}
@@ -125,7 +125,7 @@ func percent(s string) (float64, error) {
 	return v / 100, nil
 }
 
-// parseNumber reads a plain decimal number: no sign, no exponent, no inf.
+// parseNumber parses a plain decimal number: no sign, no exponent, no inf.
 func parseNumber(s string) (float64, error) {
 	if s == "" || strings.Trim(s, "0123456789.") != "" {
 		return 0, fmt.Errorf("%q is not a number", s)
@@ -133,7 +133,7 @@ func parseNumber(s string) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-// amount reads "100GB" or "2.5GiB" as bytes, or "5000", "20k", "1.5M" or "2G" as a count.
+// amount parses "100GB" or "2.5GiB" as bytes, or "5000", "20k", "1.5M" or "2G" as a count.
 func (k Kind) amount(s string) (float64, error) {
 	end := strings.LastIndexAny(s, "0123456789.") + 1
 	unit, base, want := s[end:], "1", "is not a count: want a number such as 5000, 20k, 1.5M or 2G"

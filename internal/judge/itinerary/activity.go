@@ -5,7 +5,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Activity is what time was for.
+// Activity is what a part of the time was used for.
 type Activity string
 
 // The activities, in the order of legends.
@@ -21,7 +21,7 @@ const (
 	Queue     Activity = "queue"
 )
 
-// Activities are all of them with their names in legends.
+// Activities are all activities with their names in legends.
 var Activities = []struct {
 	Activity Activity
 	About    string
@@ -37,7 +37,7 @@ var Activities = []struct {
 	{Queue, "queue"},
 }
 
-// rule says what the time between two events is for.
+// rule determines the activity between two events.
 type rule struct {
 	activity Activity
 	// why this can be known from the two events.
@@ -45,7 +45,8 @@ type rule struct {
 	is  func(t journey.Trace, from, to journey.Event) bool
 }
 
-// rules are in the order in which they are asked. What no rule knows is the IP stack's: nothing else is on the way.
+// rules are in the order in which they are applied. Time that matches no rule belongs to the IP stack: there is nothing
+// else on the path.
 var rules = []rule{
 	{Netfilter, "a probe is the first function of the hook, another is the last", func(_ journey.Trace, from, to journey.Event) bool { return passesHook(from, to) }},
 	{Tunnel, "headers of a tunnel came or went in between", func(t journey.Trace, from, to journey.Event) bool {
@@ -70,13 +71,13 @@ var rules = []rule{
 	{Socket, "TCP got the packet", func(_ journey.Trace, _, to journey.Event) bool { return to.Point == journey.Socket }},
 }
 
-// bridged says whether an event is at a bridge or at one of its ports.
+// bridged reports whether an event is at a bridge or at one of its ports.
 func bridged(t journey.Trace, e journey.Event) bool {
 	d := device(t, e)
 	return e.Index != 0 && (d.Kind == "bridge" || d.Master != "")
 }
 
-// between says what the time between two events is for.
+// between returns the activity between two events.
 func between(t journey.Trace, from, to journey.Event) Activity {
 	if r, ok := each.First(rules, func(r rule) bool { return r.is(t, from, to) }); ok {
 		return r.activity

@@ -1,5 +1,5 @@
-// Package itinerary turns what was seen of many transactions into one journey: the steps that they pass, with the time of
-// each.
+// Package itinerary turns what was seen of many transactions into one journey: the steps that they pass, with the time
+// of each.
 //
 // Of aligns the transactions of a trace. Most take the same way, step by step; those that do not are counted and left
 // out. What other programs do only makes a transaction slower, so times are those of undisturbed ones: the transactions
@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// fastest is the share of transactions that is taken for the machine at its full speed; tolerance is how much slower a
-	// transaction may be that is called undisturbed. They are those of compare.
+	// fastest is the share of transactions that defines the machine's full speed. tolerance is how many times slower an
+	// undisturbed transaction may be. Both have the values of package compare.
 	fastest, tolerance = 0.05, 1.15
 	// fewest is how many undisturbed transactions a median needs.
 	fewest = 10
@@ -34,20 +34,20 @@ type Itinerary struct {
 	Client   string        `json:"client"`
 	Server   string        `json:"server"`
 	Steps    []Step        `json:"steps"`
-	// Total is that of undisturbed transactions, less the probes. Probed is the same with them, and Typical the median of all that took
-	// this way, with probes, too.
+	// Total is the time of undisturbed transactions without the cost of the probes. Probed includes that cost. Typical
+	// is the median of all transactions of this journey, including that cost.
 	Total   Time    `json:"total"`
 	Probed  float64 `json:"probed"`
 	Typical float64 `json:"typical"`
-	// Probes is what the probes cost.
+	// Probes is the cost of the probes.
 	Probes Probes `json:"probes"`
-	// Sampled is how many transactions were followed, Alike how many of them took this way, Undisturbed how many of those
-	// the times are from.
+	// Sampled is the number of followed transactions, Alike of those that took this journey, Undisturbed of those whose
+	// times are used.
 	Sampled     int `json:"sampled"`
 	Alike       int `json:"alike"`
 	Undisturbed int `json:"undisturbed"`
-	// Events is how many events a transaction has. Rate is how many transactions there were in a second without probes, and RateFollowed
-	// with all of them.
+	// Events is the number of events of a transaction. Rate is the number of transactions per second without probes,
+	// RateFollowed with all of them.
 	Events       int      `json:"events"`
 	Rate         float64  `json:"rate"`
 	RateFollowed float64  `json:"rate_followed"`
@@ -74,20 +74,20 @@ type Step struct {
 	Packet string `json:"packet,omitempty"`
 	// Depth is how many headers of tunnels are around the packet.
 	Depth uint8 `json:"depth,omitempty"`
-	// At is the median time since the start. After is the time since the step before, so that they add up; its quartiles
-	// are those of that interval. Both are less the probes. Probe is what was subtracted from After.
+	// At is the median time since the start. After is the time since the previous step, so the values add up; its
+	// quartiles are that interval's. Both exclude the cost of the probes. Probe is what was subtracted from After.
 	At    float64 `json:"at"`
 	After Time    `json:"after"`
 	Probe float64 `json:"probe"`
-	// Activity is what the time since the step before was for. Programs are BPF programs that ran in it, Functions what is
-	// registered at the netfilter hook that was passed in it.
+	// Activity is what the time since the previous step was used for. Programs are BPF programs that ran in it.
+	// Functions are the functions registered at the netfilter hook that was passed in it.
 	Activity  Activity `json:"activity,omitempty"`
 	Programs  []string `json:"programs,omitempty"`
 	Functions []string `json:"functions,omitempty"`
 }
 
-// Delivered is the index of the step by which the server's application has the request, or by which the server's host has
-// it if no application answers; -1 without such a step.
+// Delivered returns the index of the step at which the server's application has the request, or the server's host if no
+// application answers; -1 without such a step.
 func (i Itinerary) Delivered() int {
 	last := -1
 	for n, s := range i.Steps {
@@ -145,7 +145,8 @@ func Of(t journey.Trace) (Itinerary, error) {
 	return i, nil
 }
 
-// lessProbes subtracts the probes from steps and total. A step has no less than no time: the cost of a probe has an error, too.
+// lessProbes subtracts the cost of the probes from steps and total. A step has at least no time, since the cost of a
+// probe has an error, too.
 func (i *Itinerary) lessProbes() {
 	sum, probed := 0.0, each.Of(i.Steps, func(s Step) float64 { return s.At })
 	for n, cost := range i.Probes.steps[:max(0, len(i.Probes.steps)-1)] {
@@ -172,7 +173,7 @@ type transaction []journey.Event
 
 func total(x transaction) float64 { return float64(x[len(x)-1].Time - x[0].Time) }
 
-// transactions are those of a trace that are complete, of so many.
+// transactions returns the complete transactions of a trace. of is the number of all.
 func transactions(t journey.Trace, events []journey.Event) (all []transaction, of int) {
 	by := map[uint32]transaction{}
 	for _, e := range events {
@@ -208,7 +209,7 @@ func mostAlike(all []transaction) []transaction {
 	return by[most]
 }
 
-// packet says what a packet is for.
+// packet returns the purpose of a packet.
 func packet(e journey.Event) string {
 	const fin, syn, reset, ack = 1, 2, 4, 16
 	switch {
@@ -226,7 +227,7 @@ func packet(e journey.Event) string {
 	return "data"
 }
 
-// undisturbed are the transactions that are about as fast as the fastest.
+// undisturbed returns the transactions that are about as fast as the fastest.
 func undisturbed(all []transaction) []transaction {
 	if len(all) == 0 {
 		return nil
@@ -235,7 +236,7 @@ func undisturbed(all []transaction) []transaction {
 	return slices.DeleteFunc(slices.Clone(all), func(x transaction) bool { return total(x) > limit })
 }
 
-// steps are those of transactions that took the same way.
+// steps returns the steps of transactions with the same events.
 func steps(t journey.Trace, all []transaction) []Step {
 	out := make([]Step, len(all[0]))
 	for n, e := range all[0] {
@@ -258,7 +259,7 @@ func steps(t journey.Trace, all []transaction) []Step {
 	return out
 }
 
-// programs are the BPF programs between two events: of the device that received, then of the device that transmits.
+// programs returns the BPF programs between two events: of the receiving device, then of the transmitting one.
 func programs(t journey.Trace, from, to journey.Event) []string {
 	var names []string
 	if from.Point == journey.Receive {
@@ -270,7 +271,7 @@ func programs(t journey.Trace, from, to journey.Event) []string {
 	return names
 }
 
-// functions are what is registered at the hook that was passed between two events.
+// functions returns the functions that are registered at the hook between two events.
 func functions(h journey.Host, from, to journey.Event) []string {
 	if !passesHook(from, to) {
 		return nil
@@ -300,7 +301,7 @@ func timeOf(xs []float64) Time {
 	return Time{Median: quantile(xs, 0.5), Low: quantile(xs, 0.25), High: quantile(xs, 0.75)}
 }
 
-// quantile is the value below which a share of values lies, interpolated.
+// quantile returns the value below which a share of the values is, interpolated.
 func quantile(xs []float64, share float64) float64 {
 	xs = slices.Sorted(slices.Values(xs))
 	at := share * float64(len(xs)-1)

@@ -18,30 +18,32 @@ type Estimate struct {
 	High  float64 `json:"high"`
 }
 
-// contains says whether the interval has a value.
+// contains reports whether v is in the interval.
 func (e Estimate) contains(v float64) bool { return e.Low <= v && v <= e.High }
 
-// Probes is what the probes cost that a journey was followed with, and what is left without them. Times are in ns.
+// Probes is the cost of the probes of a journey, and the journey without it. Times are in ns.
 //
-// A probe notes how long it was at an event. Its call and its return are the same for each event. They follow from two sorts of windows
-// of the same run: with all probes, and with those at both ends of a transaction alone. So the journey less its probes comes from the
-// clock of the probes. The round trip that it must meet is of the client's clock, in windows without any probe.
+// A probe records how long it ran at an event. The cost of its call and its return is the same for each event. It
+// follows from two kinds of windows of the same run: with all probes, and with probes only at both ends of a
+// transaction. So the journey without probes is measured by the probes' clock. It must equal the round trip by the
+// client's clock, in windows without any probe.
 type Probes struct {
-	// Unknown says why the cost is not known, "" if it is. The steps and the total have the probes in them then.
+	// Unknown is why the cost is unknown, "" if it is known. Otherwise the steps and the total include the probes.
 	Unknown string `json:"unknown,omitempty"`
-	// Rounds is how many windows of each sort there were.
+	// Rounds is the number of windows of each kind.
 	Rounds int `json:"rounds"`
-	// Sum is what all probes cost between the first step and the last, Event the same for one event, Call the part of it that is the call
-	// and the return.
+	// Sum is the cost of all probes between the first step and the last, Event the cost for one event, Call the part of
+	// that for the call and the return.
 	Sum   Estimate `json:"sum"`
 	Event Estimate `json:"event"`
 	Call  Estimate `json:"call"`
-	// Total is the journey less its probes. Outside is the time of the client's calls before the first step and after the last, which the
-	// client's round trip has as well. Unprobed is the client's undisturbed round trip without probes.
+	// Total is the journey without its probes. Outside is the time of the client's calls before the first step and
+	// after the last, which the client's round trip includes. Unprobed is the client's undisturbed round trip without
+	// probes.
 	Total    Estimate `json:"total"`
 	Outside  Estimate `json:"outside"`
 	Unprobed Estimate `json:"unprobed"`
-	// Off is how much longer Total and Outside are than Unprobed. Meets says whether they are equal within the error.
+	// Off is Total plus Outside minus Unprobed. Meets reports whether that is 0 within the error.
 	Off   Estimate `json:"off"`
 	Meets bool     `json:"meets"`
 
@@ -63,13 +65,13 @@ func (f *figures) all() []*float64 {
 	return []*float64{&f.sum, &f.event, &f.call, &f.total, &f.outside, &f.unprobed, &f.off}
 }
 
-// followed are transactions that took the same way, and the rounds that each is of.
+// followed are transactions with the same events, and the round of each.
 type followed struct {
 	all   []transaction
 	round []int
 }
 
-// within are the transactions that most are like, as far as they lie in a window that is meant.
+// within returns the transactions that are like most, if they are in a window that window selects.
 func within(all []transaction, rounds []journey.Round, window func(journey.Round) journey.Window) (f followed) {
 	for _, x := range mostAlike(all) {
 		if i := slices.IndexFunc(rounds, func(r journey.Round) bool { return window(r).Has(x[0].Time) }); i >= 0 {
@@ -79,10 +81,10 @@ func within(all []transaction, rounds []journey.Round, window func(journey.Round
 	return f
 }
 
-// none is the round of nothing.
+// none is a round that does not exist.
 const none = -1
 
-// without are undisturbed ones of all rounds but one.
+// without returns the undisturbed transactions of all rounds but one.
 func (f followed) without(round int) []transaction {
 	var rest []transaction
 	for i, x := range f.all {
@@ -93,7 +95,7 @@ func (f followed) without(round int) []transaction {
 	return undisturbed(rest)
 }
 
-// probe is how long the probe of an event is at it, and how many calls of probes there are from this event to the next.
+// probe is how long the probe of an event ran, and the number of probe calls from this event to the next.
 type probe struct{ took, calls float64 }
 
 func (p probe) cost(call float64) float64 { return p.took + p.calls*call }
@@ -113,7 +115,7 @@ func probed(all []transaction) []probe {
 	return out
 }
 
-// inner adds up the probes between the first step and the last. The last one is not.
+// inner sums the probes between the first step and the last, without the last.
 func inner(all []probe) (sum probe) {
 	for _, p := range all[:len(all)-1] {
 		sum.took, sum.calls = sum.took+p.took, sum.calls+p.calls
@@ -121,7 +123,7 @@ func inner(all []probe) (sum probe) {
 	return sum
 }
 
-// figuresWithout are those of all rounds but one. ok is false with too few undisturbed transactions.
+// figuresWithout returns the figures of all rounds but one. ok is false with too few undisturbed transactions.
 func figuresWithout(t journey.Trace, full, ends followed, round int) (f figures, ok bool) {
 	all, few := full.without(round), ends.without(round)
 	if len(all) < fewest || len(few) < fewest || len(all[0]) == len(few[0]) {
@@ -164,7 +166,7 @@ func merged(into, h *sample.Histogram) *sample.Histogram {
 
 func median(all []transaction) float64 { return quantile(each.Of(all, total), 0.5) }
 
-// undisturbedMedian is the median of the times that are about as short as the shortest.
+// undisturbedMedian returns the median of the times that are about as short as the shortest.
 func undisturbedMedian(h *sample.Histogram) float64 {
 	limit := float64(h.Quantile(fastest)) * tolerance
 	var below int64
@@ -176,7 +178,7 @@ func undisturbedMedian(h *sample.Histogram) float64 {
 	return float64(h.Quantile(float64(below) / 2 / float64(h.Count())))
 }
 
-// probes finds what probes cost. Its errors come from leaving out one round after the other.
+// probes estimates the cost of the probes. Its errors come from leaving out one round after the other.
 func probes(t journey.Trace, whole, few followed) (p Probes) {
 	p.Rounds = len(t.Rounds)
 	passed := 0
@@ -220,7 +222,7 @@ func probes(t journey.Trace, whole, few followed) (p Probes) {
 	return p
 }
 
-// jackknifed is an estimate whose error comes from the values that it has without each of its rounds.
+// jackknifed returns an estimate whose error comes from its values without each of the rounds.
 func jackknifed(value float64, without []float64) Estimate {
 	n, mean, squares := float64(len(without)), 0.0, 0.0
 	for _, v := range without {

@@ -1,11 +1,12 @@
-// Package matrix judges what was measured between pairs of nodes: which node, which link or which direction differs from the
-// others, and what speaks for it.
+// Package matrix judges measurements between pairs of nodes: which node, which link or which direction differs from the
+// others, with the evidence.
 //
 //	records ─► Collector ─► one Matrix for each case and metric ─► fit: typical + sender + receiver + rest ─► findings
 //
-// A fit is robust (median polish on logarithms): a node is judged by the median over its partners, so that one bad link does not
-// make its nodes bad, and a link by what its nodes do not explain. A node, a link or a direction is named only beyond the
-// spread of the others and the margin, in every repetition. What is beyond them in some is undecided. Read Collector, fit, judge.
+// A fit is robust (median polish on logarithms): a node is judged by the median over its partners, so that one bad link
+// does not make its nodes bad, and a link by what its nodes do not explain. A node, a link or a direction is named only
+// beyond the spread of the others and the margin, in every repetition. A difference in only some repetitions is
+// undecided. Read Collector, fit, judge.
 package matrix
 
 import (
@@ -26,18 +27,18 @@ type Layer struct {
 	Metric string
 }
 
-// Failed is the metric of the layers that say which trials failed.
+// Failed is the metric of the layers about failed trials.
 const Failed = "failed"
 
-// measure says how values of a metric are compared.
+// measure defines how values of a metric are compared.
 type measure struct {
-	// floor is what values of a metric that is 0 as a rule are added to; 0 for others.
+	// floor is added to values of a metric that is usually 0; 0 for others.
 	floor float64
-	// higher says that higher values are better.
+	// higher means that higher values are better.
 	higher bool
 }
 
-// measures are the metrics that are judged. Those of the processor are left out: nodes share it in the lab.
+// measures are the metrics that are judged, without the processor's, since nodes share it in the lab.
 var measures = map[string]measure{
 	metric.Goodput: {higher: true}, metric.Throughput: {higher: true}, metric.TransactionRate: {higher: true}, metric.RequestRate: {higher: true},
 	"rtt.p50": {}, "connect_time.p50": {}, "response_time.p50": {},
@@ -45,7 +46,8 @@ var measures = map[string]measure{
 	Failed: {floor: 0.1},
 }
 
-// cost turns a value into a number that grows as the value gets worse; equal differences are equal factors.
+// cost converts a value into a number that grows as the value gets worse; equal differences of costs are equal factors
+// of values.
 func (m measure) cost(v float64) float64 {
 	switch {
 	case m.higher:
@@ -70,13 +72,14 @@ func (m measure) value(cost float64) float64 {
 // rounding is more than the error of a cost.
 const rounding = 1e-5
 
-// point is one value between two nodes, which are known by their numbers.
+// point is one value between two nodes, which are identified by their numbers.
 type point struct {
 	from, to uint16
 	cost     float32
 }
 
-// Collector takes in the records of a result and keeps what is judged: twelve bytes a value. The zero value is ready for use.
+// Collector collects the records of a result and keeps what is judged: twelve bytes a value. The zero value is ready
+// for use.
 type Collector struct {
 	numbers map[string]uint16
 	names   []string
@@ -86,7 +89,7 @@ type Collector struct {
 // Empty reports whether nothing was measured between pairs of nodes.
 func (c *Collector) Empty() bool { return len(c.layers) == 0 }
 
-// Add takes in a record. Those without a pair of nodes are passed over.
+// Add adds a record. It ignores records without a pair of nodes.
 func (c *Collector) Add(rec *result.Record) {
 	if rec.Type != result.TypeTrial || rec.Pair.IsZero() {
 		return
@@ -110,7 +113,7 @@ func (c *Collector) Add(rec *result.Record) {
 	}
 }
 
-// Number returns a number that trials of the same pair in the same repetition have in common, and no others.
+// Number returns a number that is the same only for trials of the same pair in the same repetition.
 func (c *Collector) Number(t plan.Trial) int {
 	return (int(c.number(t.Pair.From))<<16|int(c.number(t.Pair.To)))<<16 | t.Repetition
 }
@@ -129,12 +132,13 @@ func (c *Collector) number(name string) uint16 {
 type Matrix struct {
 	Layer
 	measure
-	// Typical is the median cost of a pair, Spread how far costs lie from what the fit says, as a standard deviation.
+	// Typical is the median cost of a pair. Spread is the standard deviation of costs from the fit.
 	Typical, Spread float64
-	// both, send and receive are the effects of the nodes: in either role, and besides as senders (clients) and as receivers.
+	// both, send and receive are the effects of the nodes: in either role, and in addition as senders (clients) and as
+	// receivers.
 	both, send, receive []float64
-	// group has the number of the group of each node, groups the costs between groups besides the typical one; nil if groups
-	// explain nothing. key is the label that they are of.
+	// group has the number of the group of each node. groups are the additional costs between groups, nil if groups
+	// explain nothing. key is the label that defines the groups.
 	group  []int
 	groups map[[2]int]float64
 	key    string
@@ -143,16 +147,16 @@ type Matrix struct {
 	partners [][]uint16
 }
 
-// values are those of a layer.
+// values are the values of a layer.
 type values struct {
-	// points are sorted by their nodes, whose numbers are those of the collector, which they are shared with: a map would take ten times
-	// the room. place is where a number stands in the order of the analysis, number the reverse.
+	// points are sorted by their nodes, whose numbers are the collector's. They are shared with the collector, since a
+	// map would take ten times the memory. place maps a number to the order of the analysis, number is the reverse.
 	points        []point
 	place, number []uint16
 }
 
-// Worse returns how many times worse the way from one node to another is than the typical one of their groups, at least 1;
-// 0 if it was not measured.
+// Worse returns how many times worse the direction from one node to another is than the typical one of their groups, at
+// least 1; 0 if it was not measured.
 func (m *Matrix) Worse(from, to int) float64 {
 	costs := m.costs(from, to)
 	if len(costs) == 0 {
@@ -165,12 +169,13 @@ func (m *Matrix) Worse(from, to int) float64 {
 	return math.Exp(excess)
 }
 
-// Effects returns how many times worse a node makes what it sends, and what it receives.
+// Effects returns how many times worse values are if a node sends, and if it receives.
 func (m *Matrix) Effects(i int) (send, receive float64) {
 	return math.Exp(m.sends(i)), math.Exp(m.receives(i))
 }
 
-// Over returns how many times worse pairs are than the same pairs in another layer, the median; NaN without a common pair.
+// Over returns how many times worse pairs are than the same pairs in another layer, the median; NaN without a common
+// pair.
 func (m *Matrix) Over(other *Matrix) float64 {
 	var quotients []float64
 	for key, costs := range m.ways {
@@ -187,7 +192,7 @@ func (m *Matrix) TypicalValue() float64 { return m.value(m.Typical) }
 // Rare reports whether the metric is 0 as a rule.
 func (m *Matrix) Rare() bool { return m.floor > 0 }
 
-// Pairs returns the number of pairs with a value, of both directions or of one.
+// Pairs returns the number of pairs with a value in either direction.
 func (m *Matrix) Pairs() (n int) {
 	for _, p := range m.partners {
 		n += len(p)
@@ -195,22 +200,22 @@ func (m *Matrix) Pairs() (n int) {
 	return n / 2
 }
 
-// Analysis is what was found in a result.
+// Analysis is the findings of a result.
 type Analysis struct {
-	// Nodes are in the order of the matrices: those with equal labels together.
+	// Nodes are in the order of the matrices: nodes with equal labels are together.
 	Nodes []mesh.Node
 	// Keys are the labels in which they differ.
 	Keys     []string
 	Matrices []*Matrix
-	// Findings name what differs, Undecided what may.
+	// Findings are certain differences, Undecided are possible ones.
 	Findings, Undecided []Finding
-	// suspects differed once, and by too little to be worth a word.
+	// suspects differed once, and by too little to report.
 	suspects []Finding
 	margin   float64
 }
 
-// Analyse judges what was collected. nodes are those of the header; those that it lacks are added. Differences up to margin do
-// not count. What is analysed again after more records takes the place of the analysis before.
+// Analyse judges the collected values. nodes are the header's; nodes that it lacks are added. Differences up to margin
+// do not count. A later analysis of more records replaces an earlier one.
 func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 	a := &Analysis{Nodes: slices.Clone(nodes), margin: cmp.Or(margin, plan.DefaultMargin)}
 	for _, name := range c.names {
@@ -274,7 +279,7 @@ func (m *Matrix) costs(from, to int) (costs []float64) {
 	return costs
 }
 
-// ways goes through the directions of all pairs with their costs, which are valid during the call.
+// ways yields both directions of all pairs with their costs, which are valid during the call.
 func (m *Matrix) ways(yield func(key [2]int, costs []float64) bool) {
 	var costs []float64
 	for i := 0; i < len(m.points); {

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// polishes bounds the rounds of the fit; it has converged long before.
+	// polishes bounds the rounds of the fit, which usually converges much earlier.
 	polishes = 12
 	// settled is the largest change of an effect that ends it.
 	settled = 1e-4
-	// fewest is how many values an effect takes: of two, one bad link would make half of it.
+	// fewest is the number of values that an effect needs: with two, one bad link would contribute half of it.
 	fewest = 3
-	// fewestRole is how many values an effect of one role takes: below, there are more effects than values can tell.
+	// fewestRole is the number of values that an effect of one role needs: with fewer, there are more effects than
+	// values can determine.
 	fewestRole = 6
-	// explained is the part of the spread that must be left at most for groups to explain it.
+	// explained is the largest part of the spread that may remain if groups explain it.
 	explained = 0.7
 )
 
@@ -27,8 +28,8 @@ type entry struct {
 	cost     float32
 }
 
-// fit explains costs by a typical one, by the groups of the nodes if that helps, and by effects of the nodes: in any role, as a
-// sender, and as a receiver. It is a median polish.
+// fit explains costs as the sum of a typical cost, a group's cost if that helps, and effects of the nodes: in any role,
+// as a sender, and as a receiver. It is a median polish.
 func (m *Matrix) fit(a *Analysis) {
 	n := len(m.partners)
 	m.both, m.send, m.receive = make([]float64, n), make([]float64, n), make([]float64, n)
@@ -56,7 +57,7 @@ func (m *Matrix) fit(a *Analysis) {
 	m.Spread = spread(m.rests())
 }
 
-// lines has the entries of each node in one role, by their places.
+// lines returns the entries of each node in one role, by their indices.
 func lines(entries []entry, nodes int, of func(entry) uint16) [][]uint32 {
 	counts := make([]int, nodes)
 	for _, e := range entries {
@@ -113,8 +114,8 @@ func block(group []int, a, b int) [2]int {
 	return [2]int{min(x, y), max(x, y)}
 }
 
-// sweep adds to each effect the median of what the entries of its node leave in the given roles, keeps the median effect at 0, and returns
-// the largest change.
+// sweep adds to each effect the median of the remainder of its node's entries in the given roles, keeps the median
+// effect at 0, and returns the largest change.
 func (m *Matrix) sweep(entries []entry, effects []float64, least int, roles ...[][]uint32) (change float64) {
 	var rests []float64
 	for i := range effects {
@@ -141,7 +142,7 @@ func (m *Matrix) sweep(entries []entry, effects []float64, least int, roles ...[
 	return change
 }
 
-// expected is the cost that the fit says.
+// expected returns the cost by the fit.
 func (m *Matrix) expected(from, to int) float64 {
 	return m.ground(from, to) + m.sends(from) + m.receives(to)
 }
@@ -154,11 +155,11 @@ func (m *Matrix) ground(from, to int) float64 {
 	return m.Typical + m.groups[block(m.group, from, to)]
 }
 
-// sends and receives are the effects of a node in its roles.
+// sends and receives return the effects of a node in its roles.
 func (m *Matrix) sends(i int) float64    { return m.both[i] + m.send[i] }
 func (m *Matrix) receives(i int) float64 { return m.both[i] + m.receive[i] }
 
-// restsOf returns what the fit leaves of the values from one node to another.
+// restsOf returns the residuals of the values from one node to another.
 func (m *Matrix) restsOf(from, to int) []float64 {
 	rests := m.costs(from, to)
 	for i := range rests {
@@ -170,7 +171,7 @@ func (m *Matrix) restsOf(from, to int) []float64 {
 // enoughRests is how many of the rests tell their spread.
 const enoughRests = 200_000
 
-// rests returns what the fit leaves of the values, of very many those at even distances.
+// rests returns the residuals of the values; if there are very many, of values at even distances.
 func (m *Matrix) rests() []float64 {
 	var rests []float64
 	stride, i := 1+len(m.points)/enoughRests, 0
@@ -185,8 +186,9 @@ func (m *Matrix) rests() []float64 {
 	return rests
 }
 
-// spread is a standard deviation by the values around the middle: what a third of outliers does not change. It is that of the
-// wider side. Of few values it is uncertain, and then larger. It sorts values: of a million a copy takes room.
+// spread returns a robust standard deviation from the values around the middle, which a third of outliers does not
+// change. It uses the wider side. With few values it is uncertain, and then larger. It sorts values in place: a copy of
+// a million takes memory.
 func spread(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -194,11 +196,12 @@ func spread(values []float64) float64 {
 	slices.Sort(values)
 	at := middle(values)
 	first, found := slices.BinarySearch(values, at)
-	last := first // behind the lower half, which has the middle itself
+	last := first // after the lower half, which includes the middle itself
 	for ; found && last < len(values) && values[last] == at; last++ {
 	}
 	above, below := values[first:], values[:last]
-	// A third of the upper half of a normal distribution lies within 0.4307 deviations, a half of the lower within 0.6745.
+	// Within 0.4307 deviations of the middle is a third of the upper half of a normal distribution; within 0.6745 a
+	// half of the lower.
 	return max((above[len(above)/3]-at)/0.4307, (at-middle(below))/0.6745) * (1 + 10/float64(len(values)))
 }
 

@@ -13,12 +13,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Kind says what a finding names.
+// Kind is what a finding names.
 type Kind string
 
 // Kinds of findings.
 const (
-	// Node is one node with most of its partners, Link two nodes in both directions, Direction two nodes in one.
+	// Node is a node that differs with most of its partners, Link two nodes in both directions, Direction two nodes in
+	// one direction.
 	Node      Kind = "node"
 	Link      Kind = "link"
 	Direction Kind = "direction"
@@ -26,7 +27,7 @@ const (
 	Group Kind = "group"
 )
 
-// Scope says whether the network of the hosts shows a finding.
+// Scope tells whether the network of the hosts shows a finding, too.
 type Scope string
 
 // Scopes. The zero value is unknown: the hosts were not measured.
@@ -36,15 +37,16 @@ const (
 	Pods  Scope = "pods"
 )
 
-// Evidence is what one layer says of a finding. Values are in base units.
+// Evidence is the data of one layer for a finding. Values are in base units.
 type Evidence struct {
 	Layer
-	// Value is the median of the finding, Typical that of the fit without it, Factor how many times worse it is.
+	// Value is the median of the finding, Typical the fitted value without it, Factor how many times worse it is.
 	Value, Typical, Factor float64
-	// Hits of Of are beyond the limit: partners of a node, measurements of a link. Limit is the factor from where one is.
+	// Hits of Of exceed the limit: partners of a node, measurements of a link. Limit is the factor from which one
+	// counts.
 	Hits, Of int
 	Limit    float64
-	// Role is "sends" or "receives" for a node that differs in one role alone.
+	// Role is "sends" or "receives" for a node that differs in only one role.
 	Role string
 }
 
@@ -52,12 +54,12 @@ type Evidence struct {
 type Finding struct {
 	Kind    Kind
 	Profile plan.Variant
-	// Nodes are one, or two in the direction. Of a group they are the values of the label.
+	// Nodes are one node, or two in the direction. For a group they are the values of the label.
 	Nodes []string
 	Scope Scope
 	// Evidence is by layer, the worst first.
 	Evidence []Evidence
-	// Doubt says why an undecided finding is, and Decide which pairs would decide it.
+	// Doubt is why a finding is undecided. Decide are pairs that would decide it.
 	Doubt  Doubt
 	Decide []mesh.Pair
 }
@@ -67,7 +69,8 @@ type Doubt string
 
 // Doubts.
 const (
-	// FewPartners: the node has so few partners that its links may be meant. SomePartners: it differs with a part of them.
+	// FewPartners: the node has so few partners that its links may be the cause. SomePartners: it differs with some of
+	// them.
 	FewPartners  Doubt = "few partners"
 	SomePartners Doubt = "some partners"
 	// Sometimes: not all measurements of the link differ.
@@ -75,19 +78,20 @@ const (
 )
 
 const (
-	// Beyond so many deviations of the other nodes, a node is not chance, and so is a single value beyond so many of what the
-	// fit leaves. There are some hundreds of them in a run, and tails are heavy, so a node must differ with most of its
-	// partners, and a link in all its values: with three of four, equal links were named in the lab.
+	// nodeLimit is the number of deviations of the other nodes beyond which a node's effect is not chance; valueLimit
+	// is the same for a single value and the residuals. A run has hundreds of values with heavy tails, so a node must
+	// differ with most of its partners, and a link in all its values: with three of four, equal links were named in the
+	// lab.
 	nodeLimit, valueLimit = 4.0, 6.0
-	// most is the part of its partners that a node must differ with to be named.
+	// most is the share of its partners that a node must differ with to be named.
 	most = 2.0 / 3
 	// sureTimes is how many measurements of a direction must differ.
 	sureTimes = 3
-	// mostDecide bounds the pairs that would decide something.
+	// mostDecide bounds the pairs in Decide.
 	mostDecide = 4
 )
 
-// judge names what differs: nodes first, then the links that they do not explain.
+// judge finds differences: nodes first, then the links that nodes do not explain.
 func (a *Analysis) judge() {
 	found := map[string]*Finding{}
 	named := map[plan.Variant]map[int]bool{}
@@ -97,7 +101,7 @@ func (a *Analysis) judge() {
 		}
 		key := keyOf(f.Profile, f.Kind, f.Nodes...)
 		switch was := found[key]; {
-		case was == nil || was.Doubt != "" && f.Doubt == "": // what one layer is sure of needs no doubt from another
+		case was == nil || was.Doubt != "" && f.Doubt == "": // a certain result in one layer outweighs another layer's doubt
 			f.Evidence = []Evidence{e}
 			found[key] = &f
 		case was.Doubt == f.Doubt || was.Doubt != "":
@@ -141,7 +145,8 @@ func (a *Analysis) judge() {
 	a.collect(found)
 }
 
-// node judges a node in one layer, in which the effects of the nodes lie apart so far. A doubt says why it is not sure.
+// node judges a node in one layer, in which the effects of the nodes have the spread apart. A doubt is why the result
+// is not certain.
 func (m *Matrix) node(i int, margin, apart float64) (e Evidence, doubt Doubt, differs bool) {
 	partners := m.partners[i]
 	if len(partners) == 0 {
@@ -176,7 +181,7 @@ func (m *Matrix) node(i int, margin, apart float64) (e Evidence, doubt Doubt, di
 	return e, doubt, true
 }
 
-// side is what was measured of a node in one role: how much worse than without it, and the costs, by partner.
+// side is the measurements of a node in one role: how much worse they are than without it, and the costs, by partner.
 type side struct {
 	role          string
 	excess, costs []float64
@@ -204,7 +209,7 @@ func (m *Matrix) sides(i int) [2]side {
 	return out
 }
 
-// somePartners reports whether a node differs with more than a few of its partners by what would count for a link.
+// somePartners reports whether a node differs with more than a few of its partners, each judged as a link.
 func (m *Matrix) somePartners(s side, margin float64) bool {
 	far := beyond(s.excess, math.Log1p(margin)+valueLimit*m.Spread)
 	return far > fewest && 3*far >= len(s.excess)
@@ -215,7 +220,7 @@ func beyond(values []float64, limit float64) int {
 	return len(each.Where(values, func(v float64) bool { return v > limit }))
 }
 
-// nodeSpread is how far the effects of the nodes lie apart.
+// nodeSpread returns the spread of the nodes' effects.
 func (m *Matrix) nodeSpread() float64 {
 	effects := make([]float64, 0, 2*len(m.both))
 	for i := range m.both {
@@ -224,7 +229,7 @@ func (m *Matrix) nodeSpread() float64 {
 	return spread(effects)
 }
 
-// link judges what the fit leaves of a pair. at are its nodes in the direction.
+// link judges the residuals of a pair. at are its nodes in the direction.
 func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence, ok bool) {
 	limit := math.Log1p(margin) + valueLimit*m.Spread
 	var hits, of [2]int
@@ -261,7 +266,7 @@ func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence
 	return f, at, e, true
 }
 
-// collect sorts the findings into those that are sure and those that are not, and joins what belongs together.
+// collect splits the findings into certain and undecided ones, and joins those that belong together.
 func (a *Analysis) collect(found map[string]*Finding) {
 	sure := map[string]bool{} // pairs with a decided finding
 	for _, f := range found {
@@ -296,8 +301,8 @@ func (a *Analysis) collect(found map[string]*Finding) {
 	}
 }
 
-// often reports whether at least half of the measurements of a link differ in a layer, of as many as a link has that was
-// measured again.
+// often reports whether at least half of the measurements of a link differ in a layer. It needs as many measurements as
+// a link has that was measured again.
 func (f *Finding) often() bool {
 	return slices.ContainsFunc(f.Evidence, func(e Evidence) bool { return e.Of >= 4 && 2*e.Hits >= e.Of })
 }
@@ -309,7 +314,7 @@ func unordered(f *Finding) string {
 	return f.Profile.String() + " " + min(f.Nodes[0], f.Nodes[1]) + " " + max(f.Nodes[0], f.Nodes[1])
 }
 
-// linkOf reports whether the link of a direction is found, and sure.
+// linkOf reports whether the link of a direction is a certain finding.
 func (a *Analysis) linkOf(found map[string]*Finding, f *Finding) bool {
 	x, y := a.at(f.Nodes[0]), a.at(f.Nodes[1])
 	link := found[keyOf(f.Profile, Link, a.Nodes[min(x, y)].Name, a.Nodes[max(x, y)].Name)]
@@ -325,7 +330,7 @@ func (a *Analysis) at(name string) int {
 	return slices.IndexFunc(a.Nodes, func(n mesh.Node) bool { return n.Name == name })
 }
 
-// scope says whether the hosts show a finding of the pods.
+// scope returns whether the hosts show a finding of the pods.
 func (a *Analysis) scope(f *Finding) Scope {
 	hosts := false
 	for _, e := range f.Evidence {
@@ -368,8 +373,7 @@ func (m *Matrix) excessOf(a *Analysis, f *Finding) float64 {
 	return stat.Median(rests)
 }
 
-// deciding returns pairs that would decide an undecided finding: the link again, or the node with partners that it was not
-// measured with.
+// deciding returns pairs that would decide an undecided finding: the link again, or the node with new partners.
 func (a *Analysis) deciding(f *Finding) []mesh.Pair {
 	if len(f.Nodes) == 2 {
 		return []mesh.Pair{{From: f.Nodes[0], To: f.Nodes[1]}}
@@ -390,7 +394,7 @@ func (a *Analysis) deciding(f *Finding) []mesh.Pair {
 	return pairs
 }
 
-// groupFindings names groups of nodes between which a layer is worse than between others.
+// groupFindings finds groups of nodes between which a layer is worse than between others.
 func (a *Analysis) groupFindings() []Finding {
 	var out []Finding
 	for _, m := range a.Matrices {
@@ -430,8 +434,7 @@ func (a *Analysis) groupName(m *Matrix, group int) string {
 	return a.Nodes[slices.Index(m.group, group)].Labels[m.key]
 }
 
-// Suspects returns the pairs that another repetition would tell more of: links that differ or may, the worst first, at most so
-// many.
+// Suspects returns at most most pairs worth another repetition: links that differ or may, the worst first.
 func (a *Analysis) Suspects(most int) []mesh.Pair {
 	var pairs []mesh.Pair
 	for _, f := range slices.Concat(a.Findings, a.Undecided, a.suspects) {

@@ -7,9 +7,9 @@ import (
 )
 
 // Adjust returns the p values of a family of tests, corrected for their number by the procedure of Benjamini and
-// Hochberg (1995): calling different whatever has a corrected value of at most q makes wrong calls an expected share of
-// at most q of all calls, if the tests are independent or depend on one another positively, as those do that share a
-// baseline. Where nothing differs at all, the chance of any call is at most q. The order is that of ps.
+// Hochberg (1995). If every test with a corrected value of at most q is called different, the expected share of wrong
+// calls among all calls is at most q. The tests must be independent or positively dependent, as are tests with a common
+// baseline. If nothing differs at all, the chance of any call is at most q. The result is in the order of ps.
 func Adjust(ps []float64) []float64 {
 	order := ascending(ps)
 	out := make([]float64, len(ps))
@@ -23,8 +23,8 @@ func Adjust(ps []float64) []float64 {
 }
 
 // Holm returns the p values of a family of tests, corrected for their number by the procedure of Holm (1979): the
-// chance of any wrong call among those with a corrected value of at most q is at most q, however the tests depend on
-// one another. The order is that of ps.
+// chance of any wrong call among tests with a corrected value of at most q is at most q, however the tests depend on
+// one another. The result is in the order of ps.
 func Holm(ps []float64) []float64 {
 	out := make([]float64, len(ps))
 	most := 0.0
@@ -35,9 +35,9 @@ func Holm(ps []float64) []float64 {
 	return out
 }
 
-// HolmFactors returns by what the level alpha is divided for each test of a family in Holm's procedure: by how many tests
-// are left at its step, or at the step that ends the procedure. An interval at that level excludes equality exactly where
-// the corrected p value is at most alpha.
+// HolmFactors returns the divisor of the level alpha for each test of a family in Holm's procedure: the number of tests
+// that are left at its step, or at the step that ends the procedure. An interval at that level excludes equality
+// exactly if the corrected p value is at most alpha.
 func HolmFactors(ps []float64, alpha float64) []float64 {
 	out := make([]float64, len(ps))
 	left := len(ps)
@@ -52,7 +52,7 @@ func HolmFactors(ps []float64, alpha float64) []float64 {
 	return out
 }
 
-// ascending returns the indices of ps, that of the smallest value first.
+// ascending returns the indices of ps, the smallest value first.
 func ascending(ps []float64) []int {
 	order := make([]int, len(ps))
 	for i := range order {
@@ -62,8 +62,8 @@ func ascending(ps []float64) []int {
 	return order
 }
 
-// LeastP is the smallest p value that a test can have with n values on one side and m on the other (for SignedRank,
-// pairs: the smaller of the two counts), whatever they are; 1 if a side is empty.
+// LeastP returns the smallest p value that a test can have with n values on one side and m on the other, whatever the
+// values are; for SignedRank, the smaller count is the number of pairs. It returns 1 if a side is empty.
 func LeastP(t Test, n, m int) float64 {
 	if min(n, m) < 1 {
 		return 1
@@ -74,16 +74,16 @@ func LeastP(t Test, n, m int) float64 {
 	return min(1, 2*math.Exp(-logChoose(n+m, n)))
 }
 
-// logChoose is the logarithm of how many ways there are to choose k of n.
+// logChoose returns the logarithm of the number of ways to choose k of n.
 func logChoose(n, k int) float64 {
 	factorial := func(x int) float64 { v, _ := math.Lgamma(float64(x) + 1); return v }
 	return factorial(n) - factorial(k) - factorial(n-k)
 }
 
-// Enough is the least number of repetitions a side with which a comparison can have a p value of at most p. pairs says
-// whether the two sides are measured in turn, so that the test is chosen as UsePaired does, or at different times.
+// Enough returns the least number of repetitions a side with which a comparison can have a p value of at most p. pairs
+// is true if the two sides are measured in turn, so that the test is chosen as by UsePaired.
 func Enough(p float64, pairs bool) int {
-	const most = 60 // 2^-59 is below any p that a correction asks for
+	const most = 60 // 2^-59 is below any p that a correction needs
 	for n := 2; n < most; n++ {
 		t := MannWhitney
 		if pairs && UsePaired(n) {
@@ -96,8 +96,8 @@ func Enough(p float64, pairs bool) int {
 	return most
 }
 
-// Widen is by how much longer an interval at the corrected level is than one at level alpha, if the correction
-// multiplied the p value by factor (at least 1), by the normal distribution.
+// Widen returns by what factor an interval at the corrected level is longer than one at level alpha, by the normal
+// distribution. factor (at least 1) is what the correction multiplied the p value by.
 func Widen(alpha, factor float64) float64 {
 	z := func(p float64) float64 { return math.Erfinv(1 - p) }
 	if !(factor > 1) || !(alpha > 0 && alpha < 1) {
@@ -106,9 +106,9 @@ func Widen(alpha, factor float64) float64 {
 	return z(max(alpha/factor, 1e-12)) / z(alpha)
 }
 
-// MoreThan is the one-sided p value of the claim that the values of a are typically more than factor times those of b,
-// by the Mann-Whitney test on values shifted by that factor; 1 if a side is empty. It needs only the order of values,
-// so they may be 0 or negative.
+// MoreThan returns the one-sided p value of the claim that the values of a are typically more than factor times those
+// of b, by the Mann-Whitney test on values multiplied by that factor; 1 if a side is empty. It needs only the order of
+// values, so they may be 0 or negative.
 func MoreThan(a, b []float64, factor float64) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 1
@@ -120,8 +120,8 @@ func MoreThan(a, b []float64, factor float64) float64 {
 	return mannWhitney(a, scaled).above()
 }
 
-// Above is the one-sided p value of the claim that the median of what xs were drawn from is above limit, by the sign
-// test; values equal to limit speak against it.
+// Above returns the one-sided p value of the claim that the median of the distribution of xs is above limit, by the
+// sign test; values equal to limit count against it.
 func Above(xs []float64, limit float64) float64 {
 	n, over := len(xs), 0
 	for _, x := range xs {
@@ -136,9 +136,9 @@ func Above(xs []float64, limit float64) float64 {
 	return min(1, p)
 }
 
-// Conover returns the p value that the i-th and the j-th of several samples do not differ: Student's t on the ranks of all values together
-// (Conover and Iman 1979). It needs only the order of values, and far fewer of them than the ranks of two samples to reach the level of
-// many. The caller corrects it for their number.
+// Conover returns the p value of the hypothesis that the i-th and the j-th of several samples do not differ: Student's
+// t on the ranks of all values together (Conover and Iman 1979). It needs only the order of values, and reaches a given
+// level with far fewer values than the ranks of two samples. The caller must correct it for the number of pairs.
 func Conover(samples [][]float64, i, j int) float64 {
 	ranks, _ := midranks(slices.Concat(samples...))
 	means := make([]float64, len(samples))

@@ -10,16 +10,16 @@ import (
 type Change struct {
 	// At is the index of the first sample of the new level.
 	At int
-	// Effect compares the new level with the one before it.
+	// Effect compares the new level with the previous one.
 	Effect
-	// Share is the chance that shuffling the values of the stretch that it was found in shows a border as sharp: the p
-	// value of the change.
+	// Share is the p value of the change: the chance that shuffling the values of its stretch gives a border that is as
+	// sharp.
 	Share float64
 }
 
-// Wander is how much neighbouring samples of a series differ, as the standard deviation of the logarithm of one
-// sample's median from run to run: a robust estimate, so that the few steps that are real changes have no say. It is
-// NaN for fewer than wanderFrom samples, and where a median is not positive.
+// Wander returns how much neighbouring samples of a series differ, as the standard deviation of the logarithm of one
+// sample's median from run to run. The estimate is robust, so that the few real changes do not affect it. It is NaN for
+// fewer than wanderFrom samples, and if a median is not positive.
 func Wander(series [][]float64) float64 {
 	var logs, steps []float64
 	for _, xs := range series {
@@ -39,30 +39,30 @@ func Wander(series [][]float64) float64 {
 		steps = append(steps, math.Abs(logs[i]-logs[i-1]))
 	}
 	slices.Sort(steps)
-	// The difference of two normal values has a median size of 0.6745 times the root of two of their deviation.
+	// The median absolute difference of two normal values is 0.6745 times the root of two of their deviation.
 	return median(steps) / (0.6745 * math.Sqrt2)
 }
 
-// ChangesFrom is the number of samples from which their wandering can be told from a change.
+// ChangesFrom is the number of samples from which a change can be distinguished from wandering.
 const ChangesFrom = 5
 
 const (
-	// wanderFrom is the number of samples from which Wander says something.
+	// wanderFrom is the least number of samples for Wander.
 	wanderFrom = 4
-	// beyondWander is how many standard errors of the wandering a change must be: with fewer, series that change
-	// nowhere but wander would show one in more than one of twenty (TestChangesOfNothing).
+	// beyondWander is the least change in standard errors of the wandering: with a lower limit, series that only wander
+	// would show a change in more than one of twenty (TestChangesOfNothing).
 	beyondWander = 4.5
-	// levelOf is how many samples there are for each border at least.
+	// levelOf is the least number of samples for each border.
 	levelOf = 6
 	// shuffles is how often a stretch is shuffled.
 	shuffles = 999
 )
 
-// Changes returns the borders at which a series of samples changes its level, in order: sharper ones are sought first,
-// and then again on either side of them. A border counts if
-//   - the largest rank sum statistic of all borders of the stretch is beyond what shuffling its values shows, at alpha,
+// Changes returns the borders at which a series of samples changes its level, in order. It finds the sharpest border
+// first, and then searches again on either side of it. A border counts if
+//   - the largest rank sum statistic of all borders of the stretch is significant at alpha by shuffling its values,
 //   - the ratio of the levels on its two sides is beyond margin, a share: 0.02 is from 1/1.02 to 1.02, and
-//   - it is beyond what the samples wander by around their levels, the more so as each resembles the one before it.
+//   - it exceeds the wandering of the samples around their levels, by more if neighbouring samples resemble each other.
 //
 // A border lies between samples; empty ones are passed over. Fewer than ChangesFrom show none. Shuffling is seeded, so
 // the same series has the same changes.
@@ -86,8 +86,8 @@ func Changes(series [][]float64, margin, alpha float64) []Change {
 	return f.found
 }
 
-// finder looks for changes. at is where each sample stood before empty ones were passed over, logs are the logarithms
-// of their medians.
+// finder looks for changes. at is the index of each sample before empty ones were removed; logs are the logarithms of
+// their medians.
 type finder struct {
 	margin, alpha float64
 	rand          *rand.Rand
@@ -97,15 +97,16 @@ type finder struct {
 	found         []Change
 }
 
-// stretch has the sharpest border within itself, and how sharp that is; 0 if there is not one.
+// stretch is a part of the series with its sharpest border and the sharpness of that; 0 if there is none.
 type stretch struct {
 	low, high int
 	border    Change
 	sharp     float64
 }
 
-// split cuts the series at its sharpest border, and again the sharpest of all stretches that this makes. The borders are
-// few: samples that wander could be taken for so many levels that nothing is left to tell the wandering from.
+// split splits the series at its sharpest border, then repeatedly at the sharpest border of all resulting stretches.
+// The number of borders is bounded: samples that wander could otherwise be split into so many levels that the wandering
+// cannot be estimated.
 func (f *finder) split() {
 	all := []stretch{f.stretch(0, len(f.series))}
 	for range max(1, len(f.series)/levelOf) {
@@ -125,7 +126,7 @@ func (f *finder) split() {
 	slices.SortFunc(f.found, func(a, b Change) int { return a.At - b.At })
 }
 
-// stretch looks for a border between low and high that is beyond the margin and that shuffling does not show.
+// stretch looks for a significant border between low and high that exceeds the margin.
 func (f *finder) stretch(low, high int) stretch {
 	s := stretch{low: low, high: high}
 	if high-low < 2 {
@@ -155,21 +156,20 @@ func (f *finder) change(low, at, high int) Change {
 	return Change{At: at, Effect: Unpaired(after, before, 1-f.alpha)}
 }
 
-// beyondMargin says whether a change is beyond the margin. Samples without ratios, which hold zeros, have none.
+// beyondMargin reports whether a change exceeds the margin. Samples with zeros have no ratio, and then it does not.
 func (f *finder) beyondMargin(c Change) bool {
 	size := math.Abs(math.Log(c.Ratio))
 	return math.IsNaN(size) || size > f.margin && (c.Low > 1 || c.High < 1)
 }
 
-// counts says whether a change between low and high is beyond the margin and the wandering.
+// counts reports whether a change between low and high exceeds the margin and the wandering.
 func (f *finder) counts(c Change, low, high int) bool {
 	size := math.Abs(math.Log(c.Ratio))
 	return f.beyondMargin(c) && !(size <= f.wandering()*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At)))
 }
 
-// wandering is beyondWander times the deviation of a sample around its level, times the factor by which resemblance of
-// neighbours makes the error of a level larger than if they were independent: an autoregressive series of the first
-// order.
+// wandering returns beyondWander times the deviation of a sample around its level. It includes the factor by which the
+// resemblance of neighbours increases the error of a level, as in a first-order autoregressive series.
 func (f *finder) wandering() float64 {
 	n, from := float64(len(f.logs)), 0
 	free := n - 1 - float64(len(f.found))
@@ -193,13 +193,13 @@ func (f *finder) wandering() float64 {
 	if square == 0 || free < 1 {
 		return 0
 	}
-	// Levels that are estimated from so few samples take a part of the resemblance with them, and of the deviation.
+	// Levels that are estimated from few samples absorb a part of the resemblance and of the deviation.
 	own := product / square
 	own = min(max(own+(2+3*own)/n, 0), 0.95)
 	return beyondWander * math.Sqrt((1+2/free)*square/free/(1-own)*(1+own)/(1-own))
 }
 
-// share is how often shuffled ranks show a border as sharp, the one that is seen counted in.
+// share returns the share of shuffled ranks with a border that is as sharp, the observed order included.
 func (f *finder) share(ranks, ends []int, sharp float64) float64 {
 	shuffled := slices.Clone(ranks)
 	as := 1
@@ -212,8 +212,8 @@ func (f *finder) share(ranks, ends []int, sharp float64) float64 {
 	return float64(as) / (shuffles + 1)
 }
 
-// sharpest returns the border with the largest standardized rank sum: how many samples lie before it, and the statistic
-// but for a factor that is the same for all orders of the ranks.
+// sharpest returns the border with the largest standardized rank sum: the number of samples before it, and the
+// statistic without a factor that is the same for all orders of the ranks.
 func sharpest(doubled, ends []int) (border int, statistic float64) {
 	n, sum, from := len(doubled), 0, 0
 	for i, end := range ends[:len(ends)-1] {
@@ -229,7 +229,7 @@ func sharpest(doubled, ends []int) (border int, statistic float64) {
 	return border, statistic
 }
 
-// prune takes out, one after the other, the changes that do not count between the levels that are left.
+// prune removes, one after the other, changes that no longer count between the remaining levels.
 func (f *finder) prune() {
 	for {
 		weakest, least := -1, math.Inf(1)

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Point is what was measured at one value X of a condition.
+// Point is the measurement at one value X of a condition.
 type Point struct {
 	X float64
 	Summary
-	// Instances is how many instances the values come from, where several share one of them; 0 otherwise.
+	// Instances is the number of instances behind the values, if several values share one; 0 otherwise.
 	Instances int
 }
 
-// count is how many values the point has that count as one each.
+// count returns the number of independent values of the point.
 func (p Point) count() int {
 	if p.Instances > 0 {
 		return min(p.N, p.Instances)
@@ -21,41 +21,41 @@ func (p Point) count() int {
 	return p.N
 }
 
-// GrowsFrom is the number of instances from which a point says how sure it is. The range of two is often so short by chance that a flat
-// curve would be called growing in 12 to 17 of 100 cases.
+// GrowsFrom is the number of instances from which the error of a point can be estimated. The range of two is so short
+// by chance that a flat curve would be called growing in 12 to 17 of 100 cases.
 const GrowsFrom = 3
 
 // Shape is the kind of a curve.
 type Shape string
 
 const (
-	// Constant means that a change beyond the margin over all points is excluded.
+	// Constant means that a change of more than the margin over all points is excluded.
 	Constant Shape = "constant"
-	// Linear and Logarithmic are what predicts points that were left out best.
+	// Linear and Logarithmic are the laws that predict omitted points best.
 	Linear      Shape = "linear"
 	Logarithmic Shape = "logarithmic"
-	// Rising means that the curve changes, and that its points do not tell linear from logarithmic or fit neither.
+	// Rising means that the curve changes, but its points do not decide between linear and logarithmic, or fit neither.
 	Rising Shape = "rising"
 	// Undecided means that a change is neither shown nor excluded.
 	Undecided Shape = "undecided"
 )
 
-// Curve is a law that was fitted to points. All numbers but X are in the unit of the points; what is not known is NaN.
+// Curve is a law that was fitted to points. All numbers but X are in the unit of the points; an unknown number is NaN.
 type Curve struct {
 	Shape  Shape
 	Points []Point
-	// Slope is the change for each unit of X of a linear curve, and for each doubling of X of a logarithmic one, with its
-	// interval. Of any other curve it is that of the better of the two laws.
+	// Slope is the change for each unit of X of a linear curve, and for each doubling of X of a logarithmic one, with
+	// its interval. For any other curve it is the slope of the better of the two laws.
 	Slope, Low, High float64
-	// Doubling says that Slope is for each doubling.
+	// Doubling means that Slope is for each doubling.
 	Doubling bool
 	// Change, ChangeLow and ChangeHigh are the change from the first point to the last, by the same law.
 	Change, ChangeLow, ChangeHigh float64
 	// Misfit is the largest distance of a point from the law as a share of the point.
 	Misfit float64
-	// Unfit says that no law fits, and that Change is the difference of the last point and the first.
+	// Unfit means that no law fits, and that Change is the difference between the last point and the first.
 	Unfit bool
-	// Few says that a point has fewer than GrowsFrom instances, so that nothing is known of the curve.
+	// Few means that a point has fewer than GrowsFrom instances, so that the curve is unknown.
 	Few bool
 
 	law law
@@ -67,33 +67,33 @@ type law struct {
 	a, b       float64
 	vaa, vab   float64
 	vbb        float64
-	press      float64 // squared errors of prediction of points left out, in squared standard errors
-	inflation  float64 // by how much the residuals exceed the errors of the points, at least 1
+	press      float64 // squared errors of prediction of omitted points, in squared standard errors
+	inflation  float64 // ratio of the residuals to the errors of the points, at least 1
 	parameters int
 }
 
-func straight(x float64) float64 { return x }
+func identity(x float64) float64 { return x }
 
-// logarithm is 0 at 0 and grows by log 2 for each doubling of a large x.
+// logarithm returns 0 for 0 and grows by log 2 for each doubling of a large x.
 func logarithm(x float64) float64 { return math.Log1p(x) }
 
 func level(float64) float64 { return 0 }
 
-// leastError is the least relative standard error of a point: instances differ by more than the trials of one say.
+// leastError is the least relative standard error of a point: instances differ by more than the trials of one show.
 const leastError = 0.002
 
-// certain is the confidence at which the first and the last point differ although no law fits. It is so high that this third
-// look at a curve adds nothing to the chance of error.
+// certain is the confidence at which the first and the last point differ although no law fits. It is so high that this
+// third test of a curve adds almost nothing to the chance of error.
 const certain = 0.999
 
-// decisive is how many times the error of prediction of one law must be that of another to rule it out.
+// decisive is the least ratio of two laws' errors of prediction that rules out the worse law.
 const decisive = 2
 
-// Grow fits a curve to at least two points of rising X, of at least GrowsFrom instances each, and says what kind it is. Its kind is that of the law which, fitted
-// to all other points, predicts each point best, weighted by the points' intervals. It is constant or undecided unless the
-// interval of the slope excludes 0 and the change exceeds the margin, a share of the first point. It is constant where two
-// one-sided tests reject, by either law, that the change is beyond the margin (TOST). Where no law fits, it rises if its ends
-// alone are enough to say so.
+// Grow fits a curve to at least two points of rising X, of at least GrowsFrom instances each, and returns it with its
+// shape. The shape is the law that, fitted to all other points, predicts each point best, weighted by the points'
+// intervals. It is constant or undecided unless the interval of the slope excludes 0 and the change exceeds the margin,
+// a share of the first point. It is constant if two one-sided tests reject, by either law, that the change exceeds the
+// margin (TOST). If no law fits, it is rising if its two ends differ significantly.
 func Grow(points []Point, confidence, margin float64) Curve {
 	nan := math.NaN()
 	c := Curve{Shape: Undecided, Points: points, Slope: nan, Low: nan, High: nan, Change: nan, ChangeLow: nan, ChangeHigh: nan, Misfit: nan}
@@ -102,9 +102,9 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	if c.Few || len(points) < 2 || !errorsOf(points, errs) {
 		return c
 	}
-	// Two laws are tried, so that each has half the chance of error.
+	// Two laws are tested, so each gets half the chance of error.
 	each := 1 - (1-confidence)/2
-	none, line, curve := fit(points, errs, level), fit(points, errs, straight), fit(points, errs, logarithm)
+	none, line, curve := fit(points, errs, level), fit(points, errs, identity), fit(points, errs, logarithm)
 	best, other := line, curve
 	if curve.press < line.press {
 		best, other, c.Doubling = curve, line, true
@@ -138,8 +138,8 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	return c
 }
 
-// errorsOf fills in the standard error of each point, false if one is not known. Three or four values may be close by chance: such a point is not
-// taken for surer than half of the points are.
+// errorsOf sets the standard error of each point. It returns false if one is unknown. Three or four values may be close
+// by chance: no point's error is below the median of all.
 func errorsOf(points []Point, errs []float64) bool {
 	shares := make([]float64, len(points))
 	for i, p := range points {
@@ -161,7 +161,8 @@ func errorsOf(points []Point, errs []float64) bool {
 	return true
 }
 
-// ends says whether the last point differs from the first by more than a bound, and makes that the change.
+// ends reports whether the last point differs from the first by more than a bound, and makes that difference the
+// change.
 func (c *Curve) ends(errs []float64, bound float64) bool {
 	last := len(errs) - 1
 	change := c.Points[last].Median - c.Points[0].Median
@@ -173,7 +174,7 @@ func (c *Curve) ends(errs []float64, bound float64) bool {
 	return true
 }
 
-// describe fills in what follows from the law.
+// describe sets the fields that follow from the law.
 func (c *Curve) describe(confidence float64) {
 	l := c.law
 	half := normalQuantile(confidence) * math.Sqrt(l.vbb*l.inflation)
@@ -189,7 +190,7 @@ func (c *Curve) describe(confidence float64) {
 	}
 }
 
-// fit is the weighted least squares fit, with the error of predicting each point from the others.
+// fit returns the weighted least squares fit, with the error of predicting each point from the others.
 func fit(points []Point, errs []float64, f func(float64) float64) law {
 	l := solve(points, errs, f, -1)
 	for i, p := range points {
@@ -210,7 +211,7 @@ func fit(points []Point, errs []float64, f func(float64) float64) law {
 	return l
 }
 
-// solve fits the law to all points but the one at index without. Points that all have the same f fit a constant.
+// solve fits the law to all points but the one at index without. Points with the same f fit a constant.
 func solve(points []Point, errs []float64, f func(float64) float64, without int) law {
 	l := law{f: f, parameters: 1}
 	var s, sx, sy, sxx, sxy float64
@@ -232,8 +233,8 @@ func solve(points []Point, errs []float64, f func(float64) float64, without int)
 	return l
 }
 
-// misses says whether a point is further from the law than its error explains, and by more than a quarter of its value, or of
-// a quarter of the change if that is more.
+// misses reports whether a point's distance from the law exceeds its error, and a quarter of its value or of the
+// change, whichever is more.
 func (l law) misses(points []Point, errs []float64) bool {
 	change, _, _ := l.change(points, 0)
 	for i, p := range points {
@@ -245,7 +246,7 @@ func (l law) misses(points []Point, errs []float64) bool {
 	return false
 }
 
-// change is that from the first point to the last, with its interval.
+// change returns the change from the first point to the last, with its interval.
 func (l law) change(points []Point, confidence float64) (change, low, high float64) {
 	half := normalQuantile(confidence) * math.Sqrt(l.vbb*l.inflation)
 	span := l.f(points[len(points)-1].X) - l.f(points[0].X)
@@ -268,30 +269,30 @@ func (c Curve) At(x float64) float64 {
 	return c.law.at(x)
 }
 
-// Crossing is where one curve begins to lie below another.
+// Crossing is where one curve falls below another.
 type Crossing struct {
-	// X is where the laws meet; Low and High are between where the difference is known with confidence.
+	// X is where the laws meet. Low and High bound the range in which the difference is not significant.
 	X, Low, High float64
-	// Falls says that the first curve lies below the second beyond X, not before it.
+	// Falls means that the first curve is below the second for larger X.
 	Falls bool
 	// From and To are the first and the last X of both.
 	From, To float64
 }
 
-// Relation says how two curves lie to each other over the points that both have.
+// Relation is how two curves compare over the points that both have.
 type Relation string
 
 const (
-	// Under and Over hold for the first curve at every point; Crosses means once each, both shown.
+	// Under and Over describe the first curve at every point. Crosses means that each is significant somewhere.
 	Under   Relation = "under"
 	Over    Relation = "over"
 	Crosses Relation = "crosses"
-	// Unclear means that the difference is not shown at an end of the range.
+	// Unclear means that the difference is not significant at an end of the range.
 	Unclear Relation = "unclear"
 )
 
-// Cross compares two curves from the first to the last X of both. They cross where their order is shown to be another at
-// the last point than at the first.
+// Cross compares two curves from the first to the last X of both. They cross if their order at the last point
+// significantly differs from their order at the first.
 func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
 	if a.law.f == nil || b.law.f == nil {
 		return Unclear, Crossing{}
@@ -299,7 +300,7 @@ func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
 	from := max(a.Points[0].X, b.Points[0].X)
 	to := min(a.Points[len(a.Points)-1].X, b.Points[len(b.Points)-1].X)
 	z := normalQuantile(confidence)
-	// side is -1 where a is below b, 1 where it is above, 0 where that is not known.
+	// side is -1 if a is below b, 1 if it is above, 0 if that is not significant.
 	side := func(x float64) float64 {
 		d := a.law.at(x) - b.law.at(x)
 		if math.Abs(d) <= z*math.Hypot(a.law.spread(x), b.law.spread(x)) {
@@ -358,8 +359,9 @@ func grid(from, to float64) []float64 {
 	return xs
 }
 
-// normalQuantile is how many standard deviations to either side hold such a share of a normal distribution.
+// normalQuantile returns how many standard deviations to either side contain the share confidence of a normal
+// distribution.
 func normalQuantile(confidence float64) float64 { return math.Sqrt2 * math.Erfinv(confidence) }
 
-// Grows says whether a change beyond the margin is shown.
+// Grows reports whether a change of more than the margin is significant.
 func (c Curve) Grows() bool { return c.Shape == Linear || c.Shape == Logarithmic || c.Shape == Rising }

@@ -2,13 +2,13 @@ package stat
 
 import "math"
 
-// leastExpected is how many of each the even distribution must have for Pearson's statistic to be chi-squared enough
-// (Cochran's rule).
+// leastExpected is the least expected count for which Pearson's statistic is approximately chi-squared (Cochran's
+// rule).
 const leastExpected = 5
 
-// EvenP is the p value of Pearson's chi-squared test of counts against an even distribution: the chance that independent
-// events of which each is as likely to fall anywhere are spread at least as unevenly. ok is false where the test has
-// nothing to say: fewer than two counts, or fewer than five expected of each.
+// EvenP returns the p value of Pearson's chi-squared test of counts against an even distribution: the chance that
+// independent events with equal probabilities are spread at least as unevenly. ok is false if the test does not apply:
+// fewer than two counts, or fewer than five expected of each.
 func EvenP(counts []float64) (p float64, ok bool) {
 	sum := 0.0
 	for _, n := range counts {
@@ -25,9 +25,9 @@ func EvenP(counts []float64) (p float64, ok bool) {
 	return gammaQ(float64(len(counts)-1)/2, square/2), true
 }
 
-// gammaQ is the regularised upper incomplete gamma function Q(a, x) for a > 0 and x >= 0: the chance that a chi-squared
-// variable of 2a degrees of freedom exceeds 2x. Below the mean the series of its complement converges fast, above it the
-// continued fraction.
+// gammaQ returns the regularised upper incomplete gamma function Q(a, x) for a > 0 and x >= 0: the chance that a
+// chi-squared variable of 2a degrees of freedom exceeds 2x. Below the mean the series of its complement converges fast,
+// above it the continued fraction.
 func gammaQ(a, x float64) float64 {
 	const (
 		enough = 1e-15

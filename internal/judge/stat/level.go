@@ -2,19 +2,20 @@ package stat
 
 import "math"
 
-// Level is the mean of the logarithms of values that count by weights, with what is known of its error.
+// Level is the weighted mean of the logarithms of values, with its error.
 type Level struct {
 	log, variance float64
-	// free are the degrees of freedom of variance, count is how many values of one weight would say as much, n how many
-	// there are.
+	// free are the degrees of freedom of variance, count is the equivalent number of values of equal weight, n their
+	// actual number.
 	free, count float64
 	n           int
-	// lone is the error of the values by themselves where they scatter more than most of their like.
+	// lone has the error of the values alone, if they scatter more than most similar cells.
 	lone *Level
 }
 
-// LevelOf is the level of positive values. A value of twice the weight counts twice. The error is that of a weighted mean
-// whatever the scatter of each value is (White's estimator), as large as if there were only the heavy ones.
+// LevelOf returns the level of positive values. A value of twice the weight counts twice. The error is the error of a
+// weighted mean for any scatter of the values (White's estimator), so it is as large as if there were only the heavy
+// values.
 func LevelOf(values, weights []float64) Level {
 	l := Level{n: len(values)}
 	var all, squares float64
@@ -33,13 +34,14 @@ func LevelOf(values, weights []float64) Level {
 	return l
 }
 
-// Left is the level with a share of its degrees of freedom: the rest went into what was taken out of its values.
+// Left returns the level with a share of its degrees of freedom: the rest was used for what was removed from its
+// values.
 func (l Level) Left(share float64) Level {
 	l.free *= share
 	return l
 }
 
-// Over is the level of the quotient of independent values, by Satterthwaite's degrees of freedom.
+// Over returns the level of the quotient of independent values, by Satterthwaite's degrees of freedom.
 func (l Level) Over(base Level) Level {
 	sum := l.variance + base.variance
 	return Level{
@@ -48,8 +50,8 @@ func (l Level) Over(base Level) Level {
 	}
 }
 
-// Unsure is the factor of a movement that may be chance: all of one that is within its error, a sixteenth of one of twice that. The
-// error of what is left when it is taken out is at most that of the movement.
+// Unsure returns the factor by which a movement may be chance: 1 for a movement within its error, a sixteenth for one
+// of twice that. After its removal, the error of the rest is at most the movement's.
 func (l Level) Unsure() float64 {
 	if !(l.variance > 0) || l.log == 0 {
 		return 1
@@ -58,7 +60,7 @@ func (l Level) Unsure() float64 {
 	return math.Exp(l.log * min(1, within*within))
 }
 
-// Allowing is the level with a further error of so many standard deviations, as a logarithm, whose size is known.
+// Allowing returns the level with an additional error of known size: a standard deviation, as a logarithm.
 func (l Level) Allowing(error float64) Level {
 	if l.variance > 0 {
 		more := l.variance + error*error
@@ -77,8 +79,8 @@ func (l Level) Times(factor float64) Level {
 	return l
 }
 
-// interval is how far the level is uncertain to either side at a confidence, and whether that is known: not of one value,
-// nor of values that do not scatter.
+// interval returns the half-width of the level's interval at a confidence. known is false for one value, and for values
+// that do not scatter.
 func (l Level) interval(confidence float64) (half float64, known bool) {
 	if l.n < 2 || !(l.variance > 0) {
 		return 0, false
@@ -86,8 +88,8 @@ func (l Level) interval(confidence float64) (half float64, known bool) {
 	return math.Sqrt(l.variance) * studentQuantile(confidence, max(1, l.free)), true
 }
 
-// Around returns s with the level and its interval in place of the median and its own, where that is known. Values that scatter more
-// than most of their like speak for themselves there.
+// Around returns s with the level and its interval in place of the median and its interval, if known. Values that
+// scatter more than most similar cells use their own scatter.
 func (l Level) Around(s Summary, confidence float64) Summary {
 	s.Median = math.Exp(l.log)
 	if l.lone != nil {
@@ -99,8 +101,8 @@ func (l Level) Around(s Summary, confidence float64) Summary {
 	return s
 }
 
-// Welch compares two levels by Welch's test, which assumes that the means of logarithms are normal and no more. Without
-// an interval of both there is a ratio and no interval.
+// Welch compares two levels by Welch's test, which only assumes that the means of logarithms are normal. If one has no
+// interval, the ratio has none.
 func Welch(a, b Level, confidence float64) Effect {
 	d := a.Over(b)
 	e := undecided(d.n, StudentT)
@@ -115,25 +117,25 @@ func Welch(a, b Level, confidence float64) Effect {
 	return e
 }
 
-// Scatter is what the levels of many cells say together of how values scatter in each: the square of it, as sure as from so many
-// degrees of freedom of its own, and from how many cells it is.
+// Scatter is the variance pooled over cells: its value, its degrees of freedom, and the number of cells.
 type Scatter struct {
 	square, free, cells float64
-	// mean is the mean logarithm of the squares of cells, and variance that of such a logarithm, without chance.
+	// mean is the mean logarithm of the cells' variances; variance is the variance of that logarithm beyond chance.
 	mean, variance float64
 }
 
-// unlike and above are how many standard deviations the logarithm of a variance may be above the mean of the others. Beyond the first
-// (the normal quantile of 99 %) a cell is not like the others in any comparison. Beyond the second it has an interval of its own: one
-// of a cell that scatters two or three times as much as the others would hold its truth in 88 to 92 % otherwise. Comparisons are
-// corrected for many others, and of so few values by themselves they would find nothing.
+// unlike and above are limits on the logarithm of a variance, in standard deviations above the mean of the others.
+// Beyond unlike (the normal quantile of 99 %) a cell does not use the pooled variance in comparisons. Beyond above its
+// interval uses its own variance: otherwise the interval of a cell that scatters two or three times as much would
+// contain the true value in only 88 to 92 % of cases. Comparisons are corrected for many others, and with so few values
+// of their own they would find nothing.
 const unlike, above = 2.33, 0.7
 
-// ScatterOf fits the scatter of levels that were measured alike: the variances of cells are drawn from a scaled inverse
-// chi-squared distribution, whose scale and degrees of freedom follow from the mean and the variance of their logarithms
-// (Smyth 2004, Linear models and empirical Bayes methods for assessing differential expression). Cells that differ much in
-// how they scatter thus say little of one another, and so do few cells, whose scale is a guess. At most the others say as much
-// as the values of a cell itself.
+// ScatterOf fits the scatter of levels that were measured in the same way: the variances of cells are drawn from a
+// scaled inverse chi-squared distribution, whose scale and degrees of freedom follow from the mean and the variance of
+// their logarithms (Smyth 2004, Linear models and empirical Bayes methods for assessing differential expression). Cells
+// with very different scatter therefore add little information about one another. So do few cells, whose scale is
+// uncertain. At most, the others add as much information as a cell's own values.
 func ScatterOf(levels []Level) Scatter {
 	var logs []float64
 	var free, expected float64
@@ -154,8 +156,8 @@ func ScatterOf(levels []Level) Scatter {
 	for _, x := range logs {
 		square += (x - mean) * (x - mean) / (n - 1)
 	}
-	// Trigamma falls: the degrees of freedom of the distribution are where it is what the scatter of the cells adds to that of
-	// chance, and infinite where it adds nothing.
+	// Trigamma decreases. The degrees of freedom of the distribution are where it equals the variance beyond chance,
+	// and infinite if there is none.
 	chance := expected / n
 	excess, spread := square-chance, math.Inf(1)
 	s := Scatter{square: math.Exp(mean), cells: n, mean: mean, variance: max(excess, 0) + chance/n}
@@ -171,7 +173,7 @@ func ScatterOf(levels []Level) Scatter {
 		spread = high
 		s.square = math.Exp(mean + logOwn(spread))
 	}
-	// The scale has an error of its own: that of a mean of so many logarithms.
+	// The scale has an error of its own: the error of a mean of n logarithms.
 	s.free = min(1/(1/spread+chance/(2*n)), free/n)
 	if s.free < 0.1 {
 		return Scatter{}
@@ -179,11 +181,10 @@ func ScatterOf(levels []Level) Scatter {
 	return s
 }
 
-// logOwn is the mean logarithm of a variance of so many degrees of freedom whose mean is 1.
+// logOwn returns the mean logarithm of a variance with free degrees of freedom whose mean is 1.
 func logOwn(free float64) float64 { return digamma(free/2) - math.Log(free/2) }
 
-// Among is the level with the scatter of its like taken into account. One that scatters so much more that it is not like
-// them stays as it is.
+// Among returns the level with the pooled scatter taken into account. A level that scatters much more stays as it is.
 func (l Level) Among(s Scatter) Level {
 	own := l.variance * l.count
 	if s.free == 0 || l.n < 2 {
@@ -195,7 +196,7 @@ func (l Level) Among(s Scatter) Level {
 	}
 	both, lone := s.free+l.free, l
 	l.variance = (s.free*s.square + l.free*own) / both / l.count
-	// The cell is one of those that say how its like scatter: the fewer they are, the less do they add.
+	// The cell itself is part of the pooled scatter: the fewer cells there are, the less the others add.
 	l.free = 1 / (1/both + 2*s.free/(both*both*s.cells))
 	if off > above {
 		l.lone = &lone
@@ -203,8 +204,8 @@ func (l Level) Among(s Scatter) Level {
 	return l
 }
 
-// digamma and trigamma are the derivatives of the logarithm of the gamma function (Abramowitz and Stegun 6.3.18, 6.4.12),
-// at a positive x.
+// digamma and trigamma are the first and second derivative of the logarithm of the gamma function (Abramowitz and
+// Stegun 6.3.18, 6.4.12), at a positive x.
 func digamma(x float64) float64 {
 	sum := 0.0
 	for ; x < 8; x++ {

@@ -2,8 +2,8 @@ package stat
 
 import "math"
 
-// WeightedMean is the mean of values that count by weights, with the variance of its error, whatever the scatter of each
-// value is (White's estimator), and its degrees of freedom. The variance of fewer than two values is NaN.
+// WeightedMean returns the mean of weighted values, the variance of its error for any scatter of the values (White's
+// estimator), and its degrees of freedom. The variance of fewer than two values is NaN.
 func WeightedMean(values, weights []float64) (mean, variance, free float64) {
 	var all, squares float64
 	for i, w := range weights {
@@ -22,7 +22,7 @@ func WeightedMean(values, weights []float64) (mean, variance, free float64) {
 	return mean, variance * count / (count - 1), count - 1
 }
 
-// Reach is how many standard errors an interval of a confidence extends to either side, with so many degrees of freedom.
+// Reach returns the half-width of an interval of a confidence in standard errors, given its degrees of freedom.
 func Reach(confidence, free float64) float64 {
 	return studentQuantile(confidence, max(1, free))
 }

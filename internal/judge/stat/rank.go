@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// exactTotal bounds the number of values up to which distributions are counted out; beyond it the normal
-// approximation is good to more digits than anyone reads. Counts stay below 2^53, so float64 holds them exactly.
+// exactTotal bounds the number of values for exact distributions. Beyond it the normal approximation has more digits
+// than needed. Counts stay below 2^53, so float64 holds them exactly.
 const exactTotal = 50
 
-// midranks returns twice the rank of every value, ties sharing the mean of their ranks, in the order of xs (doubled,
-// so that they are integers), and whether there are ties.
+// midranks returns twice the rank of every value, in the order of xs. Ties share the mean of their ranks; doubled ranks
+// are integers. tied reports whether there are ties.
 func midranks(xs []float64) (doubled []int, tied bool) {
 	order := make([]int, len(xs))
 	for i := range order {
@@ -33,18 +33,18 @@ func midranks(xs []float64) (doubled []int, tied bool) {
 	return doubled, tied
 }
 
-// rankSum is a rank statistic and what it may be where nothing differs: by the counts of its places or, where there are
-// none, by the normal approximation.
+// rankSum is a rank statistic and its distribution under the null hypothesis: by the counts of its values or, without
+// counts, by the normal approximation.
 type rankSum struct {
-	// counts is in how many of all orders the statistic has each place, at its own place. The middle is given doubled, as
-	// it may lie half way between two places.
+	// counts has for each value of the statistic, as an index, the number of orders that give it. The middle is
+	// doubled, as it may be half way between two values.
 	counts            []float64
 	at, doubledMiddle int
 	// deviation is from the mean.
 	deviation, variance float64
 }
 
-// twoSided is the chance of a place that is at least as far from the middle.
+// twoSided returns the chance of a value that is at least as far from the middle.
 func (s rankSum) twoSided() float64 {
 	if s.counts == nil {
 		return min(1, 2*s.tail(math.Abs(s.deviation)))
@@ -53,7 +53,7 @@ func (s rankSum) twoSided() float64 {
 	return s.share(func(i int) bool { return max(2*i-s.doubledMiddle, s.doubledMiddle-2*i) >= distance })
 }
 
-// above is the chance of a place that is at least as high.
+// above returns the chance of a value that is at least as high.
 func (s rankSum) above() float64 {
 	if s.counts == nil {
 		return s.tail(s.deviation)
@@ -61,7 +61,7 @@ func (s rankSum) above() float64 {
 	return s.share(func(i int) bool { return i >= s.at })
 }
 
-// share is the share of the counts of those places.
+// share returns the share of the counts of the selected values.
 func (s rankSum) share(counted func(place int) bool) float64 {
 	var far, all float64
 	for i, c := range s.counts {
@@ -73,7 +73,7 @@ func (s rankSum) share(counted func(place int) bool) float64 {
 	return far / all
 }
 
-// tail is the chance of such a deviation or a higher one by the normal approximation, with continuity correction.
+// tail returns the chance of at least this deviation by the normal approximation, with continuity correction.
 func (s rankSum) tail(deviation float64) float64 {
 	return math.Erfc((deviation-0.5)/math.Sqrt(2*s.variance)) / 2
 }
@@ -93,11 +93,11 @@ func mannWhitney(a, b []float64) rankSum {
 	case tied:
 		return rankSum{counts: subsetSums(ranks, n), at: sum, doubledMiddle: 2 * middle}
 	}
-	// Twice the rank sum less its least value n(n+1) is twice U.
+	// Twice the rank sum minus its least value n(n+1) is twice U.
 	return rankSum{counts: uCounts(n, total-n), at: (sum - n*(n+1)) / 2, doubledMiddle: n * (total - n)}
 }
 
-// rankSumVariance is the variance of the rank sum of n of the values with these doubled ranks, ties included.
+// rankSumVariance returns the variance of the rank sum of n of the values with these doubled ranks, ties included.
 func rankSumVariance(doubled []int, n int) float64 {
 	total := float64(len(doubled))
 	mean := total + 1
@@ -109,7 +109,7 @@ func rankSumVariance(doubled []int, n int) float64 {
 	return float64(n) * (total - float64(n)) / (total * (total - 1)) * square
 }
 
-// signedRank is the sum of the ranks of the positive differences; differences of zero are left out.
+// signedRank returns the sum of the ranks of the positive differences; it leaves out differences of zero.
 func signedRank(d []float64) rankSum {
 	d = slices.DeleteFunc(slices.Clone(d), func(x float64) bool { return x == 0 })
 	sizes := make([]float64, len(d))
@@ -132,8 +132,8 @@ func signedRank(d []float64) rankSum {
 	return rankSum{counts: signSums(ranks), at: sum, doubledMiddle: all}
 }
 
-// uCounts returns in how many of the (n+m choose n) orders Mann-Whitney's U has each value 0 ... nm: the coefficients
-// of the Gaussian binomial, built up one factor (1-x^(m+i))/(1-x^i) at a time.
+// uCounts returns how many of the (n+m choose n) orders give Mann-Whitney's U each value 0 ... nm: the coefficients of
+// the Gaussian binomial, built up one factor (1-x^(m+i))/(1-x^i) at a time.
 func uCounts(n, m int) []float64 {
 	c := make([]float64, n*m+1)
 	c[0] = 1
@@ -148,7 +148,7 @@ func uCounts(n, m int) []float64 {
 	return c
 }
 
-// wCounts returns in how many of the 2^n sign patterns the signed-rank sum has each value 0 ... n(n+1)/2.
+// wCounts returns how many of the 2^n sign patterns give the signed-rank sum each value 0 ... n(n+1)/2.
 func wCounts(n int) []float64 {
 	ranks := make([]int, n)
 	for i := range ranks {
@@ -194,8 +194,8 @@ func subsetSums(ranks []int, n int) []float64 {
 	return c[n]
 }
 
-// uRank returns which of the nm sorted pairwise ratios, counted from either end, bounds the interval of the wanted
-// confidence, and the coverage of that interval. It is at least 1: the whole range, whatever that covers.
+// uRank returns which of the nm sorted pairwise ratios, counted from either end, bounds the interval of the requested
+// confidence, and the coverage of that interval. k is at least 1: the whole range, whatever its coverage is.
 func uRank(n, m int, confidence float64) (k int, coverage float64) {
 	if n+m > exactTotal {
 		nm := float64(n) * float64(m)
@@ -220,7 +220,7 @@ func exactRank(counts []float64, confidence float64) (k int, coverage float64) {
 		all += c
 	}
 	k, below := 1, counts[0]
-	// The k-th from one end must not pass the k-th from the other.
+	// The k-th value from one end must not pass the k-th from the other.
 	for 2*(k+1) <= len(counts) && 1-2*(below+counts[k])/all >= confidence {
 		below += counts[k]
 		k++

@@ -13,32 +13,32 @@ const (
 	MannWhitney Test = "mann-whitney"
 	// SignedRank compares the two trials of each repetition with one another.
 	SignedRank Test = "signed-rank"
-	// StudentT compares the means of logarithms and assumes that they are normal: for samples too small for ranks.
+	// StudentT compares the means of logarithms, assuming that they are normal: for samples too small for ranks.
 	StudentT Test = "student"
 )
 
 // Effect is the comparison of sample a with sample b.
 type Effect struct {
-	// Ratio estimates a/b: the median of the pairwise ratios. NaN if a sample is empty or holds a value <= 0, of which
-	// there is no logarithm.
+	// Ratio estimates a/b: the median of the pairwise ratios. NaN if a sample is empty or has a value <= 0, which has
+	// no logarithm.
 	Ratio float64 `json:"ratio"`
-	// Low and High hold the true ratio between them with probability Confidence.
+	// Low and High bound the true ratio with probability Confidence.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 	// Confidence is the coverage that the interval really has; see Summary.Confidence.
 	Confidence float64 `json:"confidence"`
-	// P is the two-sided p value of the test that there is no difference; 1 if there is nothing to test. It needs only
-	// the order of values, so it is given for values <= 0 too.
+	// P is the two-sided p value of the null hypothesis of no difference; 1 if there is nothing to test. It needs only
+	// the order of values, so it exists for values <= 0 too.
 	P float64 `json:"p"`
 	// N is the number of values a side (the smaller side), or of pairs.
 	N int `json:"n"`
-	// Test is which test it was.
+	// Test is the test that was used.
 	Test Test `json:"test"`
 }
 
-// pairedFrom is the number of pairs from which the signed-rank test is taken. It cannot reach p < 0.05 below 6 pairs
-// at all, and with 6 only if every pair agrees, while Mann-Whitney can from 4 values a side. From 7 on it loses little
-// where there is no drift and gains much where there is. The chance of finding a 10 % shift under 5 % of noise a trial,
+// pairedFrom is the number of pairs from which the signed-rank test is used. It cannot reach p < 0.05 with fewer than 6
+// pairs, and with 6 only if every pair agrees, while Mann-Whitney can from 4 values a side. From 7 pairs it loses
+// little power without drift and gains much with drift. The chance of finding a 10 % shift under 5 % of noise a trial,
 // without drift | with drift of 5 % from one repetition to the next (TestPower repeats the rows from 7 on):
 //
 //	pairs          4          5          6          7          8         10
@@ -46,16 +46,16 @@ type Effect struct {
 //	signed-rank    0   | 0    0   | 0    .59 | .57  .83 | .81  .86 | .85  .95 | .96
 const pairedFrom = 7
 
-// UsePaired says whether two samples that share pairs complete repetitions should be compared by Paired. It looks at
-// the number only, never at the values, so the choice costs no significance.
+// UsePaired reports whether two samples with a number of pairs from the same repetitions should be compared by Paired.
+// The choice depends only on the number, never on the values, so it does not affect the significance.
 //
-// Both tests hold their level with trials shuffled inside each repetition. The signed-rank test is exact then, drift
-// or not. Mann-Whitney is exact where there is no drift; drift that the two trials of a repetition share pulls them
-// together and makes it reject less often than it may, never more.
+// Both tests hold their level with trials shuffled inside each repetition. The signed-rank test is exact then, drift or
+// not. Mann-Whitney is exact without drift. Drift that the two trials of a repetition share makes it reject less often
+// than its level, never more often.
 func UsePaired(pairs int) bool { return pairs >= pairedFrom }
 
-// Unpaired compares two samples of finite values by the Mann-Whitney test, and positive ones that are too few for it to
-// reach the confidence whatever they are (two or three) by Student.
+// Unpaired compares two samples of finite values by the Mann-Whitney test. Positive samples of two or three values,
+// with which it cannot reach the confidence, are compared by Student.
 func Unpaired(a, b []float64, confidence float64) Effect {
 	n, m := len(a), len(b)
 	if min(n, m) > 1 && LeastP(MannWhitney, n, m) > 1-confidence && positive(a) && positive(b) {
@@ -64,7 +64,7 @@ func Unpaired(a, b []float64, confidence float64) Effect {
 	return Ranks(a, b, confidence)
 }
 
-// Ranks compares two samples of finite values by the Mann-Whitney test, however few they are.
+// Ranks compares two samples of finite values by the Mann-Whitney test, whatever their size.
 func Ranks(a, b []float64, confidence float64) Effect {
 	n, m := len(a), len(b)
 	e := undecided(min(n, m), MannWhitney)
@@ -79,8 +79,8 @@ func Ranks(a, b []float64, confidence float64) Effect {
 	return e.between(differences(sortedLogs(a), sortedLogs(b)), k, coverage)
 }
 
-// Paired compares a[i] with b[i] by the Wilcoxon signed-rank test. Values without a partner (beyond the shorter of the
-// two) are left out.
+// Paired compares a[i] with b[i] by the Wilcoxon signed-rank test. It leaves out values of the longer sample without a
+// partner.
 func Paired(a, b []float64, confidence float64) Effect {
 	n := min(len(a), len(b))
 	e := undecided(n, SignedRank)
@@ -105,7 +105,7 @@ func Paired(a, b []float64, confidence float64) Effect {
 	return e.between(walsh(d), k, coverage)
 }
 
-// between fills in the estimate from the log ratios, of which the k-th from either end bound the interval.
+// between sets the estimate from the log ratios; the k-th from either end bound the interval.
 func (e Effect) between(logs order, k int, coverage float64) Effect {
 	e.Ratio = math.Exp(logs.median())
 	e.Low, e.High = math.Exp(logs.kth(k)), math.Exp(logs.kth(logs.size+1-k))
@@ -129,7 +129,7 @@ func undecided(n int, t Test) Effect {
 	return Effect{Ratio: nan, Low: nan, High: nan, P: 1, N: n, Test: t}
 }
 
-// positive says whether every value has a finite logarithm.
+// positive reports whether every value has a finite logarithm.
 func positive(xs []float64) bool {
 	for _, x := range xs {
 		if !(x > 0) || math.IsInf(x, 1) {

@@ -2,11 +2,11 @@ package stat
 
 import "math"
 
-// order is a set of numbers that is counted and never written down, so that samples of thousands are compared in the
-// memory that they take themselves.
+// order is a set of numbers that can be counted without being stored, so that samples of thousands are compared without
+// further memory.
 type order struct {
 	size int
-	// atMost is how many of them are <= v.
+	// atMost returns how many of them are <= v.
 	atMost func(v float64) int
 }
 
@@ -14,7 +14,7 @@ type order struct {
 func differences(xs, ys []float64) order {
 	return order{len(xs) * len(ys), func(v float64) int {
 		n, j := 0, 0
-		for _, x := range xs { // the larger x, the fewer y leave x - y <= v
+		for _, x := range xs { // the larger x, the fewer y have x - y <= v
 			for j < len(ys) && x-ys[j] > v {
 				j++
 			}
@@ -24,7 +24,7 @@ func differences(xs, ys []float64) order {
 	}}
 }
 
-// walsh are all averages of d[i] and d[j] with i <= j of a sorted sample.
+// walsh returns all averages of d[i] and d[j] with i <= j of a sorted sample.
 func walsh(d []float64) order {
 	return order{len(d) * (len(d) + 1) / 2, func(v float64) int {
 		n, j := 0, len(d)-1
@@ -41,7 +41,7 @@ func walsh(d []float64) order {
 	}}
 }
 
-// kth returns the k-th smallest, counted from 1: the least float64 that k of them do not exceed.
+// kth returns the k-th smallest number, counted from 1: the least float64 v with atMost(v) >= k.
 func (o order) kth(k int) float64 {
 	low, high := place(math.Inf(-1)), place(math.Inf(1))
 	for low < high {
@@ -76,7 +76,7 @@ func atPlace(n uint64) float64 {
 	return math.Float64frombits(n &^ signBit)
 }
 
-// midpoint is the mean of two numbers, the same whichever way two equal ones meet. Two infinities do not make a NaN.
+// midpoint returns the mean of two numbers, without rounding if they are equal. Two infinities do not give NaN.
 func midpoint(a, b float64) float64 {
 	if a == b {
 		return a

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Student compares two samples of positive values by Student's test on their logarithms, with one deviation for both.
-// It assumes that they scatter alike and log-normally, which rank tests do not, and needs two values a side where those
-// need four. Samples that do not scatter at all say nothing of how they would: they have a ratio without an interval.
+// Student compares two samples of positive values by Student's test on their logarithms, with a common deviation. It
+// assumes that both scatter equally and log-normally, which rank tests do not, and needs two values a side where rank
+// tests need four. Samples without any scatter have a ratio without an interval.
 func Student(a, b []float64, confidence float64) Effect {
 	n, m := len(a), len(b)
 	e := undecided(min(n, m), StudentT)
@@ -28,7 +28,7 @@ func Student(a, b []float64, confidence float64) Effect {
 	return e
 }
 
-// Mean is the geometric mean of xs where all are positive, the arithmetic one otherwise.
+// Mean returns the geometric mean of xs if all are positive, the arithmetic mean otherwise.
 func Mean(xs []float64) float64 {
 	if positive(xs) {
 		mean, _ := logMoments(xs)
@@ -52,8 +52,8 @@ func logMoments(xs []float64) (mean, square float64) {
 	return mean, square
 }
 
-// beyond is the chance that Student's t is further from 0 than t, with so many degrees of freedom, which need not be whole
-// (Abramowitz and Stegun 26.7.1: the incomplete beta function).
+// beyond returns the chance that Student's t is further from 0 than t. free are the degrees of freedom, which need not
+// be whole (Abramowitz and Stegun 26.7.1: the incomplete beta function).
 func beyond(t, free float64) float64 {
 	if math.IsInf(t, 0) {
 		return 0
@@ -61,7 +61,8 @@ func beyond(t, free float64) float64 {
 	return betaShare(free/(free+t*t), free/2, 0.5)
 }
 
-// betaShare is the regularised incomplete beta function I_x(a, b), by its continued fraction (26.5.8) in the form of Lentz.
+// betaShare returns the regularised incomplete beta function I_x(a, b), by its continued fraction (26.5.8) in the form
+// of Lentz.
 func betaShare(x, a, b float64) float64 {
 	switch {
 	case x <= 0:
@@ -93,10 +94,10 @@ func betaShare(x, a, b float64) float64 {
 // quantile is a value of studentQuantile.
 type quantile struct{ confidence, free, t float64 }
 
-// latest is the last one: a comparison asks for the same several times, with its values times a factor.
+// latest is the latest quantile: a comparison needs the same one several times, with its values multiplied by a factor.
 var latest atomic.Pointer[quantile]
 
-// studentQuantile is the t that lies beyond such a share of all, from both sides.
+// studentQuantile returns the t that |t| exceeds with the probability 1 - confidence.
 func studentQuantile(confidence, free float64) float64 {
 	if q := latest.Load(); q != nil && q.confidence == confidence && q.free == free {
 		return q.t
@@ -106,8 +107,8 @@ func studentQuantile(confidence, free float64) float64 {
 	return t
 }
 
-// findQuantile finds it. In logarithms the chance beyond it is nearly a line,
-// so that false position (in the form of Illinois) needs few steps.
+// findQuantile computes the quantile. The logarithm of the tail is almost linear, so false position (in the form of
+// Illinois) needs few steps.
 func findQuantile(confidence, free float64) float64 {
 	target := math.Log(1 - confidence)
 	off := func(log float64) float64 { return math.Log(beyond(math.Exp(log), free)) - target }
@@ -137,13 +138,13 @@ func findQuantile(confidence, free float64) float64 {
 	return math.Exp(high)
 }
 
-// Detectable is the difference, as a share, that a comparison of n values a side finds with a chance of 90 %, where values
-// scatter by a share. It is infinite below two values.
+// Detectable returns the difference, as a share, that a comparison of n values a side finds with a chance of 90 %,
+// given their scatter as a share. It is infinite for fewer than two values.
 func Detectable(scatter float64, n int, confidence float64) float64 {
 	if n < 2 {
 		return math.Inf(1)
 	}
-	// 80 % within on both sides are 90 % from one side.
+	// 80 % two-sided is 90 % one-sided.
 	free := float64(2*n - 2)
 	t := studentQuantile(confidence, free) + studentQuantile(0.8, free)
 	return math.Expm1(t * scatter * math.Sqrt(2/float64(n)))

@@ -26,11 +26,11 @@ type Summary struct {
 	N int `json:"n"`
 	// Median is the middle value, or the mean of the two middle ones.
 	Median float64 `json:"median"`
-	// Low and High are order statistics that hold the true median between them with probability Confidence.
+	// Low and High are order statistics that bound the true median with probability Confidence.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
-	// Confidence is the coverage that the interval really has: at least what was asked for, or, where N is too small
-	// for that, the coverage of the whole range (0.9375 for N = 5). 0 if N is 0 or 1.
+	// Confidence is the actual coverage of the interval: at least the requested one or, if N is too small for that, the
+	// coverage of the whole range (0.9375 for N = 5). 0 if N is 0 or 1.
 	Confidence float64 `json:"confidence"`
 	Min        float64 `json:"-"`
 	Max        float64 `json:"-"`
@@ -67,17 +67,17 @@ func (s Summary) HalfWidth() float64 {
 	return max(s.High-s.Median, s.Median-s.Low) / math.Abs(s.Median)
 }
 
-// wideSpread is the half-width of an interval, relative to the median, from which it is called wide.
+// wideSpread is the half-width of an interval, relative to the median, from which it is wide.
 const wideSpread = 0.25
 
-// Wide says whether the interval is so wide that the median is a rough one.
+// Wide reports whether the interval is so wide that the median is imprecise.
 func (s Summary) Wide() bool { return s.HalfWidth() > wideSpread }
 
-// exactTosses bounds the tosses that are counted out: 2^-1075 is 0 in float64. Beyond it the normal approximation is
-// exact to one rank.
+// exactTosses bounds the tosses for the exact distribution: 2^-1075 is 0 in float64. Beyond it the normal approximation
+// is exact to one rank.
 const exactTosses = 1000
 
-// medianRank returns the largest k whose interval [x(k), x(n+1-k)] has the confidence asked for, at least 1, and the
+// medianRank returns the largest k, at least 1, whose interval [x(k), x(n+1-k)] has the requested confidence, and the
 // coverage of that interval.
 func medianRank(n int, confidence float64) (k int, coverage float64) {
 	if n > exactTosses {
@@ -100,7 +100,7 @@ func medianRank(n int, confidence float64) (k int, coverage float64) {
 	return k, max(0, 1-2*below)
 }
 
-// Median returns the median of values in any order, NaN of none.
+// Median returns the median of values in any order, NaN for no values.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -117,14 +117,14 @@ func median(s []float64) float64 {
 	return midpoint(s[(n-1)/2], s[n/2])
 }
 
-// KneeFactor is how far above the lowest time of a curve its times are beyond the knee.
+// KneeFactor is the factor above the lowest time of a curve from which a time is beyond the knee.
 const KneeFactor = 2
 
-// Knee finds where a curve of times over rising loads leaves the ground: the last load whose time is not above
-// KneeFactor times the lowest of the curve. It looks from the high end, so that a disturbed trial at a low load is not
-// taken for a knee. It returns indices: low decides by the medians; high by the intervals, of which both must agree that a time is
-// above, and is never below low. Where the two are one, the knee is decided; where both are the last index, the curve has
-// none. ok is false for a curve of fewer than three times, or with one that is not a number.
+// Knee finds the knee of a curve of times over rising loads: the last load whose time is not above KneeFactor times the
+// lowest of the curve. It searches from the high end, so that a disturbed trial at a low load does not count as a knee.
+// It returns indices: low decides by the medians; high by the intervals, of which both must be above, and is never
+// below low. If both are equal, the knee is decided; if both are the last index, the curve has none. ok is false for a
+// curve of fewer than three times, or with a NaN.
 func Knee(times []Summary) (low, high int, ok bool) {
 	if len(times) < 3 {
 		return 0, 0, false

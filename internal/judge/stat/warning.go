@@ -8,42 +8,42 @@ import (
 
 // Warning is a doubt about a sample.
 type Warning struct {
-	// ID names the check, one of those below or that of a trial; Message says what was seen, in the first trial if several
-	// raised it, and what may help.
+	// ID is the id of a check below or of a trial's warning. Message describes the problem, in the first trial if
+	// several had it, and what may help.
 	ID      string `json:"id"`
 	Message string `json:"message"`
-	// Trials is how many trials raised it; 0 for a doubt about the sample as a whole.
+	// Trials is the number of trials with the warning; 0 for a warning about the whole sample.
 	Trials int `json:"trials"`
 }
 
-// The doubts that Examine can raise.
+// The warnings of Examine.
 const (
 	// Few means that the sample is too small to be compared with anything.
 	Few = "few-repetitions"
-	// Spread means that the interval is wide beside the median.
+	// Spread means that the interval is wide relative to the median.
 	Spread = "spread"
-	// Outlier means that single values stand far off the rest.
+	// Outlier means that single values are far from the others.
 	Outlier = "outlier"
 	// Trend means that the values drift with the repetitions.
 	Trend = "trend"
 )
 
 const (
-	// MinRepetitions is the smallest sample with which a comparison can reach 95 % confidence whatever its values scatter
-	// like. Student's test of fewer assumes that they are log-normal.
+	// MinRepetitions is the smallest sample with which a comparison can reach 95 % confidence for any distribution.
+	// Student's test of fewer values assumes that they are log-normal.
 	MinRepetitions = 4
-	// outlierFrom is the sample size from which a median absolute deviation means something.
+	// outlierFrom is the sample size from which a median absolute deviation is meaningful.
 	outlierFrom = 6
-	// farOff is how many robust standard deviations from the median an outlier lies at least: so far that a normal
-	// sample of 10 shows one in about 1 of 40 cases. farShare is how far in shares of the median, so that a nearly
-	// constant sample is not blamed for its last digit.
+	// farOff is the least distance of an outlier from the median in robust standard deviations: a normal sample of 10
+	// has one in about 1 of 40 cases. farShare is the least distance as a share of the median, so that a nearly
+	// constant sample has no outliers in its last digit.
 	farOff   = 6
 	farShare = 0.1
 	// steady is the p value of Kendall's test below which drift is reported; 6 values in perfect order reach it.
 	steady = 0.01
 )
 
-// Examine returns the doubts about xs, given in the order of repetition and summarized as s.
+// Examine returns the warnings about xs, which are in the order of repetition and summarized as s.
 func Examine(xs []float64, s Summary) []Warning {
 	if len(xs) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func Examine(xs []float64, s Summary) []Warning {
 	return w
 }
 
-// outliers counts the values that lie more than farOff robust standard deviations from the median.
+// outliers counts the values that are more than farOff robust standard deviations from the median.
 func outliers(xs []float64, middle float64) int {
 	if len(xs) < outlierFrom {
 		return 0
@@ -77,7 +77,7 @@ func outliers(xs []float64, middle float64) int {
 	for i, x := range xs {
 		off[i] = math.Abs(x - middle)
 	}
-	// 1.4826 turns a median absolute deviation into the standard deviation of a normal distribution.
+	// 1.4826 converts a median absolute deviation into the standard deviation of a normal distribution.
 	limit := max(farOff*1.4826*median(slices.Sorted(slices.Values(off))), farShare*math.Abs(middle))
 	n := 0
 	for _, o := range off {
@@ -88,12 +88,12 @@ func outliers(xs []float64, middle float64) int {
 	return n
 }
 
-// trend is Kendall's test of xs against their order: the two-sided p value, and whether they rise.
+// trend returns Kendall's test of xs against their order: the two-sided p value, and whether they rise.
 func trend(xs []float64) (p float64, up bool) {
 	n := len(xs)
 	rises, falls := orderedPairs(xs)
 	pairs := n * (n - 1) / 2
-	// Ties count half to each side; the nearer whole number towards the middle keeps the test on the safe side.
+	// Ties count half to each side; rounding towards the middle makes the test conservative.
 	s := rankSum{at: (pairs + max(rises-falls, falls-rises)) / 2, doubledMiddle: pairs}
 	if n > exactTotal {
 		f := float64(n)
@@ -104,10 +104,10 @@ func trend(xs []float64) (p float64, up bool) {
 	return s.twoSided(), rises > falls
 }
 
-// orderedPairs counts the pairs of values of which the later one is larger, and smaller; equal ones are neither.
+// orderedPairs counts the pairs of values whose later one is larger, and smaller; equal values count in neither.
 func orderedPairs(xs []float64) (rises, falls int) {
 	ranks, _ := midranks(xs)
-	tree := make([]int, 2*len(xs)+1) // a Fenwick tree of how many values of each rank have been seen
+	tree := make([]int, 2*len(xs)+1) // a Fenwick tree with the number of earlier values of each rank
 	atMost := func(rank int) (n int) {
 		for ; rank > 0; rank &= rank - 1 {
 			n += tree[rank]
@@ -124,12 +124,12 @@ func orderedPairs(xs []float64) (rises, falls int) {
 	return rises, falls
 }
 
-// inversionCounts returns how many of the orders of n values have each number of inversions, as shares.
+// inversionCounts returns the share of the orders of n values with each number of inversions.
 func inversionCounts(n int) []float64 {
 	c := make([]float64, n*(n-1)/2+1)
 	c[0] = 1
 	for i := 2; i <= n; i++ {
-		// Divide as we go: n! would leave the range in which float64 is exact anyway, and shares add up all the same.
+		// Divide in each step: n! would leave the range in which float64 is exact.
 		next := make([]float64, len(c))
 		for k := range c {
 			for j := 0; j < i && j <= k; j++ {

@@ -17,21 +17,21 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// defaultBuffer holds about a thousand frames of an ordinary MTU, which the kernel counts with its own overhead.
+// defaultBuffer has room for about a thousand frames of ordinary MTU, with the kernel's overhead.
 const defaultBuffer = 8 << 20
 
-// Options say what is captured. The zero value takes every device of the namespace.
+// Options define what is captured. The zero value captures on every device of the namespace.
 type Options struct {
-	// Device is the name of the one device to listen on; "" for all, also those that appear later.
+	// Device is the name of the device to listen on; "" for all, including later ones.
 	Device string
-	// Buffer is the number of bytes that the kernel may keep until they are read; 0 for 8 MiB. It bounds a capture:
-	// frames beyond it are lost, and counted.
+	// Buffer is the number of bytes that the kernel may keep until they are read; 0 for 8 MiB. Frames beyond it are
+	// lost, and counted.
 	Buffer int
-	// Mark is looked for in what is kept of each frame; nil for nothing.
+	// Mark is searched for in the kept part of each frame; nil for nothing.
 	Mark []byte
 }
 
-// Capture is an open packet socket. Its methods must not be called at the same time.
+// Capture is an open packet socket. It is not safe for concurrent use.
 type Capture struct {
 	ns   *netns.NS
 	file *os.File
@@ -42,15 +42,15 @@ type Capture struct {
 	buf   [snapLength]byte
 }
 
-// LostError says that the socket's buffer overflowed, so that what was read is not all that crossed the wire.
+// LostError means that the socket's buffer overflowed, so the capture is incomplete.
 type LostError struct{ Frames int }
 
 func (e *LostError) Error() string {
 	return fmt.Sprintf("capture lost %d frames: its buffer was full", e.Frames)
 }
 
-// Open begins to capture in ns, which the caller keeps open until Close. It needs CAP_NET_RAW there. Frames that cross
-// a device after Open returned are seen; a frame between two devices of the namespace is seen on each.
+// Open begins to capture in ns, which the caller keeps open until Close. It needs CAP_NET_RAW there. It captures frames
+// from the return of Open on; a frame between two devices of the namespace is captured on each.
 func Open(ns *netns.NS, o Options) (*Capture, error) {
 	c := &Capture{ns: ns, names: map[int]string{}, mark: o.Mark}
 	err := ns.Do(func() error {
@@ -63,7 +63,7 @@ func Open(ns *netns.NS, o Options) (*Capture, error) {
 			index = device.Index
 			c.names[index] = o.Device
 		}
-		// The forced size needs CAP_NET_ADMIN over the machine; without, the limit of net.core.rmem_max applies.
+		// The forced size needs CAP_NET_ADMIN over the machine; without it, the limit of net.core.rmem_max applies.
 		fd, err := sock.OpenPacket(index, sock.NonBlocking, func(fd int) error {
 			return sock.SetReceiveBuffer(fd, cmp.Or(o.Buffer, defaultBuffer))
 		})
@@ -88,8 +88,8 @@ func describe(device string) string {
 	return device
 }
 
-// Drain returns the frames that have crossed so far and were not returned before, in order, without waiting. When the
-// buffer overflowed the error is a *LostError, and the frames that were kept are returned with it.
+// Drain returns the frames since the last call, in order, without waiting. If the buffer overflowed, it returns the
+// kept frames and a *LostError.
 func (c *Capture) Drain() ([]Frame, error) {
 	var frames []Frame
 	for {
@@ -104,18 +104,18 @@ func (c *Capture) Drain() ([]Frame, error) {
 	}
 }
 
-// Until waits for a frame that want accepts, until ctx is done. It returns every frame read up to there, the wanted one
-// last. If ctx ended first, the error wraps its cause.
+// Until waits until want accepts a frame or ctx is done. It returns every frame up to then, the accepted one last. If
+// ctx ended first, the error wraps its cause.
 func (c *Capture) Until(ctx context.Context, want func(Frame) bool) ([]Frame, error) {
 	if err := c.file.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("set the deadline of a capture: %w", err)
 	}
-	// The end of ctx wakes the reader by a deadline in the past. The next call must not find that deadline, so this one
-	// does not return before the function has ended.
+	// The end of ctx wakes the reader by a deadline in the past. The next call must not see that deadline, so this one
+	// returns only after the function has ended.
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(woken)
-		_ = c.file.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed file, and that wakes the reader too
+		_ = c.file.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed file, which also wakes the reader
 	})
 	defer func() {
 		if !stop() {
@@ -141,7 +141,7 @@ func (c *Capture) Until(ctx context.Context, want func(Frame) bool) ([]Frame, er
 // Close ends the capture. Frames that were not read are dropped.
 func (c *Capture) Close() error { return c.file.Close() }
 
-// next reads one frame. When none is queued it waits, or returns EAGAIN.
+// next reads one frame. If none is queued, it waits, or returns EAGAIN.
 func (c *Capture) next(wait bool) (Frame, error) {
 	var n int
 	var from unix.Sockaddr
@@ -170,7 +170,7 @@ func (c *Capture) next(wait bool) (Frame, error) {
 	return c.decode(n, from), nil
 }
 
-// decode takes the frame of n bytes in the buffer apart, in the way of the device that it crossed.
+// decode decodes the frame of n bytes in the buffer, according to its device.
 func (c *Capture) decode(n int, from unix.Sockaddr) Frame {
 	b := c.buf[:min(n, len(c.buf))]
 	link, ok := from.(*unix.SockaddrLinklayer)
@@ -207,7 +207,7 @@ func (c *Capture) name(index int) string {
 	return c.names[index]
 }
 
-// lost asks the kernel how many frames did not fit since the last time.
+// lost returns how many frames did not fit since the last call.
 func (c *Capture) lost() error {
 	var stats *unix.TpacketStats
 	var err error

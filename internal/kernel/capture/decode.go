@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// Frame is one frame, as far as it could be understood. A header that is absent, cut short or of an unknown kind is
-// nil; so is everything behind it.
+// Frame is one decoded frame. A header that is absent, truncated or of an unknown kind is nil; so is everything after
+// it.
 type Frame struct {
 	// Device is the name of the device that the frame crossed, "" if Decode was called directly.
 	Device string
@@ -20,8 +20,8 @@ type Frame struct {
 	Outgoing bool
 	// Marked is true if the mark of Options was found in the frame, at whatever depth.
 	Marked bool
-	// Length is the number of bytes with the link header, also when only the first of them were kept. It exceeds the
-	// device's MTU plus 14 for a super-frame whose segmentation is left to a later device.
+	// Length is the number of bytes with the link header, even if only the first of them were kept. It exceeds the
+	// device's MTU plus 14 for a super-frame that a later device segments.
 	Length int
 
 	Ethernet *Ethernet
@@ -45,20 +45,20 @@ type Ethernet struct {
 // IP is the header of an IPv4 or IPv6 packet.
 type IP struct {
 	Source, Destination netip.Addr
-	// Protocol is that of the payload: 6 TCP, 17 UDP, 1 ICMP, 58 ICMPv6, 4 IP in IP. For IPv6 it is what follows the
-	// extension headers, as far as those were kept.
+	// Protocol is the payload's: 6 TCP, 17 UDP, 1 ICMP, 58 ICMPv6, 4 IP in IP. For IPv6 it follows the extension
+	// headers, if these were kept.
 	Protocol uint8
 	// TTL is the hop limit for IPv6.
 	TTL uint8
-	// Length is the packet's own statement of its size: with header for IPv4, payload only for IPv6. A super-packet
-	// above 65535 bytes states 0.
+	// Length is the size in the packet's header: with header for IPv4, payload only for IPv6. A super-packet above
+	// 65535 bytes has 0.
 	Length int
 	// Fragment is true for any part of a fragmented packet; Offset is that part's position in bytes.
 	Fragment     bool
 	Offset       int
 	DontFragment bool
-	// Options are those of an IPv4 header, or of IPv6's header of destination options, with their padding; nil if there
-	// are none or they are cut short.
+	// Options are the options of an IPv4 header, or of IPv6's destination options header, with their padding; nil if
+	// there are none or they are truncated.
 	Options []byte
 }
 
@@ -98,7 +98,7 @@ const (
 
 	ethernetLength = 14
 
-	// maxDepth bounds the tunnels within tunnels that are followed.
+	// maxDepth bounds the nested tunnels that are decoded.
 	maxDepth = 4
 )
 
@@ -106,7 +106,7 @@ const (
 // VXLAN between.
 const snapLength = 256
 
-// vxlanPorts are the destination ports taken for VXLAN: the one assigned by IANA and the one that Linux had before.
+// vxlanPorts are the destination ports of VXLAN: the one assigned by IANA and Linux's earlier one.
 var vxlanPorts = []uint16{4789, 8472}
 
 // genevePort is the destination port taken for Geneve, and etherBridged its protocol for Ethernet frames.
@@ -123,16 +123,16 @@ func Decode(b []byte, length int) Frame {
 	return f
 }
 
-// DecodeIP is Decode for a device without link headers, such as an IP tunnel.
+// DecodeIP does the same for a device without link headers, such as an IP tunnel.
 func DecodeIP(b []byte, length int) Frame {
 	f := Frame{Length: max(length, len(b))}
 	decoder{missing: f.Length - len(b), depth: maxDepth}.ip(&f, b)
 	return f
 }
 
-// decoder reads one layer after the other. Each method takes the bytes from its header to the end of what was kept.
+// decoder decodes one layer after the other. Each method gets the kept bytes from its header on.
 type decoder struct {
-	// missing counts the bytes behind the last one that was kept; they are missing from every inner frame too.
+	// missing counts the bytes after the last kept one; inner frames lack them too.
 	missing int
 	// depth is how many more tunnels are followed.
 	depth int
@@ -187,7 +187,7 @@ func (d decoder) ipv4(f *Frame, b []byte) {
 	if header > 20 && len(b) >= header {
 		f.IP.Options = slices.Clone(b[20:header])
 	}
-	// Only a packet's first part carries the header of its payload.
+	// Only the first fragment has the header of its payload.
 	if f.IP.Offset == 0 && len(b) >= header {
 		d.transport(f, b[header:])
 	}
@@ -210,8 +210,8 @@ func (d decoder) ipv6(f *Frame, b []byte) {
 	}
 }
 
-// extensions reads IPv6's extension headers from b on and returns what follows them, nil if that was not kept or is not
-// the beginning of the payload. Each header but that of fragments says its length.
+// extensions decodes IPv6's extension headers from b on and returns what follows them, nil if that was not kept or is
+// not the beginning of the payload. Each header except the fragment header has its length.
 func (ip *IP) extensions(b []byte) []byte {
 	for {
 		length := 8
@@ -300,7 +300,8 @@ func (d decoder) udp(f *Frame, b []byte) {
 	}
 }
 
-// inner makes the frame that starts with b inside a tunnel, nil if nothing of it was kept or the tunnels go too deep.
+// inner returns the frame that starts with b inside a tunnel, nil if nothing of it was kept or there are too many
+// nested tunnels.
 func (d decoder) inner(b []byte) *Frame {
 	if d.depth == 0 || len(b) == 0 {
 		return nil

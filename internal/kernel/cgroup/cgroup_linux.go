@@ -9,7 +9,7 @@
 //	err = cgroup.Remove(ctx, path)
 //
 // A directory in the tree outlives the program that made it; nothing else in a lab does. So the owner locks it, and the
-// kernel drops the lock when the owner dies. Sweep removes the trees whose lock is free, whatever their names.
+// kernel releases the lock when the owner dies. Sweep removes the trees whose lock is free.
 package cgroup
 
 import (
@@ -30,14 +30,15 @@ import (
 // ErrNoMount means that cgroup v2 is not mounted.
 var ErrNoMount = errors.New("cgroup v2 is not mounted")
 
-// Root returns where cgroup v2 is mounted: /sys/fs/cgroup, or beside the v1 controllers on a hybrid machine.
+// Root returns where cgroup v2 is mounted: /sys/fs/cgroup, or a directory next to the v1 controllers on a hybrid
+// machine.
 func Root() (string, error) { return find("cgroup2", "", ErrNoMount) }
 
-// ErrNoHierarchy means that a controller has no cgroup v1 hierarchy of its own: it is in the v2 tree, or nowhere.
+// ErrNoHierarchy means that a controller has no cgroup v1 hierarchy: it is in the v2 tree, or does not exist.
 var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
 
 // Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups can be claimed,
-// joined and removed there as in the v2 tree, with the limits that the controller gives a new group: none, for cpu.
+// joined and removed there as in the v2 tree, with the controller's default limits of a new group: none, for cpu.
 func Hierarchy(controller string) (string, error) {
 	return find("cgroup", controller, fmt.Errorf("controller %s: %w", controller, ErrNoHierarchy))
 }
@@ -56,7 +57,8 @@ func find(kind, option string, absent error) (string, error) {
 // escapes are how /proc/mounts writes characters that would end a field.
 var escapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// mounted returns where the first file system of a type is mounted that has an option, if one is given; "" for nowhere.
+// mounted returns the mount point of the first file system of a type that has option, if that is not ""; "" if there is
+// none.
 func mounted(mounts []byte, kind, option string) string {
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
@@ -80,8 +82,8 @@ func Name(root, prefix string) string {
 
 // Claim makes the tree at path and locks it. It fails when ctx is done.
 func Claim(ctx context.Context, path string) (*Group, error) {
-	// A sweeper may come between mkdir and lock, take the new tree for a dead one's and remove it; then it is made
-	// again.
+	// Sweep in another process may remove the new tree between mkdir and lock, because its lock is free; then it is
+	// made again.
 	retry := time.NewTicker(time.Millisecond)
 	defer retry.Stop()
 	for {
@@ -96,7 +98,7 @@ func Claim(ctx context.Context, path string) (*Group, error) {
 	}
 }
 
-// claim is one try; it returns neither a group nor an error when a sweeper was faster.
+// claim is one attempt; it returns neither a group nor an error if Sweep was faster.
 func claim(path string) (*Group, error) {
 	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make cgroup: %w", err)
@@ -115,8 +117,8 @@ func claim(path string) (*Group, error) {
 	return nil, errors.Join(err, g.Close())
 }
 
-// stands says whether the directory that g holds is still the one at its path: it may have been removed, and another
-// made, between opening and locking it.
+// stands reports whether the directory of g is still the one at its path: it may have been removed, and another made,
+// between opening and locking it.
 func (g *Group) stands() bool {
 	mine, err := g.dir.Stat()
 	if err != nil {
@@ -134,7 +136,7 @@ func open(path string) (*Group, error) {
 	return &Group{path: path, dir: dir}, nil
 }
 
-// lock takes the lock on the directory, if it is free.
+// lock takes the lock on the directory if it is free.
 func (g *Group) lock() (bool, error) {
 	err := unix.Flock(int(g.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -158,8 +160,8 @@ func (g *Group) Path() string { return g.path }
 // FD is the descriptor of the directory, valid until Close.
 func (g *Group) FD() int { return int(g.dir.Fd()) }
 
-// Close drops the descriptor, and the lock of a claimed group with it; the directory stays. A nil group is closed
-// already.
+// Close closes the descriptor, which releases the lock of a claimed group; the directory stays. Closing a nil group
+// does nothing.
 func (g *Group) Close() error {
 	if g == nil {
 		return nil
@@ -167,8 +169,8 @@ func (g *Group) Close() error {
 	return g.dir.Close()
 }
 
-// Remove kills what still runs in the tree at path, waits until it has gone or ctx is done, and removes the tree. One
-// that is not there is no error.
+// Remove kills what still runs in the tree at path, waits until it has ended or ctx is done, and removes the tree. A
+// missing tree is not an error.
 func Remove(ctx context.Context, path string) error {
 	if err := write(filepath.Join(path, "cgroup.kill"), "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("kill what runs in %s: %w", path, err)
@@ -214,7 +216,7 @@ func removeTree(path string) error {
 	return nil
 }
 
-// Sweep removes every tree <root>/<prefix>-* whose owner has died and returns the paths of those it removed.
+// Sweep removes every tree <root>/<prefix>-* whose owner has died. It returns the paths of the removed trees.
 func Sweep(ctx context.Context, root, prefix string) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(root, prefix+"-*"))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// MemoryLeft returns how many bytes this process may still take before the nearest limit of its cgroups, and the cgroup
-// that has it; "" if none has a limit. Page cache that the kernel would give up first counts as left.
+// MemoryLeft returns how many bytes this process may still use before the nearest limit of its cgroups, and the cgroup
+// with that limit; "" if none has a limit. Page cache that the kernel would evict first counts as left.
 func MemoryLeft() (left uint64, path string, err error) {
 	self, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -32,10 +32,10 @@ func MemoryLeft() (left uint64, path string, err error) {
 	return left, path, nil
 }
 
-// names are those of the files with the limit and the usage of a group, and of the line of memory.stat with the cache.
+// names are the files with the limit and the usage of a group, and the line of memory.stat with the cache.
 type names struct{ limit, usage, cache string }
 
-// below returns the path of a process in the hierarchy of a controller, "" for that of cgroup v2, from its /proc/PID/cgroup.
+// below returns the path of a process in the hierarchy of a controller, "" for cgroup v2, from its /proc/PID/cgroup.
 func below(self []byte, controller string) string {
 	for line := range strings.Lines(string(self)) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -51,10 +51,10 @@ func below(self []byte, controller string) string {
 	return "/"
 }
 
-// unlimited is a number that only cgroup v1 has, where a group has no limit.
+// unlimited is the least number that means no limit in cgroup v1.
 const unlimited = math.MaxInt64 / 2
 
-// nearest returns what is left to the group at path under mount and to the groups above it, at least.
+// nearest returns the least that is left among the group at path under mount and the groups above it.
 func nearest(mount, path string, of names) (left uint64, at string) {
 	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
 		group := filepath.Join(mount, path)

@@ -23,11 +23,11 @@ var ErrTooMuch = errors.New("it wrote too much")
 type Options struct {
 	// Argv is the program's path and its arguments.
 	Argv []string
-	// Env is its whole environment.
+	// Env is its complete environment.
 	Env []string
-	// CPUs are those it may use; empty leaves it those of the calling process.
+	// CPUs are the CPUs that it may use; empty means those of the calling process.
 	CPUs []int
-	// Limit bounds what it may write to stdout, and to stderr, in bytes.
+	// Limit bounds its output to stdout, and to stderr, in bytes.
 	Limit int
 }
 
@@ -45,7 +45,7 @@ func Start(o Options) (*Process, error) {
 	p := &Process{cmd: exec.Command(o.Argv[0], o.Argv[1:]...), ended: make(chan struct{})}
 	p.stdout, p.stderr = Bounded{Limit: o.Limit, Burst: p.Kill}, Bounded{Limit: o.Limit, Burst: p.Kill}
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = o.Env, &p.stdout, &p.stderr
-	// A group of its own, so that the children of the program can be killed with it.
+	// Its own process group, so that the program's children can be killed with it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	// Children that outlive the program may hold its pipes open.
 	p.cmd.WaitDelay = time.Second
@@ -57,9 +57,8 @@ func Start(o Options) (*Process, error) {
 	return p, nil
 }
 
-// run starts the process and waits for it on one thread: the kernel sends the signal of a parent's death when the
-// thread ends that started the process. The thread ends with the goroutine, because its CPUs are not those of the
-// others.
+// run starts the process and waits for it on one thread: the kernel sends the parent-death signal when the thread that
+// started the process ends. The thread ends with the goroutine, because its CPU affinity differs.
 func (p *Process) run(cpus []int, started chan<- error) {
 	runtime.LockOSThread()
 	if len(cpus) > 0 {
@@ -74,7 +73,7 @@ func (p *Process) run(cpus []int, started chan<- error) {
 	}
 	started <- nil
 	p.err = p.cmd.Wait()
-	// What the program has started may live on in its group.
+	// Processes that the program started may still run in its group.
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	close(p.ended)
 }
@@ -82,7 +81,7 @@ func (p *Process) run(cpus []int, started chan<- error) {
 // Ended is closed when the process has ended and has been waited for.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err says how the process ended: nil for success, ErrTooMuch, or an *exec.ExitError. Call it when it has ended.
+// Err returns how the process ended: nil for success, ErrTooMuch, or an *exec.ExitError. Call it after the end.
 func (p *Process) Err() error {
 	if p.stdout.Over() || p.stderr.Over() {
 		return ErrTooMuch
@@ -90,7 +89,7 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Kill ends the process and all that it has started; it may have ended before.
+// Kill ends the process and all that it has started. It may have ended before.
 func (p *Process) Kill() {
 	select {
 	case <-p.ended:
@@ -105,8 +104,8 @@ func (p *Process) Stdout() []byte { return p.stdout.Bytes() }
 // Stderr is like Stdout.
 func (p *Process) Stderr() []byte { return p.stderr.Bytes() }
 
-// CPU returns the CPU time in ns that the process has used in all its threads, and in the children that it has waited
-// for once it has ended.
+// CPU returns the CPU time in ns of all threads of the process, and after its end also of the children that it waited
+// for.
 func (p *Process) CPU() (int64, error) {
 	select {
 	case <-p.ended:
@@ -117,7 +116,7 @@ func (p *Process) CPU() (int64, error) {
 	}
 }
 
-// Bounded keeps what is written to it up to a limit; beyond that it calls Burst once.
+// Bounded keeps what is written to it up to a limit; at the first byte beyond it calls Burst once.
 type Bounded struct {
 	Limit int
 	Burst func()
@@ -126,7 +125,7 @@ type Bounded struct {
 	burnt bool
 }
 
-// Write refuses what is over the limit.
+// Write fails for what exceeds the limit.
 func (b *Bounded) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,7 +153,7 @@ func (b *Bounded) Over() bool {
 	return b.burnt
 }
 
-// Detach makes cmd start in a session of its own, out of reach of the terminal's Ctrl-C.
+// Detach makes cmd start in its own session, so that Ctrl-C in the terminal does not end it.
 func Detach(cmd *exec.Cmd) { attributes(cmd).Setsid = true }
 
 // InCgroup makes cmd start in the cgroup whose directory is open as fd.
@@ -166,7 +165,7 @@ func InCgroup(cmd *exec.Cmd, fd int) {
 // Chroot makes cmd start with root as its root directory.
 func Chroot(cmd *exec.Cmd, root string) { attributes(cmd).Chroot = root }
 
-// Replace replaces this process by the program at path. It returns only when that fails.
+// Replace replaces this process by the program at path. It returns only on failure.
 func Replace(path string, argv, env []string) error {
 	return os.NewSyscallError("execve", syscall.Exec(path, argv, env))
 }

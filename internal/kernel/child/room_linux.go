@@ -23,7 +23,7 @@ import (
 // Temporary is the directory for temporary files in a room.
 const Temporary = "/run/tmp"
 
-// layers is the directory in a room with what was written to /var/lib and /etc.
+// layers is the directory in a room that stores what is written to /var/lib and /etc.
 const layers = "/run/.room"
 
 // layered are the directories with a layer of memory above them.
@@ -36,9 +36,9 @@ var layered = []string{"/var/lib", "/etc"}
 //	err = r.Do(cmd.Start)                           on the thread of the room
 //	r.Close()                                       ends what still runs, and what was written
 //
-// A room is a thread in the network namespace, with a mount namespace of its own. /run is empty there; /var/lib and /etc
-// are those of the machine with a layer of memory above them. So what programs write below these directories (addresses
-// of IPAM, locks, sockets, subnet files) is seen by the programs of the same room alone, and ends with it, also by kill -9.
+// A room is a thread in the network namespace, with its own mount namespace. /run is empty there; /var/lib and /etc are
+// the machine's with a layer of memory above them. So only programs of the same room see what programs write below
+// these directories (addresses of IPAM, locks, sockets, subnet files). It is lost with the room, even after kill -9.
 // Other directories are the machine's.
 type Room struct {
 	jobs chan func()
@@ -47,7 +47,7 @@ type Room struct {
 	ended chan struct{}
 }
 
-// OpenRoom makes a room in ns, whose programs may use the given CPUs; none is any.
+// OpenRoom makes a room in ns, whose programs may use the given CPUs; no CPUs means any.
 func OpenRoom(ns *netns.NS, cpus []int) (*Room, error) {
 	r := &Room{jobs: make(chan func()), ended: make(chan struct{})}
 	opened := make(chan error)
@@ -58,7 +58,7 @@ func OpenRoom(ns *netns.NS, cpus []int) (*Room, error) {
 	return r, nil
 }
 
-// run is the thread. It is never unlocked, so it ends with the goroutine, and its namespaces with it.
+// run is the thread. It is never unlocked, so it ends with the goroutine, and with it its namespaces.
 func (r *Room) run(ns *netns.NS, cpus []int, opened chan<- error) {
 	runtime.LockOSThread()
 	defer close(r.ended)
@@ -123,7 +123,7 @@ func layer(dir string) error {
 // ErrClosed is the error of a closed room.
 var ErrClosed = errors.New("the node has ended")
 
-// Do runs fn on the thread of the room. Files that fn opens are those of the room.
+// Do runs fn on the thread of the room, so fn opens the files of the room.
 func (r *Room) Do(fn func() error) (err error) {
 	done := make(chan struct{})
 	job := func() {
@@ -167,7 +167,8 @@ func Signal(cmd *exec.Cmd, signal syscall.Signal) error {
 	return err
 }
 
-// Close ends the thread, which kills the programs that it started, and the directories. A second Close does nothing.
+// Close ends the thread, which kills the programs that it started, and removes the directories. A second Close does
+// nothing.
 func (r *Room) Close() {
 	if r == nil {
 		return

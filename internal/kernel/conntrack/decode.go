@@ -35,10 +35,10 @@ const (
 	offloaded = 1 << 14
 )
 
-// headerLength is that of struct nfgenmsg, which precedes the attributes.
+// headerLength is the length of struct nfgenmsg, which precedes the attributes.
 const headerLength = 4
 
-// attributes returns a decoder of what follows the header of a message.
+// attributes returns a decoder for the attributes after the header of a message.
 func attributes(b []byte) (*netlink.AttributeDecoder, error) {
 	if len(b) < headerLength {
 		return nil, fmt.Errorf("%d bytes have no header", len(b))
@@ -89,7 +89,7 @@ func (t *Tuple) decode(d *netlink.AttributeDecoder) error {
 			d.Nested(t.decodeProtocol)
 		}
 	}
-	return nil // the decoder keeps its error, and its owner asks for it
+	return nil // the decoder keeps its error for its owner
 }
 
 func (t *Tuple) decodeAddresses(d *netlink.AttributeDecoder) error {

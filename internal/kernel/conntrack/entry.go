@@ -5,13 +5,13 @@ import (
 	"net/netip"
 )
 
-// Protocols as numbers, as tuples carry them.
+// Protocols as numbers, as in tuples.
 const (
 	TCP = 6
 	UDP = 17
 )
 
-// Tuple is what identifies one direction of a connection. Ports are 0 for a protocol without.
+// Tuple identifies one direction of a connection. Ports are 0 for a protocol without ports.
 type Tuple struct {
 	Source, Destination         netip.Addr
 	SourcePort, DestinationPort uint16
@@ -20,10 +20,10 @@ type Tuple struct {
 
 // Entry is one tracked connection.
 type Entry struct {
-	// Original is the direction of the first packet as that packet came in; Reply is how its answer is expected, so
-	// that Reply.Source is where the packet really went and Reply.Destination whom the far end sees.
+	// Original is the direction of the first packet as it arrived. Reply is the expected direction of its answer:
+	// Reply.Source is where the packet really went, and Reply.Destination is the client that the far end sees.
 	Original, Reply Tuple
-	// Replied says that a packet of the reply direction was seen.
+	// Replied means that a packet of the reply direction was seen.
 	Replied bool
 	// Offloaded says that a flowtable forwards its packets.
 	Offloaded bool
@@ -45,7 +45,7 @@ func (l Labels) Numbers() (list []int) {
 	return list
 }
 
-// Matches says whether t has what want has. A zero field of want takes anything.
+// Matches reports whether t has the fields of want. A zero field of want matches anything.
 func (t Tuple) Matches(want Tuple) bool {
 	return (want.Protocol == 0 || want.Protocol == t.Protocol) &&
 		(!want.Source.IsValid() || want.Source == t.Source) &&
@@ -54,7 +54,7 @@ func (t Tuple) Matches(want Tuple) bool {
 		(want.DestinationPort == 0 || want.DestinationPort == t.DestinationPort)
 }
 
-// Select returns the entries whose original tuple matches, in the order given.
+// Select returns the entries whose original tuple matches, in their order.
 func Select(entries []Entry, want Tuple) []Entry {
 	var found []Entry
 	for _, e := range entries {

@@ -30,9 +30,9 @@ const (
 )
 
 const (
-	// maxEntriesFile has how many entries a namespace may have. The limit is the machine's.
+	// maxEntriesFile has the maximum number of entries of a namespace. The limit is the machine's.
 	maxEntriesFile = "/proc/sys/net/netfilter/nf_conntrack_max"
-	// spare is the room for other connections: those of a trial are tracked for two minutes after their end.
+	// spare is the room for other connections: a trial's connections are tracked for two minutes after their end.
 	spare = 1 << 16
 	// standingSeconds is longer than any run.
 	standingSeconds = 24 * 3600
@@ -80,7 +80,7 @@ func fill(ns *netns.NS, n int, tuple func(i int) Tuple) (err error) {
 		if batch = append(batch, m); len(batch) < batched && i < n-1 {
 			continue
 		}
-		// The last one of a batch is acknowledged: an error of any is heard before.
+		// The last entry of a batch requests an acknowledgement: errors of the others come before it.
 		batch[len(batch)-1].Header.Flags |= netlink.Acknowledge
 		if _, err := c.SendMessages(batch); err != nil {
 			return err

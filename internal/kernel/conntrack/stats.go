@@ -2,15 +2,16 @@ package conntrack
 
 import "fmt"
 
-// Stats are what a namespace's connection tracking counted, in packets, summed over CPUs. The kernel's counters have 32
-// bits for each CPU and begin anew after that.
+// Stats are the counters of a namespace's connection tracking, in packets, summed over CPUs. The kernel's counters have
+// 32 bits for each CPU and wrap around.
 type Stats struct {
 	// Invalid packets belong to no connection.
 	Invalid uint64
-	// InsertFailed counts new connections that could not be entered, since another had the same addresses and ports,
-	// and Drop what was dropped for that or any other reason.
+	// InsertFailed counts new connections that could not be inserted because another had the same addresses and ports.
+	// Drop counts packets dropped for that or any other reason.
 	InsertFailed, Drop uint64
-	// Clashes counts packets of new connections that another CPU had entered at the same moment, and that the kernel let pass all the same.
+	// Clashes counts packets of new connections that another CPU inserted at the same moment; the kernel lets them
+	// pass.
 	Clashes uint64
 	// EarlyDrop counts connections that were forgotten to make room for others: the table was full.
 	EarlyDrop uint64
@@ -18,8 +19,8 @@ type Stats struct {
 	ChainTooLong uint64
 }
 
-// Refused is how many packets were dropped because the table was full: what was dropped without having met another
-// connection.
+// Refused returns how many packets were dropped because the table was full: those dropped without a conflict with
+// another connection.
 func (s Stats) Refused() uint64 {
 	if s.Drop < s.InsertFailed {
 		return 0

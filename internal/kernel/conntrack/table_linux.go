@@ -18,15 +18,15 @@ const (
 	messageDelete = subsystem | 2
 )
 
-// maxDumps bounds how often a dump that the kernel reports as inconsistent is begun anew.
+// maxDumps bounds how often a dump that the kernel reports as inconsistent is repeated.
 const maxDumps = 5
 
-// List returns the entries of ns, of IPv4 and IPv6, in no particular order. It needs CAP_NET_ADMIN there.
+// List returns the IPv4 and IPv6 entries of ns, in no particular order. It needs CAP_NET_ADMIN there.
 func List(ns *netns.NS) ([]Entry, error) {
 	var messages []netlink.Message
 	var err error
 	for range maxDumps {
-		// EINTR is how the kernel says that the table changed under the dump and entries may be missing.
+		// EINTR means that the table changed during the dump and entries may be missing.
 		if messages, err = execute(ns, messageGet, netlink.Request|netlink.Dump); !errors.Is(err, unix.EINTR) {
 			break
 		}
@@ -65,7 +65,8 @@ func dial(ns *netns.NS) (*netlink.Conn, error) {
 	return c, nil
 }
 
-// execute sends a message without attributes, which is about every entry of every address family, and returns the answers.
+// execute sends a message without attributes, which applies to every entry of every address family, and returns the
+// answers.
 func execute(ns *netns.NS, kind netlink.HeaderType, flags netlink.HeaderFlags) ([]netlink.Message, error) {
 	c, err := dial(ns)
 	if err != nil {

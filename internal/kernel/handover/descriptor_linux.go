@@ -26,7 +26,7 @@ func PeerUID(c *net.UnixConn) (int, error) {
 	return int(cred.Uid), nil
 }
 
-// Send writes a message with descriptors beside it.
+// Send writes a message with attached descriptors.
 func Send(c *net.UnixConn, message []byte, fds ...int) error {
 	var rights []byte
 	if len(fds) > 0 {
@@ -36,7 +36,7 @@ func Send(c *net.UnixConn, message []byte, fds ...int) error {
 	return err
 }
 
-// Receive reads into buffer what one Send wrote, or the beginning of it, and the one descriptor beside it; file is nil
+// Receive reads what one Send wrote, or the part that fits into buffer, and the one attached descriptor; file is nil
 // without one.
 func Receive(c *net.UnixConn, buffer []byte, name string) (n int, file *os.File, err error) {
 	n, files, err := receiveAll(c, buffer, name)
@@ -59,7 +59,7 @@ func receiveAll(c *net.UnixConn, buffer []byte, name string) (n int, files []*os
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:oobn])
 	if err != nil {
-		return n, nil, nil // nothing beside it
+		return n, nil, nil // no valid control message
 	}
 	for _, m := range messages {
 		fds, err := unix.ParseUnixRights(&m)

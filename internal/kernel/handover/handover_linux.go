@@ -16,18 +16,19 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// request is what the client asks for. It is one message, beside which is a socket for the answer: the connected socket, or
-// a message that says what failed.
+// request is a request of the client. It is one message with an attached socket for the answer: the connected socket,
+// or a message with the error.
 type request struct {
 	Network, Address string
 	// Timeout bounds the dialling.
 	Timeout time.Duration
 }
 
-// maxMessage is more than a request or an answer takes, in bytes.
+// maxMessage bounds a request and an answer, in bytes.
 const maxMessage = 4096
 
-// Pair makes the two ends of a connection. far is for the other process; the caller closes it when that is started.
+// Pair makes the two ends of a connection. far is for the other process; the caller closes it after starting that
+// process.
 func Pair() (near, far *os.File, err error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -36,7 +37,7 @@ func Pair() (near, far *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "handover"), os.NewFile(uintptr(fds[1]), "handover"), nil
 }
 
-// unixConn turns an end into a connection; f is closed either way.
+// unixConn converts an end into a connection; it closes f in any case.
 func unixConn(f *os.File) (*net.UnixConn, error) {
 	c, err := net.FileConn(f)
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -49,7 +50,7 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// Serve connects what the other end asks for, several at the same time, until that end is closed. f is closed.
+// Serve connects sockets for the other end, several concurrently, until that end is closed. It closes f.
 func Serve(f *os.File) error {
 	conn, err := unixConn(f)
 	if err != nil {
@@ -79,7 +80,8 @@ func Serve(f *os.File) error {
 	}
 }
 
-// serve answers one request and closes f and the namespaces. It ignores a failed answer: the caller has given up.
+// serve answers one request and closes f and the namespaces. It ignores an error of the answer: the client has given
+// up.
 func (r request) serve(f *os.File, namespaces []*os.File) {
 	defer closeAll(namespaces)
 	to, err := unixConn(f)
@@ -105,7 +107,7 @@ func (r request) serve(f *os.File, namespaces []*os.File) {
 	_ = Send(to, []byte("connected"), int(socket.Fd()))
 }
 
-// Open returns a TCP socket, of network tcp4 or tcp6, in the namespace ns. It is not connected.
+// Open returns an unconnected TCP socket, of network tcp4 or tcp6, in the namespace ns.
 func Open(network string, ns *netns.NS) (*os.File, error) {
 	family := syscall.AF_INET
 	if network == "tcp6" {
@@ -139,16 +141,16 @@ func (r request) dial() (*os.File, error) {
 	return f.File()
 }
 
-// Client asks for sockets. Its methods may be called at the same time.
+// Client requests sockets. It is safe for concurrent use.
 type Client struct{ conn *net.UnixConn }
 
-// NewClient returns the client at this end of a pair. f is closed.
+// NewClient returns the client at this end of a pair. It closes f.
 func NewClient(f *os.File) (*Client, error) {
 	conn, err := unixConn(f)
 	return &Client{conn}, err
 }
 
-// Dial connects like net.Dialer. ctx bounds it; one without a deadline gives up after ten seconds.
+// Dial connects like net.Dialer. ctx bounds it; without a deadline it gives up after ten seconds.
 func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	r := request{Network: network, Address: address, Timeout: 10 * time.Second}
 	if d, ok := ctx.Deadline(); ok {
@@ -162,13 +164,13 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, errors.Join(err, socket.Close())
 }
 
-// Open returns a TCP socket, of network tcp4 or tcp6, that is not connected: in the namespace ns, and in the cgroup of the
-// process at the other end.
+// Open returns an unconnected TCP socket, of network tcp4 or tcp6, in the namespace ns and in the cgroup of the process
+// at the other end.
 func (c *Client) Open(ctx context.Context, network string, ns *netns.NS) (*os.File, error) {
 	return c.socket(ctx, request{Network: network}, ns.FD())
 }
 
-// socket returns what a request asks for.
+// socket returns the socket that answers a request.
 func (c *Client) socket(ctx context.Context, r request, beside ...int) (*os.File, error) {
 	answer, err := c.ask(r, beside)
 	if err != nil {
@@ -189,8 +191,8 @@ func (c *Client) socket(ctx context.Context, r request, beside ...int) (*os.File
 	return nil, errors.New(string(buf[:n]))
 }
 
-// ask sends a request and returns the socket for the answer. Only the other process has the far end, so that the answer
-// ends when that process does.
+// ask sends a request and returns the socket for the answer. Only the other process has the far end, so a read ends
+// when that process does.
 func (c *Client) ask(r request, beside []int) (*net.UnixConn, error) {
 	near, far, err := Pair()
 	if err != nil {
@@ -210,5 +212,5 @@ func (c *Client) ask(r request, beside []int) (*net.UnixConn, error) {
 	return answer, nil
 }
 
-// Close ends the connection, and with it the other end's Serve. Sockets that were handed over stay.
+// Close ends the connection, and so the other end's Serve. Sockets that were handed over remain.
 func (c *Client) Close() error { return c.conn.Close() }

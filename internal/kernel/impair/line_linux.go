@@ -12,15 +12,15 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Options are what a line does to the frames that go from A to B.
+// Options define what a line does to the frames from A to B.
 type Options struct {
-	// A and B are the names of the two devices, which are up and have no other use.
+	// A and B are the names of the two devices, which must be up and unused.
 	A, B string
-	// Delay is how long a frame from A to B is held; 0 is not at all.
+	// Delay is how long a frame from A to B is delayed; 0 means no delay.
 	Delay time.Duration
 	// Loss is the share of frames from A to B that do not arrive, 0 to 1.
 	Loss float64
-	// CPUs are those that its threads may run on; empty is any. Away from the load they disturb least.
+	// CPUs are the CPUs for its threads; empty means any. They disturb least on CPUs without load.
 	CPUs []int
 }
 
@@ -30,7 +30,7 @@ type Line struct {
 	threads     sync.WaitGroup
 }
 
-// Open joins A and B in ns, which must outlive the line. The line has no delay and no loss until Impair is called.
+// Open connects A and B in ns, which must outlive the line. The line has no delay and no loss until Impair is called.
 func Open(ns *netns.NS, o Options) (*Line, error) {
 	if o.Loss < 0 || o.Loss > 1 || o.Delay < 0 {
 		return nil, fmt.Errorf("join %s and %s: a loss of %v and a delay of %v cannot be", o.A, o.B, o.Loss, o.Delay)
@@ -65,7 +65,7 @@ func (l *Line) Impair() error {
 	return nil
 }
 
-// Close ends the line; what it held is lost.
+// Close ends the line; delayed frames are lost.
 func (l *Line) Close() error {
 	l.forth.over.Store(true)
 	l.back.over.Store(true)

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Lossy loses a share of the frames that come in at a device for one station. What it does not lose, it does not touch.
+// Lossy loses a share of the frames that arrive at a device for one station. It leaves other frames unchanged.
 type Lossy struct {
 	ns     *netns.NS
 	device string
@@ -61,7 +61,7 @@ func (l *Lossy) Impair() (err error) {
 // Close loses no more.
 func (l *Lossy) Close() error {
 	if l.at != nil {
-		_ = l.at.Close() // the device may be gone, and the program with it
+		_ = l.at.Close() // fails if the device is gone, and the program with it
 	}
 	return l.prog.Close()
 }

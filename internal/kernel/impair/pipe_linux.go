@@ -16,16 +16,15 @@ import (
 )
 
 const (
-	// largest is the most that a frame and its header can take: a whole super-packet.
+	// largest is the maximum length of a frame with its header: a whole super-packet.
 	largest = 65536 + 128
-	// most is how many bytes of frames may be held; beyond that they are lost.
+	// most bounds the bytes of delayed frames; beyond that frames are lost.
 	most = 64 << 20
-	// socketBuffer is what the kernel keeps of frames that were not read yet.
+	// socketBuffer is the kernel's buffer for frames that were not read yet.
 	socketBuffer = 8 << 20
-	// look is how often a silent line looks whether it is over.
+	// look is how often an idle line checks whether it is closed.
 	look = 20 * time.Millisecond
-	// spin is how long before its time a frame is waited for without sleeping, so that a slow wake-up does not add to
-	// it.
+	// spin is how long before its time a frame is awaited without sleeping, so that a slow wake-up does not delay it.
 	spin = 80 * time.Microsecond
 )
 
@@ -43,19 +42,19 @@ type pipe struct {
 	oob   []byte
 }
 
-// frame is a frame that waits, with its virtio header.
+// frame is a delayed frame, with its virtio header.
 type frame struct {
 	data []byte
-	at   int64 // when it leaves, by CLOCK_REALTIME, which is what the kernel stamps frames with
+	at   int64 // when it leaves, by CLOCK_REALTIME, the clock of the kernel's time stamps
 }
 
 func newPipe(from, to int, o Options) *pipe {
 	return &pipe{from: from, to: to, o: o, room: make([]byte, largest), oob: make([]byte, 128)}
 }
 
-// carry is the thread; it says once whether it could begin.
+// carry is the thread; it reports once whether it could begin.
 func (p *pipe) carry(began chan<- error) {
-	runtime.LockOSThread() // and never unlocked: it is confined, and ends with the goroutine
+	runtime.LockOSThread() // never unlocked: it is confined, and ends with the goroutine
 	err := thread.SharpTimers()
 	if len(p.o.CPUs) > 0 {
 		err = errors.Join(err, thread.SetCPUs(p.o.CPUs))
@@ -72,7 +71,7 @@ func (p *pipe) carry(began chan<- error) {
 	}
 }
 
-// take reads one frame; it returns false when no frame waits.
+// take reads one frame; it returns false if no frame is pending.
 func (p *pipe) take() bool {
 	n, oobn, _, _, err := unix.Recvmsg(p.from, p.room, p.oob, unix.MSG_DONTWAIT)
 	if err != nil || n == 0 {
@@ -95,7 +94,7 @@ func (p *pipe) take() bool {
 	return true
 }
 
-// release sends what is due and returns how long it is until the next frame is, which may be for ever.
+// release sends the frames that are due and returns the time until the next one, which may be infinite.
 func (p *pipe) release() time.Duration {
 	for len(p.held) > 0 {
 		f := p.held[0]
@@ -110,17 +109,17 @@ func (p *pipe) release() time.Duration {
 	return look
 }
 
-// send passes a frame on; one that the device does not take is lost, as on a wire.
+// send sends a frame; a frame that the device does not accept is lost, as on a wire.
 func (p *pipe) send(b []byte) { _, _ = unix.Write(p.to, b) }
 
-// await sleeps until a frame comes in or the next is nearly due.
+// await sleeps until a frame arrives or shortly before the next is due.
 func (p *pipe) await(wait time.Duration) {
 	if wait = min(wait, look) - spin; wait <= 0 {
 		thread.Yield()
 		return
 	}
 	ts := unix.NsecToTimespec(int64(wait))
-	// An early return is nothing to worry about: all is looked at again.
+	// An early return is harmless: everything is checked again.
 	_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(p.from), Events: unix.POLLIN}}, &ts, nil)
 }
 
@@ -130,7 +129,7 @@ func realtime() int64 {
 	return ts.Nano()
 }
 
-// stamp returns when the kernel saw a frame, from its control message; without that message, now.
+// stamp returns when the kernel received a frame, from its control message; without that message, now.
 func stamp(oob []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -144,7 +143,7 @@ func stamp(oob []byte) int64 {
 	return realtime()
 }
 
-// packetSocket opens a socket that reads what comes in at a device, and whose writes go out there.
+// packetSocket opens a socket that reads what arrives at a device, and whose writes are sent there.
 func packetSocket(device string) (fd int, err error) {
 	at, err := net.InterfaceByName(device)
 	if err != nil {

@@ -30,7 +30,7 @@ func (a *accounting) missing(what string, err error) {
 	a.Unproven = append(a.Unproven, unproven(what, err))
 }
 
-// Count reads what the kernel has counted here, and what limits, delays or drops packets.
+// Count reads the kernel's counters here, and what limits, delays or drops packets.
 func Count() (netstate.Account, error) {
 	a := &accounting{}
 	a.Counters = map[string]int64{}
@@ -60,7 +60,7 @@ func Count() (netstate.Account, error) {
 	if err := a.filters(); err != nil {
 		a.missing("netfilter rules that drop", err)
 	}
-	if names, tables, err := nftChains(); err == nil { // the rules before have said so
+	if names, tables, err := nftChains(); err == nil { // an error was already recorded for the rules before
 		chains := netstate.Count(names)
 		chains.Tables = tables
 		_, none := netlink.LinkByName("kube-ipvs0")
@@ -96,7 +96,7 @@ func (a *accounting) devices() error {
 	return nil
 }
 
-// shaper describes a queueing discipline that limits, delays or loses; others only order packets.
+// shaper describes a queueing discipline that limits, delays or loses packets; others only order them.
 func shaper(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
 	s.Kind = q.Type()
 	switch q := q.(type) {
@@ -120,13 +120,13 @@ func shaper(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
 
 func chance(of uint32) string { return fmt.Sprintf("%.2g %%", 100*float64(of)/float64(1<<32-1)) }
 
-// filters reads the rules of nftables, and of iptables in that flavour, that drop or refuse.
+// filters reads the rules that drop or reject, of nftables and of iptables in that flavour.
 func (a *accounting) filters() error {
 	c, err := nftables.New(nftables.AsLasting())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.CloseLasting() }() // nothing is pending on it
+	defer func() { _ = c.CloseLasting() }() // no request is pending on it
 	chains, err := c.ListChains()
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func filter(r *nftables.Rule) (f netstate.Filter, ok bool) {
 	return f, counts && f.Verdict != ""
 }
 
-// invalidOnly says whether a match of iptables is for the packets that connection tracking calls invalid.
+// invalidOnly reports whether an iptables match selects the packets that connection tracking calls invalid.
 func invalidOnly(info xt.InfoAny) bool {
 	switch m := info.(type) {
 	case *xt.ConntrackMtinfo2:
@@ -220,7 +220,7 @@ func parseConntrack(b []byte) (map[string]int64, error) {
 			if err != nil {
 				return nil, err
 			}
-			if names[i] != "entries" { // a state, and the same in each line
+			if names[i] != "entries" { // a state, the same in each line
 				counters["conntrack."+names[i]] += int64(n)
 			}
 		}

@@ -22,33 +22,34 @@ import (
 )
 
 const (
-	// messages are how many datagrams of each size are sent, one every paceTime: slow enough for a line of 100 Mbit/s.
+	// messages is how many datagrams of each size are sent, one every paceTime: slow enough for a line of 100 Mbit/s.
 	messages, paceTime = 1024, time.Millisecond
-	// bareMessages are how many of them have no checksum.
+	// bareMessages is how many of them have no checksum.
 	bareMessages = 512
 	// smallMessage is the length of a small one.
 	smallMessage = 128
-	// lateTime is how long the last answers have: a busy machine answers late, and that is not a loss.
+	// lateTime is how long to wait for the last answers: a busy machine answers late, which is not a loss.
 	lateTime = time.Second
-	// socketRoom is what a socket keeps of datagrams that were not read yet, so that one that waits for a CPU loses none.
+	// socketRoom is the size of a socket's receive buffer, so that a process that waits for a CPU loses no datagrams.
 	socketRoom = 4 << 20
-	// blocks are how many parts of a stream are sent each way, blockTime how long at most.
+	// blocks is how many parts of a stream are sent in each direction; blockTime bounds the time.
 	blocks, blockTime = 256, 2 * time.Second
-	// words are how many small parts come before them, each in a packet of its own: what TCP sends again of them was lost, because
-	// they are too few to overrun a queue.
+	// words is how many small parts come before them, each in its own packet. They are too few to overflow a queue, so
+	// a retransmission means a loss.
 	words       = 512
 	blockLength = 1 << 16
 )
 
-// roomy gives a socket room, and has it say what it had no room for.
+// roomy sets a large receive buffer, and enables the count of datagrams without room.
 func roomy(conn *net.UDPConn) error {
 	return withSocket(conn, func(fd int) error {
-		_ = sock.SetReceiveBuffer(fd, socketRoom) // as much as it may have
+		_ = sock.SetReceiveBuffer(fd, socketRoom) // as large as permitted
 		return os.NewSyscallError("setsockopt RXQ_OVFL", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1))
 	})
 }
 
-// unsummed says whether a socket sends datagrams without a checksum. It takes those of others, which IPv6 by itself does not.
+// unsummed sets whether a socket sends datagrams without a checksum. The socket also accepts such datagrams, which IPv6
+// does not do by default.
 func unsummed(conn *net.UDPConn, on bool) error {
 	value := 0
 	if on {
@@ -71,8 +72,8 @@ func withSocket(conn syscall.Conn, do func(fd int) error) error {
 	return errors.Join(err, failed)
 }
 
-// Content sends messages with known content to an Echo, which sends others back: datagrams, the large ones in packets of length
-// bytes, parts of a stream, and connections.
+// Content exchanges messages with known content with an Echo: datagrams, the large ones in packets of length bytes,
+// parts of a stream, and connections.
 func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (netstate.Content, error) {
 	a, err := dial(ctx, to, mark)
 	if err != nil {
@@ -139,7 +140,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 					continue
 				}
 				wrong.Add(1)
-			case !as(d.number, filled):
+			case !filledFor(d.number, filled):
 				wrong.Add(1)
 			}
 			answered.Add(1)
@@ -158,11 +159,11 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	if err := <-done; err != nil {
 		return e, err
 	}
-	// What a busy machine answers after the deadline comes before the counts: it is late, and not lost.
+	// Answers after the deadline arrive before the counts: on a busy machine they are late, and not lost.
 	after, err := a.told(func(d datagram, filled []byte) {
 		if d.kind == answers && d.number-first < uint32(count) {
 			answered.Add(1)
-			if !as(d.number, filled) {
+			if !filledFor(d.number, filled) {
 				wrong.Add(1)
 			}
 		}
@@ -173,7 +174,8 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	return e, err
 }
 
-// told asks what the Echo has heard, until it answers. It calls late, if given, for each other datagram that comes before.
+// told requests the counts of the Echo until it answers. It calls late, if given, for each other datagram that arrives
+// before.
 func (a *asker) told(late func(datagram, []byte)) (heard, error) {
 	for range 20 {
 		a.number++
@@ -204,7 +206,7 @@ func (a *asker) told(late func(datagram, []byte)) (heard, error) {
 	return heard{}, fmt.Errorf("no answer from %s", a.conn.RemoteAddr())
 }
 
-// serve takes streams until ctx ends. The returned function waits for the end.
+// serve accepts streams until ctx ends. The returned function waits for the end.
 func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 	var all sync.WaitGroup
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
@@ -217,7 +219,7 @@ func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 			all.Go(func() {
 				defer c.Close()
 				defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-				_ = mirror(c.(*net.TCPConn), mark) // its client has the error
+				_ = mirror(c.(*net.TCPConn), mark) // the client reports the error
 			})
 		}
 	})
@@ -229,7 +231,7 @@ func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 	}
 }
 
-// mirror takes the parts of one stream, says how they came, and sends others.
+// mirror receives the parts of one stream, reports how they arrived, and sends others.
 func mirror(c *net.TCPConn, mark []byte) error {
 	got := make([]byte, len(mark))
 	if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, mark) {
@@ -250,8 +252,9 @@ func mirror(c *net.TCPConn, mark []byte) error {
 	return err
 }
 
-// give sends the parts of a stream, and returns how many of the small ones TCP sent again that had not arrived, which it says before the
-// large ones. Lengths tell the parts apart, and the end of the stream is that of the connection: no wrong byte shifts them.
+// give sends the parts of a stream. It returns how many of the small parts TCP retransmitted because they were lost,
+// and sends that number before the large parts. Their lengths separate the parts, and the stream ends with the
+// connection: a wrong byte does not shift them.
 func give(c *net.TCPConn) (resent int, err error) {
 	began := time.Now()
 	for n := range words {
@@ -275,7 +278,7 @@ func give(c *net.TCPConn) (resent int, err error) {
 	return resent, c.CloseWrite()
 }
 
-// sentAgain returns how many segments of a connection were sent again, without those that the receiver had already.
+// sentAgain returns how many segments of a connection were retransmitted, without those that the receiver already had.
 func sentAgain(c *net.TCPConn) (n int, err error) {
 	err = withSocket(c, func(fd int) error {
 		s, err := sock.State(fd)
@@ -292,7 +295,7 @@ func take(c net.Conn) (small, large netstate.Traffic, err error) {
 		if _, err := io.ReadFull(c, part[:length]); err != nil {
 			return err
 		}
-		if !as(uint32(t.Sent), part[:length]) {
+		if !filledFor(uint32(t.Sent), part[:length]) {
 			t.Wrong++
 		}
 		t.Sent++
@@ -314,11 +317,12 @@ func take(c net.Conn) (small, large netstate.Traffic, err error) {
 	return small, large, err
 }
 
-// stream sends the parts of a stream to an Echo and takes those that it sends. What a deadline cuts off is not counted.
+// stream sends the parts of a stream to an Echo and receives the Echo's. Parts that a deadline cuts off are not
+// counted.
 func (a *asker) stream(ctx context.Context, to netip.AddrPort) (small, large netstate.Exchange, err error) {
 	conn, err := (&net.Dialer{Timeout: contactTime}).DialContext(ctx, "tcp", to.String())
 	if err != nil {
-		return small, large, nil // the connections before have said so
+		return small, large, nil // an error was already recorded for the connections before
 	}
 	defer conn.Close()
 	c := conn.(*net.TCPConn)
@@ -341,7 +345,7 @@ func (a *asker) stream(ctx context.Context, to netip.AddrPort) (small, large net
 		small.Back, large.Back, err = take(c)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return small, large, nil // a stream that hangs is found by its own trial
+		return small, large, nil // another trial finds a stream that hangs
 	}
 	return small, large, err
 }

@@ -21,16 +21,17 @@ const MarkLength = 8
 
 // Kinds of a datagram.
 const (
-	// asks wants an answer of a given size.
+	// asks requests an answer of a given size.
 	asks = 'a'
 	// answers has that size.
 	answers = 'r'
-	// tooBig says that an answer of that size does not leave the machine.
+	// tooBig reports that an answer of that size cannot leave the machine.
 	tooBig = 'b'
-	// checks is a question that counts, and whose content is compared; its answer has the counts. tells asks for them alone.
+	// checks is a question that counts, and whose content is compared; its answer has the counts. tells requests only
+	// the counts.
 	checks = 'c'
 	tells  = 't'
-	// bares is checks without a checksum, and so is its answer.
+	// bares is the same as checks without a checksum, also in the answer.
 	bares = 'n'
 )
 
@@ -39,27 +40,27 @@ const (
 	headerIPv4, headerIPv6 = 20 + 8, 40 + 8
 )
 
-// header is what every datagram begins with behind its mark: kind, number and a size; an answer then has the address
-// that it goes to.
+// header is the begin of every datagram after its mark: kind, number and a size. An answer also has the address that it
+// is sent to.
 const header = 1 + 4 + 4
 
 // datagram is one message of this package.
 type datagram struct {
 	kind   byte
 	number uint32
-	// size is the wanted length of an answer in a question, the length of the question in an answer.
+	// size is in a question the requested length of the answer, in an answer the length of the question.
 	size uint32
-	// to is where an answer goes, ttl the TTL that the question had at its end; 0 is unknown.
+	// to is the destination of an answer. ttl is the TTL with which the question arrived; 0 is unknown.
 	to  netip.AddrPort
 	ttl byte
-	// heard are the counts of the questions that the Echo has heard from here.
+	// heard has the Echo's counts of the questions from here.
 	heard heard
 }
 
-// heard counts checks at an Echo: those that came, those with another content, and those that its socket had no room for.
+// heard counts checks at an Echo: received ones, those with other content, and those without room in its socket.
 type heard struct{ came, wrong, overrun uint32 }
 
-// filling is what datagrams and blocks are filled up with, from a place that depends on their number.
+// filling pads datagrams and blocks, starting at an offset that depends on their number.
 var filling = func() []byte {
 	b := make([]byte, 1<<16)
 	_, _ = rand.NewChaCha8([32]byte{'c', 'n', 'i'}).Read(b) // it never fails
@@ -72,13 +73,13 @@ func fill(number uint32, n int) []byte {
 	return filling[at : at+n]
 }
 
-// asking says whether d is a question.
+// asking reports whether d is a question.
 func (d datagram) asking() bool { return d.kind == asks || d.kind == tells || d.counts() }
 
-// counts says whether d is a question that counts.
+// counts reports whether d is a question that counts.
 func (d datagram) counts() bool { return d.kind == checks || d.kind == bares }
 
-// encode writes d with the mark, filled up to length bytes where that is more.
+// encode writes d with the mark, padded to length bytes if that is more.
 func (d datagram) encode(mark []byte, length int) []byte {
 	b := append([]byte(nil), mark...)
 	b = append(b, d.kind)
@@ -130,8 +131,10 @@ func decode(mark, b []byte) (d datagram, filled []byte, err error) {
 	return d, rest[end+after:], err
 }
 
-// as says whether a filling is that of a number.
-func as(number uint32, filled []byte) bool { return bytes.Equal(filled, fill(number, len(filled))) }
+// filledFor reports whether a filling belongs to a number.
+func filledFor(number uint32, filled []byte) bool {
+	return bytes.Equal(filled, fill(number, len(filled)))
+}
 
 // Protocols and ports that identify a wrapping.
 const (
@@ -167,7 +170,7 @@ func (t *tally) add(f *capture.Frame) {
 	}
 }
 
-// kind says what is around a mark that was seen.
+// kind returns the encapsulation of a frame with the mark.
 func (t *tally) kind(f *capture.Frame) (kind string, port uint16, vni uint32) {
 	switch {
 	case f.VXLAN != nil:
@@ -184,7 +187,7 @@ func (t *tally) kind(f *capture.Frame) (kind string, port uint16, vni uint32) {
 	return netstate.Bare, 0, 0
 }
 
-// sorted lists what was counted, most frames first.
+// sorted lists the counts, most frames first.
 func sorted(counted map[netstate.Wrapping]int) []netstate.Wrapping {
 	var list []netstate.Wrapping
 	for w, n := range counted {

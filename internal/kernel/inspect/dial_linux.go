@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// dials is how often Dial connects to each address, one every dialPause; dialTime is how long a connection may take at least.
+	// dials is how often Dial connects to each address, one every dialPause. dialTime is the least timeout of a
+	// connection.
 	dials, dialPause, dialTime = 20, 10 * time.Millisecond, 300 * time.Millisecond
-	// settleTime is how long an address may refuse: what listens there has only just been started.
+	// settleTime is how long an address may refuse, because the program that listens there was just started.
 	settleTime = 3 * time.Second
 )
 
-// Accept takes connections on a TCP port of all addresses until ctx ends, and closes each.
+// Accept accepts connections on a TCP port of all addresses until ctx ends, and closes each.
 func Accept(ctx context.Context, port int) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", ":"+strconv.Itoa(port))
@@ -35,11 +36,11 @@ func Accept(ctx context.Context, port int) error {
 		if err != nil {
 			return err
 		}
-		_ = c.Close() // the client has its time
+		_ = c.Close() // the client has measured already
 	}
 }
 
-// Dial connects to each address several times, to all of them at the same time.
+// Dial connects to each address several times, concurrently to all of them.
 func Dial(ctx context.Context, addresses []string) []netstate.Dialled {
 	all := make([]netstate.Dialled, len(addresses))
 	var wait sync.WaitGroup
@@ -50,7 +51,8 @@ func Dial(ctx context.Context, addresses []string) []netstate.Dialled {
 	return all
 }
 
-// dialEach waits for a first connection and knows by it how long one may take; then it begins the others shortly after each other.
+// dialEach waits for a first connection, which determines the timeout; then it begins the others shortly after each
+// other.
 func dialEach(ctx context.Context, to string) netstate.Dialled {
 	d := netstate.Dialled{To: to, Failed: map[string]int{}}
 	settled := time.Now().Add(settleTime)
@@ -80,7 +82,7 @@ func dialEach(ctx context.Context, to string) netstate.Dialled {
 	return d
 }
 
-// connect returns how long a connection took that is closed at once.
+// connect returns how long a connection took, and closes it at once.
 func connect(ctx context.Context, to string, limit time.Duration) (time.Duration, error) {
 	began := time.Now()
 	c, err := (&net.Dialer{Timeout: max(limit, time.Millisecond)}).DialContext(ctx, "tcp", to)
@@ -92,7 +94,7 @@ func connect(ctx context.Context, to string, limit time.Duration) (time.Duration
 	return took, c.Close()
 }
 
-// reason is why a connection did not come about, in a word or two.
+// reason returns why a connection failed, in a word or two.
 func reason(err error) string {
 	var op *net.OpError
 	switch {

@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// conflistSize bounds a file of CNI configuration, conflistCount how many are read.
+	// conflistSize bounds a file of CNI configuration, conflistCount the number of files read.
 	conflistSize, conflistCount = 64 << 10, 32
 	// answerTime bounds the wait for kube-proxy's answer.
 	answerTime = 2 * time.Second
 )
 
-// Options say where to look. The zero value is right for a pod.
+// Options define where to look. The zero value is right for a pod.
 type Options struct {
 	// CNI is the directory of CNI configuration; "" is /etc/cni/net.d.
 	CNI string
-	// Proxy is where kube-proxy tells its mode; "" is http://127.0.0.1:10249/proxyMode.
+	// Proxy is the URL of kube-proxy's mode; "" is http://127.0.0.1:10249/proxyMode.
 	Proxy string
 }
 
@@ -47,7 +47,7 @@ func (g *gathering) missing(what string, err error) {
 	g.Unproven = append(g.Unproven, unproven(what, err))
 }
 
-// unproven says what cannot be seen for err.
+// unproven states that what could not be read, because of err.
 func unproven(what string, err error) netstate.Unproven {
 	why := err.Error()
 	if errors.Is(err, fs.ErrPermission) {
@@ -56,7 +56,7 @@ func unproven(what string, err error) netstate.Unproven {
 	return netstate.Unproven{What: what, Why: why}
 }
 
-// Gather sees what there is. An error means that the network of this process cannot be asked at all.
+// Gather reads the state of the network. It fails only if the network of this process is not readable at all.
 func Gather(ctx context.Context, o Options) (netstate.State, error) {
 	if o.CNI == "" {
 		o.CNI = "/etc/cni/net.d"
@@ -89,7 +89,7 @@ func Gather(ctx context.Context, o Options) (netstate.State, error) {
 }
 
 func (g *gathering) machine(ctx context.Context) {
-	g.Host, _ = os.Hostname() // a place without a name has none
+	g.Host, _ = os.Hostname() // an error leaves the name empty
 	g.BootID = proc.BootID()
 	g.Namespace, _ = g.ns.Inode()
 	f, err := probe.Collect(ctx, probe.Collection{})
@@ -109,7 +109,7 @@ func (g *gathering) network() error {
 	neighbours := 0
 	for _, d := range devices {
 		one := d.Device
-		if _, err := os.Stat("/sys/class/net/" + d.Name + "/device"); err == nil { // hardware, or what a hypervisor gives for it
+		if _, err := os.Stat("/sys/class/net/" + d.Name + "/device"); err == nil { // hardware, or a hypervisor's device
 			one.SpeedMbit = speed(d.Name)
 		}
 		// A device that went while we looked has neither.
@@ -141,7 +141,7 @@ func (g *gathering) network() error {
 	return nil
 }
 
-// speed is what a driver says in Mbit/s, 0 if nothing.
+// speed returns the speed by the driver in Mbit/s, 0 if unknown.
 func speed(device string) int {
 	n, err := strconv.Atoi(proc.Text("/sys/class/net/" + device + "/speed"))
 	if err != nil || n <= 0 {
@@ -165,7 +165,7 @@ func (g *gathering) conntrack() {
 	g.Conntrack = &netstate.Conntrack{Entries: n}
 }
 
-// conflists reads the configuration of CNI plugins, which is there only where the node's directory is mounted.
+// conflists reads the configuration of CNI plugins, which exists only if the node's directory is mounted.
 func (g *gathering) conflists(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -201,7 +201,7 @@ func readUpTo(name string, size int64) (string, error) {
 	return string(b), err
 }
 
-// proxyMode asks kube-proxy, which answers on the node's loopback alone.
+// proxyMode asks kube-proxy, which answers only on the node's loopback.
 func (g *gathering) proxyMode(ctx context.Context, url string) {
 	ctx, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()
@@ -213,7 +213,7 @@ func (g *gathering) proxyMode(ctx context.Context, url string) {
 	g.ProxyMode = mode
 }
 
-// modes are what kube-proxy can answer.
+// modes are the possible answers of kube-proxy.
 var modes = []string{"iptables", "ipvs", "nftables", "kernelspace", "userspace"}
 
 func ask(ctx context.Context, url string) (string, error) {

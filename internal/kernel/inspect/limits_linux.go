@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// limits reads the bound of CPU time of the group that the process sees as the root of the tree at root: in a container
-// its own. cgroup v2 first; of v1 the controller is mounted beside others.
+// limits reads the CPU limit of the group that the process sees as the root of the tree at root: in a container its
+// own. It tries cgroup v2 first; in v1 the controller may be mounted together with others.
 func (g *gathering) limits(root string) {
 	const what = "limit of CPU time"
 	for _, dir := range []string{".", "cpu", "cpu,cpuacct"} {
@@ -28,7 +28,7 @@ func (g *gathering) limits(root string) {
 	g.missing(what, errors.New("no group with a CPU controller under "+root))
 }
 
-// limitIn returns the limit of the group at dir, by cpu.max of cgroup v2 or by quota and period of v1.
+// limitIn returns the limit of the group at dir, from cpu.max of cgroup v2 or from quota and period of v1.
 func limitIn(dir string) (limit *float64, found bool, err error) {
 	if text := proc.Text(filepath.Join(dir, "cpu.max")); text != "" {
 		limit, err = parseMax(text)

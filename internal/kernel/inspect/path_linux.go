@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// contactTime bounds the wait for the first answer: the other end may only just have been started.
+	// contactTime bounds the wait for the first answer: the other end may have just been started.
 	contactTime = 10 * time.Second
-	// tryTime is how long one datagram has to be answered at least, tries how often a size is tried before it is too large.
+	// tryTime is the least timeout of one datagram. tries is how often a size is tried before it counts as too large.
 	tryTime = 250 * time.Millisecond
 	tries   = 3
 	// sendTime lies between two datagrams of Send.
@@ -34,7 +34,7 @@ const (
 	leastIPv4, leastIPv6 = 576, 1280
 	// most is the largest datagram that IP has.
 	most = 65507
-	// rounds is how many datagrams of a kind are timed, farRounds those of a way longer than tryTime/10.
+	// rounds is how many datagrams of a kind are timed, farRounds the same if a round trip is longer than tryTime/10.
 	rounds, farRounds = 10, 3
 )
 
@@ -45,13 +45,13 @@ type option struct {
 }
 
 var (
-	// noFragments forbids fragmentation, and lets a socket try sizes that a router reported as too large before.
+	// noFragments forbids fragmentation, and lets a socket try sizes that a router has reported as too large.
 	noFragments = option{
 		"MTU_DISCOVER", unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE,
 	}
-	// hops makes a socket hear with which TTL a datagram came.
+	// hops makes a socket report the TTL of received datagrams.
 	hops = option{"RECVTTL", unix.IP_RECVTTL, 1, unix.IPV6_RECVHOPLIMIT, 1}
-	// reports makes a socket that is not connected hear of what became of its datagrams.
+	// reports makes an unconnected socket report errors of its datagrams.
 	reports = option{"RECVERR", unix.IP_RECVERR, 1, unix.IPV6_RECVERR, 1}
 )
 
@@ -61,7 +61,7 @@ func control(options ...option) func(network, address string, c syscall.RawConn)
 		var failed error
 		err := c.Control(func(fd uintptr) {
 			for _, o := range options {
-				// An IPv6 socket also takes IPv4, with the option of that.
+				// An IPv6 socket also accepts IPv4, with IPv4's option.
 				err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, o.v4, o.value4)
 				if err == nil && strings.HasSuffix(network, "6") {
 					err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, o.v6, o.value6)
@@ -73,8 +73,8 @@ func control(options ...option) func(network, address string, c syscall.RawConn)
 	}
 }
 
-// received is what the kernel says of a datagram: who sent it, with which TTL it came (0 if unknown), and how many before it found
-// no room in the socket since it was opened.
+// received is the kernel's information about a datagram: its sender, its TTL on arrival (0 if unknown), and how many
+// datagrams found no room in the socket since it was opened.
 type received struct {
 	n       int
 	from    netip.AddrPort
@@ -86,7 +86,7 @@ func receive(conn *net.UDPConn, buf []byte) (r received, err error) {
 	var control [128]byte
 	var size int
 	r.n, size, _, r.from, err = conn.ReadMsgUDPAddrPort(buf, control[:])
-	messages, _ := unix.ParseSocketControlMessage(control[:size]) // without one there is no TTL
+	messages, _ := unix.ParseSocketControlMessage(control[:size]) // after an error there is no TTL
 	for _, m := range messages {
 		switch h := m.Header; {
 		case len(m.Data) > 0 && (h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TTL || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_HOPLIMIT):
@@ -101,7 +101,7 @@ func receive(conn *net.UDPConn, buf []byte) (r received, err error) {
 // firstTTL is the TTL of Linux's own packets.
 const firstTTL = 64
 
-// hopsOf is how many hops a datagram took that came with a TTL, 0 if unknown.
+// hopsOf returns how many hops a datagram with this TTL on arrival has taken, 0 if unknown.
 func hopsOf(ttl byte) int {
 	if ttl == 0 || ttl > firstTTL {
 		return 0
@@ -109,7 +109,7 @@ func hopsOf(ttl byte) int {
 	return firstTTL - int(ttl) + 1
 }
 
-// icmp says whether err is a word about an earlier datagram, and no fault of the socket.
+// icmp reports whether err is a report about an earlier datagram, and not an error of the socket.
 func icmp(err error) bool {
 	var no unix.Errno
 	return errors.As(err, &no) && slices.Contains([]unix.Errno{
@@ -117,8 +117,8 @@ func icmp(err error) bool {
 	}, no)
 }
 
-// Echo answers datagrams with the mark on a UDP port of all addresses until ctx ends, and takes streams with the mark on the
-// TCP port of the same number. It returns how many datagrams it answered.
+// Echo answers datagrams with the mark on a UDP port of all addresses until ctx ends, and accepts streams with the mark
+// on the TCP port of the same number. It returns how many datagrams it answered.
 func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 	config := net.ListenConfig{Control: control(noFragments, reports, hops)}
 	socket, err := config.ListenPacket(ctx, "udp", ":"+strconv.Itoa(port))
@@ -131,8 +131,8 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 		return 0, err
 	}
 	defer serve(ctx, streams, mark)()
-	defer context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })() // a closed socket has ended as well
-	conn := socket.(*net.UDPConn)                                                          // by the network asked for
+	defer context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })() // a closed socket has ended too
+	conn := socket.(*net.UDPConn)                                                          // by the requested network
 	if err := errors.Join(roomy(conn), unsummed(conn, false)); err != nil {
 		return 0, err
 	}
@@ -168,10 +168,10 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 	}
 }
 
-// listeners are what an Echo has heard from each that sent it a check.
+// listeners has an Echo's counts for each sender of checks.
 type listeners map[netip.AddrPort]*heard
 
-// hear counts a datagram; failed is why it could not be read.
+// hear counts a datagram; failed is why it is unreadable.
 func (l listeners) hear(r received, q datagram, filled []byte, failed error) heard {
 	h := l[r.from]
 	if h == nil && (failed != nil || !q.counts()) {
@@ -185,19 +185,19 @@ func (l listeners) hear(r received, q datagram, filled []byte, failed error) hea
 	if failed != nil || q.counts() {
 		h.came++
 	}
-	if failed != nil || q.counts() && !as(q.number, filled) {
+	if failed != nil || q.counts() && !filledFor(q.number, filled) {
 		h.wrong++
 	}
 	return *h
 }
 
-// question is what an Echo was asked last: who asked, and the answer.
+// question is the latest question to an Echo: its sender, and the answer.
 type question struct {
 	reply datagram
 	from  netip.AddrPort
 }
 
-// answer sends an answer of size bytes. A client that it does not reach asks again.
+// answer sends an answer of size bytes. A client that does not receive it asks again.
 func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
 	_, err := conn.WriteToUDPAddrPort(q.reply.encode(mark, min(size, most)), q.from)
 	if errors.Is(err, unix.EMSGSIZE) {
@@ -205,13 +205,13 @@ func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
 	}
 }
 
-// tooBig says that the answer that was wanted does not get through.
+// tooBig reports that the requested answer cannot be sent.
 func (q question) tooBig(conn *net.UDPConn, mark []byte) {
 	q.reply.kind = tooBig
 	_, _ = conn.WriteToUDPAddrPort(q.reply.encode(mark, 0), q.from)
 }
 
-// asker is one who asks an Echo.
+// asker is a client of an Echo.
 type asker struct {
 	conn   *net.UDPConn
 	mark   []byte
@@ -219,11 +219,11 @@ type asker struct {
 	buf    []byte
 	// over is the size of the headers before a datagram.
 	over int
-	// seen is how the other end sees us; silent whether anything vanished without a word.
+	// seen is our address as the other end sees it. silent reports whether any datagram was dropped silently.
 	seen   netip.AddrPort
 	silent bool
-	// there and back are how many hops the last question and its answer took, trip how long that is, patience how long an answer is
-	// waited for.
+	// there and back are the hops of the last question and its answer. trip is the round trip, patience the timeout of
+	// an answer.
 	there, back    int
 	trip, patience time.Duration
 }
@@ -241,7 +241,7 @@ func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
 	return a, nil
 }
 
-// outcome is what became of one datagram.
+// outcome is the result of one datagram.
 type outcome int
 
 const (
@@ -250,12 +250,12 @@ const (
 	refused
 )
 
-// ask sends a question of length bytes that wants an answer of size bytes, and waits for d.
+// ask sends a question of length bytes that requests an answer of size bytes, and waits for d.
 func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
 	return a.askAgain(a.number+1, length, size, d)
 }
 
-// askAgain is ask, and takes late answers to the questions since a number, which were of the same lengths.
+// askAgain does the same, and accepts late answers to the questions since a number, which had the same lengths.
 func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outcome, error) {
 	a.number++
 	q := datagram{kind: asks, number: a.number, size: uint32(size)}
@@ -294,7 +294,8 @@ func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outco
 	}
 }
 
-// contact waits for the first answer, longer each time: the way may be long. It then knows how long answers take.
+// contact waits for the first answer, longer each time, since the path may be long. It sets the timeout of later
+// answers.
 func (a *asker) contact(ctx context.Context) error {
 	limit, stop := context.WithTimeout(ctx, contactTime)
 	defer stop()
@@ -312,13 +313,13 @@ func (a *asker) contact(ctx context.Context) error {
 		}
 	}
 	err := fmt.Errorf("%s %s within %s", netstate.NoAnswer, a.conn.RemoteAddr(), time.Since(began).Round(time.Second))
-	if other := others(context.WithoutCancel(ctx), a.conn.RemoteAddr().(*net.UDPAddr).AddrPort()); len(other) > 0 { // by the network asked for
+	if other := otherAnswers(context.WithoutCancel(ctx), a.conn.RemoteAddr().(*net.UDPAddr).AddrPort()); len(other) > 0 { // by the requested network
 		err = fmt.Errorf("%w%s%s", err, netstate.ButTo, strings.Join(other, " and "))
 	}
 	return advice.With(err, "a NetworkPolicy or a firewall may block UDP there, or nothing listens")
 }
 
-// largest finds the largest packet in bytes, headers included, that gets through, from least on up to most bytes.
+// largest finds the largest packet in bytes, headers included, that passes, between least and most.
 func (a *asker) largest(ctx context.Context, least, most int, back bool) (int, error) {
 	fits := func(packet int) (bool, error) {
 		length, size := packet-a.over, 0
@@ -356,8 +357,8 @@ func (a *asker) largest(ctx context.Context, least, most int, back bool) (int, e
 	return least, nil
 }
 
-// PathMTU finds the largest packets that come through whole to an Echo and back. What is larger than the device that
-// packets leave by is not tried.
+// PathMTU finds the largest packets that pass unfragmented to an Echo and back. It does not try sizes above the MTU of
+// the outgoing device.
 func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.PathMTU, error) {
 	a, err := dial(ctx, to, mark)
 	if err != nil {
@@ -390,7 +391,7 @@ func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Path
 	return found, err
 }
 
-// trips times datagrams in turn: small both ways, of there bytes, with answers of back bytes.
+// trips times datagrams in turn: small in both directions, of there bytes, with answers of back bytes.
 func (a *asker) trips(there, back int) (t netstate.Trips, err error) {
 	n := rounds
 	if a.trip > tryTime/10 {
@@ -414,9 +415,9 @@ func (a *asker) trips(there, back int) (t netstate.Trips, err error) {
 	return t, nil
 }
 
-// own is the MTU of the device that has the address that we send from.
+// own returns the MTU of the device with our source address.
 func (a *asker) own() (int, error) {
-	local := a.conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap() // by the network asked for
+	local := a.conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap() // by the requested network
 	devices, err := net.Interfaces()
 	if err != nil {
 		return 0, err
@@ -470,8 +471,8 @@ func pause(ctx context.Context, d time.Duration) {
 // batch is how many frames are read before they are counted.
 const batch = 1024
 
-// Watch sees until ctx ends which frames on a device carry the mark, and in what they are wrapped. Those that are not
-// wrapped go to or come from the UDP port; with port 0 any will do. It needs CAP_NET_RAW.
+// Watch captures until ctx ends which frames on a device have the mark, and their encapsulation. Frames without an
+// encapsulation must use the UDP port; with port 0 any. It needs CAP_NET_RAW.
 func Watch(ctx context.Context, device string, mark []byte, port uint16) (netstate.Wire, error) {
 	ns, err := netns.Here()
 	if err != nil {

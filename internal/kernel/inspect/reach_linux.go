@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// others says what a host answers whose port answers no datagram: a connection to that port, if only by a refusal, and an echo. A silent
-// port alone does not show that its host is out of reach.
-func others(ctx context.Context, to netip.AddrPort) (answered []string) {
+// otherAnswers tests a host whose port answers no datagram: by a connection to that port, which may be refused, and an
+// echo. It returns what was answered. A silent port alone does not mean that its host is out of reach.
+func otherAnswers(ctx context.Context, to netip.AddrPort) (answered []string) {
 	if _, err := connect(ctx, to.String(), time.Second); err == nil || errors.Is(err, unix.ECONNREFUSED) {
 		answered = append(answered, "a connection")
 	}
@@ -23,7 +23,7 @@ func others(ctx context.Context, to netip.AddrPort) (answered []string) {
 	return answered
 }
 
-// echoed says whether an address answers one of three echoes. Without the right to send them it answers none.
+// echoed reports whether an address answers one of three echoes. Without the right to send them it returns false.
 func echoed(at netip.Addr) bool {
 	to := sock.NewAddr(netip.AddrPortFrom(at, 0), sock.Family(at))
 	e, err := sock.OpenEcho(&to)
@@ -42,7 +42,7 @@ func echoed(at netip.Addr) bool {
 			continue
 		}
 		if got, no := sock.Recv(e.FD, answer, 0); no == 0 && got > 0 {
-			return true // the socket takes replies of this address alone
+			return true // the socket only receives replies of this address
 		}
 	}
 	return false

@@ -18,14 +18,14 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// families are nftables', by the name that nft has for them.
+// families are nftables' families, by their names in nft.
 var families = map[nftables.TableFamily]string{
 	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet", nftables.TableFamilyARP: "arp",
 	nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyBridge: "bridge",
 }
 
-// chains lists what netfilter has, which needs CAP_NET_ADMIN. iptables of the nftables flavour has its chains there,
-// too; those of the legacy flavour can be read by iptables-legacy alone, and only that it is in use is seen.
+// chains lists netfilter's chains, which needs CAP_NET_ADMIN. They include those of iptables in the nftables flavour.
+// Only iptables-legacy can read the legacy flavour's chains, so only their presence is reported.
 func (g *gathering) chains() {
 	names, tables, err := nftChains()
 	if err != nil {
@@ -52,7 +52,7 @@ func nftChains() (names, tables []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = c.CloseLasting() }() // nothing is pending on it
+	defer func() { _ = c.CloseLasting() }() // no request is pending on it
 	all, err := c.ListTables()
 	if err != nil {
 		return nil, nil, err
@@ -71,7 +71,7 @@ func nftChains() (names, tables []string, err error) {
 	return names, tables, nil
 }
 
-// hooks are where programs are asked for by bpf(2), which needs a right of its own.
+// hooks are where programs are queried by bpf(2), which needs its own right.
 var hooks = []struct {
 	at   ebpf.AttachType
 	name string
@@ -81,7 +81,7 @@ var hooks = []struct {
 	{ebpf.AttachNetkitPrimary, "netkit primary", "netkit"}, {ebpf.AttachNetkitPeer, "netkit peer", "netkit"},
 }
 
-// programs lists the BPF programs on devices. Without the right to ask for all of them, nothing is claimed at all.
+// programs lists the BPF programs on devices. Without the right to query all hooks, it reports none.
 func (g *gathering) programs() {
 	found, err := programs()
 	if err != nil {
@@ -100,7 +100,7 @@ func Programs(ns *netns.NS) (found []netstate.Program, err error) {
 	return found, err
 }
 
-// programs asks for classic filters and XDP by netlink, without any right, and for the others by bpf(2).
+// programs queries classic filters and XDP by netlink, without any right, and others by bpf(2).
 func programs() ([]netstate.Program, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -119,9 +119,9 @@ func programs() ([]netstate.Program, error) {
 			}
 			r, err := ebpflink.QueryPrograms(ebpflink.QueryOptions{Target: a.Index, Attach: h.at})
 			switch {
-			case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODEV): // this kernel has no such hook, or the device has gone
+			case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODEV): // this kernel has no such hook, or the device is gone
 				continue
-			case err != nil: // the library takes a refusal for a kernel that cannot be asked
+			case err != nil: // the library treats a refusal as a kernel without the query
 				return nil, fmt.Errorf("%w, or no right (CAP_NET_ADMIN and CAP_BPF)", err)
 			}
 			for _, p := range r.Programs {
@@ -152,7 +152,7 @@ func classic(l netlink.Link) []netstate.Program {
 	return found
 }
 
-// programName is a program's own name, or its number where the kernel does not tell us more.
+// programName returns a program's name, or its number if the kernel does not report more.
 func programName(id ebpf.ProgramID) string {
 	p, err := ebpf.NewProgramFromID(id)
 	if err != nil {

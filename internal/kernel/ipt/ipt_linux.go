@@ -21,7 +21,7 @@ import (
 // Flavor says which kernel subsystem iptables programs.
 type Flavor string
 
-// The flavours. Auto is only for asking: a Tool never has it.
+// The flavours. Auto is only for Find: a Tool never has it.
 const (
 	Auto   Flavor = "auto"
 	NFT    Flavor = "nft"
@@ -46,7 +46,7 @@ type Tool struct {
 	Family Family
 	// Flavor is NFT or Legacy.
 	Flavor Flavor
-	// Version is as the program prints it, for example "1.8.9".
+	// Version is the version in the program's format, for example "1.8.9".
 	Version       string
 	restore, save string
 }
@@ -54,8 +54,8 @@ type Tool struct {
 // Name is flavour and version for people, for example "iptables-nft 1.8.9".
 func (t *Tool) Name() string { return string(t.Family) + "-" + string(t.Flavor) + " " + t.Version }
 
-// Find returns the tool of a flavour for IPv4 or IPv6. Auto is the nft flavour when that can load a NAT rule
-// in a new namespace, else legacy. It needs the right to make namespaces.
+// Find returns the tool of a flavour for IPv4 or IPv6. Auto is the nft flavour if that can load a NAT rule in a new
+// namespace, else legacy. It needs the right to make namespaces.
 func Find(ctx context.Context, flavor Flavor, ipv6 bool) (*Tool, error) {
 	f := IPv4
 	if ipv6 {
@@ -85,7 +85,7 @@ func findWorking(ctx context.Context, f Family) (*Tool, error) {
 	return nil, fmt.Errorf("no flavour of %s works: %w", f, errors.Join(errs...))
 }
 
-// Works tries a rule of NAT in a namespace of its own.
+// Works tries a NAT rule in its own namespace.
 func (t *Tool) Works(ctx context.Context) error {
 	ns, err := netns.New()
 	if err != nil {
@@ -98,7 +98,7 @@ func (t *Tool) Works(ctx context.Context) error {
 
 const installIPTables = "install it: apt-get install iptables (Debian, Ubuntu), dnf install iptables-nft or iptables-legacy (Fedora)"
 
-// find looks for the program under the name of the flavour, then for a plain iptables-restore that says it is of it.
+// find looks for the program under the name of the flavour, then for a plain iptables-restore that reports the flavour.
 func find(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 	for _, name := range []string{string(f) + "-" + string(flavor) + "-restore", string(f) + "-restore"} {
 		path, err := lookPath(name)
@@ -116,7 +116,7 @@ func find(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 	return nil, advice.With(err, installIPTables)
 }
 
-// sbin is searched besides PATH: an ordinary user's PATH often lacks it.
+// sbin is searched in addition to PATH: an ordinary user's PATH often lacks it.
 var sbin = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"}
 
 func lookPath(name string) (string, error) {
@@ -143,21 +143,21 @@ func versionOf(ctx context.Context, path string) (version string, flavor Flavor,
 	if m == nil {
 		return "", "", fmt.Errorf("%s --version says %q, which has no version in it", path, out)
 	}
-	flavor = Legacy // versions before 1.8 know no other and do not say
+	flavor = Legacy // versions before 1.8 only have this flavour and do not report it
 	if m[2] == "nf_tables" {
 		flavor = NFT
 	}
 	return m[1], flavor, nil
 }
 
-// Restore replaces, inside ns, the tables that rules names by what rules says, with one run of iptables-restore. rules
-// is in the format of iptables-save. A refusal names the line; what was committed before the refused table stays.
+// Restore replaces, inside ns, the tables in rules with one run of iptables-restore. rules is in the format of
+// iptables-save. The error names a refused line; tables committed before the refused one stay.
 func (t *Tool) Restore(ctx context.Context, ns *netns.NS, rules string) error {
 	return run(ctx, ns, t.command(ctx, t.restore, rules))
 }
 
-// Change applies rules inside ns with one run of iptables-restore --noflush: chains that rules does not declare stay as they
-// are. The program runs on the given CPUs, none for any. A refusal names the line; the table that it is about stays as it
+// Change applies rules inside ns with one run of iptables-restore --noflush: chains that rules does not declare stay as
+// they are. The program runs on the given CPUs, none for any. The error names a refused line; its table stays as it
 // was.
 func (t *Tool) Change(ctx context.Context, ns *netns.NS, rules string, cpus ...int) error {
 	c := t.command(ctx, t.restore, rules, "--noflush")
@@ -165,8 +165,7 @@ func (t *Tool) Change(ctx context.Context, ns *netns.NS, rules string, cpus ...i
 	return run(ctx, ns, c)
 }
 
-// Feed runs another program of netfilter or traffic control inside ns with text as its input. The error has what the
-// program said.
+// Feed runs another program of netfilter or traffic control inside ns with text as its input. The error has its output.
 func Feed(ctx context.Context, ns *netns.NS, program, text string, args ...string) error {
 	path, err := lookPath(program)
 	if err != nil {
@@ -191,19 +190,19 @@ func (t *Tool) Save(ctx context.Context, ns *netns.NS, table string) (string, er
 	return out.String(), nil
 }
 
-// command is a program ready to run, with what it reads kept for error messages.
+// command is a program to run, with its input for error messages.
 type command struct {
 	cmd   *exec.Cmd
 	input string
-	// ownLock gives the program a lock file of its own.
+	// ownLock gives the program a separate lock file.
 	ownLock bool
-	// cpus are those that the program runs on, none for any.
+	// cpus are the CPUs for the program, none for any.
 	cpus []int
 }
 
 func (t *Tool) command(ctx context.Context, path, input string, args ...string) command {
 	if t.Flavor == Legacy && path == t.restore {
-		// Before 1.8.8 the lock file could not be chosen; then it is better to wait for the host's than to fail.
+		// Before 1.8.8 the lock file is fixed; then waiting for the host's is better than failing.
 		args = append(args, "--wait")
 	}
 	return command{cmd: exec.CommandContext(ctx, path, args...), input: input, ownLock: t.Flavor == Legacy}
@@ -226,7 +225,7 @@ func run(ctx context.Context, ns *netns.NS, c command) error {
 	c.cmd.Stdin, c.cmd.Stderr = strings.NewReader(c.input), &stderr
 	c.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	err := ns.Do(func() error {
-		if len(c.cpus) > 0 { // the thread is for this program alone, which inherits its CPUs
+		if len(c.cpus) > 0 { // the thread is only for this program, which inherits its CPUs
 			if err := thread.SetCPUs(c.cpus); err != nil {
 				return err
 			}
@@ -271,8 +270,8 @@ func FindIPSet(ctx context.Context) (*IPSet, error) {
 	return &IPSet{Version: version, path: path}, nil
 }
 
-// Restore makes the sets and members that sets describes, in the format of ipset save, inside ns. Those that exist
-// already are left as they are. A refusal names the line.
+// Restore creates the sets and members in sets, in the format of ipset save, inside ns. Existing ones stay as they are.
+// The error names a refused line.
 func (s *IPSet) Restore(ctx context.Context, ns *netns.NS, sets string) error {
 	return run(ctx, ns, command{cmd: exec.CommandContext(ctx, s.path, "restore", "-exist"), input: sets})
 }

@@ -21,20 +21,20 @@ type SavedChain struct {
 	Name string
 	// Policy is "ACCEPT" or "DROP" for a chain that the kernel calls, "-" for any other.
 	Policy string
-	// Packets counts what the policy decided; always 0 for a chain without one.
+	// Packets counts the packets that the policy decided; always 0 for a chain without one.
 	Packets uint64
 	Rules   []Counter
 }
 
-// Counter is a rule with what has matched it since it was loaded.
+// Counter is a rule with the packets that matched it since it was loaded.
 type Counter struct {
 	// Rule is the text behind "-A chain".
 	Rule    string
 	Packets uint64
 }
 
-// ParseSave reads the output of iptables-save, with or without -c. Comments are skipped; anything else that it does not
-// know is an error that names the line.
+// ParseSave parses the output of iptables-save, with or without -c. It skips comments; any other unknown line is an
+// error.
 func ParseSave(text string) ([]SavedTable, error) {
 	var p saveParser
 	for i, line := range strings.Split(text, "\n") {
@@ -51,7 +51,7 @@ func ParseSave(text string) ([]SavedTable, error) {
 
 type saveParser struct {
 	tables []SavedTable
-	// open says that the last table is not committed yet; chains indexes it by name.
+	// open means that the last table is not committed yet; chains indexes it by name.
 	open   bool
 	chains map[string]int
 }
@@ -101,18 +101,18 @@ var (
 	ruleLine  = regexp.MustCompile(`^(?:\[(\d+):\d+\] )?-A (\S+) ?(.*)$`)
 )
 
-// Both flavours and ipset name the line, each in its own words: "line 7 failed", "line 7: RULE_APPEND failed",
-// "Error occurred at line: 7", "Error in line 7".
+// Both flavours and ipset name the line, each in its own format: "line 7 failed", "line 7: RULE_APPEND failed", "Error
+// occurred at line: 7", "Error in line 7".
 var lineNumber = regexp.MustCompile(`(?i)\bline:? (\d+)`)
 
-// shown limits what of a long line or of a long complaint goes into the message, in bytes.
+// shown bounds the part of a long line or a long output in an error, in bytes.
 const shown = 400
 
 const tooLong = "the nft flavour hands all rules of a table over in one message, and without the rights of the machine's root the kernel " +
 	"limits it to net.core.wmem_max: run as root, raise that sysctl, use the legacy flavour, or fewer Services"
 
-// refused returns the error for a program that failed over input: the program, how it ended, the line that it refused
-// if it named one, and its complaint.
+// refused returns the error for a program that failed over input: the program, how it ended, the refused line if it
+// named one, and its stderr.
 func refused(program, input, stderr string, err error) error {
 	complaint := clip(strings.Join(strings.Fields(stderr), " "))
 	if m := lineNumber.FindStringSubmatch(stderr); m != nil {

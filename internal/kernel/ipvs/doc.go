@@ -7,7 +7,7 @@
 //	}})
 //	list, err := ipvs.List(ns)
 //
-// Servers share connections out round robin and translate addresses (masquerading, in IPVS's words), as kube-proxy's
-// do. A packet is theirs when it is on its way to a process of the namespace or from one, so each address must be one
-// of the namespace's own.
+// Servers distribute connections round robin and translate addresses (masquerading, in IPVS's terms), as kube-proxy's
+// do. They only handle packets to or from a process of the namespace, so each address must be one of the namespace's
+// own.
 package ipvs

@@ -14,11 +14,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Apply makes the virtual servers of ns be these, and no others. A backend that is gone gets no new connections; while
-// it has connections it stays, so that those are left alone. Where the kernel has no IPVS the error says so, and is
-// errors.ErrUnsupported.
+// Apply makes servers the only virtual servers of ns. A removed backend gets no new connections; it stays while it has
+// connections, so that those continue. If the kernel has no IPVS, it fails with errors.ErrUnsupported.
 func Apply(ns *netns.NS, servers []Server) error {
-	return with(ns, func(c *conn) error {
+	return withConn(ns, func(c *conn) error {
 		old, err := c.servers()
 		if err != nil {
 			return err
@@ -47,7 +46,7 @@ func Apply(ns *netns.NS, servers []Server) error {
 // List returns the virtual servers of ns with the backends that get new connections, in no particular order.
 func List(ns *netns.NS) ([]Server, error) {
 	var servers []Server
-	err := with(ns, func(c *conn) (err error) {
+	err := withConn(ns, func(c *conn) (err error) {
 		if servers, err = c.servers(); err != nil {
 			return err
 		}
@@ -68,13 +67,13 @@ func List(ns *netns.NS) ([]Server, error) {
 	return servers, err
 }
 
-// conn speaks to the IPVS of one namespace.
+// conn is a connection to the IPVS of one namespace.
 type conn struct {
 	*genetlink.Conn
 	family uint16
 }
 
-func with(ns *netns.NS, do func(*conn) error) error {
+func withConn(ns *netns.NS, do func(*conn) error) error {
 	c, err := genetlink.Dial(&netlink.Config{NetNS: ns.FD()})
 	if err != nil {
 		return fmt.Errorf("speak to IPVS: %w", err)
@@ -129,7 +128,7 @@ func (c *conn) put(s Server, known bool) error {
 	return nil
 }
 
-// retire takes a backend away, or, while it has connections over TCP, keeps new ones from it.
+// retire removes a backend, or, while it has TCP connections, gives it no new ones.
 func (c *conn) retire(s Server, b backend) error {
 	if s.Protocol == TCP && b.connections > 0 {
 		return c.do(cmdSetDest, s, &backend{addr: b.addr})
@@ -149,7 +148,7 @@ func (c *conn) backends(s Server) ([]backend, error) {
 	return list(c, cmdGetDest, data, "backends", func(b []byte) (backend, error) { return decodeBackend(b, s) })
 }
 
-// list asks for all of what, which decode reads one by one.
+// list requests all of what, which decode decodes one by one.
 func list[T any](c *conn, cmd uint8, data []byte, what string, decode func([]byte) (T, error)) ([]T, error) {
 	answers, err := c.ask(cmd, data, netlink.Request|netlink.Dump)
 	if err != nil {

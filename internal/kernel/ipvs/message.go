@@ -53,7 +53,7 @@ const (
 	inet6 = 10
 )
 
-// place is where the parts of an address are in a message.
+// place has the attributes of an address in a message.
 type place struct{ family, addr, port uint16 }
 
 var (
@@ -77,7 +77,7 @@ func (p place) encode(e *netlink.AttributeEncoder, at netip.AddrPort) {
 	e.Bytes(p.port, binary.BigEndian.AppendUint16(nil, at.Port()))
 }
 
-// encode is the message for one server, and one of its backends if there is one.
+// encode encodes the message for one server, and one of its backends if b is not nil.
 func encode(s Server, b *backend) ([]byte, error) {
 	e := netlink.NewAttributeEncoder()
 	e.Nested(attrService, s.encode)
@@ -102,7 +102,7 @@ func (s Server) encode(e *netlink.AttributeEncoder) error {
 	e.Uint16(svcProtocol, uint16(s.Protocol))
 	e.String(svcScheduler, roundRobin)
 	word := binary.NativeEndian.AppendUint32(nil, flags)
-	e.Bytes(svcFlags, binary.NativeEndian.AppendUint32(word, 0xffffffff)) // which of the flags are meant: all
+	e.Bytes(svcFlags, binary.NativeEndian.AppendUint32(word, 0xffffffff)) // mask of the flags to set: all
 	e.Uint32(svcTimeout, timeout)
 	e.Uint32(svcNetmask, mask)
 	return nil
@@ -117,7 +117,7 @@ func (b backend) encode(e *netlink.AttributeEncoder) error {
 	return nil
 }
 
-// decodeServer reads the answer about one server, without its backends.
+// decodeServer decodes the answer about one server, without its backends.
 func decodeServer(data []byte) (s Server, err error) {
 	a, err := nested(data, attrService)
 	if err == nil {
@@ -133,7 +133,7 @@ func decodeServer(data []byte) (s Server, err error) {
 	return s, nil
 }
 
-// decodeBackend reads the answer about one backend of a server. Without a family in the answer it has the server's.
+// decodeBackend decodes the answer about one backend of a server. Without a family in the answer it has the server's.
 func decodeBackend(data []byte, of Server) (b backend, err error) {
 	a, err := nested(data, attrDest)
 	if err == nil {
@@ -146,10 +146,10 @@ func decodeBackend(data []byte, of Server) (b backend, err error) {
 	return b, nil
 }
 
-// attributes are those of one nest, by type.
+// attributes are the attributes of one nest, by type.
 type attributes map[uint16][]byte
 
-// nested returns what is inside the attribute of the given type.
+// nested returns the contents of the attribute of the given type.
 func nested(data []byte, kind uint16) (attributes, error) {
 	outer, err := netlink.UnmarshalAttributes(data)
 	if err != nil {
@@ -171,7 +171,7 @@ func nested(data []byte, kind uint16) (attributes, error) {
 	return found, nil
 }
 
-// number is the 16 or 32 bits at the beginning of an attribute, 0 if it has fewer.
+// number returns the 16 or 32 bits at the beginning of an attribute, 0 if it has fewer.
 func (a attributes) number(kind uint16) uint32 {
 	switch b := a[kind]; {
 	case len(b) >= 4:
@@ -182,7 +182,7 @@ func (a attributes) number(kind uint16) uint32 {
 	return 0
 }
 
-// addrPort reads an address, of the given family if the answer has none.
+// addrPort decodes an address, of the given family if the answer has none.
 func (a attributes) addrPort(p place, family uint16) (netip.AddrPort, error) {
 	if _, has := a[p.family]; has {
 		family = uint16(a.number(p.family))

@@ -9,7 +9,7 @@ import (
 // Protocol is a transport protocol by its number in the IP header.
 type Protocol uint16
 
-// The protocols that a server may have.
+// The protocols of a server.
 const (
 	TCP  Protocol = 6
 	UDP  Protocol = 17
@@ -45,7 +45,7 @@ type Server struct {
 // String names the server, for example "tcp 10.96.0.10:80".
 func (s Server) String() string { return fmt.Sprintf("%s %s", s.Protocol, s.Addr) }
 
-// key is what a namespace has once.
+// key identifies a server, which a namespace has at most once.
 type key struct {
 	protocol Protocol
 	addr     netip.AddrPort
@@ -53,9 +53,9 @@ type key struct {
 
 func (s Server) key() key { return key{s.Protocol, s.Addr} }
 
-// backend is one of a server, as the kernel has it.
+// backend is the kernel's state of one backend.
 type backend struct {
 	addr netip.AddrPort
-	// weight is 0 for one that gets no new connections; connections are those that stand.
+	// weight is 0 for a backend that gets no new connections; connections is the number of its connections.
 	weight, connections uint32
 }

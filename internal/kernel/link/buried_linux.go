@@ -10,10 +10,10 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Buried waits until the kernel has removed every namespace that was closed before the call. It does so in the
-// background, one batch after the other, and takes CPU time for it.
+// Buried waits until the kernel has removed every namespace that was closed before the call. The kernel removes them in
+// the background, one batch after the other, which takes CPU time.
 func Buried(ctx context.Context) error {
-	// The first of two namespaces may go in one batch with those before it. The second goes in a later batch.
+	// The first of two namespaces may be in the same batch as earlier ones. The second is in a later batch.
 	for range 2 {
 		if err := bury(ctx); err != nil {
 			return err
@@ -22,8 +22,7 @@ func Buried(ctx context.Context) error {
 	return nil
 }
 
-// bury closes a namespace and waits until the batch that it is in is removed. A veth shows that: its other end goes
-// too.
+// bury closes a namespace and waits until its batch is removed: then the other end of its veth is gone too.
 func bury(ctx context.Context) error {
 	near, err := netns.New()
 	if err != nil {

@@ -16,15 +16,15 @@ type Veth struct {
 	Name, Peer string
 	// MAC and PeerMAC are chosen by the kernel when nil.
 	MAC, PeerMAC net.HardwareAddr
-	// PeerIn is where the other end goes; nil is the same namespace.
+	// PeerIn is the namespace of the other end; nil means the same namespace.
 	PeerIn *Handle
 	// MTU is of both ends, in bytes.
 	MTU int
-	// NoARP switches ARP off at both ends: every address is the neighbour's.
+	// NoARP switches ARP off at both ends: every address is assumed to be the neighbour's.
 	NoARP bool
 }
 
-// add makes a pair; both ends are up and deliver what is sent from then on.
+// add creates a pair; when it returns, both ends are up and deliver packets.
 func (v Veth) add(h *Handle) error {
 	far := v.PeerIn
 	dev := netlink.NewVeth(attrs(v.Name, v.MTU, v.MAC))
@@ -52,7 +52,7 @@ func (v Veth) add(h *Handle) error {
 const readyTime = 10 * time.Second
 
 // ready waits until a device that is up has its queue. The kernel activates the queue later, when a worker thread
-// handles the change of the carrier, and silently drops what is sent before. Since Linux 6.8, asking for the device
+// handles the change of the carrier, and silently drops packets before. Since Linux 6.8, requesting the device's state
 // does that work.
 func (h *Handle) ready(dev string) error {
 	i, err := h.indexOf(dev)
@@ -81,7 +81,7 @@ type Bridge struct {
 	MTU  int
 	// Ageing is how long it remembers a MAC address, in hundredths of a second; 0 is the kernel's 300 s.
 	Ageing uint32
-	// MulticastSnooping is on by the kernel's default; false turns it off.
+	// MulticastSnooping is on by default in the kernel; false turns it off.
 	MulticastSnooping bool
 }
 
@@ -93,7 +93,7 @@ func (b Bridge) add(h *Handle) error {
 	return h.make(dev)
 }
 
-// Port puts a device into a bridge. Hairpin lets a frame leave by the port that it came in by.
+// Port puts a device into a bridge. Hairpin allows a frame to leave by the port that it entered.
 type Port struct {
 	Bridge, Dev string
 	Hairpin     bool
@@ -119,7 +119,7 @@ type VXLAN struct {
 	MTU  int
 	// VNI is 24 bits, Port the UDP destination port.
 	VNI, Port int
-	// Parent is the device under it, Local the outer source address. Without a parent, the device takes VNI and outer
+	// Parent is the device under it, Local the outer source address. Without a parent, the device reads VNI and outer
 	// addresses from each packet's metadata, which BPF programs set; a namespace can have one such device for each
 	// port.
 	Parent string
@@ -138,7 +138,7 @@ func (v VXLAN) add(h *Handle) error {
 	return h.make(dev)
 }
 
-// IPIP is a tunnel device that finds the outer destination as the next hop of each packet's route. The error is
+// IPIP is a tunnel device that uses the next hop of each packet's route as the outer destination. It fails with
 // errors.ErrUnsupported if the kernel has no ipip.
 type IPIP struct {
 	// Local is the outer source address.
@@ -150,8 +150,8 @@ type IPIP struct {
 // ipipAside is the name that the kernel's own device gets.
 const ipipAside = "ipip-kernel"
 
-// add first renames the device of that name that the kernel adds to each new namespace: it is older than the NIC, so the
-// node would choose the tunnel's address as its own. On a machine, the NIC is older.
+// add first renames the device of that name that the kernel adds to each new namespace. That device is older than the
+// NIC, so the node would choose the tunnel's address as its own. On a machine, the NIC is older.
 func (t IPIP) add(h *Handle) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
 		if err := h.nl.LinkSetName(l, ipipAside); err != nil {
@@ -161,21 +161,21 @@ func (t IPIP) add(h *Handle) error {
 	return h.make(&netlink.Iptun{LinkAttrs: attrs(t.Name, t.MTU, nil), PMtuDisc: 1, Local: ip(t.Local)})
 }
 
-// Child is a device on top of another one: a macvlan device in bridge mode with a MAC address of its own, or an ipvlan
-// device in l2 mode, as the CNI plugin makes it, with that of its parent.
+// Child is a device on top of another one: a macvlan device in bridge mode with its own MAC address, or an ipvlan
+// device in l2 mode with its parent's, as the CNI plugins create them.
 type Child struct {
 	Name   string
 	IPvlan bool
-	// MAC is for macvlan; the kernel chooses it when nil.
+	// MAC is for macvlan; if nil, the kernel chooses it.
 	MAC net.HardwareAddr
 	MTU int
-	// Parent is in the handle's namespace. In is where the new device goes; nil is the same namespace.
+	// Parent is in the handle's namespace. In is the namespace of the new device; nil means the same one.
 	Parent string
 	In     *Handle
 }
 
-// birthName is the name of a child until it is in its namespace: older kernels look for a taken name in the namespace
-// of the parent.
+// birthName is the name of a child until it is in its namespace: older kernels require that the name is free in the
+// parent's namespace.
 const birthName = "cnibench-new"
 
 func (c Child) add(h *Handle) error {
@@ -205,7 +205,7 @@ func (c Child) add(h *Handle) error {
 	return c.In.Up(c.Name)
 }
 
-// Dummy is a device that sends nowhere, to hold addresses. It is left down, as kube-proxy leaves its own.
+// Dummy is a device that discards packets, used to hold addresses. It stays down, as kube-proxy's.
 type Dummy struct{ Name string }
 
 func (d Dummy) add(h *Handle) error {
@@ -231,13 +231,13 @@ func (h *Handle) make(dev netlink.Link) error {
 }
 
 // Netkit is a pair of devices without a queue between the ends; BPF programs run where packets are sent. It works at
-// layer 3: neither end has a MAC address, so there is no neighbour discovery. As Cilium makes it, the primary end forwards
-// what it is sent, and the peer drops packets until it has a program. Marks and priorities set on the node survive the way
-// into the pod.
+// layer 3: neither end has a MAC address, so there is no neighbour discovery. As Cilium configures it, the primary end
+// forwards packets, and the peer drops them until it has a program. Marks and priorities set on the node are kept on
+// the way into the pod.
 type Netkit struct {
-	// Name is the primary end, in the handle's own namespace. It is the one that programs of both ends are attached by.
+	// Name is the primary end, in the handle's own namespace. Programs of both ends are attached through it.
 	Name string
-	// Peer is the other end, and PeerIn where it goes; nil is the same namespace.
+	// Peer is the other end, and PeerIn its namespace; nil means the same namespace.
 	Peer   string
 	PeerIn *Handle
 	// MTU is of both ends, in bytes.
@@ -254,7 +254,7 @@ func (n Netkit) add(h *Handle) error {
 		Scrub: netlink.NETKIT_SCRUB_NONE, PeerScrub: netlink.NETKIT_SCRUB_DEFAULT,
 	}
 	peer := attrs(n.Peer, n.MTU, nil)
-	peer.Flags &^= net.FlagUp // until it is where it belongs
+	peer.Flags &^= net.FlagUp // until it is in its namespace
 	peer.Namespace = netlink.NsFd(n.PeerIn.ns.FD())
 	dev.SetPeerAttrs(&peer)
 	if err := h.make(dev); err != nil {

@@ -1,5 +1,5 @@
 // Package link makes network devices, addresses, routes and neighbours inside namespaces, sets what a device offloads
-// and how fast it sends, and reads all of it back. It knows netlink and ethtool and nothing of what a device is for.
+// and how fast it sends, and reads all of it back. It knows netlink and ethtool, but not the purpose of a device.
 //
 //	node, err := link.Open(ns)                       // one netlink socket inside ns; not for concurrent use
 //	err = node.Add(                                  // in this order, until one fails
@@ -9,6 +9,6 @@
 //	cut, err := node.SegmentationOff(nil)            // every device but lo: each frame pays for itself
 //	node.Close()
 //
-// Devices are up when the call that makes them returns. Every error names the device or the entry that it is about,
-// and one that stands for a missing kernel feature carries advice (package advice).
+// Devices are up when the call that makes them returns. Every error names its device or entry, and an error about a
+// missing kernel feature has advice (package advice).
 package link

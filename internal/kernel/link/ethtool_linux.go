@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ethtool asks a namespace's devices for their features and sets them, by the ioctl of that name (include/uapi/linux/ethtool.h).
-// Every buffer is of the heap and reaches the kernel as a pointer. A library that passed addresses of the stack as plain
-// numbers lost the kernel's answer whenever the stack moved.
+// ethtool asks a namespace's devices for their features and sets them, by the ioctl of that name
+// (include/uapi/linux/ethtool.h). Every buffer is on the heap and is passed to the kernel as a pointer: a library that
+// passed stack addresses as plain numbers lost the kernel's answer when the stack moved.
 type ethtool struct{ socket int }
 
 // feature is one feature of a device: its bit, whether it can be changed, and whether it is on.
@@ -23,7 +23,8 @@ const (
 	featureStrings = 4  // ETH_SS_FEATURES
 	stringLength   = 32 // ETH_GSTRING_LEN
 	perBlock       = 32 // features in a block
-	// getWords and setWords are the words of a block: available, requested, active, never changed; valid, requested.
+	// getWords and setWords are the numbers of words of a block: available, requested, active, never changed; valid,
+	// requested.
 	getWords, setWords = 4, 2
 )
 
@@ -34,7 +35,7 @@ type request struct {
 	_      [16]byte
 }
 
-// call asks with the words of a request, the first of which is its command. The kernel answers in them.
+// call sends the words of a request, the first of which is its command. The kernel writes its answer into them.
 func (e ethtool) call(device string, words []uint32) error {
 	r := &request{data: unsafe.Pointer(unsafe.SliceData(words))}
 	copy(r.device[:unix.IFNAMSIZ-1], device)
@@ -44,7 +45,7 @@ func (e ethtool) call(device string, words []uint32) error {
 	return nil
 }
 
-// features returns those of a device by the kernel's names.
+// features returns the features of a device by the kernel's names.
 func (e ethtool) features(device string) (map[string]feature, error) {
 	// cmd, reserved, a mask of 64 bits, and the number of strings in the set of its one bit.
 	sizes := []uint32{unix.ETHTOOL_GSSET_INFO, 0, 1 << featureStrings, 0, 0}
@@ -76,7 +77,7 @@ func (e ethtool) features(device string) (map[string]feature, error) {
 	return all, nil
 }
 
-// set asks for features of a device, of those that it has, to be on or off. What cannot be changed stays as it is.
+// set switches features of a device on or off, if it has them. Features that cannot be changed stay as they are.
 func (e ethtool) set(device string, known map[string]feature, want map[string]bool) error {
 	blocks := 0
 	for _, f := range known { // the kernel wants all blocks

@@ -13,14 +13,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Loopback is the name of the device that every namespace is born with.
+// Loopback is the name of the device that every new namespace has.
 const Loopback = "lo"
 
 // Handle is a netlink socket inside a namespace. It is not for concurrent use; Close it when the devices are made.
 type Handle struct {
 	ns *netns.NS
 	nl *netlink.Handle
-	// index remembers what was made here, so that building does not ask the kernel again and again.
+	// index caches the index of devices that were created here, so that it is not requested again.
 	index map[string]int
 }
 
@@ -57,7 +57,7 @@ func In(ns *netns.NS, do func(*Handle) error) error {
 // NS is the namespace that the handle is in.
 func (h *Handle) NS() *netns.NS { return h.ns }
 
-// Close closes the socket; what was made stays. A nil handle is closed already.
+// Close closes the socket; created devices stay. Closing a nil handle does nothing.
 func (h *Handle) Close() {
 	if h != nil && h.nl != nil {
 		h.nl.Close()
@@ -79,7 +79,7 @@ func (h *Handle) Add(things ...Thing) error {
 	return nil
 }
 
-// Each calls do for all things in the order in which Add adds them, each with the handle where it is added, until do fails.
+// Each calls do for all things in the order of Add, each with the handle that it is added with, until do fails.
 func (h *Handle) Each(things []Thing, do func(at *Handle, t Thing) error) error {
 	for _, t := range things {
 		var err error
@@ -95,7 +95,7 @@ func (h *Handle) Each(things []Thing, do func(at *Handle, t Thing) error) error 
 	return nil
 }
 
-// Remove removes a device, and the other end of a pair. It is gone when Remove returns.
+// Remove removes a device, and the other end of a pair. The device is gone when Remove returns.
 func (h *Handle) Remove(dev string) error {
 	if err := h.change(dev, "remove device "+dev, h.nl.LinkDel); err != nil {
 		return err
@@ -135,8 +135,8 @@ func (h *Handle) indexOf(name string) (int, error) {
 	return l.Attrs().Index, nil
 }
 
-// change runs do on an existing device. what says in an error what was to be done. The library takes a Link where an
-// index would do.
+// change runs do on an existing device. what describes the change in an error. The library takes a Link where an index
+// would be enough.
 func (h *Handle) change(dev, what string, do func(netlink.Link) error) error {
 	i, err := h.indexOf(dev)
 	if err != nil {
@@ -168,7 +168,7 @@ func (h *Handle) links() ([]netlink.Link, map[int]string, error) {
 	return list, names, nil
 }
 
-// explain adds to the refusal of a new device what the kernel lacks.
+// explain adds to the error of a new device which kernel feature is missing.
 func explain(kind, name string, err error) error {
 	wrapped := fmt.Errorf("make %s device %s: %w", kind, name, err)
 	switch {

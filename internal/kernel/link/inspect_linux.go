@@ -15,19 +15,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Device is what the kernel says about one device. IPv6 addresses that every device gives itself, fe80::/10, are left
-// out.
+// Device is the kernel's state of one device. It omits the IPv6 addresses that every device assigns itself, fe80::/10.
 type Device struct {
 	netstate.Device
 	MAC net.HardwareAddr
-	// Index is the kernel's number of the device, unique in its namespace, Peer that of the device at the other end or
-	// below it, which may be elsewhere.
+	// Index is the kernel's number of the device, unique in its namespace. Peer is the number of the device at the
+	// other end or below it, which may be in another namespace.
 	Index, Peer int
-	// Learning says that a VXLAN device learns forwarding entries.
+	// Learning means that a VXLAN device learns forwarding entries.
 	Learning bool
-	// GSOMaxSegs is how many segments a super-packet may have.
+	// GSOMaxSegs is the maximum number of segments of a super-packet.
 	GSOMaxSegs int
-	// SuperPacket is how many bytes it may have, in IPv4 and in IPv6.
+	// SuperPacket is the maximum length of a super-packet in bytes, in IPv4 and in IPv6.
 	SuperPacket int
 }
 
@@ -73,8 +72,8 @@ func DeviceIn(ns *netns.NS, name string) (Device, error) {
 	return Device{}, errors.Join(err, fmt.Errorf("no device %s", name))
 }
 
-// Routes returns the entries of the main table, without those that the kernel made for an address. Cilium calls its own the
-// kernel's, but those have a next hop.
+// Routes returns the entries of the main table, without those that the kernel added for an address. Cilium marks its
+// own as the kernel's, but those have a next hop.
 func (h *Handle) Routes() ([]Route, error) {
 	_, names, err := h.links()
 	if err != nil {
@@ -98,7 +97,7 @@ func (h *Handle) Routes() ([]Route, error) {
 	return routes, nil
 }
 
-// route is an entry in our form; dev is its device, everywhere the destination of a default route.
+// route converts an entry; dev is its device, everywhere the destination of a default route.
 func route(e netlink.Route, dev string, everywhere netip.Prefix) Route {
 	r := Route{To: everywhere, Dev: dev, MTU: e.MTU, Protocol: int(e.Protocol)}
 	if e.Dst != nil {
@@ -166,8 +165,8 @@ func prefix(n *net.IPNet) netip.Prefix {
 }
 
 // Drops returns the drop counters of all devices of the namespace: of the devices themselves and of their queueing
-// disciplines, zeros too. Host is left to the caller. A class or child discipline counts in its root again, so roots
-// and the filters' places (clsact, ingress) alone are read.
+// disciplines, including zeros. It leaves Host to the caller. A class or child discipline is included in its root, so
+// only roots and the filters' places (clsact, ingress) are read.
 func (h *Handle) Drops() ([]sample.Drop, error) {
 	links, names, err := h.links()
 	if err != nil {

@@ -14,31 +14,31 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// AnySegments is as many segments as a super-packet may have at all.
+// AnySegments is the kernel's maximum number of segments of a super-packet.
 const AnySegments = 65535
 
 // The features of GRO.
 const (
 	rxGRO = "rx-gro"
-	// rxForwarded merges packets of UDP that no socket of the host receives.
+	// rxForwarded merges UDP packets for which the host has no socket.
 	rxForwarded = "rx-udp-gro-forwarding"
 )
 
-// Merge is what devices of a host do although they do not cut: those that receive from the wire merge frames (GRO), and the
-// others pass on whole what was merged.
+// Merge is what devices of a host may do even if segmentation is off: those that receive from the wire merge frames
+// (GRO), and the others forward merged packets unsegmented.
 type Merge struct {
 	// NICs receive from the wire, and so do all tunnel devices.
 	NICs []string
-	// UDP says that packets of UDP are merged if they are forwarded.
+	// UDP means that forwarded UDP packets are merged.
 	UDP bool
 }
 
-// receives says whether a device receives from the wire. No device does without m.
+// receives reports whether a device receives from the wire. Without m, no device does.
 func (m *Merge) receives(l netlink.Link) bool {
 	return m != nil && (slices.Contains(m.NICs, l.Attrs().Name) || slices.Contains([]string{"vxlan", "geneve", "ipip", "wireguard", "ip6tnl"}, l.Type()))
 }
 
-// leaves says whether a feature of a device stays as it is.
+// leaves reports whether a feature of a device stays as it is.
 func (m *Merge) leaves(l netlink.Link, feature string) bool {
 	if m.receives(l) {
 		return feature == rxGRO || m.UDP && feature == rxForwarded
@@ -46,17 +46,18 @@ func (m *Merge) leaves(l netlink.Link, feature string) bool {
 	return m != nil && strings.HasPrefix(feature, "tx-")
 }
 
-// Cut is what SegmentationOff changed in a namespace.
+// Cut is the change of a namespace by SegmentationOff.
 type Cut struct {
 	// Off are the features that it switched off, by device.
 	Off map[string][]string
-	// Kept are devices that keep a feature, and whose super-packets are limited instead.
+	// Kept are devices that keep a feature and have limited super-packets instead.
 	Kept []string
 }
 
 // SegmentationOff makes every device of the namespace but lo refuse super-packets in both directions: no TSO, no GSO
-// (inside tunnels neither), no GRO but what merge says (optional). A device that keeps a feature (macvlan always does) is
-// limited to super-packets of one segment. What is in force is read back. SegmentationOn takes what is returned.
+// (inside tunnels neither), no GRO except for merge (optional). A device that keeps a feature (macvlan always does) is
+// limited to super-packets of one segment. The settings are verified by reading them back. SegmentationOn takes the
+// returned Cut.
 func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 	cut := Cut{Off: map[string][]string{}}
 	links, _, err := h.links()
@@ -69,7 +70,7 @@ func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 			if name == Loopback {
 				continue
 			}
-			gone, left, err := off(e, name, func(feature string) bool { return merge.leaves(l, feature) })
+			gone, left, err := switchOff(e, name, func(feature string) bool { return merge.leaves(l, feature) })
 			if len(gone) > 0 {
 				cut.Off[name] = gone
 			}
@@ -91,7 +92,7 @@ func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 	return cut, err
 }
 
-// SegmentationOn takes back what SegmentationOff did, and reads it back.
+// SegmentationOn undoes SegmentationOff, and verifies the settings.
 func (h *Handle) SegmentationOn(cut Cut) error {
 	devices := slices.Sorted(maps.Keys(cut.Off))
 	err := h.withEthtool(func(e ethtool) error {
@@ -111,7 +112,7 @@ func (h *Handle) SegmentationOn(cut Cut) error {
 			err = h.LimitSegments(dev, AnySegments)
 		}
 	}
-	// A bridge has what its ports have, so that it is read when all are done.
+	// A bridge has the features of its ports, so it is verified after all are set.
 	for _, dev := range devices {
 		on, read := h.Segmentation(dev)
 		missing := func(feature string) bool { return !slices.Contains(on, feature) }
@@ -131,7 +132,7 @@ func switched(features []string, on bool) map[string]bool {
 	return want
 }
 
-// LimitSegments limits how many segments a super-packet that is made for a device may have.
+// LimitSegments limits the segments of a super-packet that is built for a device.
 func (h *Handle) LimitSegments(dev string, segments int) error {
 	what := fmt.Sprintf("limit super-packets of %s to %d segments", dev, segments)
 	if err := h.change(dev, what, func(l netlink.Link) error { return h.nl.LinkSetGSOMaxSegs(l, segments) }); err != nil {
@@ -147,8 +148,8 @@ func (h *Handle) LimitSegments(dev string, segments int) error {
 	return nil
 }
 
-// LimitSize limits the super-packets of every device but lo to so many bytes, sent and merged, in IPv4 and IPv6. More than 64 KiB
-// is BIG TCP.
+// LimitSize limits the super-packets of every device but lo to a number of bytes, sent and merged, in IPv4 and IPv6.
+// More than 64 KiB is BIG TCP.
 func (h *Handle) LimitSize(bytes int) error {
 	links, _, err := h.links()
 	if err != nil {
@@ -175,8 +176,9 @@ func (h *Handle) LimitSize(bytes int) error {
 	return err
 }
 
-// off switches off what can be switched off. It returns what it switched off, and what stays on besides what leave names.
-func off(e ethtool, dev string, leave func(feature string) bool) (gone, left []string, err error) {
+// switchOff switches off all features that can be switched off, except those that leave selects. It returns these
+// features, and those that stay on although leave does not select them.
+func switchOff(e ethtool, dev string, leave func(feature string) bool) (gone, left []string, err error) {
 	known, err := e.features(dev)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read its features: %w", err)
@@ -196,7 +198,7 @@ func off(e ethtool, dev string, leave func(feature string) bool) (gone, left []s
 	return gone, slices.DeleteFunc(on, leave), err
 }
 
-// Segmentation returns the segmentation and aggregation features that a device has on.
+// Segmentation returns the segmentation and aggregation features of a device that are on.
 func (h *Handle) Segmentation(dev string) (on []string, err error) {
 	err = h.withEthtool(func(e ethtool) (err error) {
 		on, err = active(e, dev)
@@ -205,7 +207,7 @@ func (h *Handle) Segmentation(dev string) (on []string, err error) {
 	return on, err
 }
 
-// active returns the segmentation features that are on, in the order of their names.
+// active returns the segmentation features that are on, sorted by name.
 func active(e ethtool, dev string) ([]string, error) {
 	known, err := e.features(dev)
 	if err != nil {
@@ -215,8 +217,8 @@ func active(e ethtool, dev string) ([]string, error) {
 	return slices.Sorted(maps.Keys(known)), nil
 }
 
-// segments says whether a feature lets a packet stand for several frames. tx-gso-robust is a property of what may be
-// handed to the device, not a feature that makes anything.
+// segments reports whether a feature lets a packet represent several frames. tx-gso-robust is a property of packets for
+// the device, not such a feature.
 func segments(feature string) bool {
 	switch feature {
 	case rxGRO, "rx-gro-list", "rx-gro-hw", "rx-lro", rxForwarded, "tx-gso-partial", "tx-gso-list":
@@ -239,8 +241,7 @@ func (h *Handle) withEthtool(do func(ethtool) error) error {
 	return do(e)
 }
 
-// SetFeatures switches features of a device on and off, by the names that the kernel gives them, and makes sure that they
-// took.
+// SetFeatures switches features of a device on and off, by the kernel's names, and verifies the settings.
 func (h *Handle) SetFeatures(dev string, want map[string]bool) error {
 	return h.withEthtool(func(e ethtool) error {
 		known, err := e.features(dev)

@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Resolver makes a namespace resolve the link-layer addresses of next hops, as the first packet to them does. It is not for
-// concurrent use.
+// Resolver resolves the link-layer addresses of next hops in a namespace, as the first packet to them does. It is not
+// for concurrent use.
 type Resolver struct {
 	handle *Handle
 	events *nl.NetlinkSocket
@@ -50,11 +50,11 @@ func (r *Resolver) Close() {
 // ErrUnresolved is the error of a next hop that does not answer. As an errno it is EHOSTUNREACH.
 var ErrUnresolved = fmt.Errorf("next hop does not answer: %w", unix.EHOSTUNREACH)
 
-// usable are the states of a neighbour that packets are sent to without asking first.
+// usable are the states of a neighbour that packets are sent to without address resolution.
 const usable = netlink.NUD_REACHABLE | netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE
 
-// Resolve returns when the next hop to an address is resolved. It fails if there is no route, if the next hop does not answer,
-// or when limit is over.
+// Resolve waits until the next hop to an address is resolved. It fails if there is no route, if the next hop does not
+// answer, or when limit is over.
 func (r *Resolver) Resolve(to netip.Addr, limit time.Duration) error {
 	routes, err := r.handle.nl.RouteGet(ip(to))
 	if err != nil || len(routes) == 0 {
@@ -67,7 +67,7 @@ func (r *Resolver) Resolve(to netip.Addr, limit time.Duration) error {
 	next, _ := netip.AddrFromSlice(hop)
 	n := neighbour{device: routes[0].LinkIndex, addr: next.Unmap()}
 	end := time.Now().Add(limit)
-	// The kernel may resolve it before the request ends. Otherwise the state is asked for once, and then events follow.
+	// The kernel may resolve it before the request ends. Otherwise the state is requested once, and events follow.
 	for _, request := range []*nl.NetlinkRequest{n.use(), n.get()} {
 		done, err := r.exchange(n, request, end)
 		if done || err != nil {
@@ -89,7 +89,7 @@ func none(routes []netlink.Route) error {
 	return nil
 }
 
-// exchange sends a request and reads until its answer or a usable state.
+// exchange sends a request and reads until the answer or a usable state.
 func (r *Resolver) exchange(n neighbour, request *nl.NetlinkRequest, end time.Time) (done bool, err error) {
 	if err := r.events.Send(request); err != nil {
 		return false, os.NewSyscallError("send", err)
@@ -102,7 +102,7 @@ func (r *Resolver) exchange(n neighbour, request *nl.NetlinkRequest, end time.Ti
 	}
 }
 
-// receive reads messages: done is a usable state of n, answered that a request has its answer.
+// receive reads messages: done means a usable state of n, answered that a request has its answer.
 func (r *Resolver) receive(n neighbour, end time.Time) (done, answered bool, err error) {
 	left := time.Until(end)
 	if left <= 0 {
@@ -143,13 +143,13 @@ type neighbour struct {
 	addr   netip.Addr
 }
 
-// use asks the kernel to resolve the neighbour as if a packet were sent to it.
+// use requests the kernel to resolve the neighbour as if a packet were sent to it.
 func (n neighbour) use() *nl.NetlinkRequest {
 	request := nl.NewNetlinkRequest(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE|unix.NLM_F_ACK)
 	return n.about(request, netlink.NTF_USE)
 }
 
-// get asks for the state of the neighbour.
+// get requests the state of the neighbour.
 func (n neighbour) get() *nl.NetlinkRequest {
 	return n.about(nl.NewNetlinkRequest(unix.RTM_GETNEIGH, unix.NLM_F_ACK), 0)
 }

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who made a route, as far as the dataplanes that are modelled tell. The numbers are the kernel's.
+// Origins of a route by the numbers of the kernel, if the modelled dataplanes set them.
 const (
 	ProtocolBoot   = unix.RTPROT_BOOT
 	ProtocolBird   = unix.RTPROT_BIRD
 	ProtocolCalico = 80
 )
 
-// Address is an address of a device with its prefix length. An IPv6 address is in use at once, without duplicate address
-// detection. NoRoute omits the kernel's route to the rest of the prefix.
+// Address is an address of a device with its prefix length. An IPv6 address is usable at once, without duplicate
+// address detection. NoRoute omits the kernel's route to the rest of the prefix.
 type Address struct {
 	Dev     string
 	Addr    netip.Prefix
@@ -37,26 +37,26 @@ func (a Address) add(h *Handle) error {
 	})
 }
 
-// Route is one entry of a table. To add one that is there already is an error.
+// Route is one entry of a table. Adding an existing entry is an error.
 type Route struct {
 	// To is the destination; 0.0.0.0/0 and ::/0 are the default routes.
 	To netip.Prefix
-	// Via is the next hop, none when invalid.
+	// Via is the next hop; an invalid one means none.
 	Via netip.Addr
 	// Dev is the device; "" only with Blackhole or Throw.
 	Dev string
-	// OnLink takes Via for a neighbour although no route says so. LinkScope says that the destination is a neighbour,
-	// HostScope that it is on this host. IPv6 keeps neither scope.
+	// OnLink treats Via as a neighbour without a route to it. LinkScope means that the destination is a neighbour,
+	// HostScope that it is on this host. IPv6 does not store either scope.
 	OnLink, LinkScope, HostScope bool
-	// Blackhole drops silently what has no longer match.
+	// Blackhole silently drops packets without a more specific route.
 	Blackhole bool
-	// Throw ends the look-up in the table; the routing policy then asks the next table.
+	// Throw ends the lookup in the table; the routing policy then tries the next table.
 	Throw bool
-	// Protocol says who made it; 0 is ProtocolBoot.
+	// Protocol is the origin of the route; 0 is ProtocolBoot.
 	Protocol int
-	// MTU in bytes, 0 for that of the device.
+	// MTU in bytes, 0 for the device's.
 	MTU int
-	// Source is the preferred source address, none when invalid.
+	// Source is the preferred source address; an invalid one means none.
 	Source netip.Addr
 	// Table is the number of the table, 0 for the main one.
 	Table int
@@ -94,7 +94,7 @@ func (r Route) add(h *Handle) error {
 	return nil
 }
 
-// LocalRoute says in a table that destinations are this host itself.
+// LocalRoute is an entry of a table for destinations on this host.
 type LocalRoute struct {
 	To    netip.Prefix
 	Dev   string
@@ -113,7 +113,7 @@ func (r LocalRoute) add(h *Handle) error {
 	return nil
 }
 
-// RemoveRoute removes the entry to a destination by way of a next hop; one that is not there is an error.
+// RemoveRoute removes the entry to a destination through a next hop; a missing entry is an error.
 func (h *Handle) RemoveRoute(to netip.Prefix, via netip.Addr) error {
 	if err := h.nl.RouteDel(&netlink.Route{Dst: ipNet(to), Gw: ip(via)}); err != nil {
 		return fmt.Errorf("remove route to %v via %v: %w", to, via, err)
@@ -121,7 +121,7 @@ func (h *Handle) RemoveRoute(to netip.Prefix, via netip.Addr) error {
 	return nil
 }
 
-// StaticNeighbour is a permanent entry of a device's ARP table, or of that of neighbour discovery.
+// StaticNeighbour is a permanent entry of a device's ARP table, or of its neighbour table in IPv6.
 type StaticNeighbour struct {
 	Dev  string
 	Addr netip.Addr
@@ -136,8 +136,8 @@ func (n StaticNeighbour) add(h *Handle) error {
 	return h.setNeighbour(n.Dev, fmt.Sprintf("add neighbour %v to %s", n.Addr, n.Dev), entry)
 }
 
-// ForwardingEntry tells a VXLAN device behind which outer address a MAC address is. Without Outer, Dev is the port of a
-// bridge, which so knows that the MAC address is behind it before it receives a frame from there.
+// ForwardingEntry maps a MAC address to its outer address on a VXLAN device. Without Outer, Dev is the port of a bridge
+// with the MAC address, which the bridge then knows before it receives a frame from there.
 type ForwardingEntry struct {
 	Dev   string
 	MAC   net.HardwareAddr

@@ -16,11 +16,11 @@ import (
 type Rule struct {
 	// Priority is the place in the list, the smaller first.
 	Priority int
-	// To matches packets to a destination, From from a source; any when invalid.
+	// To matches packets to a destination, From packets from a source; invalid ones match any.
 	To, From netip.Prefix
 	// Table is the number of the table, 0 for the main one.
 	Table int
-	// Mark matches packets whose mark is equal in the bits of Mask, any when 0. Mask is Mark when 0.
+	// Mark matches packets whose mark is equal in the bits of Mask; 0 matches any. If Mask is 0, it is Mark.
 	Mark, Mask uint32
 	// Not turns the match round.
 	Not bool
@@ -52,11 +52,11 @@ func (r Rule) add(h *Handle) error {
 type PolicyEntry struct {
 	IPv6     bool
 	Priority int
-	// Words are what `ip rule` calls it, without its priority: "fwmark 0x200/0xf00 lookup 2004".
+	// Words is the entry in the format of `ip rule`, without its priority: "fwmark 0x200/0xf00 lookup 2004".
 	Words string
 }
 
-// tables are those of the kernel's own entries, by the priority of their entry.
+// tables are the tables of the kernel's own entries, by the priority of the entry.
 var tables = map[int]int{0: unix.RT_TABLE_LOCAL, 32766: unix.RT_TABLE_MAIN, 32767: unix.RT_TABLE_DEFAULT}
 
 // Policy returns the entries of both families, without the kernel's own.

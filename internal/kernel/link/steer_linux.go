@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Steer makes the packets that devices receive be processed on the given CPUs (receive packet steering), and reads the
-// setting back. The devices are all of the namespace but lo.
+// Steer lets the given CPUs process the packets that devices receive (receive packet steering), and verifies the
+// setting. It applies to all devices of the namespace but lo.
 func (h *Handle) Steer(cpus []int) error {
 	links, _, err := h.links()
 	if err != nil {
@@ -84,8 +84,8 @@ func steer(sys *os.Root, device, mask string) error {
 	return nil
 }
 
-// Steering returns the CPU masks of the first receive queues of devices as CPUMask writes them, by device. The devices are
-// those that Steer knows.
+// Steering returns the CPU masks of the first receive queues of devices in the format of CPUMask, by device. It covers
+// the devices of Steer.
 func (h *Handle) Steering() (map[string]string, error) {
 	links, _, err := h.links()
 	if err != nil {
@@ -112,7 +112,7 @@ func (h *Handle) Steering() (map[string]string, error) {
 // CPUMask returns the mask of CPUs in hexadecimal without leading zeros.
 func CPUMask(cpus []int) string { return trimMask(cpuMask(cpus)) }
 
-// cpuMask writes CPUs as the kernel reads them: hexadecimal, in groups of 32 bits, the highest first.
+// cpuMask formats CPUs as the kernel does: hexadecimal, in groups of 32 bits, the highest first.
 func cpuMask(cpus []int) string {
 	words := make([]uint32, slices.Max(append([]int{0}, cpus...))/32+1)
 	for _, c := range cpus {
@@ -132,14 +132,14 @@ func trimMask(mask string) string {
 // htbFrom is the rate in bit/s from which htb is more exact than tbf.
 const htbFrom = 5e9
 
-// What the shapers may hold back and let through at once.
+// How much the shapers may queue and send at once.
 const (
 	tbfBurst   = 128 << 10
 	htbBurst   = 1 << 20
 	tbfLatency = 0.010 // seconds of queue before a packet is dropped
 )
 
-// Shape limits what a device sends to rate in bit/s of frames, without preamble and gap.
+// Shape limits the sending rate of a device to rate in bit/s of frames, without preamble and gap.
 func (h *Handle) Shape(dev string, rate float64) error {
 	limit := h.tbf
 	if rate >= htbFrom {
@@ -152,7 +152,7 @@ func (h *Handle) Shape(dev string, rate float64) error {
 
 func (h *Handle) tbf(index int, rate float64) error {
 	bytes := rate / 8
-	// The kernel wants the burst as the time that it takes to send, in its own ticks.
+	// The kernel requires the burst as its sending time, in its own ticks.
 	return h.nl.QdiscAdd(&netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
 		Rate:       uint64(bytes),

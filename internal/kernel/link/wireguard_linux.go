@@ -14,29 +14,30 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// WireGuard is a device that encrypts, with the key of Owner. Where the kernel has none, the error says so.
+// WireGuard is a device that encrypts, with the key of Owner. It fails if the kernel has no WireGuard.
 type WireGuard struct {
 	Name  string
 	MTU   int
 	Owner string
 	// Port is the UDP port at which it listens.
 	Port int
-	// Mark is that of the packets which it sends to its peers, 0 for none.
+	// Mark is the mark of the packets that it sends to its peers, 0 for none.
 	Mark int
 }
 
-// WireGuardPeer is the far end of a tunnel that a device knows.
+// WireGuardPeer is the far end of a tunnel.
 type WireGuardPeer struct {
-	// Device is the near end; Owner who holds the far end's key.
+	// Device is the near end. Owner is the owner of the far end's key.
 	Device, Owner string
-	// Endpoint is where the far end listens.
+	// Endpoint is the address at which the far end listens.
 	Endpoint netip.AddrPort
-	// Allowed are the addresses behind the peer: what is sent to them goes there, and nothing else is taken from it.
+	// Allowed are the addresses behind the peer: packets to them are sent to it, and only packets from them are
+	// accepted from it.
 	Allowed []netip.Prefix
 }
 
-// wireGuardKey is the private key of owner. It follows from the name, so that two ends need not tell each other theirs:
-// what it protects is a measurement.
+// wireGuardKey returns the private key of owner. It is derived from the name, so that two ends need not exchange keys:
+// it only protects a measurement.
 func wireGuardKey(owner string) wgtypes.Key {
 	key := wgtypes.Key(sha256.Sum256([]byte("cnibench " + owner)))
 	key[0] &= 248

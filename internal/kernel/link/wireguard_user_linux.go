@@ -12,11 +12,12 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// WireGuardSocket returns the address of the socket by which WireGuard in user space is configured. Each network namespace has
-// such addresses of its own.
+// WireGuardSocket returns the address of the socket that configures WireGuard in user space. Each network namespace has
+// separate addresses.
 func WireGuardSocket(device string) string { return "@cnibench/wireguard/" + device }
 
-// dialWireGuard connects to the process that plays a device's WireGuard in user space. It fails if the kernel does.
+// dialWireGuard connects to the process of a device's WireGuard in user space. It fails if the kernel implements the
+// device.
 func (h *Handle) dialWireGuard(device string) (c net.Conn, err error) {
 	err = h.ns.Do(func() error {
 		c, err = net.Dial("unix", WireGuardSocket(device))

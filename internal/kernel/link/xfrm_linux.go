@@ -11,17 +11,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// XFRMState is a security association of IPsec: how the kernel encrypts, or decrypts, what goes from one end of a tunnel to the
-// other, by ESP with AES in Galois counter mode. Its key follows from the ends: it protects a measurement only.
+// XFRMState is a security association of IPsec: how the kernel encrypts, or decrypts, packets from one end of a tunnel
+// to the other, by ESP with AES in Galois counter mode. Its key is derived from the ends: it only protects a
+// measurement.
 type XFRMState struct {
 	From, To netip.Addr
-	// SPI is the number that both ends know it by.
+	// SPI is the number of the association at both ends.
 	SPI int
-	// Mark and Mask select packets by their mark; OutMark and OutMask are what the mark becomes.
+	// Mark and Mask select packets by their mark. OutMark and OutMask define the resulting mark.
 	Mark, Mask, OutMark, OutMask uint32
 }
 
-// XFRMPolicy says what the kernel does with packets of a direction.
+// XFRMPolicy defines the handling of packets of a direction.
 type XFRMPolicy struct {
 	// Direction is "out", "in" or "fwd".
 	Direction string
@@ -30,15 +31,16 @@ type XFRMPolicy struct {
 	// Mark and Mask select packets by their mark, all when 0.
 	Mark, Mask uint32
 	Priority   int
-	// State is what packets need; one with nothing but zeros is optional, and may be any. Drop drops packets instead.
+	// State is the required association; if only zeros are set, it is optional, and may be any. Drop drops packets
+	// instead.
 	State XFRMState
 	Drop  bool
 }
 
-// directions are those of policies.
+// directions are the directions of policies.
 var directions = map[string]netlink.Dir{"out": netlink.XFRM_DIR_OUT, "in": netlink.XFRM_DIR_IN, "fwd": netlink.XFRM_DIR_FWD}
 
-// requestID is the number by which a policy finds its states.
+// requestID is the number that links a policy to its states.
 const requestID = 1
 
 // xfrm calls do with a socket for IPsec.
@@ -95,7 +97,7 @@ func (p XFRMPolicy) add(h *Handle) error {
 	return nil
 }
 
-// XFRM returns the states and policies of IPsec in a few words each.
+// XFRM returns short descriptions of the states and policies of IPsec.
 func (h *Handle) XFRM() (list []string, err error) {
 	err = h.xfrm(func(nl *netlink.Handle) error {
 		states, err := nl.XfrmStateList(unix.AF_INET)

@@ -1,9 +1,9 @@
-// Package netns makes network namespaces that are owned by a file descriptor and never named in the file system, and
-// is the one door through which code enters them.
+// Package netns makes network namespaces that are owned by a file descriptor and never named in the file system. Code
+// enters namespaces only through this package.
 //
-// A namespace made here dies, with every link, route and rule in it, when its last descriptor is closed and the last
-// process in it has gone: exit is cleanup, also by kill -9. Pass namespaces, handles and sockets around; there is no
-// "current namespace" outside Do.
+// A namespace made here is removed, with every link, route and rule in it, when its last descriptor is closed and the
+// last process in it has ended: exit is cleanup, even after kill -9. Pass namespaces, handles and sockets around; there
+// is no "current namespace" outside Do.
 package netns
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
-// NS is a network namespace held by a descriptor. The zero value is not usable; make one with New, Current or Here.
+// NS is a network namespace held by a descriptor. The zero value is not usable; create one with New, Current or Here.
 type NS struct {
 	f *os.File
-	// here says that every thread of the program is inside already.
+	// here means that every thread of the program is inside already.
 	here bool
 }
 
@@ -57,8 +57,8 @@ func Current() (*NS, error) {
 	return &NS{f: f}, nil
 }
 
-// Here returns the namespace of a program that enters no other: Do runs where it is called, and so needs no right to
-// enter namespaces, which a pod does not have.
+// Here returns the namespace of a program that enters no other: Do runs fn on the calling thread, and so does not need
+// the right to enter namespaces, which a pod lacks.
 func Here() (*NS, error) {
 	ns, err := Current()
 	if err != nil {
@@ -68,14 +68,13 @@ func Here() (*NS, error) {
 	return ns, nil
 }
 
-// FromFile returns the namespace that f, for example a descriptor handed over by another process, stands for. It is
-// the owner of f from then on.
+// FromFile returns the namespace of f, for example a descriptor from another process. The namespace owns f afterwards.
 func FromFile(f *os.File) *NS { return &NS{f: f} }
 
 // FD returns the descriptor, valid until Close.
 func (n *NS) FD() int { return int(n.f.Fd()) }
 
-// Inode identifies the namespace on this machine while it lives.
+// Inode returns the number that identifies the namespace on this machine while it exists.
 func (n *NS) Inode() (uint64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(n.FD(), &st); err != nil {
@@ -84,7 +83,7 @@ func (n *NS) Inode() (uint64, error) {
 	return st.Ino, nil
 }
 
-// Close drops the descriptor; the namespace goes when no process is left in it.
+// Close closes the descriptor; the namespace is removed when it has no processes.
 func (n *NS) Close() error {
 	if n == nil || n.f == nil {
 		return nil
@@ -107,13 +106,13 @@ func (n *NS) Do(fn func() error) error {
 	})
 }
 
-// onThread runs fn on a thread of its own. The thread is never unlocked, so the runtime destroys it when the
-// goroutine ends: a thread that has been in another namespace is poisoned for everybody else.
+// onThread runs fn on its own thread. The thread is never unlocked, so the runtime destroys it when the goroutine ends:
+// a thread that was in another namespace must not be used again.
 func onThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
-		// A panic in fn must reach the caller as an error: the goroutine is not the caller's.
+		// A panic in fn must reach the caller as an error, since it occurs in another goroutine.
 		defer func() {
 			if r := recover(); r != nil {
 				done <- fmt.Errorf("panic in namespace: %v", r)
@@ -124,9 +123,9 @@ func onThread(fn func() error) error {
 	return <-done
 }
 
-// Starter starts processes inside namespaces from one thread that lives as long as the program, so that a parent-death
-// signal (which the kernel sends when the starting *thread* ends) means the death of the program. A nil *NS leaves the
-// process where the program is.
+// Starter starts processes inside namespaces from one thread that lives as long as the program. The kernel sends a
+// parent-death signal when the starting *thread* ends, so here it means the end of the program. A nil *NS starts the
+// process in the program's namespace.
 type Starter struct{ jobs chan job }
 
 type job struct {
@@ -143,8 +142,8 @@ func NewStarter() *Starter {
 	return s
 }
 
-// Start starts cmd inside ns; the process gets SIGKILL when this program dies. The caller waits for cmd. It begins on the
-// given CPUs, and may move elsewhere by itself. None leaves it where the program may run.
+// Start starts cmd inside ns; the process gets SIGKILL when this program dies. The caller waits for cmd. It begins on
+// the given CPUs, and may move to others later. Without CPUs it may use the program's.
 func (s *Starter) Start(ns *NS, cmd *exec.Cmd, cpus ...int) error {
 	j := job{ns: ns, cmd: cmd, cpus: cpus, done: make(chan error, 1)}
 	s.jobs <- j
@@ -165,12 +164,12 @@ func (s *Starter) loop() {
 		j.done <- j.startOn(home)
 	}
 	if err == nil {
-		// Nothing can be done about a failing close, and the thread ends here anyway.
+		// An error here has no remedy, and the thread ends here anyway.
 		_ = home.Close()
 	}
 }
 
-// startOn confines the thread while it starts the process, which inherits that.
+// startOn confines the thread while it starts the process, which inherits the affinity.
 func (j job) startOn(home *NS) error {
 	if len(j.cpus) == 0 {
 		return startIn(home, j.ns, j.cmd)

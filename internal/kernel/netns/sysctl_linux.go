@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Setting is one parameter and the value that it shall have.
+// Setting is one parameter and its wanted value.
 type Setting struct {
 	Name, Value string
 	// IfPresent leaves a parameter alone that this kernel does not have.
 	IfPresent bool
 }
 
-// SetSysctls makes every setting true inside ns, in order. A parameter that has the value already is not written.
+// SetSysctls applies every setting inside ns, in order. It does not write a parameter that has the value already.
 func SetSysctls(ns *NS, settings []Setting) error {
 	return ns.Do(func() error {
 		for _, s := range settings {

@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batch is a transaction as it grows: netlink messages one after the other.
+// batch is a transaction under construction: netlink messages one after the other.
 type batch struct {
 	buf []byte
-	// sequence is the number of the last message; start is that of the one that begins the batch.
+	// sequence is the number of the last message; start is the number of the message that begins the batch.
 	sequence, start uint32
-	// about says of every message after the beginning what it is about, in words when called.
+	// about has for every message after the beginning a function that describes it.
 	about []func() string
-	// last is where the last message begins in buf.
+	// last is the offset of the last message in buf.
 	last int
 }
 
-// limit is how large a transaction may grow before it is sent, in bytes: what the default buffer of a socket holds with
-// room to spare. part is the same for the list of elements in one message, whose length has 16 bits.
+// limit is the size in bytes at which a transaction is sent: below the default buffer of a socket. part is the same for
+// the list of elements in one message, whose length has 16 bits.
 const (
 	limit = 160 << 10
 	part  = 48 << 10
@@ -41,7 +41,7 @@ func (b *batch) begin(kind, flags uint16, family Family, about func() string) {
 	b.header(unix.NFNL_SUBSYS_NFTABLES<<8|kind, flags, nfproto(family))
 }
 
-// header appends a netlink header and that of netfilter's part of it.
+// header appends a netlink header and netfilter's header.
 func (b *batch) header(kind, flags uint16, family byte) {
 	b.sequence++
 	b.last = len(b.buf)
@@ -59,7 +59,7 @@ func (b *batch) end() {
 	binary.NativeEndian.PutUint32(b.buf[b.last:], uint32(len(b.buf)-b.last))
 }
 
-// finish completes the transaction, asks for an answer to its last message, and returns it.
+// finish completes the transaction, requests an answer to its last message, and returns it.
 func (b *batch) finish() []byte {
 	flags := b.buf[b.last+6:]
 	binary.NativeEndian.PutUint16(flags, binary.NativeEndian.Uint16(flags)|unix.NLM_F_ACK)
@@ -69,7 +69,7 @@ func (b *batch) finish() []byte {
 	return b.buf
 }
 
-// subject says what the message with this number is about.
+// subject describes the message with this number.
 func (b *batch) subject(sequence uint32) string {
 	i := int(sequence) - int(b.start) - 1
 	if i < 0 || i >= len(b.about) {
@@ -88,7 +88,7 @@ func nfproto(f Family) byte {
 	return unix.NFPROTO_IPV4
 }
 
-// Attributes are appended to a message that is being built. Their lengths are multiples of four with zeros at the end.
+// Attributes are appended to a message under construction. Their lengths are multiples of four, padded with zeros.
 
 func (b *batch) bytes(kind uint16, data []byte) {
 	at := b.nest(kind)
@@ -218,7 +218,7 @@ func (b *batch) set(t *Table, s *Set, id uint32) {
 	b.end()
 }
 
-// setUserData tells nft in which byte order to print keys, and the comment.
+// setUserData tells nft the byte order for printing keys, and the comment.
 func (b *batch) setUserData(s *Set) {
 	order := uint32(2) // that of the network
 	if s.Key[0] == Device {
@@ -231,10 +231,10 @@ func (b *batch) setUserData(s *Set) {
 	b.bytes(unix.NFTA_SET_USERDATA, data)
 }
 
-// The types of what an anonymous map is keyed by, as nft numbers them.
+// nft's numbers for the key types of an anonymous map.
 const integerMagic = 4
 
-// chosen declares the map of a choice, complete. Unless it is shared, it is anonymous and goes with its rule.
+// chosen declares the complete map of a choice. Unless it is shared, it is anonymous and is removed with its rule.
 func (b *batch) chosen(t *Table, c choice, name string, id uint32) {
 	flags := uint32(unix.NFT_SET_CONSTANT | unix.NFT_SET_MAP)
 	if !c.shared {
@@ -274,12 +274,12 @@ func (b *batch) chosen(t *Table, c choice, name string, id uint32) {
 	}
 }
 
-// elements adds up to n elements to a set by one message and returns how many it took: one is what element appends. id
-// is 0 for a set of an earlier transaction.
+// elements adds up to n elements to a set in one message and returns how many it added; element appends one. id is 0
+// for a set of an earlier transaction.
 func (b *batch) elements(t *Table, set string, id uint32, n int, element func(int)) int {
 	b.begin(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, t.Family, func() string { return "elements of set " + set })
 	b.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
-	// By its number the kernel finds a set of this transaction at once; by name it walks through all sets of the table.
+	// By its number the kernel finds a set of this transaction directly; by name it searches all sets of the table.
 	if id != 0 {
 		b.number(unix.NFTA_SET_ELEM_LIST_SET_ID, id)
 	} else {

@@ -12,7 +12,7 @@ var protocols = map[L4]byte{"tcp": 6, "udp": 17, "sctp": 132, "ipv6-icmp": 58, "
 // deviceSize is the size of a device's name in the kernel.
 const deviceSize = 16
 
-// valueBytes is a value as it stands in a register.
+// valueBytes returns a value in the format of a register.
 func valueBytes(v Value) []byte {
 	switch v := v.(type) {
 	case netip.Addr:
@@ -33,8 +33,8 @@ func valueBytes(v Value) []byte {
 	return nil
 }
 
-// shape is a type's name in the language of nft, the length of its values in bytes, and nft's own number of it. The
-// kernel keeps the number for nft, which prints sets by it.
+// shape is a type's name in the language of nft, the length of its values in bytes, and nft's number of it. The kernel
+// stores the number for nft, which uses it to print sets.
 type shape struct {
 	name  string
 	size  int
@@ -57,7 +57,7 @@ func (t Type) shape(family Family) shape {
 // padded is n rounded up to whole registers of four bytes.
 func padded(n int) int { return (n + 3) &^ 3 }
 
-// keyBytes joins the parts of a key, each at the start of a register when there are several.
+// keyBytes joins the parts of a key, each at the start of a register if there are several.
 func keyBytes(parts []Value) []byte {
 	if len(parts) == 1 {
 		return valueBytes(parts[0])
@@ -88,8 +88,8 @@ func keyShape(types []Type, family Family) (length int, magic uint32) {
 // mask is the network mask of p.
 func mask(p netip.Prefix) []byte { return net.CIDRMask(p.Bits(), p.Addr().BitLen()) }
 
-// after returns the first address above p; above the last address it is not valid.
-func after(p netip.Prefix) netip.Addr {
+// firstAfter returns the first address above p; above the last address it is not valid.
+func firstAfter(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i, m := range mask(p) {
 		b[i] |= ^m

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Patch is one transaction that turns a table into another form of itself. It is made once and can be committed often.
+// Patch is one transaction that turns a table into another form of itself. It can be committed repeatedly.
 type Patch struct {
 	table   string
 	batch   batch
@@ -18,9 +18,9 @@ type Patch struct {
 }
 
 // Difference returns the transaction that turns before into after, nil if they are equal: chains whose rules differ are
-// flushed and written whole, elements are added and removed one by one, as the agents of a node do. Both describe the same
-// parts of one table, which the kernel may have more of. Sets that only after has are made; none is deleted. Sets of
-// prefixes must be equal.
+// flushed and rewritten, elements are added and removed one by one, as the agents of a node do. Both describe the same
+// parts of one table, of which the kernel may have further parts. Sets that only after has are created; none is
+// deleted. Sets of prefixes must be equal.
 func Difference(before, after *Table) (*Patch, error) {
 	if err := after.Check(); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func Difference(before, after *Table) (*Patch, error) {
 	return &Patch{after.Name, *b, b.finish()}, nil
 }
 
-// Commit applies p in ns. The error of a refusal says what the kernel refused; nothing of p is then in force.
+// Commit applies p in ns. The error names what the kernel refused; then nothing of p is in force.
 func (p *Patch) Commit(ns *netns.NS) error {
 	s, err := dial(ns)
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *batch) withoutRules(t *Table, chain string) {
 	b.end()
 }
 
-// change adds the elements that only the set after has, and deletes those that only before has.
+// change adds the elements that only after has, and deletes those that only before has.
 func (b *batch) change(t *Table, before, after *Set) {
 	old := map[string]Element{}
 	if before != nil {
@@ -139,7 +139,7 @@ func (b *batch) withoutElement(t *Table, s *Set, e Element) {
 	b.end()
 }
 
-// drop deletes the chains that after does not have. All are flushed first: they may lead to each other.
+// drop deletes the chains that after lacks. It flushes all of them first, since they may refer to each other.
 func (b *batch) drop(before, after *Table) {
 	gone := slices.DeleteFunc(before.Chains(), func(c *Chain) bool { return after.chainOf[c.Name] != nil })
 	for _, c := range gone {

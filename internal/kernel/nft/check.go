@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Check finds what the kernel would refuse or silently get wrong: names that are too long, undeclared chains and sets,
-// keys of the wrong shape. It returns all faults joined.
+// Check finds what the kernel would refuse or silently misinterpret: names that are too long, undeclared chains and
+// sets, keys of the wrong shape. It returns all faults joined.
 func (t *Table) Check() error {
 	var errs []error
 	for _, s := range t.sets {
@@ -71,8 +71,7 @@ func (t *Table) checkSet(s *Set) error {
 	return nil
 }
 
-// overlap finds two prefixes of an interval set that overlap. Of prefixes in ascending order, two neighbours do if any
-// do.
+// overlap finds two overlapping prefixes of an interval set. In ascending order, two neighbours overlap if any two do.
 func overlap(s *Set) (p, q netip.Prefix, found bool) {
 	var list []netip.Prefix
 	for _, e := range s.Elements {
@@ -117,7 +116,7 @@ func (t *Table) checkValue(typ Type, v Value) error {
 	return nil
 }
 
-// holds says whether a is an address of the type in this table.
+// holds reports whether a is an address of the type in this table.
 func (t *Table) holds(typ Type, a netip.Addr) bool {
 	return a.IsValid() && (typ == Addr || typ == Addr6 && t.Family == Inet) && typ.shape(t.Family).size == len(a.AsSlice())
 }
@@ -168,7 +167,7 @@ func (t *Table) checkLookup(set string, key []Field, way bool) error {
 	return nil
 }
 
-// leadsTo are the chains that a term may send a packet to, without those of maps.
+// leadsTo returns the chains that a term may send a packet to, without those of maps.
 func leadsTo(term Term) []string {
 	switch term := term.(type) {
 	case Verdict:

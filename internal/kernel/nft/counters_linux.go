@@ -9,11 +9,11 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Counter is a rule of the kernel that counts, with what has reached its counter.
+// Counter is a rule with a counter, and its counts.
 type Counter struct {
 	// Chain is the name of the rule's chain.
 	Chain string
-	// Verdict is the rule's end, for example "goto web"; "" when the packet continues to the next rule.
+	// Verdict is the verdict of the rule, for example "goto web"; "" if the packet continues to the next rule.
 	Verdict string
 	Packets uint64
 }
@@ -40,7 +40,7 @@ func Counters(ns *netns.NS, f Family, table string) ([]Counter, error) {
 	return all, err
 }
 
-// Elements returns how many elements a set or map in ns holds.
+// Elements returns how many elements a set or map in ns has.
 func Elements(ns *netns.NS, f Family, table, set string) (int, error) {
 	n := 0
 	err := reading(ns, f, table, func(c *nftables.Conn, _ []*nftables.Chain) error {
@@ -58,7 +58,7 @@ func reading(ns *netns.NS, f Family, table string, fn func(*nftables.Conn, []*nf
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
-	// Nothing is pending on it.
+	// No request is pending on it.
 	defer func() { _ = c.CloseLasting() }()
 	list, err := c.ListChainsOfTableFamily(nftables.TableFamily(nfproto(f)))
 	var chains []*nftables.Chain

@@ -1,5 +1,5 @@
-// Package nft describes nftables tables as values, prints them in the language of nft(8), and programs them into network
-// namespaces by netlink. It knows the kernel's expressions and nothing of what the rules mean.
+// Package nft describes nftables tables as values, prints them in the language of nft(8), and programs them into
+// network namespaces by netlink. It knows the kernel's expressions, but not the meaning of the rules.
 //
 //	t := nft.NewTable(nft.IPv4, "example")
 //	t.Map("ports", nft.Proto, nft.Port)                       // a verdict map keyed by l4proto . dport
@@ -15,8 +15,8 @@
 // A table is a list of sets (or maps: sets whose elements have a verdict) and of chains. A chain is a list of rules, a
 // rule a list of terms. Each term passes the packet to the next term or ends the rule.
 //
-// Load speaks netlink itself instead of running nft: ten thousand Services are some hundred thousand kernel objects, and
-// parsing them as text takes longer than programming them. A table goes over in several transactions, each as large as a
-// socket's buffer allows an unprivileged caller (a user namespace's root), so it is not replaced atomically; it is meant
-// for a namespace that carries no traffic yet.
+// Load speaks netlink itself instead of running nft: ten thousand Services are some hundred thousand kernel objects,
+// and parsing them as text takes longer than programming them. A table is sent in several transactions, each as large
+// as a socket's buffer permits an unprivileged caller (a user namespace's root), so it is not replaced atomically. Load
+// is meant for a namespace without traffic.
 package nft

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstReg is the first of the sixteen registers of four bytes; values that are longer take several.
+// firstReg is the first of the sixteen registers of four bytes; longer values take several.
 const firstReg = unix.NFT_REG32_00
 
-// exprs turns a rule into the kernel's expressions. Choices by chance need a map of their own, which anonymous makes
-// and whose name and number it returns.
+// exprs converts a rule into the kernel's expressions. Random choices need a map, which anonymous declares and whose
+// name and number it returns.
 type exprs struct {
 	family    Family
 	anonymous func(choice) (name string, id uint32)
@@ -23,14 +23,14 @@ type exprs struct {
 	comment string
 }
 
-// choice is an anonymous map from numbers to what may be chosen: an address and port, or a verdict.
+// choice is an anonymous map from numbers to the alternatives: an address and port, or a verdict.
 type choice struct {
-	// data is the length of what is chosen in bytes, magic nft's number of its type; 0 for verdicts.
+	// data is the length of an alternative in bytes, magic nft's number of its type; 0 for verdicts.
 	data     int
 	magic    uint32
 	values   [][]byte
 	verdicts []Verdict
-	// shared says that equal choices may have one map.
+	// shared means that equal choices may share a map.
 	shared bool
 }
 
@@ -121,8 +121,8 @@ func (e *exprs) compare(c compare) {
 	e.add(&expr.Cmp{Op: op, Register: firstReg, Data: data})
 }
 
-// prefix reduces the address that was just loaded to its part in p, and returns what to compare it with. Like nft it
-// loads no more than whole bytes where p ends at one.
+// prefix reduces the address that was just loaded to the bits of p, and returns what to compare it with. Like nft it
+// only loads whole bytes if p ends at a byte.
 func (e *exprs) prefix(p netip.Prefix) []byte {
 	network := p.Masked().Addr().AsSlice()
 	if n := p.Bits() / 8; n > 0 && p.Bits()%8 == 0 {
@@ -140,7 +140,7 @@ func (e *exprs) lookup(l lookup) {
 		e.load(f, reg)
 		reg += uint32(padded(fields[f].typ.shape(e.family).size) / 4)
 	}
-	// A map's verdict goes into register 0, which the kernel acts upon.
+	// A map's verdict goes into register 0, which the kernel executes.
 	e.add(&expr.Lookup{SourceRegister: firstReg, SetName: l.set, IsDestRegSet: l.way, Invert: l.not})
 }
 
@@ -180,7 +180,7 @@ func (e *exprs) gotoRandom(chains gotoRandom) {
 	e.choose(c, unix.NFT_REG_VERDICT)
 }
 
-// choose draws a number and puts what belongs to it into reg.
+// choose draws a number and loads its alternative into reg.
 func (e *exprs) choose(c choice, reg uint32) {
 	name, id := e.anonymous(c)
 	e.add(&expr.Numgen{Register: firstReg, Modulus: uint32(len(c.values) + len(c.verdicts)), Type: unix.NFT_NG_RANDOM},

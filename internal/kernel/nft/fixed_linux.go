@@ -42,17 +42,17 @@ func PortsFrom(low uint16) Term {
 	}}
 }
 
-// MarkSet matches packets with one of the bits of the mark set.
+// MarkSet matches packets whose mark has one of the bits set.
 func MarkSet(bits uint32) Term {
 	return fixed{fmt.Sprintf("meta mark & 0x%08x != 0x00000000", bits), []expr.Any{loadMark, masked(bits, 0), notZero}}
 }
 
-// MarkClear matches packets with none of the bits of the mark set.
+// MarkClear matches packets whose mark has none of the bits set.
 func MarkClear(bits uint32) Term {
 	return fixed{fmt.Sprintf("meta mark & 0x%08x == 0x00000000", bits), []expr.Any{loadMark, masked(bits, 0), isZero}}
 }
 
-// markTo is mark & mask ^ xor, which nft writes with one operator.
+// markTo sets the mark to mark & mask ^ xor, which nft writes with one operator.
 func markTo(operator string, operand, mask, xor uint32) Term {
 	return fixed{fmt.Sprintf("meta mark set meta mark %s 0x%08x", operator, operand), []expr.Any{loadMark, masked(mask, xor), storeMark}}
 }
@@ -76,12 +76,12 @@ func SetConnMark(bits uint32) Term {
 	}}
 }
 
-// RestoreConnMark gives the packet these bits of its connection's mark, and no others.
+// RestoreConnMark copies these bits of the connection's mark to the packet, and no others.
 func RestoreConnMark(bits uint32) Term {
 	return fixed{fmt.Sprintf("meta mark set ct mark & 0x%08x", bits), []expr.Any{connMark, masked(bits, 0), storeMark}}
 }
 
-// The states of a packet's connection, as the kernel numbers them.
+// The states of a packet's connection, by the kernel's numbers.
 const (
 	Invalid     = 1
 	Established = 2
@@ -122,7 +122,7 @@ func versionIs(length int) []expr.Any {
 // labels is the number of labels that a connection can have.
 const labels = 128
 
-// label is the register of labels with only this one, as the kernel keeps them: words in the byte order of the machine.
+// label returns the label bits with only this one set, in the kernel's format: words in the byte order of the machine.
 func label(n int) []byte {
 	b := make([]byte, labels/8)
 	binary.NativeEndian.PutUint64(b[n/64*8:], 1<<(n%64))
@@ -146,7 +146,7 @@ func SetLabel(n int) Term {
 	}}
 }
 
-// translated is the bit of a connection's status that says that its destination was translated.
+// translated is the bit of a connection's status for a translated destination.
 const translated = 1 << 5
 
 // Matches without a parameter.
@@ -155,8 +155,8 @@ var (
 	Translated Term = fixed{"ct status dnat", []expr.Any{
 		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, masked(translated, 0), notZero,
 	}}
-	// NotJustTranslated is nft's "ct status != dnat". It compares the whole status word, and because the word has other
-	// bits too, it nearly always matches. Felix writes it.
+	// NotJustTranslated is nft's "ct status != dnat". It compares the whole status word, which has other bits too, so
+	// it is almost always true. Felix writes it.
 	NotJustTranslated Term = fixed{"ct status != dnat", []expr.Any{
 		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compared(expr.CmpOpNeq, native(translated)),
 	}}
@@ -172,12 +172,12 @@ var (
 	DestLocal Term = fixed{"fib daddr type local", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagDADDR: true}, compared(expr.CmpOpEq, native(unix.RTN_LOCAL)),
 	}}
-	// SourceNotLocalTo matches packets whose source is not an address of the device that they leave by.
+	// SourceNotLocalTo matches packets whose source is not an address of their outgoing device.
 	SourceNotLocalTo Term = fixed{"fib saddr . oif type != local", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true, FlagOIF: true},
 		compared(expr.CmpOpNeq, native(unix.RTN_LOCAL)),
 	}}
-	// NoReversePath matches packets to whose source no route leads out by the device that they came in by.
+	// NoReversePath matches packets for whose source no route leads out of the device that they arrived on.
 	NoReversePath Term = fixed{"fib saddr . mark . iif oif 0", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultOIF: true, FlagSADDR: true, FlagMARK: true, FlagIIF: true}, isZero,
 	}}
@@ -189,11 +189,11 @@ var (
 	Count Term = fixed{"counter", []expr.Any{&expr.Counter{}}}
 	// Untrack keeps the packet out of conntrack.
 	Untrack Term = fixed{"notrack", []expr.Any{&expr.Notrack{}}}
-	// Masquerade gives the connection the address of the device that it leaves by, and a random port.
+	// Masquerade gives the connection the address of its outgoing device, and a random port.
 	Masquerade Term = fixed{"masquerade fully-random", []expr.Any{&expr.Masq{FullyRandom: true}}}
-	// MasqueradeAny gives the connection the same address, and keeps its port if it is free.
+	// MasqueradeAny gives the connection the address of its outgoing device, and keeps its port if it is free.
 	MasqueradeAny Term = fixed{"masquerade", []expr.Any{&expr.Masq{}}}
-	// Reject refuses with an ICMP message that the port cannot be reached.
+	// Reject rejects with the ICMP message that the port is unreachable.
 	Reject Term = reject{}
 )
 
@@ -203,7 +203,7 @@ func (reject) text(Family) string { return "reject" }
 
 type comment string
 
-// Comment is for people, at most MaxComment bytes. It comes last in a rule.
+// Comment returns a comment for people, at most MaxComment bytes. It must be last in a rule.
 func Comment(text string) Term { return comment(text) }
 
 func (c comment) text(Family) string { return `comment "` + string(c) + `"` }

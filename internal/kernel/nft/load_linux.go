@@ -22,14 +22,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Load programs tables into ns, one after the other. It needs CAP_NET_ADMIN in the user namespace that owns ns. It
-// adds to tables, chains and sets that exist under the same names. The error of a refusal says
-// what the kernel refused; transactions before it stay.
+// Load programs tables into ns, one after the other. It needs CAP_NET_ADMIN in the user namespace that owns ns. It adds
+// to existing tables, chains and sets of the same names. The error names what the kernel refused; earlier transactions
+// stay.
 func Load(ctx context.Context, ns *netns.NS, tables ...*Table) error {
 	return loadAll(ctx, ns, false, tables)
 }
 
-// Replace is Load for tables that exist. The first transaction also removes what the new tables do not have.
+// Replace does the same as Load for existing tables. The first transaction also removes what the new tables lack.
 func Replace(ctx context.Context, ns *netns.NS, tables ...*Table) error {
 	return loadAll(ctx, ns, true, tables)
 }
@@ -72,14 +72,14 @@ type loader struct {
 	ctx    context.Context
 	socket *socket
 	table  *Table
-	// replace deletes what exists under the name of the table.
+	// replace deletes the existing table of the same name.
 	replace bool
 	batch   batch
 	// id is the number of the last set.
 	id uint32
-	// shared has the names of the maps that rules share, by their values.
+	// shared has the names of maps that rules share, by their values.
 	shared map[string]string
-	// anew says that the table stands: the kernel chooses names of anonymous maps that it does not have.
+	// anew is true if the table exists: the kernel chooses unused names for anonymous maps.
 	anew bool
 }
 
@@ -150,8 +150,8 @@ func (l *loader) write(c *Chain, i int) error {
 	return nil
 }
 
-// mapOf declares the map of a choice, or finds one that is shared. It returns its name, and its number if the
-// transaction under way declares it.
+// mapOf declares the map of a choice, or finds a shared one. It returns its name, and its number if the current
+// transaction declares it.
 func (l *loader) mapOf(c choice) (name string, id uint32) {
 	key := string(bytes.Join(c.values, nil))
 	if name := l.shared[key]; c.shared && name != "" {
@@ -195,21 +195,21 @@ func (l *loader) elements(s *Set) error {
 	return nil
 }
 
-// edge is where a prefix begins, or the first address after it.
+// edge is the begin of a prefix, or the first address after it.
 type edge struct {
 	at  netip.Addr
 	end bool
 }
 
-// edgesOf returns the edges of prefixes that do not overlap, ascending: in another order the kernel takes neighbours
-// for overlaps. A prefix that reaches up to the last address has no end.
+// edgesOf returns the edges of prefixes that do not overlap, in ascending order: in another order the kernel treats
+// neighbours as overlaps. A prefix up to the last address has no end.
 func edgesOf(list []Element) []edge {
 	sorted := each.Of(list, func(e Element) netip.Prefix { return e.Key[0].(netip.Prefix).Masked() })
 	slices.SortFunc(sorted, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
 	var edges []edge
 	for _, p := range sorted {
 		edges = append(edges, edge{at: p.Addr()})
-		if end := after(p); end.IsValid() {
+		if end := firstAfter(p); end.IsValid() {
 			edges = append(edges, edge{at: end, end: true})
 		}
 	}
@@ -223,7 +223,7 @@ func (l *loader) sendIfFull() error {
 	return l.send()
 }
 
-// send commits what the batch holds.
+// send commits the contents of the batch.
 func (l *loader) send() error {
 	if err := l.ctx.Err(); err != nil {
 		return fmt.Errorf("nftables: table %s: %w", l.table.Name, context.Cause(l.ctx))
@@ -252,7 +252,7 @@ func (l *loader) send() error {
 // socket is a netlink socket in a namespace.
 type socket struct{ fd int }
 
-// buffers is what the socket's buffers are asked to hold, in bytes.
+// buffers is the requested size of the socket's buffers, in bytes.
 const buffers = 8 << 20
 
 func dial(ns *netns.NS) (*socket, error) {
@@ -264,7 +264,7 @@ func dial(ns *netns.NS) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
-	// Larger buffers are the root's of the machine; without them transactions must fit the default.
+	// Only root of the machine may have larger buffers; otherwise transactions must fit into the default.
 	s.holds(buffers)
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffers)
 	// Reasons in words are a courtesy of kernels since 4.12.
@@ -277,12 +277,12 @@ func dial(ns *netns.NS) (*socket, error) {
 	return s, nil
 }
 
-// holds asks for room for a transaction of this length.
+// holds requests buffers for a transaction of this length.
 func (s *socket) holds(length int) {
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, max(length, buffers))
 }
 
-// close closes the socket; there is nothing left to lose on it.
+// close closes the socket; an error would have no consequence.
 func (s *socket) close() { _ = unix.Close(s.fd) }
 
 // refusal is the kernel's answer to one message.
@@ -292,8 +292,8 @@ type refusal struct {
 	text     string
 }
 
-// commit sends a transaction and waits for its outcome: the answer to its last message, or a refusal of it as a whole,
-// which bears the number of its first. The first refusal is enough: one undoes all.
+// commit sends a transaction and waits for the answer to its last message, or for a refusal of the whole transaction,
+// which has the number of its first. The first refusal is enough, because it undoes everything.
 func (s *socket) commit(transaction []byte, first, last uint32) (*refusal, error) {
 	if err := unix.Sendto(s.fd, transaction, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, os.NewSyscallError("sendto", err)
@@ -323,9 +323,9 @@ func (s *socket) commit(transaction []byte, first, last uint32) (*refusal, error
 	}
 }
 
-// parse reads an answer; others than those are not ok.
+// parse decodes an answer; ok is false for other messages.
 func parse(m syscall.NetlinkMessage) (r refusal, ok bool) {
-	const question = 4 // behind the error number stands the header of the message that was answered
+	const question = 4 // the header of the answered message follows the error number
 	if m.Header.Type != unix.NLMSG_ERROR || len(m.Data) < question+unix.NLMSG_HDRLEN {
 		return r, false
 	}

@@ -12,7 +12,8 @@ type Family string
 const (
 	IPv4 Family = "ip"
 	IPv6 Family = "ip6"
-	// Inet is for both versions of IP. Addr and the fields of addresses are those of IPv4 there, Addr6 and theirs of IPv6.
+	// Inet is for both versions of IP. There, Addr and the fields of addresses are for IPv4, Addr6 and its fields for
+	// IPv6.
 	Inet Family = "inet"
 )
 
@@ -24,7 +25,7 @@ func FamilyOf(ipv6 bool) Family {
 	return IPv4
 }
 
-// Priorities of base chains: the lower comes first. Of two with the same priority the one registered last comes first.
+// Priorities of base chains: lower ones come first. Of two with the same priority, the one registered last comes first.
 const (
 	RawPriority    = -300
 	ManglePriority = -150
@@ -39,7 +40,7 @@ const (
 	MaxComment = 127
 )
 
-// Table is one nftables table. Make one with NewTable; it is not for concurrent use.
+// Table is one nftables table. Create one with NewTable; it is not for concurrent use.
 type Table struct {
 	Family Family
 	Name   string
@@ -68,7 +69,7 @@ func NewTable(f Family, name string) *Table {
 // Chains returns the chains in the order in which they were declared.
 func (t *Table) Chains() []*Chain { return slices.Clone(t.chains) }
 
-// Hook says where the kernel calls a base chain.
+// Hook is where the kernel calls a base chain.
 type Hook struct {
 	// Type is "filter", "nat" or "route".
 	Type string
@@ -85,7 +86,7 @@ type Chain struct {
 	Rules []Rule
 }
 
-// Rule is a list of terms. A packet leaves it at the first match that fails, or with a verdict.
+// Rule is a list of terms. The rule ends for a packet at the first term that does not match, or with a verdict.
 type Rule []Term
 
 // Base declares a chain that the kernel calls, with policy accept. Declaring it again changes its hook.
@@ -95,7 +96,7 @@ func (t *Table) Base(name string, h Hook) *Chain {
 	return c
 }
 
-// Chain returns the chain called name and declares it when it is not there yet.
+// Chain returns the chain called name and declares it if necessary.
 func (t *Table) Chain(name string) *Chain {
 	if c, ok := t.chainOf[name]; ok {
 		return c
@@ -121,9 +122,9 @@ type Set struct {
 	Map bool
 	// Interval sets hold prefixes; their key has one part.
 	Interval bool
-	// Timeout is how long an element lives that a packet has put in; 0 for a set that packets do not change.
+	// Timeout is the lifetime of an element that a packet has added; 0 for a set that packets do not change.
 	Timeout time.Duration
-	// Collect is how often the kernel goes through the elements to remove those that have timed out; 0 for each second.
+	// Collect is the interval at which the kernel removes expired elements; 0 for a second.
 	Collect  time.Duration
 	Elements []Element
 }
@@ -132,7 +133,7 @@ type Set struct {
 type Element struct {
 	// Key has a value for each part of the set's key.
 	Key []Value
-	// Verdict is what a map holds; the zero Verdict in a set.
+	// Verdict is the value in a map; the zero Verdict in a set.
 	Verdict Verdict
 }
 
@@ -151,7 +152,7 @@ const (
 	Device
 	// ICMPType is the type of an ICMP message: uint8.
 	ICMPType
-	// Addr6 is an address of IPv6 in a table of family Inet, as Addr.
+	// Addr6 is an IPv6 address in a table of family Inet, with values like Addr.
 	Addr6
 )
 

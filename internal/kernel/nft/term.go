@@ -9,13 +9,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Term is a part of a rule. The functions of this package that return one are all there are.
+// Term is a part of a rule. Only functions of this package return terms.
 type Term interface {
 	// text is the term in the language of nft.
 	text(Family) string
 }
 
-// Field is something of a packet that can be compared or looked up.
+// Field is a property of a packet that can be compared or looked up.
 type Field int
 
 // The fields.
@@ -92,7 +92,7 @@ func In(set string, key ...Field) Term { return lookup{key: key, set: set} }
 // NotIn matches the other packets.
 func NotIn(set string, key ...Field) Term { return lookup{key: key, set: set, not: true} }
 
-// VMap has the verdict of the map for the fields; without a verdict there, the packet continues to the next term.
+// VMap applies the map's verdict for the fields; without one, the packet continues to the next term.
 func VMap(set string, key ...Field) Term { return lookup{key: key, set: set, way: true} }
 
 func (l lookup) text(family Family) string {
@@ -109,20 +109,20 @@ func (l lookup) text(family Family) string {
 // dnat translates the destination to one of several, chosen by chance.
 type dnat struct {
 	to []netip.AddrPort
-	// direct says that there is one and nothing to choose.
+	// direct means that there is a single address, so no choice.
 	direct bool
-	// shared says that rules with the same choice look it up in one map.
+	// shared means that rules with the same choice use one map.
 	shared bool
 }
 
 // DNAT translates the destination.
 func DNAT(to netip.AddrPort) Term { return dnat{to: []netip.AddrPort{to}, direct: true} }
 
-// DNATRandom translates the destination to one of the given, each with the same probability.
+// DNATRandom translates the destination to one of the given addresses, each with the same probability.
 func DNATRandom(to ...netip.AddrPort) Term { return dnat{to: to} }
 
-// DNATShared is DNATRandom with a map that all rules of the table with the same choice share. A map of its own for each
-// rule takes the kernel a time that grows with the square of their number: it looks for each by name among all.
+// DNATShared does the same with a map that all rules of the table with the same choice share. With a map for each rule,
+// loading takes time that grows with the square of their number, because the kernel searches all maps for each name.
 func DNATShared(to ...netip.AddrPort) Term { return dnat{to: to, shared: true} }
 
 func (d dnat) text(family Family) string {
@@ -159,7 +159,7 @@ type update struct {
 	of  Field
 }
 
-// Update puts the field into the set, or begins its time there anew.
+// Update adds the field to the set, or restarts its timeout there.
 func Update(set string, of Field) Term { return update{set, of} }
 
 func (u update) text(family Family) string {
@@ -189,7 +189,7 @@ var (
 // Jump calls a chain.
 func Jump(chain string) Verdict { return Verdict{"jump", chain} }
 
-// Goto goes to a chain for good: at its end the packet is where it would be at the end of this one.
+// Goto continues in a chain without return: the end of that chain counts as the end of this one.
 func Goto(chain string) Verdict { return Verdict{"goto", chain} }
 
 func (v Verdict) text(Family) string {

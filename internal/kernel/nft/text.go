@@ -25,7 +25,7 @@ func (t *Table) String() string {
 	return b.String()
 }
 
-// String returns the rule as one line without the family's address fields resolved: as in a table of IPv4.
+// String returns the rule as one line, with address fields as in an IPv4 table.
 func (r Rule) String() string { return r.text(IPv4) }
 
 func (r Rule) text(family Family) string {

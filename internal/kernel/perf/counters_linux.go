@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Event is what a CPU can count.
+// Event is an event that a CPU can count.
 type Event struct {
 	Name   string
 	Type   uint32
@@ -30,13 +30,13 @@ var Hardware = []Event{
 	{metric.BranchMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_BRANCH_MISSES},
 }
 
-// every is how often counters are read: a window may begin and end between two readings, which are then interpolated.
+// every is the interval between readings of the counters. Between two readings, a window's edge is interpolated.
 const every = 20 * time.Millisecond
 
-// Counters count events of some CPUs, whatever runs there.
+// Counters count events of some CPUs, for all tasks.
 type Counters struct {
 	list []*counter
-	// rate is how many samples a second the events of a CPU have together.
+	// rate is the number of samples per second of all events of a CPU together.
 	rate       int
 	stop, done chan struct{}
 	failed     error
@@ -46,20 +46,20 @@ type Counters struct {
 type counter struct {
 	event   string
 	cpu, fd int
-	// sampled says that samples can be taken by it.
+	// sampled means that the counter can take samples.
 	sampled  bool
 	readings []reading
 }
 
-// reading is what a counter has at a moment. It counts while it is running; more counters than the processor has take turns. Lost
-// samples had no room; they are 0 before Linux 6.0.
+// reading is the state of a counter at a moment. It only counts while running; if there are more counters than the
+// processor has, they take turns. Lost is the number of samples without room; 0 before Linux 6.0.
 type reading struct {
 	at                            int64
 	value, enabled, running, lost uint64
 }
 
-// OpenCounters makes counters of events, each of which a Sampler can take so many samples a second by. An event that this machine does
-// not count, on one of the CPUs, is left out.
+// OpenCounters opens counters of events. A Sampler can take rate samples a second with each of them. It omits an event
+// that some CPU of this machine does not count.
 func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 	c := &Counters{}
 	for _, e := range events {
@@ -85,8 +85,8 @@ func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 	return c, nil
 }
 
-// openCounter makes a counter that samples can be taken by, or one that only counts: where the processor does not interrupt, or the
-// kernel's limit of samples a second (perf_event_max_sample_rate) is lower.
+// openCounter opens a counter that can take samples, or one that only counts: if the processor does not interrupt, or
+// the kernel's limit of samples a second (perf_event_max_sample_rate) is lower.
 func openCounter(e Event, cpu, rate int) (fd int, sampled bool, err error) {
 	a := sampling
 	a.Type, a.Config, a.Sample = e.Type, e.Config, uint64(rate)
@@ -159,7 +159,7 @@ func (c *Counters) read() error {
 	for _, x := range c.list {
 		var b [32]byte
 		at := thread.Monotonic()
-		if _, err := unix.Read(x.fd, b[:]); err != nil { // all of it or an error
+		if _, err := unix.Read(x.fd, b[:]); err != nil { // the complete value or an error
 			return fmt.Errorf("read the counter of %s on CPU %d: %w", x.event, x.cpu, err)
 		}
 		word := func(i int) uint64 { return binary.NativeEndian.Uint64(b[8*i:]) }
@@ -168,8 +168,8 @@ func (c *Counters) read() error {
 	return nil
 }
 
-// Between returns how often each event happened on some of the CPUs from one moment of the monotonic clock to another. An event that
-// one of these CPUs did not count then is absent. No CPUs are all. Call it after Stop.
+// Between returns how often each event happened on some of the CPUs between two moments of the monotonic clock. It
+// omits an event that one of these CPUs did not count then. No CPUs means all. Call it after Stop.
 func (c *Counters) Between(from, to int64, cpus []int) map[string]float64 {
 	all, absent := map[string]float64{}, map[string]bool{}
 	for _, x := range c.list {
@@ -188,7 +188,7 @@ func (c *Counters) Between(from, to int64, cpus []int) map[string]float64 {
 	return all
 }
 
-// between is what is counted between two moments, as if the counter had been running all the time.
+// between returns the count between two moments, extrapolated to a counter that runs all the time.
 func (x *counter) between(from, to int64) (n float64, ok bool) {
 	a, begun := x.at(from)
 	b, ended := x.at(to)
@@ -199,7 +199,7 @@ func (x *counter) between(from, to int64) (n float64, ok bool) {
 	return (b[0] - a[0]) * (b[1] - a[1]) / running, true
 }
 
-// at is value, enabled and running at a moment, between two readings.
+// at returns value, enabled and running at a moment, interpolated between two readings.
 func (x *counter) at(t int64) (v [3]float64, ok bool) {
 	i, _ := slices.BinarySearchFunc(x.readings, t, func(r reading, t int64) int { return cmp.Compare(r.at, t) })
 	if i == len(x.readings) || i == 0 && x.readings[0].at != t {

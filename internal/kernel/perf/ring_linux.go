@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sampleType are the fields of a sample, in the order in which decode reads them. outputType are those of a namespace.
+// sampleType are the fields of a sample, in the order in which decode reads them. outputType are the fields of a
+// namespace.
 const (
 	sampleType = unix.PERF_SAMPLE_IDENTIFIER | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_CPU |
 		unix.PERF_SAMPLE_PERIOD | unix.PERF_SAMPLE_CALLCHAIN
@@ -25,28 +26,28 @@ const (
 	recordSample   = 9
 )
 
-// Markers in a callchain: what follows is of the kernel, of the program, or of neither.
+// Markers in a callchain: the following frames are the kernel's, the program's, or neither.
 const (
 	contextKernel = ^uint64(128 - 1)
 	contextUser   = ^uint64(512 - 1)
 	contextMax    = ^uint64(4095 - 1)
 )
 
-// ring is the sampling events of a CPU with their one buffer, the counters that write to it, too, and the event that namespaces are
-// written to, -1 without.
+// ring has the sampling events of a CPU with their common buffer, the counters that write to it, and the event for
+// namespaces, -1 for none.
 type ring struct {
 	events   []int
 	counters []*counter
 	output   int
 	memory   []byte
-	// names are those of the events that do not sample time, by their ids in the buffer: of counters, and packetSpace.
+	// names are the names of events that do not sample time, by their ids in the buffer: of counters, and packetSpace.
 	names map[uint64]string
 }
 
-// packetSpace is the name of the event that namespaces are written to.
+// packetSpace is the name of the event for namespaces.
 const packetSpace = "\x00space"
 
-// openRing opens one event for each of the attributes. The first has the buffer, the others write to it.
+// openRing opens one event for each attribute. The first has the buffer, and the others write to it.
 func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring, error) {
 	r := &ring{output: -1, names: map[uint64]string{}}
 	for _, a := range events {
@@ -73,7 +74,7 @@ func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring
 	return r, nil
 }
 
-// share lets a further event write to the ring, under a name.
+// share lets another event write to the ring, under a name.
 func (r *ring) share(event int, name string) error {
 	if err := unix.IoctlSetInt(event, unix.PERF_EVENT_IOC_SET_OUTPUT, r.events[0]); err != nil {
 		return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_OUTPUT", err)
@@ -103,7 +104,7 @@ func (r *ring) open(a unix.PerfEventAttr, cpu, pages int) error {
 	return os.NewSyscallError("mmap of a perf event", err)
 }
 
-// withSpace adds the event that namespaces are written to, in the same ring, and the program that writes them.
+// withSpace adds the event for namespaces to the same ring, and the program that writes them.
 func (r *ring) withSpace(cpu int, o Options) error {
 	a := sampling
 	a.Type, a.Config, a.Sample, a.Sample_type = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_BPF_OUTPUT, 1, outputType
@@ -127,7 +128,7 @@ func (r *ring) withSpace(cpu int, o Options) error {
 	return nil
 }
 
-// read adds the records of the ring. What did not fit is counted by the kernel.
+// read adds the records of the ring. The kernel counts records without room.
 func (r *ring) read(all *Samples) error {
 	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.memory[0]))
 	data := r.memory[unix.Getpagesize():]
@@ -147,7 +148,7 @@ func (r *ring) read(all *Samples) error {
 	if err := decode(whole, r.names, all); err != nil {
 		return err
 	}
-	// The kernel writes a record about lost samples only when there is room again. Its counters have all of them.
+	// The kernel writes a record about lost samples only when there is room again. Its counters include all of them.
 	var lost uint64
 	for _, event := range r.events {
 		var b [16]byte
@@ -167,7 +168,7 @@ func (r *ring) read(all *Samples) error {
 
 var errRecord = errors.New("ring of a perf event: a record is cut short")
 
-// decode reads the records in b, of events with names. That of a namespace comes before its sample.
+// decode decodes the records in b, of events with names. A namespace comes before its sample.
 func decode(b []byte, names map[uint64]string, all *Samples) error {
 	var space uint32
 	for len(b) > 0 {

@@ -25,12 +25,12 @@ const (
 	CPUClock = "cpu-clock"
 )
 
-// Options are what a Sampler is made with.
+// Options are the options of a Sampler.
 type Options struct {
 	CPUs []int
-	// Rate is how many samples are taken in a second of a busy CPU.
+	// Rate is the number of samples per second of a busy CPU.
 	Rate int
-	// Length is the longest time between Start and Stop: the rings have room for it.
+	// Length is the longest time between Start and Stop, for which the rings have room.
 	Length time.Duration
 	// Space adds the namespace of the packet. nil omits it. (optional)
 	Space *space.Tracker
@@ -38,10 +38,10 @@ type Options struct {
 	Counters *Counters
 }
 
-// Sample is what a CPU did at one moment.
+// Sample is the state of a CPU at one moment.
 type Sample struct {
-	// Event is that of the counter whose sample it is. "" is a sample of time. Period is how many events it stands for, of time in ns or
-	// cycles.
+	// Event is the counter that took the sample, "" for a sample of time. Period is the number of events that it
+	// represents, for time in ns or cycles.
 	Event  string
 	Period uint64
 	// Time is on the monotonic clock in ns.
@@ -53,7 +53,7 @@ type Sample struct {
 	Space uint32
 }
 
-// Deepest is how many frames of a stack the kernel keeps, the innermost; 0 if unknown.
+// Deepest returns how many frames of a stack the kernel keeps, the innermost; 0 if unknown.
 func Deepest() int {
 	n, err := strconv.Atoi(proc.Text("/proc/sys/kernel/perf_event_max_stack"))
 	if err != nil {
@@ -65,7 +65,7 @@ func Deepest() int {
 // Samples are all that a Sampler took.
 type Samples struct {
 	List []Sample
-	// Lost counts samples that had no room. Throttled counts the times that the kernel paused the sampling because it took
+	// Lost counts samples without room. Throttled counts the times that the kernel paused the sampling because it took
 	// too much time.
 	Lost, Throttled uint64
 }
@@ -80,7 +80,7 @@ type Sampler struct {
 // ErrRight is the error of Open without the right to sample a CPU.
 var ErrRight = errors.New("no right to sample the CPU")
 
-// refusal is the error of a missing right to sample, nil for another.
+// refusal returns the error for a missing right to sample, nil for another error.
 func refusal(err error) error {
 	if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
 		return nil
@@ -91,7 +91,7 @@ func refusal(err error) error {
 // bytesPerSample is the size of an average sample in a ring; a deep stack has 80 frames.
 const bytesPerSample = 700
 
-// Open makes the events, which do not count yet. It fails without the right to sample a CPU.
+// Open opens the events, which do not count yet. It fails without the right to sample a CPU.
 func Open(o Options) (*Sampler, error) {
 	s := &Sampler{}
 	rate := o.Rate
@@ -163,11 +163,11 @@ func (s *Sampler) Close() error {
 	return errors.Join(errs...)
 }
 
-// timers is how many timers take the samples of a CPU by turns. One timer keeps step with a path whose transactions all take
-// equally long: for hundreds of samples it meets the same few functions.
+// timers is the number of timers that sample a CPU in turn. A single timer may synchronize with a path whose
+// transactions all take the same time: then hundreds of samples hit the same few functions.
 const timers = 16
 
-// sampling is what all events have in common that share a ring.
+// sampling has the common attributes of all events that share a ring.
 var sampling = unix.PerfEventAttr{
 	Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Sample_type: sampleType,
 	Bits:    unix.PerfBitDisabled | unix.PerfBitUseClockID | unix.PerfBitWatermark,
@@ -175,7 +175,7 @@ var sampling = unix.PerfEventAttr{
 	Wakeup:  1 << 31, // no reader waits for samples
 }
 
-// attributes describe the sampling events of a CPU: its cycle counter, or timers whose periods have no common measure.
+// attributes returns the sampling events of a CPU: its cycle counter, or timers whose periods have no common divisor.
 func attributes(event string, rate int) []unix.PerfEventAttr {
 	a := sampling
 	a.Type, a.Config, a.Read_format = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, unix.PERF_FORMAT_LOST
@@ -186,7 +186,7 @@ func attributes(event string, rate int) []unix.PerfEventAttr {
 	}
 	all := make([]unix.PerfEventAttr, timers)
 	for i := range all {
-		// Within a fifth of the mean, each in its own part of that range.
+		// Within a fifth of the mean, each in a different part of that range.
 		factor := 0.8 + 0.4*(float64(i)+rand.Float64())/timers
 		all[i] = a
 		all[i].Sample = uint64(factor * timers * float64(time.Second) / float64(rate))
@@ -194,19 +194,19 @@ func attributes(event string, rate int) []unix.PerfEventAttr {
 	return all
 }
 
-// prime is the least prime number from n on. A processor has few counters, so a trial samples by one period of cycles. Each trial and each
-// CPU draws another prime, so that no load keeps step with all of them: two primes have no common measure.
+// prime returns the least prime number from n. A processor has few counters, so a trial samples with one period of
+// cycles. Each trial and each CPU draws another prime, so that no load synchronizes with all of them.
 func prime(n uint64) uint64 {
 	for n = max(n, 2); !big.NewInt(0).SetUint64(n).ProbablyPrime(0); n++ { // exact below 2^64
 	}
 	return n
 }
 
-// usualCycles is a processor's speed where the kernel does not tell it.
+// usualCycles is a processor's speed if the kernel does not report it.
 const usualCycles = 2.5e9
 
-// cyclesPerSecond is about how fast the processor is at its best. Another speed gives another rate of samples, which weigh by their period
-// all the same.
+// cyclesPerSecond returns approximately the processor's maximum speed. At another speed the rate of samples differs,
+// but they are weighted by their period.
 func cyclesPerSecond() float64 {
 	if khz, err := strconv.ParseFloat(proc.Text("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"), 64); err == nil && khz > 0 {
 		return khz * 1e3

@@ -15,10 +15,10 @@ import (
 // Unknown is the name of a function that no table has.
 const Unknown = "[unknown]"
 
-// ErrHidden is the error of ReadKernel where the kernel shows no addresses.
+// ErrHidden is the error of ReadKernel if the kernel hides addresses.
 var ErrHidden = errors.New("/proc/kallsyms has no addresses: kernel.kptr_restrict or the rights of this process hide them")
 
-// longest is the size of the longest function. What is further from its symbol is in code without symbols.
+// longest bounds the size of a function. An address further from its symbol is in code without symbols.
 const longest = 64 << 10
 
 // Symbols are the names of functions by their addresses.
@@ -29,7 +29,7 @@ type symbol struct {
 	name    string
 }
 
-// ReadKernel reads the symbols of the kernel, its modules and BPF programs, as they are now.
+// ReadKernel reads the present symbols of the kernel, its modules and BPF programs.
 func ReadKernel() (Symbols, error) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 // patience bounds one probe.
 const patience = 10 * time.Second
 
-// Check tries each feature called names (none: all that are known) and returns a finding for each, in the order of
-// names. A name that is not known gives a finding that could not tell. Only ctx ends it early.
+// Check tries each feature in names (none: all known ones) and returns a finding for each, in their order. For an
+// unknown name the answer is that it is unknown. Only ctx ends it early.
 func Check(ctx context.Context, names ...string) ([]Finding, error) {
 	if len(names) == 0 {
 		names = Features()
 	}
-	// Without the file there is no family, and the ways out are less precise.
+	// Without the file the distribution is unknown, and the ways out are less precise.
 	osRelease, _ := os.ReadFile("/etc/os-release")
 	m := machine{family: Family(osRelease), release: release()}
 	var findings []Finding
@@ -44,7 +44,7 @@ func Check(ctx context.Context, names ...string) ([]Finding, error) {
 	return findings, nil
 }
 
-// check tries r and says what came of it.
+// check tries r and returns the result.
 func (r requirement) check(ctx context.Context, m machine) Finding {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -65,7 +65,7 @@ func inThrowaway(ctx context.Context, try probe) error {
 	if err != nil {
 		return err
 	}
-	// A failed close loses nothing: the kernel removes the namespace with the process.
+	// An error has no consequence: the kernel removes the namespace with the process.
 	defer func() { _ = ns.Close() }()
 	h, err := link.Open(ns)
 	if err != nil {
@@ -75,7 +75,7 @@ func inThrowaway(ctx context.Context, try probe) error {
 	return ns.Do(func() error { return try(ctx, h) })
 }
 
-// refusals are how a kernel says that it does not have something, apart from lacking rights.
+// refusals are the errors of a kernel that lacks a feature, other than missing rights.
 var refusals = []error{
 	unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOSYS, unix.ENOENT, unix.ENODEV, unix.ENOPROTOOPT, unix.EINVAL,
 }
@@ -99,7 +99,7 @@ func (r requirement) judge(m machine, err error) Finding {
 	return r.unknown(err.Error(), "")
 }
 
-// errNoRight is a right that is not there and that nothing but being root brings.
+// errNoRight is the error of a missing right that only root has.
 var errNoRight = errors.New("no right")
 
 // programError is a program that was run and failed.
@@ -115,7 +115,7 @@ func (e *programError) Error() string {
 
 func (e *programError) Unwrap() error { return e.err }
 
-// rights is true if it was for lack of rights.
+// rights reports whether a right was missing.
 func (e *programError) rights() bool {
 	return strings.Contains(e.output, "ermission denied") || strings.Contains(e.output, "must be root") ||
 		strings.Contains(e.output, "not permitted")

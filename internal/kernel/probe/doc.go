@@ -7,6 +7,6 @@
 //	Collect    what are the recorded conditions of a run?            facts_linux.go
 //
 // Nothing is concluded from a kernel's version. A feature is tried in a throwaway network namespace, and the answer is
-// one of three: yes, no with what is missing and the way out, or could not tell with the reason. Trying may make the
-// kernel load a module, as using the feature would; nothing else outside the throwaway namespace changes.
+// one of three: yes, no with what is missing and the way out, or unknown with the reason. Trying may make the kernel
+// load a module, as using the feature would; nothing else outside the throwaway namespace changes.
 package probe

@@ -14,17 +14,16 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// Collection says what Collect shall find out.
+// Collection defines what Collect finds out.
 type Collection struct {
-	// CPUs are those of the paths to be measured; empty means all that this process may use.
+	// CPUs are the CPUs of the paths to measure; empty means all that this process may use.
 	CPUs []int
-	// Idle is for how long the load that is not ours is measured; 0 leaves it out.
+	// Idle is how long the load of other processes is measured; 0 leaves it out.
 	Idle time.Duration
 }
 
-// Collect finds out the conditions of a run on this machine. What cannot be found out is absent. Nothing else of the
-// caller's may run during c.Idle. The facts of the environment (package facts: lab.*, iptables, ...) are for the
-// environment to add.
+// Collect returns the conditions of a run on this machine. It omits facts that are unknown. The caller must not do
+// other work during c.Idle. The environment adds its own facts (package facts: lab.*, iptables, ...).
 func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 	usable, err := thread.CPUs()
 	if err != nil {
@@ -39,7 +38,7 @@ func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 			f[name] = value
 		}
 	}
-	// The load average is read before we add to it.
+	// Read the load average before adding to it.
 	if load, err := proc.Loadavg(); err == nil {
 		set(facts.LoadAverage, fmt.Sprintf("%.2f %.2f %.2f", load[0], load[1], load[2]))
 	}
@@ -66,17 +65,17 @@ func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	// Without the right to try, the fact is absent like any other that could not be found out.
+	// Without the right to try, the fact is omitted like any other unknown fact.
 	if err == nil {
 		set(facts.IRQAccounting, irq)
 	}
 	return f, nil
 }
 
-// hardware sets what the machine is.
+// hardware sets the facts of the hardware.
 func hardware(set func(name, value string)) {
 	set(facts.Kernel, release())
-	// A file that cannot be read leaves its part of the hints empty.
+	// An unreadable file leaves its part of the hints empty.
 	info, _ := proc.ReadCPUInfo()
 	set(facts.CPUModel, info.Model)
 	cmdline := proc.Text("/proc/cmdline")
@@ -95,10 +94,10 @@ func hardware(set func(name, value string)) {
 	}
 }
 
-// Load is the share (0 to 1) of CPU time that went into work, and into interrupts as a part of that.
+// Load is the share (0 to 1) of CPU time that was used for work, and the part of that for interrupts.
 type Load struct{ Busy, Interrupt float64 }
 
-// Idle measures for d what the CPUs do while the caller does nothing.
+// Idle measures for d the load of the CPUs while the caller does nothing.
 func Idle(ctx context.Context, cpus []int, d time.Duration) (Load, error) {
 	before, err := proc.Stat()
 	if err != nil {

@@ -17,8 +17,7 @@ const (
 	alpine = "apk add"
 )
 
-// Family returns the command that installs packages on the distribution that osRelease (/etc/os-release) describes; ""
-// if it is not known.
+// Family returns the command that installs packages on the distribution in osRelease (/etc/os-release); "" if unknown.
 func Family(osRelease []byte) string {
 	var ids []string
 	lines := bufio.NewScanner(bytes.NewReader(osRelease))
@@ -45,7 +44,7 @@ func Family(osRelease []byte) string {
 	return ""
 }
 
-// packages are those whose names are not the program's, by program and family.
+// packages are packages that are not named like their program, by program and family.
 var packages = map[string]map[string]string{
 	"conntrack":        {"": "conntrack-tools", debian: "conntrack"},
 	"nft":              {"": "nftables"},
@@ -53,7 +52,7 @@ var packages = map[string]map[string]string{
 	"iptables-restore": {"": "iptables", fedora: "iptables-nft"},
 }
 
-// Install says how to get program in a family (Family's answer).
+// Install returns how to install program in a family (from Family).
 func Install(program, family string) string {
 	if where := unpackaged[program]; where != "" {
 		return where
@@ -65,10 +64,10 @@ func Install(program, family string) string {
 	return family + " " + name
 }
 
-// unpackaged says where programs come from that no distribution packages.
+// unpackaged maps programs without a package to where to get them.
 var unpackaged = map[string]string{"tcp_rr": "build neper, of which it is a part, from github.com/google/neper"}
 
-// moreModules says which package has the less common modules of a distribution's kernel, as far as there is one.
+// moreModules returns the package with the less common modules of a distribution's kernel, if there is one.
 func moreModules(family, release string) string {
 	switch family {
 	case debian:

@@ -26,25 +26,25 @@ func (o Outcome) String() string {
 	return "could not tell"
 }
 
-// Finding is what was found out about one feature.
+// Finding is the result for one feature.
 type Finding struct {
-	// Feature is its name, as profiles have it in their Needs; About says what it is for.
+	// Feature is its name, as in the Needs of profiles. About describes its purpose.
 	Feature, About string
 	Outcome        Outcome
-	// Missing is what is not there, or why it could not be told; "" for Yes.
+	// Missing is what is missing, or why that is unknown; "" for Yes.
 	Missing string
 	// WayOut is how to get it: a module, a kernel option, a package; "" for Yes.
 	WayOut string
 }
 
-// requirement is what a feature stands on.
+// requirement is what a feature requires.
 type requirement struct {
 	name, about string
-	// option and module are of the kernel; program is what must be installed. Each (optional).
+	// option and module are the kernel's; program must be installed. Each (optional).
 	option, module, program string
 }
 
-// requirements are in the order in which they are shown. tries (try_linux.go) has the probe of each.
+// requirements are in the order of display. tries (try_linux.go) has the probe of each.
 var requirements = []requirement{
 	{name: "netns", about: "network namespaces: nodes and pods of the lab", option: "CONFIG_NET_NS"},
 	{name: "cgroup2", about: "a cgroup v2 subtree for each node", option: "CONFIG_CGROUPS"},
@@ -81,15 +81,15 @@ var requirements = []requirement{
 	{name: "sockperf", about: "rr by another program", program: "sockperf"},
 }
 
-// Features returns the names of all features that Check knows, in the order in which they are shown.
+// Features returns the names of all features that Check knows, in the order of display.
 func Features() []string {
 	return each.Of(requirements, func(r requirement) string { return r.name })
 }
 
-// machine is what a way out depends on.
+// machine has the properties that a way out depends on.
 type machine struct{ family, release string }
 
-// lacksKernel is the finding that the kernel refuses r, in its words.
+// lacksKernel returns the finding that the kernel refuses r, in the kernel's words.
 func (r requirement) lacksKernel(m machine, said string) Finding {
 	var ways []string
 	if r.module != "" {

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// busyTime is how long the thread sends: some twenty ticks of /proc/stat.
+	// busyTime is how long the thread sends: about twenty ticks of /proc/stat.
 	busyTime = 200 * time.Millisecond
-	// attempts bounds how often an undecided measurement is made again.
+	// attempts bounds how often an undecided measurement is repeated.
 	attempts = 3
 )
 
-// IRQTime finds out, in at most 0.6 s, whether the kernel keeps interrupt time apart from the CPU clocks of tasks, on
-// CPU n: facts.IRQApart, facts.IRQInTask, or "" if it could not be told. A thread sends datagrams over the loopback of
-// a throwaway namespace, which makes about half of its time softirq; the question is whether its clock shows it. The
-// kernel's configuration does not answer it: a feature that it allows may be off at run time.
+// IRQTime finds out, in at most 0.6 s, whether the kernel excludes interrupt time from the CPU clocks of tasks, on CPU
+// n: facts.IRQApart, facts.IRQInTask, or "" if undecided. A thread sends datagrams over the loopback of a throwaway
+// namespace, which makes about half of its time softirq; then its clock is compared. The kernel's configuration is not
+// enough: an option that it allows may be off at run time.
 func IRQTime(ctx context.Context, n int) (verdict string, err error) {
 	for range attempts {
 		if err := ctx.Err(); err != nil {
@@ -49,8 +49,8 @@ func IRQTime(ctx context.Context, n int) (verdict string, err error) {
 	return verdict, nil
 }
 
-// sendBusily measures while the calling thread, which is inside the namespace and ends afterwards, sends and receives
-// on CPU n.
+// sendBusily measures while the calling thread sends and receives on CPU n. The thread must be inside the namespace and
+// must end afterwards.
 func sendBusily(n int) (interval, error) {
 	if err := thread.SetCPUs([]int{n}); err != nil {
 		return interval{}, err
@@ -66,8 +66,8 @@ func sendBusily(n int) (interval, error) {
 	}
 	var datagram [64]byte
 	for thread.Monotonic()-begin.wall < int64(busyTime) {
-		// What is lost is lost: only the work of sending counts. A thread that may block would have to explain its
-		// sleep.
+		// Lost datagrams do not matter: only the work of sending counts. A thread that could block would have to
+		// account for its sleep.
 		_, _ = unix.Write(fd, datagram[:])
 		_, _, _ = unix.Recvfrom(fd, datagram[:], unix.MSG_DONTWAIT)
 	}
@@ -115,7 +115,7 @@ func selfConnected() (int, error) {
 	return fd, nil
 }
 
-// release is the kernel's name of itself, as uname -r prints it.
+// release returns the kernel's release, as in uname -r.
 func release() string {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

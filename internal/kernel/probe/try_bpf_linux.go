@@ -28,13 +28,13 @@ func shortest(spec ebpf.ProgramSpec) (*ebpf.Program, error) {
 	spec.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}
 	p, err := ebpf.NewProgram(&spec)
 	if errors.Is(err, os.ErrPermission) {
-		// Not even root of a user namespace may.
+		// Even root of a user namespace may not.
 		return nil, fmt.Errorf("%w to load BPF programs: %w", errNoRight, os.ErrPermission)
 	}
 	return p, err
 }
 
-// tryDevicePrograms puts a program on either side of a device, in the way of the dataplanes.
+// tryDevicePrograms attaches a program to each side of a device, as the dataplanes do.
 func tryDevicePrograms(h *link.Handle) error {
 	p, err := shortest(ebpf.ProgramSpec{Type: ebpf.SchedCLS})
 	if err != nil {
@@ -66,7 +66,7 @@ func tryCgroupProgram() error {
 	})
 }
 
-// inCgroup runs try with a cgroup of its own.
+// inCgroup runs try with a separate cgroup.
 func inCgroup(try func(dir string) error) error {
 	root, err := cgroup.Root()
 	if err != nil {
@@ -79,7 +79,7 @@ func inCgroup(try func(dir string) error) error {
 	return errors.Join(try(dir), os.Remove(dir))
 }
 
-// tryIPIP accepts the kernel's device, or what its stand-in is made of.
+// tryIPIP accepts the kernel's device, or the parts of its stand-in.
 func tryIPIP(h *link.Handle) error {
 	err := h.Add(ipip)
 	if err == nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// probe tries one feature. It runs on a thread inside a throwaway namespace, which h is in, and leaves there what it
-// makes.
+// probe tries one feature. It runs on a thread inside a throwaway namespace, the namespace of h, and need not remove
+// what it creates.
 type probe func(ctx context.Context, h *link.Handle) error
 
-// name is that of the device that a probe makes.
+// name is the name of the device that a probe creates.
 const name = "probe"
 
 // veth is a pair of devices for probes that need a device; ipip is a tunnel.
@@ -31,15 +31,14 @@ var (
 	ipip = link.IPIP{Name: name, Local: netip.AddrFrom4([4]byte{192, 0, 2, 1})}
 )
 
-// tries has the probe of each feature of requirements that is more than an installed program. Devices are made as the
-// lab makes them.
+// tries has the probe of each feature that requires more than an installed program. Devices are created as in the lab.
 var tries = map[string]probe{
 	"netns":   func(context.Context, *link.Handle) error { return nil },
 	"cgroup2": func(context.Context, *link.Handle) error { return inCgroup(func(string) error { return nil }) },
 	"veth":    adds(veth),
 	"bridge":  adds(link.Bridge{Name: name}),
 	"br_netfilter": func(context.Context, *link.Handle) error {
-		_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables") // the switch that it gives to every namespace
+		_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables") // the setting that it adds to every namespace
 		return err
 	},
 	"vxlan":     adds(link.VXLAN{Name: name, Port: 8472}),
@@ -85,7 +84,7 @@ func adds(things ...link.Thing) probe {
 	return func(_ context.Context, h *link.Handle) error { return h.Add(things...) }
 }
 
-// tryWireGuard makes a device of the kernel's, or looks whether WireGuard in user space could have one.
+// tryWireGuard creates a kernel device, or checks whether WireGuard in user space could create one.
 func tryWireGuard(h *link.Handle) error {
 	err := h.Add(link.WireGuard{Name: name})
 	if !errors.Is(err, errors.ErrUnsupported) {

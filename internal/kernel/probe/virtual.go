@@ -2,9 +2,9 @@ package probe
 
 import "strings"
 
-// Hints are where a machine shows that it is virtual. What could not be read is "".
+// Hints are the signs of a virtual machine. An unreadable one is "".
 type Hints struct {
-	// Hypervisor is the flag of /proc/cpuinfo; X86 says that this architecture would have it.
+	// Hypervisor is the flag of /proc/cpuinfo. X86 means that this architecture would have it.
 	Hypervisor, X86 bool
 	// Vendor and Product are /sys/class/dmi/id/sys_vendor and product_name.
 	Vendor, Product string
@@ -12,15 +12,15 @@ type Hints struct {
 	Xen, Clocksource, Cmdline string
 }
 
-// vendors that only virtual machines name, by a part of their name.
+// vendors are vendor names that only virtual machines have, by a part of the name.
 var vendors = []struct{ part, name string }{
 	{"qemu", "qemu"}, {"kvm", "kvm"}, {"vmware", "vmware"}, {"innotek", "virtualbox"}, {"xen", "xen"},
 	{"parallels", "parallels"}, {"bhyve", "bhyve"},
 }
 
-// Virtualization names the hypervisor: "none" on bare metal, "unknown" for one that gives no name, "" if it cannot be
-// told whether there is one. The machine's own product name follows in parentheses where there is one, for example
-// "virtual (Amazon EC2 m6i.large)".
+// Virtualization returns the hypervisor: "none" on bare metal, "unknown" if it gives no name, "" if it is unknown
+// whether there is one. The machine's product name, if any, follows in parentheses, for example "virtual (Amazon EC2
+// m6i.large)".
 func Virtualization(h Hints) string {
 	product := strings.TrimSpace(strings.TrimSpace(h.Vendor) + " " + strings.TrimSpace(h.Product))
 	lower := strings.ToLower(product)
@@ -56,11 +56,11 @@ func Virtualization(h Hints) string {
 	return name + " (" + product + ")"
 }
 
-// Parameter returns the value of a parameter of the kernel's command line; false if it is not there.
+// Parameter returns the value of a parameter of the kernel's command line; false if it is missing.
 func Parameter(cmdline, name string) (string, bool) {
 	value, found := "", false
 	for _, word := range strings.Fields(cmdline) {
-		// What stands behind -- is for the first process.
+		// Words after -- are for the first process.
 		if word == "--" {
 			break
 		}

@@ -25,11 +25,11 @@ func ParseLoadavg(b []byte) ([3]float64, error) {
 	return load, nil
 }
 
-// CPUInfo is what /proc/cpuinfo says of the first CPU.
+// CPUInfo describes the first CPU in /proc/cpuinfo.
 type CPUInfo struct {
-	// Model is the name of the CPU, "" where the architecture does not give one.
+	// Model is the name of the CPU, "" if the architecture has none.
 	Model string
-	// Hypervisor is true where the CPU says that it is a virtual one (x86 only).
+	// Hypervisor is true if the CPU reports a hypervisor (x86 only).
 	Hypervisor bool
 }
 

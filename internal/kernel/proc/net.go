@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// ParseSNMP returns the counters of /proc/net/snmp or /proc/net/netstat as "Tcp.RetransSegs". The files come in pairs
-// of lines, names above values. Some values are gauges (Tcp.CurrEstab) and some negative (Tcp.MaxConn).
+// ParseSNMP returns the counters of /proc/net/snmp or /proc/net/netstat as "Tcp.RetransSegs". The files have pairs of
+// lines, names above values. Some values are gauges (Tcp.CurrEstab) and some negative (Tcp.MaxConn).
 func ParseSNMP(b []byte) (map[string]int64, error) {
 	counters := map[string]int64{}
 	var names [][]byte
@@ -43,7 +43,7 @@ func ParseSNMP(b []byte) (map[string]int64, error) {
 	return counters, nil
 }
 
-// parseCounter reads a number that is signed or uses all 64 bits. Differences come out right either way.
+// parseCounter parses a number that is signed or uses all 64 bits. Differences are right in both cases.
 func parseCounter(b []byte) (int64, error) {
 	if v, err := strconv.ParseInt(string(b), 10, 64); err == nil {
 		return v, nil
@@ -62,7 +62,7 @@ var devColumns = []string{
 func ParseDev(b []byte) (map[string]int64, error) {
 	counters := map[string]int64{}
 	for line := range bytes.Lines(b) {
-		// A name may contain a colon (an alias), the columns may not; the two lines of headings have no colon at all.
+		// A name may contain a colon (an alias), the columns may not; the two heading lines have no colon.
 		colon := bytes.LastIndexByte(line, ':')
 		if colon < 0 {
 			continue
@@ -84,15 +84,15 @@ func ParseDev(b []byte) (map[string]int64, error) {
 }
 
 // Softnet is a line of /proc/net/softnet_stat: one CPU's receive softirq since boot. The counters are 32 bits wide and
-// wrap; subtract them as such.
+// wrap around; subtract them as such.
 type Softnet struct {
 	// CPU is -1 on kernels before 5.10, which do not number the lines and leave out CPUs that are offline.
 	CPU int
-	// Dropped counts packets that a full backlog refused, Squeezed how often a poll ended with work left.
+	// Dropped counts packets that a full backlog dropped, Squeezed how often a poll ended with work left.
 	Dropped, Squeezed uint32
 }
 
-// cpuColumn is where the line says which CPU it is about.
+// cpuColumn is the column with the number of the CPU.
 const cpuColumn = 12
 
 // ParseSoftnet returns the lines of /proc/net/softnet_stat.
@@ -123,11 +123,11 @@ func ParseSoftnet(b []byte) ([]Softnet, error) {
 	return lines, nil
 }
 
-// listening are the states of /proc/net/tcp and udp that a socket has which waits for others: LISTEN, and that of an
+// listening are the states in /proc/net/tcp and udp of a socket that waits for clients: LISTEN, and the state of an
 // unconnected datagram socket.
 var listening = map[string]string{"tcp": "0A", "udp": "07"}
 
-// Listening says whether a socket of this network namespace waits on port; transport is "tcp" or "udp".
+// Listening reports whether a socket of this network namespace listens on port; transport is "tcp" or "udp".
 func Listening(transport string, port int) (bool, error) {
 	for _, family := range []string{"", "6"} {
 		table, err := os.ReadFile("/proc/thread-self/net/" + transport + family)

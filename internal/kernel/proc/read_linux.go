@@ -29,7 +29,7 @@ var UserHz = sync.OnceValue(func() int64 {
 			return int64(entry[1])
 		}
 	}
-	return 100 // every architecture that Go runs on has this value
+	return 100 // the value on every architecture that Go supports
 })
 
 // Stat reads the CPU lines of /proc/stat.
@@ -37,30 +37,30 @@ func Stat() (map[int]sample.Time, error) { return read("/proc/stat", parseStat) 
 
 func parseStat(b []byte) (map[int]sample.Time, error) { return ParseStat(b, UserHz()) }
 
-// ThreadWait reads how long the calling thread, which the caller has locked, has waited in a run queue, in ns.
+// ThreadWait returns how long the calling thread has waited in a run queue, in ns. The caller must have locked it.
 func ThreadWait() (int64, error) {
 	s, err := read("/proc/thread-self/schedstat", ParseSchedstat)
 	return s.Waited, err
 }
 
-// WaitOf is ThreadWait of thread id of this process, without a wait that is under way.
+// WaitOf returns the same for thread id of this process, without a pending wait.
 func WaitOf(id int) (int64, error) {
 	s, err := read("/proc/self/task/"+strconv.Itoa(id)+"/schedstat", ParseSchedstat)
 	return s.Waited, err
 }
 
-// MemoryAvailable reads how many bytes the machine can still give to programs.
+// MemoryAvailable returns how many bytes the machine has available for programs.
 func MemoryAvailable() (uint64, error) { return read("/proc/meminfo", ParseAvailable) }
 
 // Loadavg reads the load averages of 1, 5 and 15 minutes.
 func Loadavg() ([3]float64, error) { return read("/proc/loadavg", ParseLoadavg) }
 
-// ReadCPUInfo reads what the first CPU is.
+// ReadCPUInfo describes the first CPU.
 func ReadCPUInfo() (CPUInfo, error) {
 	return read("/proc/cpuinfo", func(b []byte) (CPUInfo, error) { return ParseCPUInfo(b), nil })
 }
 
-// Text returns a file's text without the space around it, "" if it cannot be read.
+// Text returns a file's text without surrounding space, "" if it is unreadable.
 func Text(name string) string {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -78,8 +78,9 @@ func read[T any](name string, parse func([]byte) (T, error)) (T, error) {
 	return parse(b)
 }
 
-// Sampler takes snapshots. It remembers which processes are ksoftirqd, which costs a walk over all processes once, and
-// where the account of this process's limit of CPU time is, "" if nowhere. hot are the processor's counts of slow-downs for heat.
+// Sampler takes snapshots. It remembers which processes are ksoftirqd, which needs one search of all processes, and the
+// file with the throttling of this process's CPU limit, "" for none. hot are the files with the processor's thermal
+// throttling.
 type Sampler struct {
 	ksoftirqd map[int]int
 	throttle  string
@@ -87,7 +88,7 @@ type Sampler struct {
 	tasks     *tasks
 }
 
-// NewSampler looks for ksoftirqd of every CPU. Inside a pid namespace it is not visible, and snapshots omit it.
+// NewSampler finds ksoftirqd of every CPU. Inside a pid namespace it is not visible, and snapshots omit it.
 func NewSampler() (*Sampler, error) {
 	pids, err := findKsoftirqd("/proc")
 	if err != nil {
@@ -100,8 +101,7 @@ func NewSampler() (*Sampler, error) {
 	return &Sampler{ksoftirqd: pids, throttle: findThrottle(groups), hot: findHot("/sys/devices/system/cpu"), tasks: newTasks()}, nil
 }
 
-// findHot returns the files that count how often a processor slowed a CPU down because it was hot, by CPU. Many machines, virtual ones
-// among them, have none.
+// findHot returns the files that count thermal throttling, by CPU. Many machines, virtual ones among them, have none.
 func findHot(root string) map[int][]string {
 	files, _ := filepath.Glob(root + "/cpu[0-9]*/thermal_throttle/*_throttle_count") // fails for a bad pattern only
 	found := map[int][]string{}
@@ -136,12 +136,11 @@ func findThrottle(groups []byte) string {
 	return ""
 }
 
-// Take reads all counters, those of CPUs for the ones given only (empty: all). It takes about a millisecond. A
-// part that this kernel or container does not show is nil; an error means a file that is there and cannot be
-// understood.
+// Take reads all counters, CPU counters only for the given CPUs (empty: all). It takes about a millisecond. A part that
+// this kernel or container does not show is nil; it fails for an existing file with unknown content.
 func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	var failed []error
-	// What the account of the CPUs is made of comes first and together. What takes time and does not change comes later.
+	// The counters of the CPU account are read first and together. Slow reads of values that do not change come later.
 	snap := Snapshot{At: thread.Monotonic()}
 	timers := timerList()
 	snap.KsoftirqdNs = s.clocks(cpus)
@@ -171,7 +170,7 @@ func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	return snap, errors.Join(failed...)
 }
 
-// part reads one file; what is wrong with it goes to failed, unless it is not there or not to be read by this process.
+// part reads one file. It adds an error to failed, unless the file does not exist or this process may not read it.
 func part[T any](failed *[]error, name string, parse func([]byte) (T, error)) T {
 	v, err := read(name, parse)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
@@ -180,11 +179,10 @@ func part[T any](failed *[]error, name string, parse func([]byte) (T, error)) T 
 	return v
 }
 
-// ProcessCPU returns the CPU time that process pid has used in all its threads, in ns. Kernel threads have such a clock
-// too.
+// ProcessCPU returns the CPU time of all threads of process pid, in ns. It works for kernel threads too.
 func ProcessCPU(pid int) (int64, error) { return clock(int32(^pid<<3 | schedClock)) }
 
-// schedClock is the kind of clock below a process's inverted and shifted id.
+// schedClock is the kind of clock in the low bits of a clock id, below the inverted process id.
 const schedClock = 2
 
 func clock(id int32) (int64, error) {
@@ -199,7 +197,7 @@ func clock(id int32) (int64, error) {
 func (s *Sampler) clocks(cpus []int) map[int]int64 {
 	clocks := map[int]int64{}
 	for n, pid := range only(s.ksoftirqd, cpus) {
-		// A CPU that went offline took its ksoftirqd with it.
+		// A CPU that went offline has no ksoftirqd any more.
 		if ns, err := ProcessCPU(pid); err == nil {
 			clocks[n] = ns
 		}
@@ -229,7 +227,7 @@ func findKsoftirqd(root string) (map[int]int, error) {
 		if err != nil {
 			continue
 		}
-		// Processes come and go while we look; one that has gone was not ksoftirqd.
+		// Processes start and end meanwhile; one that has ended was not ksoftirqd.
 		comm, err := os.ReadFile(root + "/" + e.Name() + "/comm")
 		if err != nil {
 			continue
@@ -241,7 +239,7 @@ func findKsoftirqd(root string) (map[int]int, error) {
 	return found, nil
 }
 
-// kernelThread is true of a process without a command line: any program may call itself ksoftirqd.
+// kernelThread reports whether a process has no command line: any program may call itself ksoftirqd.
 func kernelThread(dir string) bool {
 	b, err := os.ReadFile(dir + "/cmdline")
 	return err == nil && len(b) == 0

@@ -4,31 +4,31 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// Snapshot is what the kernel's counters said at one moment. A part that could not be seen is nil.
+// Snapshot is the values of the kernel's counters at one moment. A part that is not visible is nil.
 type Snapshot struct {
 	// At is when the clocks were read, on the machine's monotonic clock.
 	At int64
-	// IdleNs is for how long each CPU has been idle since boot, nil where only CPUs says so, in ticks.
+	// IdleNs is how long each CPU has been idle since boot, nil if only CPUs has it, in ticks.
 	IdleNs map[int]int64
-	// Tasks are the tasks of the machine by id, without the agents of this run; nil where the kernel's own cannot be seen.
+	// Tasks are the tasks of the machine by id, without this run's agents; nil if the kernel's tasks are not visible.
 	Tasks map[int]sample.Task
 	// CPUs has the CPU lines of /proc/stat.
 	CPUs map[int]sample.Time
 	// KsoftirqdNs is the CPU time of ksoftirqd by CPU since boot, in ns.
 	KsoftirqdNs map[int]int64
 	Softnet     []Softnet
-	// SNMP has snmp and netstat together, Devices the device counters, both of one network namespace.
+	// SNMP has the counters of snmp and netstat, Devices the device counters, both of one network namespace.
 	SNMP, Devices map[string]int64
-	// MemoryBytes is the resident memory of this process, NodeMemoryUsedBytes MemTotal - MemAvailable.
+	// MemoryBytes is the resident memory of this process, NodeMemoryUsedBytes is MemTotal - MemAvailable.
 	MemoryBytes, NodeMemoryUsedBytes uint64
-	// ThrottledNs is for how long a limit of CPU time has stopped this process's control group, summed over CPUs.
+	// ThrottledNs is how long a CPU limit has stopped this process's control group, summed over CPUs.
 	ThrottledNs int64
-	// HotStops is how often the processor slowed the CPUs down because they were hot.
+	// HotStops counts the processor's thermal throttling of the CPUs.
 	HotStops int64
 }
 
-// Delta returns what happened from before to after, which were taken by the same process. Counters that are in one of
-// them only (a device that came or went) are left out.
+// Delta returns the changes from before to after, which must be from the same process. It omits counters that only one
+// of them has (a device that appeared or disappeared).
 func Delta(before, after Snapshot) *sample.HostDelta {
 	d := &sample.HostDelta{
 		SNMP:                changes(before.SNMP, after.SNMP),
@@ -66,7 +66,7 @@ func Delta(before, after Snapshot) *sample.HostDelta {
 			*d.KsoftirqdNs += a - b
 		}
 	}
-	// A CPU that went offline or came online shifts the lines of old kernels; no claim is better than a wrong one.
+	// A CPU that went offline or online shifts the lines of old kernels; then there is no result.
 	if len(before.Softnet) == len(after.Softnet) {
 		for i, a := range after.Softnet {
 			b := before.Softnet[i]
@@ -79,7 +79,7 @@ func Delta(before, after Snapshot) *sample.HostDelta {
 	return d
 }
 
-// changes returns after less before where it is not zero, nil if it is zero everywhere.
+// changes returns after minus before where it is not zero, nil if there is no change.
 func changes(before, after map[string]int64) map[string]int64 {
 	var d map[string]int64
 	for name, a := range after {

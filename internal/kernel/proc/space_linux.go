@@ -18,22 +18,22 @@ func inodeOf(link string) uint64 {
 		return 0
 	}
 	_, number, _ := strings.Cut(strings.TrimSuffix(text, "]"), "[")
-	n, _ := strconv.ParseUint(number, 10, 64) // 0 for what is not a number
+	n, _ := strconv.ParseUint(number, 10, 64) // 0 for text that is not a number
 	return n
 }
 
-// BootID is the id of the kernel's boot, which every container and namespace of a machine sees alike; "" where a sandbox hides
-// it.
+// BootID returns the id of the kernel's boot, which is the same in every container and namespace of a machine; "" if a
+// sandbox hides it.
 func BootID() string { return Text("/proc/sys/kernel/random/boot_id") }
 
-// Task is a thread of a process that /proc shows: its id here, and in the innermost PID namespace that it is in.
+// Task is a thread in /proc: its id here, and in its innermost PID namespace.
 type Task struct {
 	ID, Inner int
 	Space     uint64
 }
 
-// Tasks returns the threads of all processes that are called like this one. A process that ends meanwhile is left out. To look
-// into other containers needs the right to trace their processes (CAP_SYS_PTRACE).
+// Tasks returns the threads of all processes with this process's name. It leaves out a process that ends meanwhile.
+// Reading other containers needs the right to trace their processes (CAP_SYS_PTRACE).
 func Tasks() ([]Task, error) {
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -75,7 +75,7 @@ func innermost(status string) (int, bool) {
 	return 0, false
 }
 
-// NetSpaces returns the inodes of the network namespaces of all processes that /proc shows.
+// NetSpaces returns the inodes of the network namespaces of all processes in /proc.
 func NetSpaces() ([]uint64, error) {
 	links, err := filepath.Glob("/proc/[0-9]*/ns/net")
 	if err != nil {

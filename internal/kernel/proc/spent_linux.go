@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usage is what this process and its children have used until now.
+// Usage is what this process and its children have used so far.
 type Usage struct {
 	// CPU is the time of this process and of children that have ended.
 	CPU time.Duration
-	// KernelMemory is the whole kernel's slab, vmalloc and per-CPU memory in bytes, 0 where it cannot be read.
+	// KernelMemory is the kernel's total slab, vmalloc and per-CPU memory in bytes, 0 if unreadable.
 	KernelMemory uint64
 }
 
@@ -21,7 +21,7 @@ func Spent() Usage {
 	var u Usage
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
 		var r unix.Rusage
-		if unix.Getrusage(who, &r) == nil { // it fails for no valid argument
+		if unix.Getrusage(who, &r) == nil { // it never fails for valid arguments
 			u.CPU += time.Duration(r.Utime.Nano() + r.Stime.Nano())
 		}
 	}

@@ -16,8 +16,8 @@ var modes = []string{
 }
 
 // ParseStat returns the CPU lines of /proc/stat by CPU number: time since boot. hz is USER_HZ, ticks per second. The
-// resolution is a tick (10 ms nearly everywhere), and most kernels charge a whole tick to the task that runs when the
-// tick comes.
+// resolution is a tick (10 ms nearly everywhere), and most kernels charge a whole tick to the task that runs at that
+// moment.
 func ParseStat(b []byte, hz int64) (map[int]sample.Time, error) {
 	if hz <= 0 {
 		return nil, fmt.Errorf("/proc/stat: %d ticks per second", hz)
@@ -49,7 +49,7 @@ func ParseStat(b []byte, hz int64) (map[int]sample.Time, error) {
 	return cpus, nil
 }
 
-// Scheduled is how long a thread or process has been on a CPU, and in a run queue, in ns.
+// Scheduled is how long a thread or process has run on a CPU, and waited in a run queue, in ns.
 type Scheduled struct{ Ran, Waited int64 }
 
 // ParseSchedstat parses the schedstat of a thread or process.
@@ -66,8 +66,8 @@ func ParseSchedstat(b []byte) (s Scheduled, err error) {
 	return s, nil
 }
 
-// KsoftirqdCPU returns the CPU that a process called comm (as /proc/<pid>/comm has it) does deferred softirq work for;
-// false if it is not ksoftirqd.
+// KsoftirqdCPU returns the CPU of a ksoftirqd process; comm is the content of /proc/<pid>/comm. It returns false if it
+// is not ksoftirqd.
 func KsoftirqdCPU(comm []byte) (int, bool) {
 	s, ok := bytes.CutPrefix(bytes.TrimSpace(comm), []byte("ksoftirqd/"))
 	if !ok {
@@ -80,9 +80,9 @@ func KsoftirqdCPU(comm []byte) (int, bool) {
 // groupRoot is where control groups are mounted.
 const groupRoot = "/sys/fs/cgroup"
 
-// throttleFiles returns where the account of the limit of a process's CPU time may be, by its /proc/<pid>/cgroup, the
-// likeliest first: of cgroup v2, of the controller of v1, and at the root of each, which in a container is its own
-// group whatever it is called outside.
+// throttleFiles returns the possible files with the throttling of a process's CPU limit, given its /proc/<pid>/cgroup,
+// the most likely first: of cgroup v2, of the controller of v1, and at the root of each, which in a container is its
+// own group.
 func throttleFiles(groups []byte) []string {
 	var own, roots []string
 	for line := range strings.Lines(string(groups)) {
@@ -101,12 +101,12 @@ func throttleFiles(groups []byte) []string {
 	return append(own, roots...)
 }
 
-// Throttling is what a limit of CPU time did to a control group: how many of its periods ended, how many of them in a
-// stop, and for how long its threads were stopped, summed over CPUs.
+// Throttling is the effect of a CPU limit on a control group: how many periods ended, how many of them throttled, and
+// for how long its threads were stopped, summed over CPUs.
 type Throttling struct{ Periods, Throttled, StoppedNs int64 }
 
-// ParseThrottling reads cpu.stat, of cgroup v1 or v2. It returns false for a group without such an account; one without
-// a limit may have it or not.
+// ParseThrottling parses cpu.stat, of cgroup v1 or v2. It returns false for a group without these lines. A group
+// without a limit may have them or not.
 func ParseThrottling(b []byte) (t Throttling, ok bool) {
 	for line := range bytes.Lines(b) {
 		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))

@@ -10,13 +10,13 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// TaskStat is what /proc/<pid>/stat says of a task, or of all threads of a process.
+// TaskStat is the content of /proc/<pid>/stat for a task, or for all threads of a process.
 type TaskStat struct {
-	// Command is the name; a kernel worker's has the queue that it serves or served last.
+	// Command is the name; a kernel worker's includes the queue that it serves or served last.
 	Command string
-	// Parent is the id of the parent, Threads how many threads the process has, CPU where it ran last.
+	// Parent is the id of the parent, Threads the number of threads, CPU the CPU on which it ran last.
 	Parent, Threads, CPU int
-	// ChildrenNs is the CPU time of children that have ended, in steps of a tick.
+	// ChildrenNs is the CPU time of ended children, in steps of a tick.
 	ChildrenNs int64
 }
 
@@ -56,9 +56,9 @@ func ParseTaskStat(b []byte, hz int64) (TaskStat, error) {
 	return t, nil
 }
 
-// ParseIdle returns for how long each CPU has been idle since boot, in ns, from /proc/timer_list as read at now ns. It is exact to the
-// latest change of a CPU between idle and busy; a CPU without its tick is idle at the moment. A kernel without dynamic ticks
-// counts no such time, and the result is empty.
+// ParseIdle returns how long each CPU has been idle since boot, in ns, from /proc/timer_list as read at now ns. It is
+// exact up to the latest change between idle and busy; a CPU without its tick is idle at now. A kernel without dynamic
+// ticks does not count this, and the result is empty.
 func ParseIdle(b []byte, now int64) (map[int]int64, error) {
 	idle := map[int]int64{}
 	n, values := -1, map[string]int64{}
@@ -96,11 +96,11 @@ func ParseIdle(b []byte, now int64) (map[int]int64, error) {
 	return idle, nil
 }
 
-// slight is the share of the time between two snapshots below which a task is left out.
+// slight is the share of the time between two snapshots below which a task is omitted.
 const slight = 0.001
 
-// ran returns the tasks that ran on these CPUs between two snapshots, and those that did a path's work anywhere, the longest first.
-// ksoftirqd of these CPUs is not among them.
+// ran returns the tasks that ran on these CPUs between two snapshots, and those that worked for a path on any CPU, the
+// longest first. It excludes ksoftirqd of these CPUs.
 func ran(before, after Snapshot) []sample.Task {
 	if before.Tasks == nil || after.Tasks == nil {
 		return nil
@@ -112,7 +112,7 @@ func ran(before, after Snapshot) []sample.Task {
 	sum := map[place]int64{}
 	for id, t := range after.Tasks {
 		was := before.Tasks[id]
-		// A worker serves many queues. Its name has the latest one only.
+		// A worker serves many queues. Its name only has the latest.
 		if !t.OfPath() && was.OfPath() {
 			t.Command = was.Command
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// tasks reads the CPU clocks of all tasks of the machine. The clock of a process costs a system call of 0.3 us. The rest
-// is read only if its clock has moved, because it cannot have changed otherwise.
+// tasks reads the CPU clocks of all tasks of the machine. Reading the clock of a process takes a system call of 0.3 us.
+// The rest is read only if the clock has moved, because otherwise nothing has changed.
 type tasks struct {
 	known map[int]*process
 	// self and parent are the ids of this process and of its parent, command is its name.
@@ -19,14 +19,14 @@ type tasks struct {
 	command      string
 }
 
-// process is what is known of a process.
+// process is the cached state of a process.
 type process struct {
 	ns int64
-	// tasks are its threads by id, and the children that have ended.
+	// tasks are its threads by id, and its ended children.
 	tasks map[int]sample.Task
 }
 
-// newTasks returns nil where the kernel's own threads cannot be seen, as in a container.
+// newTasks returns nil if the kernel's threads are not visible, as in a container.
 func newTasks() *tasks {
 	if Text("/proc/2/comm") != "kthreadd" {
 		return nil
@@ -34,7 +34,8 @@ func newTasks() *tasks {
 	return &tasks{known: map[int]*process{}, self: os.Getpid(), parent: os.Getppid(), command: Text("/proc/self/comm")}
 }
 
-// clocks reads the CPU clocks of all processes but this one, by id. It takes 0.1 ms for a hundred of them, so all are of one moment.
+// clocks reads the CPU clocks of all processes but this one, by id. It takes 0.1 ms for a hundred of them, so all are
+// from about the same moment.
 func (t *tasks) clocks() (map[int]int64, error) {
 	if t == nil {
 		return nil, nil
@@ -54,14 +55,14 @@ func (t *tasks) clocks() (map[int]int64, error) {
 		if err != nil || id == t.self {
 			continue
 		}
-		if ns, err := ProcessCPU(id); err == nil { // one that has ended meanwhile is left out
+		if ns, err := ProcessCPU(id); err == nil { // a process that has ended meanwhile is omitted
 			clocks[id] = ns
 		}
 	}
 	return clocks, nil
 }
 
-// named returns the tasks of these clocks by their ids, without those of agents of this run.
+// named returns the tasks of these clocks by their ids, without this run's agents.
 func (t *tasks) named(clocks map[int]int64) map[int]sample.Task {
 	if t == nil || clocks == nil {
 		return nil
@@ -97,11 +98,11 @@ func (t *tasks) look(id int, ns int64) *process {
 	return p
 }
 
-// threadsOf reads the threads of a process. Their clocks are closed to other processes; the scheduler's count lacks at most the tick
-// under way.
+// threadsOf reads the threads of a process. Other processes cannot read their clocks; the scheduler's count lacks at
+// most the current tick.
 func threadsOf(id int, command string) map[int]sample.Task {
 	all := map[int]sample.Task{}
-	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", id)) // of a process that has ended there are none
+	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", id)) // a process that has ended has none
 	for _, e := range entries {
 		n, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -118,14 +119,14 @@ func threadsOf(id int, command string) map[int]sample.Task {
 
 func taskStat(b []byte) (TaskStat, error) { return ParseTaskStat(b, UserHz()) }
 
-// manyCPUs is how many CPUs make the list of timers too long to be read at the edges of a window.
+// manyCPUs is the number of CPUs from which the list of timers takes too long to read at the edges of a window.
 const manyCPUs = 32
 
-// timerList reads what says exactly for how long CPUs have been idle; nil where this process may not, or it would take too long.
+// timerList reads the exact idle time of CPUs; nil if this process may not, or if it would take too long.
 func timerList() []byte {
 	if runtime.NumCPU() > manyCPUs {
 		return nil
 	}
-	b, _ := os.ReadFile("/proc/timer_list") // for root only; without it /proc/stat says so in ticks
+	b, _ := os.ReadFile("/proc/timer_list") // for root only; otherwise /proc/stat has it in ticks
 	return b
 }

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Addr is a socket address in the kernel's own form, so that using it costs nothing. The zero value is not an address.
+// Addr is a socket address in the kernel's format, so that using it needs no conversion. The zero value is not an
+// address.
 type Addr struct {
 	raw  [unix.SizeofSockaddrInet6]byte
 	size uint32
@@ -45,7 +46,7 @@ func Family(a netip.Addr) int {
 	return unix.AF_INET6
 }
 
-// Family returns the family that the address was made for.
+// Family returns the family of the address.
 func (a *Addr) Family() int { return int(binary.NativeEndian.Uint16(a.raw[0:])) }
 
 // AddrPort returns the address in Go's form, mapped addresses as IPv4.
@@ -62,9 +63,9 @@ func (a *Addr) AddrPort() netip.AddrPort {
 }
 
 // OpenPacket opens a socket that receives every frame of the device with an index, 0 for all devices, and whose writes
-// leave by that device. flags may have NonBlocking. prepare sets options before the first frame comes.
+// are sent by that device. flags may have NonBlocking. prepare sets options before the first frame arrives.
 func OpenPacket(index, flags int, prepare func(fd int) error) (int, error) {
-	// Protocol 0 receives nothing until bind names one: no frame of another device slips in before.
+	// Protocol 0 receives nothing until bind sets one, so no frame of another device is received before.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|flags, 0)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)

@@ -32,21 +32,21 @@ func Socket(family, kind, protocol int) (int, syscall.Errno) {
 	return int(fd), e
 }
 
-// Connect connects fd; a TCP connect waits at most SO_SNDTIMEO (then EINPROGRESS; calling again waits on), and minutes
-// without one. Raw.
+// Connect connects fd. A TCP connect waits at most SO_SNDTIMEO, which returns EINPROGRESS (calling again continues to
+// wait), and for minutes without that timeout. Raw.
 func Connect(fd int, to *Addr) syscall.Errno {
 	_, _, e := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw[0])), uintptr(to.size))
 	return e
 }
 
-// Accept takes a connection; it waits at most SO_RCVTIMEO (then EAGAIN). The connection inherits the listener's
+// Accept accepts a connection; it waits at most SO_RCVTIMEO (then EAGAIN). The connection inherits the listener's
 // timeouts, congestion control and TCP_NODELAY. Raw.
 func Accept(fd int) (int, syscall.Errno) { return AcceptNow(fd, 0) }
 
-// More is a flag of Send: what does not fill a segment waits for what comes next, the end of the connection included.
+// More is a flag of Send: an incomplete segment waits for the next data, or for the end of the connection.
 const More = unix.MSG_MORE
 
-// Send sends b, which must not be empty. A peer that has gone is EPIPE, never a signal. Raw.
+// Send sends b, which must not be empty. If the peer has gone, it returns EPIPE without a signal. Raw.
 func Send(fd int, b []byte, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 		uintptr(flags|unix.MSG_NOSIGNAL), 0, 0)
@@ -60,7 +60,7 @@ func Recv(fd int, b []byte, flags int) (int, syscall.Errno) {
 	return int(n), e
 }
 
-// RecvFrom receives a datagram into b and says in from where it came from. Raw.
+// RecvFrom receives a datagram into b and stores its sender in from. Raw.
 func RecvFrom(fd int, b []byte, from *Addr) (int, syscall.Errno) {
 	from.size = uint32(len(from.raw))
 	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0,
@@ -113,7 +113,7 @@ func RecvPolite(fd int, b []byte, flags int) (int, syscall.Errno) {
 	return int(n), e
 }
 
-// RecvFromPolite receives a datagram and says where it came from.
+// RecvFromPolite receives a datagram and returns its sender.
 func RecvFromPolite(fd int, b []byte) (int, Addr, syscall.Errno) {
 	var from Addr
 	from.size = uint32(len(from.raw))

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Chain is system calls that a thread makes in a row, without a return to Go between them. A blocking call makes the CPU
-// forget where its callers return to, and each mispredicted return costs some 20 cycles. Five frames of Go at both ends took 3
-// to 5 % of a transaction. Calls are those of the same name in this package. Raw.
+// Chain is a sequence of system calls that a thread makes without a return to Go between them. After a blocking call,
+// the CPU mispredicts the returns of its callers at some 20 cycles each. Five frames of Go at both ends took 3 to 5 %
+// of a transaction. The calls are those of the same name in this package. Raw.
 type Chain struct{ calls []call }
 
 // call is one system call; run in assembly knows the offsets.
@@ -20,20 +20,20 @@ type call struct {
 	second  uintptr
 	size    uintptr
 	flags   uintptr
-	expects int     // the result after which the chain continues; makes takes each that is not an error
+	expects int     // the result that continues the chain; makes accepts every result but an error
 	role    uintptr // roles, added
 	result  int     // of the latest run; an errno is negative
-	ticks   uint64  // the counter of the CPU after it, of a timed call
+	ticks   uint64  // the CPU's counter after a timed call
 }
 
 // Roles of a call.
 const (
-	makes uintptr = 1 << iota // its result is the descriptor that later calls use
-	uses                      // its descriptor is the one that the chain has made
-	timed                     // the counter is read after it
+	makes uintptr = 1 << iota // its result is the descriptor for later calls
+	uses                      // it uses the descriptor from an earlier call
+	timed                     // read the counter after it
 )
 
-// Made is the descriptor that an earlier call of the chain has made.
+// Made is the descriptor from an earlier call of the chain.
 const Made = -1
 
 func (c *Chain) add(x call, fd int) {
@@ -43,17 +43,17 @@ func (c *Chain) add(x call, fd int) {
 	c.calls = append(c.calls, x)
 }
 
-// Socket opens a socket, which is Made for the calls after it.
+// Socket opens a socket, which is Made for later calls.
 func (c *Chain) Socket(family, kind int) {
 	c.add(call{number: unix.SYS_SOCKET, second: uintptr(kind | unix.SOCK_CLOEXEC), role: makes | timed}, family)
 }
 
-// Accept takes a connection, which is Made for the calls after it.
+// Accept accepts a connection, which is Made for later calls.
 func (c *Chain) Accept(fd int) {
 	c.add(call{number: unix.SYS_ACCEPT4, flags: unix.SOCK_CLOEXEC, role: makes}, fd)
 }
 
-// Connect connects to the address, which the chain keeps.
+// Connect connects to the address; the chain keeps a reference to it.
 func (c *Chain) Connect(fd int, to *Addr) {
 	c.add(call{number: unix.SYS_CONNECT, pointer: unsafe.Pointer(&to.raw[0]), size: uintptr(to.size), role: timed}, fd)
 }
@@ -73,10 +73,10 @@ func (c *Chain) Recv(fd int, b []byte, flags int) {
 // Close closes the descriptor.
 func (c *Chain) Close(fd int) { c.add(call{number: unix.SYS_CLOSE}, fd) }
 
-// Run makes the calls until one has another result than it should, and returns how many had the right one.
+// Run makes the calls until one has an unexpected result, and returns how many had the expected one.
 func (c *Chain) Run() int { return run(&c.calls[0], len(c.calls)) }
 
-// Result returns what call i of the latest run returned.
+// Result returns the result of call i of the latest run.
 func (c *Chain) Result(i int) (int, syscall.Errno) {
 	if r := c.calls[i].result; r < 0 {
 		return -1, syscall.Errno(-r)
@@ -87,7 +87,7 @@ func (c *Chain) Result(i int) (int, syscall.Errno) {
 // Ticks returns the counter of the CPU after a Socket, Connect or Recv of the latest run: see thread.Clock.
 func (c *Chain) Ticks(i int) uint64 { return c.calls[i].ticks }
 
-// plainRun is run without assembly, for the CPUs that have none here. It reads no counter.
+// plainRun is run without assembly, for other CPUs. It does not read the counter.
 func plainRun(first *call, n int) (done int) {
 	calls, made := unsafe.Slice(first, n), uintptr(0)
 	for i := range calls {

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a Poll watches for, and reports. Errors and hang-ups are reported unasked.
+// The events that a Poll watches for, and reports. Errors and hang-ups are always reported.
 const (
 	Readable = unix.EPOLLIN
 	Writable = unix.EPOLLOUT
 	// PeerClosed is reported when the peer has ended its direction.
 	PeerClosed = unix.EPOLLRDHUP
-	// Edge asks for one report of each change instead of one from each Wait as long as the state lasts.
+	// Edge requests one report of each change instead of one from each Wait while the state lasts.
 	Edge = unix.EPOLLET
 )
 
@@ -22,7 +22,7 @@ const (
 // waiting.
 const NonBlocking = unix.SOCK_NONBLOCK
 
-// Poll is an epoll instance with room for the reports of one Wait. One thread uses it.
+// Poll is an epoll instance with room for the reports of one Wait. It is for one thread.
 type Poll struct {
 	fd     int
 	events []unix.EpollEvent
@@ -43,12 +43,12 @@ func (p *Poll) Close() syscall.Errno { return Close(p.fd) }
 // Descriptor returns the instance's own descriptor, which is ready for Input when there are reports.
 func (p *Poll) Descriptor() int { return p.fd }
 
-// Add watches fd for what, and reports it under tag. Closing fd ends that. Raw.
+// Add watches fd for the events what, and reports it under tag. Closing fd ends that. Raw.
 func (p *Poll) Add(fd int, what uint32, tag uint32) syscall.Errno {
 	return p.control(unix.EPOLL_CTL_ADD, fd, what, tag)
 }
 
-// Change changes what fd, which was added, is watched for. Raw.
+// Change changes the events that fd, which was added, is watched for. Raw.
 func (p *Poll) Change(fd int, what uint32, tag uint32) syscall.Errno {
 	return p.control(unix.EPOLL_CTL_MOD, fd, what, tag)
 }
@@ -87,13 +87,13 @@ func count(n uintptr, e syscall.Errno) int {
 // Report returns report i of the last Wait.
 func (p *Poll) Report(i int) (what, tag uint32) { return p.events[i].Events, uint32(p.events[i].Fd) }
 
-// AcceptNow takes a waiting connection; without one it returns EAGAIN. flags may have NonBlocking. Raw.
+// AcceptNow accepts a pending connection; without one it returns EAGAIN. flags may have NonBlocking. Raw.
 func AcceptNow(fd, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, uintptr(flags|unix.SOCK_CLOEXEC), 0, 0)
 	return int(n), e
 }
 
-// Failure takes the pending error of a socket, 0 for none: the result of a non-blocking connect.
+// Failure returns and clears the pending error of a socket, 0 for none: the result of a non-blocking connect.
 func Failure(fd int) syscall.Errno {
 	e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
@@ -116,7 +116,7 @@ func Descriptors() (uint64, error) {
 	return limit.Cur, nil
 }
 
-// What Await waits for. Errors and hang-ups end it unasked.
+// The events that Await waits for. Errors and hang-ups always end it.
 const (
 	Input  = unix.POLLIN
 	Output = unix.POLLOUT
@@ -131,8 +131,8 @@ type pollfd struct {
 	events, revents int16
 }
 
-// Await waits until fd is ready for what, at most limit ns, by the clock of the timers: 0 also when the time is up.
-// Raw.
+// Await waits until fd is ready for the events what, at most limit ns, by the clock of the timers. It returns 0 also
+// when the time is up. Raw.
 func Await(fd int, what int16, limit int64) syscall.Errno {
 	p := pollfd{fd: int32(fd), events: what}
 	ts := unix.NsecToTimespec(max(limit, 0))
@@ -148,7 +148,7 @@ func AwaitPolite(fd int, what int16, limit int64) syscall.Errno {
 	return e
 }
 
-// Outcome says whether a non-blocking connect has ended, and how.
+// Outcome reports whether a non-blocking connect has ended, and its result.
 func Outcome(fd int) (ended bool, e syscall.Errno) {
 	p := pollfd{fd: int32(fd), events: Output}
 	var ts unix.Timespec
@@ -159,7 +159,7 @@ func Outcome(fd int) (ended bool, e syscall.Errno) {
 	return true, Failure(fd)
 }
 
-// Disconnect ends the connection of a TCP socket or its attempt, without a wait. The socket can connect again.
+// Disconnect ends the connection of a TCP socket or its attempt, without waiting. The socket can connect again.
 func Disconnect(fd int) syscall.Errno {
 	none := Addr{size: uint32(unix.SizeofSockaddrInet4)} // of family AF_UNSPEC
 	return ConnectPolite(fd, &none)

@@ -17,16 +17,16 @@ const (
 // Echo is an ICMP socket that is connected to one address and receives echo replies only.
 type Echo struct {
 	FD int
-	// Raw says that the socket sees the replies to every process, with the IP header in front in IPv4: compare the
-	// identifier. Otherwise the kernel chose the identifier and delivers our own replies alone.
+	// Raw means that the socket receives the replies to every process, in IPv4 with the IP header: compare the
+	// identifier. Otherwise the kernel chose the identifier and only delivers our own replies.
 	Raw bool
 	// Request and Reply are the ICMP types.
 	Request, Reply byte
-	// Identifier is the one that the kernel will write, 0 if Raw.
+	// Identifier is the identifier that the kernel writes, 0 if Raw.
 	Identifier uint16
 }
 
-// OpenEcho opens an unprivileged ICMP socket, or a raw one where the first is not allowed, connected to to (port 0).
+// OpenEcho opens an unprivileged ICMP socket, or a raw one if the first is not allowed, connected to to (port 0).
 func OpenEcho(to *Addr) (Echo, error) {
 	e := Echo{Request: echoRequest4, Reply: echoReply4}
 	protocol := unix.IPPROTO_ICMP

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetTimeouts bounds every blocking call on fd (and a listener's connections) to d; the kernel rounds to its tick.
+// SetTimeouts limits every blocking call on fd (and on a listener's connections) to d; the kernel rounds to its tick.
 func SetTimeouts(fd int, d time.Duration) error {
 	tv := unix.NsecToTimeval(d.Nanoseconds())
 	for _, option := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
@@ -27,8 +27,8 @@ func SetNoDelay(fd int) error {
 	return os.NewSyscallError("setsockopt TCP_NODELAY", unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
 }
 
-// SetReuse lets fd bind an address that a closing socket still holds; port also shares it with other sockets that ask
-// for the same, among which the kernel spreads connections.
+// SetReuse lets fd bind an address that a closing socket still holds. With port, several sockets with this option share
+// the port, and the kernel distributes connections among them.
 func SetReuse(fd int, port bool) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return os.NewSyscallError("setsockopt SO_REUSEADDR", err)
@@ -39,16 +39,17 @@ func SetReuse(fd int, port bool) error {
 	return os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 }
 
-// ReuseAddress is the Control of a net.Dialer or net.ListenConfig that sets SO_REUSEADDR. A child process that is being
-// started holds copies of all descriptors until it executes its program, so a closed socket may still hold its port.
+// ReuseAddress is the Control of a net.Dialer or net.ListenConfig that sets SO_REUSEADDR. A child process holds copies
+// of all descriptors until it executes its program, so a closed socket may still occupy its port.
 func ReuseAddress(_, _ string, c syscall.RawConn) error {
 	var failed error
 	err := c.Control(func(fd uintptr) { failed = SetReuse(int(fd), false) })
 	return errors.Join(err, failed)
 }
 
-// HearICMP is the Control of a net.Dialer that lets the first ICMP message refuse a TCP connection. Without it, a message
-// that arrives within connect(), as it does on one CPU, has no effect until the SYN has been repeated and refused again.
+// HearICMP is the Control of a net.Dialer that lets the first ICMP message refuse a TCP connection. Without it, a
+// message that arrives within connect(), as it does on one CPU, has no effect until the SYN has been repeated and
+// refused again.
 func HearICMP(network, _ string, c syscall.RawConn) error {
 	level, option := unix.IPPROTO_IP, unix.IP_RECVERR
 	switch network {
@@ -70,13 +71,13 @@ func SetDual(fd int) error {
 	return os.NewSyscallError("setsockopt IPV6_V6ONLY", unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0))
 }
 
-// SetAbort makes Close drop the connection with a reset: no TIME_WAIT, nothing left to send.
+// SetAbort makes Close reset the connection: there is no TIME_WAIT, and unsent data are dropped.
 func SetAbort(fd int) error {
 	linger := unix.Linger{Onoff: 1}
 	return os.NewSyscallError("setsockopt SO_LINGER", unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &linger))
 }
 
-// SetReceiveBuffer asks for a receive buffer of size bytes, beyond the system's limit where the process may.
+// SetReceiveBuffer requests a receive buffer of size bytes, above the system's limit if the process may.
 func SetReceiveBuffer(fd, size int) error {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) == nil {
 		return nil
@@ -84,7 +85,7 @@ func SetReceiveBuffer(fd, size int) error {
 	return os.NewSyscallError("setsockopt SO_RCVBUF", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size))
 }
 
-// SetSendBuffer asks for a send buffer of size bytes, beyond the system's limit where the process may.
+// SetSendBuffer requests a send buffer of size bytes, above the system's limit if the process may.
 func SetSendBuffer(fd, size int) error {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, size) == nil {
 		return nil
@@ -92,7 +93,7 @@ func SetSendBuffer(fd, size int) error {
 	return os.NewSyscallError("setsockopt SO_SNDBUF", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, size))
 }
 
-// SetSegment makes every send on a UDP socket so many packets of size bytes, the last one shorter (Linux 4.18).
+// SetSegment makes every send on a UDP socket several packets of size bytes, the last one shorter (Linux 4.18).
 func SetSegment(fd, size int) error {
 	return os.NewSyscallError("setsockopt UDP_SEGMENT", unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, size))
 }
@@ -102,7 +103,7 @@ func SetCoalesce(fd int) error {
 	return os.NewSyscallError("setsockopt UDP_GRO", unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1))
 }
 
-// SetCongestion chooses the congestion control of a TCP socket. Unknown is ENOENT, not allowed is EPERM.
+// SetCongestion sets the congestion control of a TCP socket. An unknown one is ENOENT, a forbidden one EPERM.
 func SetCongestion(fd int, name string) error {
 	return os.NewSyscallError("setsockopt TCP_CONGESTION", unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name))
 }
@@ -116,14 +117,14 @@ func Congestion(fd int) (string, error) {
 	return strings.TrimRight(s, "\x00"), nil
 }
 
-// HasCongestion reports whether this kernel has a congestion control, loaded or as a module. It is true if that cannot
-// be found out.
+// HasCongestion reports whether this kernel has a congestion control, loaded or as a module. It returns true if that is
+// unknown.
 func HasCongestion(name string) bool { return !errors.Is(tryCongestion(name), unix.ENOENT) }
 
-// MaySetCongestion reports whether this user may choose a congestion control, which a pod without rights may not.
+// MaySetCongestion reports whether this user may set a congestion control, which a pod without rights may not.
 func MaySetCongestion(name string) bool { return !errors.Is(tryCongestion(name), unix.EPERM) }
 
-// tryCongestion chooses a congestion control for a socket that is then closed; nil if there is no socket.
+// tryCongestion sets a congestion control on a temporary socket; nil if there is no socket.
 func tryCongestion(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -142,7 +143,7 @@ func Congestions() ([]string, error) {
 // TCPState is the part of TCP_INFO that a trial keeps. The counters wrap at 2^32.
 type TCPState struct {
 	Retransmits, SegmentsOut, SegmentsIn uint32
-	// Twice is how many segments the receiver says it had already; 0 also before Linux 4.18.
+	// Twice is how many segments the receiver reported as duplicates; 0 also before Linux 4.18.
 	Twice        uint32
 	CwndSegments uint32
 	RTT, RTTVar  time.Duration
@@ -161,13 +162,13 @@ func State(fd int) (TCPState, error) {
 	}, nil
 }
 
-// Memory is what a socket says of its buffers (SO_MEMINFO).
+// Memory is the state of a socket's buffers (SO_MEMINFO).
 type Memory struct {
-	// ReceiveBuffer and SendBuffer are the limits in force in bytes, as the kernel counts: with its own overhead, so
-	// twice what was asked for.
+	// ReceiveBuffer and SendBuffer are the limits in force in bytes, including the kernel's overhead, so twice the
+	// requested size.
 	ReceiveBuffer, SendBuffer uint32
-	// Drops is how many packets the socket turned away since it was opened: for a datagram socket those that found its
-	// receive buffer full. It wraps at 2^32.
+	// Drops is how many packets the socket has dropped since it was opened: for a datagram socket because its receive
+	// buffer was full. It wraps around at 2^32.
 	Drops uint32
 }
 

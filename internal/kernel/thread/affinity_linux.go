@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostCPUs bounds the CPU numbers that are looked at; the kernel's own mask type in package unix ends there.
+// mostCPUs bounds the CPU numbers, as the kernel's mask type in package unix does.
 const mostCPUs = 1024
 
 // CPUs returns the CPUs on which the calling thread may run, in ascending order.
@@ -27,8 +27,8 @@ func CPUs() ([]int, error) {
 	return cpus, nil
 }
 
-// SetCPUs confines the calling thread, and the processes that it starts from then on, to cpus. The goroutine must be locked
-// to its thread.
+// SetCPUs confines the calling thread, and the processes that it starts from then on, to cpus. The goroutine must be
+// locked to its thread.
 func SetCPUs(cpus []int) error {
 	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(0, maskOf(cpus)))
 }
@@ -41,10 +41,10 @@ func maskOf(cpus []int) *unix.CPUSet {
 	return &set
 }
 
-// SetProcessCPUs confines every thread that this process has now to cpus. Threads that are started later inherit it
-// from these, until they confine themselves otherwise.
+// SetProcessCPUs confines every present thread of this process to cpus. Later threads inherit it, until they confine
+// themselves otherwise.
 func SetProcessCPUs(cpus []int) error {
-	// A thread may start another between the listing and its own confinement; the second look finds that one.
+	// A thread may start another between the listing and its own confinement; the second pass finds that one.
 	for range 2 {
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
@@ -63,7 +63,7 @@ func SetProcessCPUs(cpus []int) error {
 	return nil
 }
 
-// confine leaves a thread alone that has gone or is where it should be.
+// confine confines a thread, unless it has ended or is confined already.
 func confine(tid int, set *unix.CPUSet) error {
 	var now unix.CPUSet
 	if err := unix.SchedGetaffinity(tid, &now); err == nil && now == *set {

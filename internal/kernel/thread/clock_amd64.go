@@ -1,6 +1,6 @@
 package thread
 
-// haveTicks is true: the CPU has a counter. ticksSource is the kernel's name of the clock that goes by it.
+// haveTicks is true: the CPU has a counter. ticksSource is the kernel's name of the clock that uses it.
 const (
 	haveTicks   = true
 	ticksSource = "tsc"

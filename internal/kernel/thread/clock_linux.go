@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Clock counts ns since NewClock made it. With a counter of the CPU it neither enters the kernel nor touches its pages:
-// a reading takes 10 ns and leaves the cache alone, where one of the kernel's clock takes 30 ns and seven pages.
+// Clock counts ns since NewClock. With a CPU counter it neither enters the kernel nor reads its pages: a reading takes
+// 10 ns and no cache, while the kernel's clock takes 30 ns and seven pages.
 type Clock struct {
 	// Offset is CLOCK_MONOTONIC at the zero of the clock.
 	Offset int64
 	base   time.Time
-	// scale is ns per tick of the counter in units of 2^-32; 0 reads the kernel's clock.
+	// scale is ns per tick of the counter in units of 2^-32; 0 uses the kernel's clock.
 	ticks, scale uint64
 }
 
-// exact is by how much the rate of the counter may be in error: 1 in exact.
+// exact bounds the error of the counter's rate: 1 in exact.
 const exact = 50_000
 
 // birth is when the program began, by both clocks.
 var birth = bothClocks()
 
-// NewClock returns a clock. By the counter it goes only if the kernel itself does: then the counters of all CPUs agree and
-// have a constant rate. It then drifts from CLOCK_MONOTONIC by up to 1 in 50,000, so a schedule should not go by it.
+// NewClock returns a clock. It uses the counter only if the kernel itself does: then the counters of all CPUs agree and
+// have a constant rate. It may drift from CLOCK_MONOTONIC by 1 in 50,000, so do not use it for a schedule.
 func NewClock(counter bool) Clock {
 	c := Clock{base: time.Now(), Offset: Monotonic()}
 	if !counter || !haveTicks {
@@ -34,7 +34,7 @@ func NewClock(counter bool) Clock {
 	now := bothClocks()
 	if elapsed := now.at - birth.at; err == nil && strings.TrimSpace(string(source)) == ticksSource &&
 		(birth.within+now.within)*exact < now.ticks-birth.ticks {
-		// The quotient is less than 2^32: no counter is slower than 1 GHz by so much.
+		// The quotient is less than 2^32, since every counter is fast enough.
 		c.scale, _ = bits.Div64(uint64(elapsed)>>32, uint64(elapsed)<<32, now.ticks-birth.ticks)
 		c.ticks = ticks()
 	}
@@ -49,16 +49,16 @@ func (c *Clock) Now() int64 {
 	return c.At(ticks())
 }
 
-// Counts reports whether the clock goes by the counter of the CPU.
+// Counts reports whether the clock uses the CPU's counter.
 func (c *Clock) Counts() bool { return c.scale != 0 }
 
-// At returns the time in ns at which the counter showed so many ticks, of a clock that Counts.
+// At returns the time in ns at which the counter had the value ticks, for a clock that Counts.
 func (c *Clock) At(ticks uint64) int64 {
 	high, low := bits.Mul64(ticks-c.ticks, c.scale)
 	return int64(high<<32 | low>>32)
 }
 
-// instant is one moment by the kernel's clock, since some zero, and by the counter, which was read within so many ticks.
+// instant is one moment by the kernel's clock and by the CPU's counter. within is the uncertainty in ticks.
 type instant struct {
 	at            time.Duration
 	ticks, within uint64
@@ -66,7 +66,7 @@ type instant struct {
 
 var zero = time.Now()
 
-// bothClocks reads the clocks a few times and returns the pair that lies closest together.
+// bothClocks reads both clocks several times and returns the pair with the least uncertainty.
 func bothClocks() (closest instant) {
 	closest.within = ^uint64(0)
 	for range 5 {

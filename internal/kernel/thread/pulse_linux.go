@@ -17,12 +17,13 @@ const pulseSignal = 44
 // restart is SA_RESTART.
 const restart = 0x10000000
 
-// Pulse is a timer in the kernel that interrupts the blocking system calls of one thread at regular times, so that
-// they return EINTR. It costs nothing per call, whereas a timeout on a socket sets and cancels a timer each time the
-// socket blocks. It needs no other thread.
+// Pulse is a kernel timer that interrupts the blocking system calls of one thread at regular times, so that they return
+// EINTR. It costs nothing per call, whereas a timeout on a socket sets and cancels a timer each time the socket blocks.
+// It needs no other thread.
 type Pulse struct{ timer int32 }
 
-// sigaction is the kernel's struct sigaction as far as it is the same everywhere: the handler, then the flags.
+// sigaction is the part of the kernel's struct sigaction that is the same on all architectures: the handler, then the
+// flags.
 type sigaction struct {
 	handler, flags uintptr
 	rest           [6]uintptr
@@ -60,12 +61,11 @@ func StartPulse(every time.Duration) (Pulse, error) {
 
 // Stop ends the pulse.
 func (p Pulse) Stop() {
-	// The timer exists; there is nothing else that could fail.
+	// The timer exists, so this cannot fail.
 	_, _, _ = syscall.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(p.timer), 0, 0)
 }
 
-// interruptible takes SA_RESTART from the handler of the signal: with it, the kernel would begin interrupted calls
-// anew.
+// interruptible removes SA_RESTART from the handler of the signal: with it, the kernel would restart interrupted calls.
 func interruptible() error {
 	var action sigaction
 	if _, _, e := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, pulseSignal, 0, uintptr(unsafe.Pointer(&action)), 8, 0, 0); e != 0 {

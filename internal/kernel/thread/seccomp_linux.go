@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FilterCalls puts a seccomp filter on all threads of this process that lets every system call pass, so that calls cost what they
-// cost in a container: the kernel takes the slow way in and out of each as soon as a process has a filter. It cannot be taken off
-// again. It needs CAP_SYS_ADMIN.
+// FilterCalls puts a seccomp filter on all threads of this process that lets every system call pass, so that calls cost
+// as much as in a container: for a process with a filter, the kernel uses the slow path into and out of each call. The
+// filter cannot be removed. It needs CAP_SYS_ADMIN.
 //
-// The kernel finds out once for each system call that a filter always allows it, and then asks no more: the filters of
-// container runtimes cost the same as this one for what a load does.
+// The kernel determines once for each system call that a filter always allows it, and then skips the filter: for the
+// calls of a load, the filters of container runtimes cost the same as this one.
 func FilterCalls() error {
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
 	program := unix.SockFprog{Len: 1, Filter: &allow}

@@ -1,4 +1,4 @@
-// Package thread is what a locked OS thread can ask of the kernel about itself: its CPU, its CPU clock, a precise sleep.
+// Package thread has system calls of a locked OS thread about itself: its CPU, its CPU clock, a precise sleep.
 //
 // The caller has locked its goroutine to the thread. Calls are raw in the sense of package sock: no scheduler, no
 // allocation. Times are ns.
@@ -27,8 +27,8 @@ func Prefer(nice int) error {
 // ID returns the calling thread's id.
 func ID() int { return unix.Gettid() }
 
-// Kick interrupts the blocking system call that thread id of this process may be in; the call returns EINTR. The signal
-// is SIGURG, which the Go runtime uses for the same purpose and ignores. A thread that has ended is not an error.
+// Kick interrupts a blocking system call of thread id of this process, which returns EINTR. The signal is SIGURG, which
+// the Go runtime uses for the same purpose and ignores. A thread that has ended is not an error.
 func Kick(id int) {
 	_ = unix.Tgkill(unix.Getpid(), id, unix.SIGURG)
 }
@@ -36,8 +36,8 @@ func Kick(id int) {
 // CPUTime returns the CPU time that the calling thread has used.
 func CPUTime() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
 
-// CPUTimeOf returns the CPU time that thread id of this process has used until now, also while it runs; false if the
-// thread has ended.
+// CPUTimeOf returns the CPU time of thread id of this process until now, even while it runs; false if the thread has
+// ended.
 func CPUTimeOf(id int) (int64, bool) {
 	const ofThread = 6 // CPUCLOCK_SCHED of one thread, in include/linux/posix-timers.h
 	var ts unix.Timespec
@@ -45,7 +45,7 @@ func CPUTimeOf(id int) (int64, bool) {
 	return ts.Nano(), e == 0
 }
 
-// State returns the letter that the kernel has for the state of thread id of this process, such as R for one that runs or is
+// State returns the kernel's letter for the state of thread id of this process, such as R for a thread that runs or is
 // ready to; 0 if the thread has ended.
 func State(id int) byte {
 	b, _ := os.ReadFile("/proc/self/task/" + strconv.Itoa(id) + "/stat")
@@ -56,19 +56,19 @@ func State(id int) byte {
 	return 0
 }
 
-// ProcessCPUTime returns the CPU time that all threads of the process have used, ended ones included.
+// ProcessCPUTime returns the CPU time of all threads of the process, ended ones included.
 func ProcessCPUTime() int64 { return read(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
-// Yield lets others that are ready to run on this CPU go first.
+// Yield lets other threads that are ready to run on this CPU run first.
 func Yield() { _, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// Monotonic returns CLOCK_MONOTONIC, the clock that SleepUntil goes by.
+// Monotonic returns CLOCK_MONOTONIC, the clock of SleepUntil.
 func Monotonic() int64 { return read(unix.CLOCK_MONOTONIC) }
 
 // SleepUntil sleeps until CLOCK_MONOTONIC shows at; a signal may end it early.
 func SleepUntil(at int64) {
 	ts := unix.NsecToTimespec(max(at, 0))
-	// An early return is the caller's to notice: it looks at the clock again anyway.
+	// After an early return, the caller reads the clock again anyway.
 	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME,
 		uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }

@@ -1,2 +1,2 @@
-// Package wireguardgo plays WireGuard in user space, for kernels without its module.
+// Package wireguardgo runs WireGuard in user space, for kernels without its module.
 package wireguardgo

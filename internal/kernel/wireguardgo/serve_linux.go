@@ -17,11 +17,11 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// Ready is what Serve writes when the device is there.
+// Ready is what Serve writes when the device exists.
 const Ready = "ready\n"
 
-// Serve makes a device in the network namespace of this process, and is its WireGuard until stdin ends. Who configures the
-// device reaches it by link.WireGuardSocket, from the same namespace. It fails if the kernel has no TUN devices.
+// Serve creates a device in the network namespace of this process, and runs its WireGuard until stdin ends. The device
+// is configured through link.WireGuardSocket, from the same namespace. It fails if the kernel has no TUN devices.
 func Serve(name string, mtu int, stdin io.Reader, stdout io.Writer) error {
 	if err := rename(sample.WireGuardThread); err != nil {
 		return err
@@ -56,8 +56,8 @@ func Serve(name string, mtu int, stdin io.Reader, stdout io.Writer) error {
 	return err
 }
 
-// open makes a TUN device that carries single packets. The kernel's WireGuard also cuts super-packets before it encrypts; what it
-// merges behind the tunnel is not merged here.
+// open creates a TUN device that carries single packets. The kernel's WireGuard also segments super-packets before it
+// encrypts; packets that it would merge after the tunnel are not merged here.
 func open(name string, mtu int) (tun.Device, error) {
 	request, err := unix.NewIfreq(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func open(name string, mtu int) (tun.Device, error) {
 	return tun.CreateTUNFromFile(os.NewFile(uintptr(fd), "/dev/net/tun"), mtu)
 }
 
-// rename gives the threads of this process a name, and with it those that they start.
+// rename renames the threads of this process; threads that they start inherit the name.
 func rename(name string) error {
 	threads, err := filepath.Glob("/proc/self/task/*/comm")
 	if err != nil {

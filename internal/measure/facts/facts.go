@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// Facts maps a fact's name to its value. A fact that could not be found out is absent, never empty.
+// Facts maps a fact's name to its value. An unknown fact is absent, never empty.
 type Facts map[string]string
 
-// Names of the facts that every environment records where it can.
+// Names of the facts that every environment records if it can.
 const (
 	Kernel         = "kernel"          // uname -r
 	Architecture   = "architecture"    // GOARCH
@@ -37,32 +37,32 @@ const (
 	Backlog        = "net.netdev_max_backlog" // packets per CPU
 	Qdisc          = "net.default_qdisc"
 	BPFJIT         = "net.bpf_jit" // 0 off, 1 on, 2 on with debugging
-	// Tool begins the names of the facts that are the versions of tools: tool.iperf3.
+	// Tool is the prefix of facts with the versions of tools: tool.iperf3.
 	Tool = "tool."
 )
 
-// Names of the facts about a cluster: what was found there, and what of it was proved.
+// Names of the facts about a cluster: what was detected, and which of it was proved.
 const (
 	KubeVersion       = "kube.version"        // of the API server
-	KubeDistribution  = "kube.distribution"   // who made the cluster, where that shows
+	KubeDistribution  = "kube.distribution"   // who created the cluster, if known
 	KubeCNI           = "kube.cni"            // whose dataplane it is
 	KubeCNIVersion    = "kube.cni.version"    // its image's tag
 	KubeProfile       = "kube.profile"        // the profile of the catalogue that fits
-	KubeBut           = "kube.profile.but"    // in what the cluster differs from it
+	KubeBut           = "kube.profile.but"    // how the cluster differs from it
 	KubeProxyMode     = "kube.proxy.mode"     // iptables, nftables, ipvs, none, or unknown
 	KubeProxyVersion  = "kube.proxy.version"  // its image's tag
 	KubeMTU           = "kube.mtu"            // of the pods, in bytes
 	KubeEncapsulation = "kube.encapsulation"  // none, vxlan, geneve, ipip, wireguard
 	KubeEncryption    = "kube.encryption"     // none, wireguard, ipsec
-	KubeDoubts        = "kube.doubts"         // what speaks against the above
-	KubeUnproven      = "kube.unproven"       // what of it could not be seen
-	KubeDisproved     = "kube.disproved"      // what of it was seen to be otherwise
-	KubeLeftOut       = "kube.nodes.left_out" // which a run over pairs does not measure, and why
+	KubeDoubts        = "kube.doubts"         // what contradicts the above
+	KubeUnproven      = "kube.unproven"       // which parts could not be observed
+	KubeDisproved     = "kube.disproved"      // which parts were observed to differ
+	KubeLeftOut       = "kube.nodes.left_out" // nodes that a run over pairs does not measure, and why
 	Nodes             = "nodes"               // how many the cluster has
 	NodesMachines     = "nodes.machines"      // how many kernels they run on
 	Leftovers         = "leftovers"           // what an earlier CNI left on the nodes
-	InTurn            = "profiles.in_turn"    // which stood one after the other, not at the same time
-	// Node begins the names of facts about the nodes of both ends: node.client.kernel, node.server.nic.speed.
+	InTurn            = "profiles.in_turn"    // profiles that were installed one after the other, not at the same time
+	// Node is the prefix of facts about the nodes of both ends: node.client.kernel, node.server.nic.speed.
 	Node = "node."
 )
 
@@ -72,7 +72,7 @@ const (
 	IRQInTask = "in task"
 )
 
-// OfTheMoment says whether a fact is about the moment when the run began, so that no two runs share it.
+// OfTheMoment reports whether a fact is about the moment when the run began, so that no two runs share it.
 func OfTheMoment(name string) bool {
 	return name == LoadAverage || name == IdleBusy || name == IdleInterrupt || name == KubeLeftOut
 }

@@ -1,7 +1,7 @@
-// Package journey holds what was seen of transactions on their way: which points of which hosts they passed, and when.
+// Package journey holds the records of transactions: which points of which hosts they passed, and when.
 //
-// Package follow sees the events, package tracing collects them into a Trace, and package itinerary turns that into steps
-// with times.
+// Package follow records the events, package tracing collects them into a Trace, and package itinerary turns that into
+// steps with times.
 package journey
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Point is what happened to a transaction.
+// Point is an event of a transaction.
 type Point uint8
 
 // The points, in the order in which a request passes them.
@@ -26,16 +26,16 @@ const (
 	Queue
 	// Transmit: the driver of a device got the packet.
 	Transmit
-	// Arrive: the packet was put into the backlog of a CPU, to be received by a device.
+	// Arrive: the packet was put into a CPU's backlog, before a device receives it.
 	Arrive
 	// Receive: the stack began to process a packet that a device received.
 	Receive
-	// HookBegin and HookEnd: the packet is before the first and behind the last function of a netfilter hook.
+	// HookBegin and HookEnd: the packet is before the first and after the last function of a netfilter hook.
 	HookBegin
 	HookEnd
 	// Socket: TCP processes the packet for its socket.
 	Socket
-	// Wake: TCP told the socket's owner that there is data.
+	// Wake: TCP notified the socket's owner that there is data.
 	Wake
 	// Deliver: the application got bytes.
 	Deliver
@@ -52,12 +52,12 @@ func (p Point) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 // UnmarshalText reads a name.
 func (p *Point) UnmarshalText(b []byte) error { return read(points, b, p) }
 
-// Hook is a hook of netfilter: the kernel's number and 1, so that 0 means no hook.
+// Hook is a hook of netfilter: the kernel's number plus 1, so that 0 means no hook.
 type Hook uint8
 
 var hooks = []string{"", "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 
-// Hooks is how many there are.
+// Hooks is the number of hooks.
 const Hooks = 5
 
 // String returns the name that iptables has for a hook.
@@ -69,7 +69,7 @@ func (h Hook) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 // UnmarshalText reads a name.
 func (h *Hook) UnmarshalText(b []byte) error { return read(hooks, b, h) }
 
-// Direction is which way a packet goes.
+// Direction is the direction of a packet.
 type Direction uint8
 
 // The directions.
@@ -112,26 +112,26 @@ type Event struct {
 	// Transaction numbers the sampled transactions from 1.
 	Transaction uint32 `json:"n"`
 	Host        string `json:"host"`
-	// Device and Index are of the network device, absent for sockets and hooks.
+	// Device and Index identify the network device, absent for sockets and hooks.
 	Device string `json:"dev,omitempty"`
 	Index  uint32 `json:"index,omitempty"`
 	Point  Point  `json:"point"`
-	// Hook is that of HookBegin and HookEnd.
+	// Hook is the hook of HookBegin and HookEnd.
 	Hook      Hook      `json:"hook,omitempty"`
 	Direction Direction `json:"way"`
-	// Sequence is that of TCP or ICMP, Flags are those of TCP, Length is the payload in bytes. A socket has none.
+	// Sequence is the number of TCP or ICMP, Flags are TCP's, Length is the payload in bytes. A socket has none.
 	Sequence uint32 `json:"seq,omitempty"`
 	Flags    uint8  `json:"flags,omitempty"`
 	Length   uint16 `json:"len,omitempty"`
 	// Depth is how many headers of tunnels are around the packet.
 	Depth uint8 `json:"depth,omitempty"`
-	// Took is how long the probe was at it after Time in ns, but for its call and its return.
+	// Took is how long the probe ran after Time in ns, without its call and its return.
 	Took uint16 `json:"took,omitempty"`
-	// Vain is how many probes ran since the event before, and noted nothing.
+	// Vain is how many probes ran since the previous event without recording one.
 	Vain uint8 `json:"vain,omitempty"`
 }
 
-// Kind says what a host is.
+// Kind is the kind of a host.
 type Kind string
 
 // The kinds of hosts.
@@ -160,7 +160,7 @@ func (h Host) Device(index uint32) Device {
 type Device struct {
 	Name  string `json:"name"`
 	Index uint32 `json:"index"`
-	// Kind is the kernel's: veth, bridge, vxlan and so on. Master is the bridge that it is a port of.
+	// Kind is the kernel's: veth, bridge, vxlan and so on. Master is the bridge of which it is a port.
 	Kind   string `json:"kind"`
 	Master string `json:"master,omitempty"`
 	// Ingress and Egress are the names of its BPF programs, in order.
@@ -168,14 +168,13 @@ type Device struct {
 	Egress  []string `json:"egress,omitempty"`
 }
 
-// HookList is what is registered at a hook of netfilter, in order.
+// HookList is the functions at a hook of netfilter, in order.
 type HookList struct {
 	Hook      Hook       `json:"hook"`
 	Functions []Function `json:"functions"`
 }
 
-// Function is one function at a hook. Name is the kernel's, "" if the kernel does not tell; Table and Chain are those of
-// rules.
+// Function is one function at a hook. Name is the kernel's, "" if unknown; Table and Chain are set for rules.
 type Function struct {
 	Name     string `json:"name,omitempty"`
 	Priority int32  `json:"priority"`
@@ -183,7 +182,7 @@ type Function struct {
 	Chain    string `json:"chain,omitempty"`
 }
 
-// String names a function as briefly as possible: table and chain, or the function of the kernel.
+// String returns a short name: table and chain, or the kernel's function.
 func (f Function) String() string {
 	switch {
 	case f.Table != "" && f.Chain != "":
@@ -196,7 +195,7 @@ func (f Function) String() string {
 	return fmt.Sprintf("priority %d", f.Priority)
 }
 
-// Trace is what was seen of one profile on one path.
+// Trace is the records of one profile on one path.
 type Trace struct {
 	Profile  plan.Variant  `json:"profile"`
 	Path     plan.Path     `json:"path"`
@@ -211,32 +210,32 @@ type Trace struct {
 	Missing []string `json:"missing,omitempty"`
 	// Rounds are in order.
 	Rounds []Round `json:"rounds"`
-	// Events are those of some transactions of the windows with all probes, in no order. Ends are the same of the windows with probes at
-	// both ends alone.
+	// Events are of some transactions of the windows with all probes, in no order. Ends are of the windows with probes
+	// only at both ends.
 	Events []Event `json:"events"`
 	Ends   []Event `json:"ends"`
 }
 
-// Round is a window without probes, one with probes at both ends of a transaction, and one with all probes, close in time.
+// Round is three windows close in time: without probes, with probes at both ends of a transaction, and with all probes.
 type Round struct {
 	Plain Window `json:"plain"`
 	Ends  Window `json:"ends"`
 	All   Window `json:"all"`
 }
 
-// Window is how fast all transactions of a window were as their client saw it.
+// Window is the speed of all transactions of a window by their client.
 type Window struct {
 	// From and To are on the machine's monotonic clock in ns.
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
-	// Rate is in transactions per second, RTT has the round-trip times. nil is a window that was not measured.
+	// Rate is in transactions per second, RTT has the round-trip times, nil for a window that was not measured.
 	Rate float64           `json:"rate"`
 	RTT  *sample.Histogram `json:"rtt"`
 	// Passed are the transactions that were not followed because the buffer was full.
 	Passed int `json:"passed,omitempty"`
 }
 
-// Has says whether a moment is in a window.
+// Has reports whether a moment is in a window.
 func (w Window) Has(at uint64) bool { return at >= w.From && at < w.To }
 
 // Host returns the host called name, or false.
@@ -244,11 +243,11 @@ func (t Trace) Host(name string) (Host, bool) {
 	return each.First(t.Hosts, func(h Host) bool { return h.Name == name })
 }
 
-// Options say how transactions are followed.
+// Options define how transactions are followed.
 type Options struct {
 	Workload plan.Workload
-	// Transactions is of about how many the events are kept, spread over the windows with all probes. All windows of one sort have the
-	// length of Window together.
+	// Transactions is about how many transactions' events are kept, spread over the windows with all probes. All
+	// windows of one kind have the length of Window together.
 	Transactions   int
 	Warmup, Window time.Duration
 }
@@ -256,8 +255,8 @@ type Options struct {
 // largest is the largest request or response in bytes that is one packet on every path.
 const largest = 1024
 
-// Unfit says why the transactions of a workload cannot be followed, "" if they can: there must be one at a time, whose
-// request and response are a packet each that can be told from others.
+// Unfit returns why the transactions of a workload cannot be followed, "" if they can: there must be one at a time,
+// with a request and a response of one identifiable packet each.
 func Unfit(w plan.Workload) string {
 	switch t := w.Traits(); {
 	case t.Work != plan.Transaction:

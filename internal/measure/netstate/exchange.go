@@ -1,6 +1,6 @@
 package netstate
 
-// Names of the things that a State may list as not seen.
+// Names of the things that a State may list as not read.
 const (
 	WhatChains    = "netfilter chains"
 	WhatLegacy    = "chains of iptables-legacy"
@@ -10,15 +10,15 @@ const (
 	WhatProxyMode = "kube-proxy's own answer"
 )
 
-// PathMTU is the largest packet that gets through between two places, as `cnibench look --mtu` finds it.
+// PathMTU is the largest packet that passes between two places, from `cnibench look --mtu`.
 type PathMTU struct {
 	To string `json:"to"`
-	// There and Back are the largest IP packets in bytes that came through whole, with fragmentation forbidden.
+	// There and Back are the largest IP packets in bytes that arrived unfragmented, with fragmentation forbidden.
 	There int `json:"there"`
 	Back  int `json:"back"`
 	// Own is the MTU of the device that packets leave by.
 	Own int `json:"own"`
-	// Trip is how long in ns a datagram and its answer took, Connect a TCP connection; 0 is that none came about.
+	// Trip is the time in ns of a datagram and its answer, Connect of a TCP connection; 0 means that there was none.
 	Trip    int64 `json:"trip,omitempty"`
 	Connect int64 `json:"connect,omitempty"`
 	// Shortest are the shortest trips of several datagrams.
@@ -27,19 +27,20 @@ type PathMTU struct {
 	SeenAs string `json:"seenAs"`
 	// Silent is true if larger packets vanished without an ICMP error.
 	Silent bool `json:"silent,omitempty"`
-	// HopsThere and HopsBack are how many routers lowered the packets' TTL, plus 1; 0 is unknown.
+	// HopsThere and HopsBack are how many routers decremented the packets' TTL, plus 1; 0 is unknown.
 	HopsThere int `json:"hopsThere,omitempty"`
 	HopsBack  int `json:"hopsBack,omitempty"`
 }
 
-// Trips are how long in ns datagrams and their answers took: both small, a large datagram, a large answer; 0 is unknown.
+// Trips are the times in ns of datagrams and their answers: both small, a large datagram, a large answer; 0 is unknown.
 type Trips struct {
 	Small int64 `json:"small,omitempty"`
 	There int64 `json:"there,omitempty"`
 	Back  int64 `json:"back,omitempty"`
 }
 
-// NoAnswer and ButTo are in the error of a search for packet sizes whose port answers nothing: by whom, and what was answered instead.
+// NoAnswer and ButTo are parts of the error of a search for packet sizes whose port does not answer: by whom, and what
+// was answered instead.
 const (
 	NoAnswer = "no answer from"
 	ButTo    = ", but to "
@@ -71,18 +72,18 @@ const (
 // Wire counts the frames on a device (`cnibench look --wire`).
 type Wire struct {
 	Device string `json:"device"`
-	// Marked are those with the mark in sight.
+	// Marked are the packets with a readable mark.
 	Marked []Wrapping `json:"marked,omitempty"`
-	// Sealed are encrypted ones, which may have it inside.
+	// Sealed are encrypted packets, which may contain it.
 	Sealed []Wrapping `json:"sealed,omitempty"`
 	// Lost counts frames that were not read in time.
 	Lost int `json:"lost,omitempty"`
 }
 
-// Wrapping is one way in which packets travel, with how many did.
+// Wrapping is one encapsulation of packets, and their number.
 type Wrapping struct {
 	Kind string `json:"kind"`
-	// Port is the outer UDP port, VNI that of VXLAN.
+	// Port is the outer UDP port, VNI is VXLAN's.
 	Port uint16 `json:"port,omitempty"`
 	VNI  uint32 `json:"vni,omitempty"`
 	// Source and Destination are the outermost addresses.
@@ -91,10 +92,11 @@ type Wrapping struct {
 	Frames      int    `json:"frames"`
 }
 
-// Content is what became of messages with known content to an Echo and back (`cnibench look --content`).
+// Content is the result of messages with known content to an Echo and back (`cnibench look --content`).
 type Content struct {
-	// Small and Large are datagrams: of 128 bytes, and the largest that pass. Blocks are parts of a TCP stream; Words are its small parts
-	// before them, one in a packet. Bare are datagrams without a checksum, as large as the device may send: a damaged one arrives.
+	// Small and Large are datagrams: of 128 bytes, and the largest that pass. Blocks are parts of a TCP stream; Words are
+	// its small parts before them, one in a packet. Bare are datagrams without a checksum, as large as the device may
+	// send: a damaged one arrives.
 	Small  Exchange `json:"small"`
 	Large  Exchange `json:"large"`
 	Bare   Exchange `json:"bare"`
@@ -110,8 +112,8 @@ type Exchange struct {
 	Back  Traffic `json:"back"`
 }
 
-// Traffic counts messages one way: those sent, those that did not arrive, and those that arrived with another content. Resent is how
-// often TCP sent one again that had not arrived.
+// Traffic counts messages in one direction: those sent, those that did not arrive, and those that arrived with other
+// content. Resent is how often TCP retransmitted one that had not arrived.
 type Traffic struct {
 	Sent   int `json:"sent"`
 	Lost   int `json:"lost,omitempty"`

@@ -1,6 +1,7 @@
 // Package netstate holds what can be seen of the network from one place: a pod, or a node through a host-network pod.
 //
-// `cnibench look` writes the document. What it could not see is listed with the reason, so that unseen never means absent.
+// `cnibench look` writes the document. What it could not see is listed with the reason, so that unseen never means
+// absent.
 package netstate
 
 import (
@@ -21,33 +22,33 @@ const maxDocument = 16 << 20
 type State struct {
 	// Host is the hostname: of the pod, or of the node.
 	Host string `json:"host,omitempty"`
-	// BootID is the kernel's own identity since it started: two places with the same one share a kernel.
+	// BootID identifies the kernel since it started: two places with the same one share a kernel.
 	BootID string `json:"bootID,omitempty"`
 	// Namespace is the inode of the network namespace.
 	Namespace uint64 `json:"namespace,omitempty"`
 	// Machine has facts of the kernel and the hardware under the names of package facts.
 	Machine map[string]string `json:"machine,omitempty"`
-	// Devices are in the order of their index; Routes those of the main table that the kernel did not make itself.
+	// Devices are in the order of their index. Routes are those of the main table that the kernel did not add itself.
 	Devices []Device `json:"devices,omitempty"`
 	Routes  []Route  `json:"routes,omitempty"`
-	// Rules are those of the routing policy that the kernel did not make itself.
+	// Rules are the entries of the routing policy that the kernel did not add itself.
 	Rules []Rule `json:"rules,omitempty"`
-	// Neighbours counts the entries of ARP and neighbour discovery, absent where they could not be counted.
+	// Neighbours counts the entries of ARP and neighbour discovery, absent if they could not be counted.
 	Neighbours *int `json:"neighbours,omitempty"`
 	// Conntrack is the use of connection tracking in this namespace.
 	Conntrack *Conntrack `json:"conntrack,omitempty"`
-	// Chains are the chains of netfilter that are not built in, iptables' (when it is the nftables flavour) and
-	// nftables' own; nil where they could not be listed.
+	// Chains are the chains of netfilter that are not built in, iptables' (in the nftables flavour) and nftables' own;
+	// nil if they could not be listed.
 	Chains *Chains `json:"chains,omitempty"`
-	// Programs are the BPF programs on devices; nil where they could not be listed.
+	// Programs are the BPF programs on devices; nil if they could not be listed.
 	Programs *[]Program `json:"programs,omitempty"`
 	// Conflists are the files of /etc/cni/net.d, in the order in which a runtime reads them.
 	Conflists []Conflist `json:"conflists,omitempty"`
-	// ProxyMode is what kube-proxy answers on 127.0.0.1:10249/proxyMode.
+	// ProxyMode is kube-proxy's answer on 127.0.0.1:10249/proxyMode.
 	ProxyMode string `json:"proxyMode,omitempty"`
-	// CPU is what the place's own cgroup may use.
+	// CPU is the limit of the place's own cgroup.
 	CPU *CPU `json:"cpu,omitempty"`
-	// Unproven is what could not be seen.
+	// Unproven lists what could not be read.
 	Unproven []Unproven `json:"unproven,omitempty"`
 }
 
@@ -66,16 +67,16 @@ type Device struct {
 	Kind string `json:"kind"`
 	MTU  int    `json:"mtu"`
 	Up   bool   `json:"up"`
-	// Master is the bridge that it is a port of.
+	// Master is the bridge of which it is a port.
 	Master    string         `json:"master,omitempty"`
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
-	// VNI and Port are of a VXLAN device; External says that it takes both ends from the packet's metadata.
+	// VNI and Port are a VXLAN device's. External means that it takes both addresses from the packet's metadata.
 	VNI      int  `json:"vni,omitempty"`
 	Port     int  `json:"port,omitempty"`
 	External bool `json:"external,omitempty"`
-	// SpeedMbit is what a physical device's driver says, in Mbit/s; absent where it says nothing.
+	// SpeedMbit is a physical device's speed by its driver, in Mbit/s; absent if unknown.
 	SpeedMbit int `json:"speedMbit,omitempty"`
-	// Segmentation lists the offloads by which super-packets cross the device.
+	// Segmentation lists the offloads that let super-packets cross the device.
 	Segmentation []string `json:"segmentation,omitempty"`
 }
 
@@ -84,7 +85,7 @@ type Route struct {
 	To     netip.Prefix `json:"to"`
 	Via    *netip.Addr  `json:"via,omitempty"`
 	Device string       `json:"device,omitempty"`
-	// MTU is the route's own, 0 for that of the device.
+	// MTU is the route's own, 0 for the device's.
 	MTU int `json:"mtu,omitempty"`
 	// Blackhole drops: a CNI's own block of addresses.
 	Blackhole bool `json:"blackhole,omitempty"`
@@ -94,7 +95,7 @@ type Route struct {
 type Rule struct {
 	IPv6     bool `json:"ipv6,omitempty"`
 	Priority int  `json:"priority"`
-	// Words are what `ip rule` calls it, without its priority.
+	// Words are the entry in the format of `ip rule`, without its priority.
 	Words string `json:"words"`
 }
 
@@ -103,13 +104,13 @@ type Conntrack struct {
 	Entries int `json:"entries"`
 }
 
-// Chains counts chains by where they are from.
+// Chains counts chains by their origin.
 type Chains struct {
 	// Prefixes counts chains by the beginning of their name: KUBE-, cali-, CILIUM_, FLANNEL-, CNI-.
 	Prefixes map[string]int `json:"prefixes,omitempty"`
 	// Tables are the tables of nftables: "ip kube-proxy".
 	Tables []string `json:"tables,omitempty"`
-	// Services counts the chains that stand for one port of a Service in iptables: KUBE-SVC-.
+	// Services counts the chains of single ports of a Service in iptables: KUBE-SVC-.
 	Services int `json:"services,omitempty"`
 }
 
@@ -127,7 +128,7 @@ type Conflist struct {
 	Text string `json:"text"`
 }
 
-// CPU is the bound of a cgroup.
+// CPU is the CPU limit of a cgroup.
 type CPU struct {
 	// Limit is the quota in CPUs, absent without one.
 	Limit *float64 `json:"limit,omitempty"`
@@ -156,8 +157,8 @@ func (s State) Device(name string) (Device, bool) {
 	return each.First(s.Devices, func(d Device) bool { return d.Name == name })
 }
 
-// Way returns the device of the default route and the MTU that holds there: the route's where it has one. Without such
-// a route it is the only device besides lo, if there is just one.
+// Way returns the device of the default route and its MTU: the route's if it has one. Without such a route it is the
+// only device other than lo, if there is just one.
 func (s State) Way() (Device, int, bool) {
 	for _, r := range s.Routes {
 		if r.To.Bits() != 0 || r.Blackhole {
@@ -177,7 +178,7 @@ func (s State) Way() (Device, int, bool) {
 	return others[0], others[0].MTU, true
 }
 
-// Missing returns why what could not be seen, "" if it is not listed as unproven.
+// Missing returns why what could not be read, "" if it is not listed as unproven.
 func (s State) Missing(what string) string {
 	u, _ := each.First(s.Unproven, func(u Unproven) bool { return u.What == what })
 	return u.Why
@@ -189,12 +190,12 @@ var prefixes = []struct{ Prefix, Owner string }{
 	{"CNI-", "the CNI plugins"}, {"WEAVE-", "weave"}, {"ANTREA-", "antrea"}, {"AWS-", "the AWS VPC CNI"}, {"ISTIO_", "istio"},
 }
 
-// ProxyModes returns the modes of kube-proxy whose rules are here; device is whether that of ipvs exists. kubelet too has chains that
-// begin with KUBE-, so only those of Services count.
+// ProxyModes returns the modes of kube-proxy with rules here; device reports whether ipvs mode's exists. kubelet too
+// has chains that begin with KUBE-, so only those of Services count.
 func (c *Chains) ProxyModes(device bool) []string {
 	modes := []string{}
 	if device {
-		return append(modes, "ipvs") // which has chains of the others
+		return append(modes, "ipvs") // which also has chains of the other modes
 	}
 	if slices.Contains(c.Tables, "ip kube-proxy") || slices.Contains(c.Tables, "ip6 kube-proxy") {
 		modes = append(modes, "nftables")
@@ -205,7 +206,7 @@ func (c *Chains) ProxyModes(device bool) []string {
 	return modes
 }
 
-// Count returns how many chains there are by prefix, and those of Services.
+// Count returns the number of chains by prefix, and of Services.
 func Count(chains []string) *Chains {
 	c := &Chains{Prefixes: map[string]int{}}
 	for _, name := range chains {

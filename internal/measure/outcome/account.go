@@ -11,32 +11,35 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// account is where the busy time of the path's CPUs went: to what service demand counts, to other tasks, to no task. All are numbers
-// of CPUs, which is time by time, because windows of load threads and of the machine's counters begin and end at moments of their own.
+// account attributes the busy time of the path's CPUs: to the service demand, to other tasks, to no task. All are
+// numbers of CPUs, which is time by time, because the windows of load threads and of the machine's counters begin and
+// end at different moments.
 type account struct {
-	// cpus are how many CPUs the path has, busy how many of them were not idle.
+	// cpus is the number of CPUs of the path, busy the number that were not idle.
 	cpus, busy float64
-	// load is what load threads used, meter what else the agents may have used there.
+	// load is the use by load threads, meter the other use by agents there.
 	load, meter float64
-	// kernel is what the kernel used for the path in tasks of its own and, where they are accounted apart, in interrupts.
+	// kernel is the kernel's use for the path in its own tasks and, if they are accounted separately, in interrupts.
 	kernel float64
-	// others are the other tasks that ran there, the longest first, and last those at large.
+	// others are the other tasks that ran there, the longest first, and last the tasks at large.
 	others []other
-	// blur is how much of the sum the resolution of clocks, and what lies between the edges of both kinds of window, can make up.
+	// blur is the part of the sum that the resolution of clocks, and the difference between both kinds of window, can
+	// explain.
 	blur float64
 }
 
-// other are the tasks of a name that are not the path's, and how many CPUs they took. At large means that they may have run elsewhere.
+// other is the tasks with one name that do not belong to the path, and their use in CPUs. At large means that they may
+// have run on other CPUs.
 type other struct {
 	command string
 	cpus    float64
 	atLarge bool
 }
 
-// tick is the step of the CPU time of /proc/stat in ns.
+// tick is the resolution of the CPU time of /proc/stat in ns.
 const tick = 10_000_000
 
-// balance returns the account of the path's CPUs, false where the machine's counters do not allow one.
+// balance returns the account of the path's CPUs, false if the machine's counters do not allow one.
 func (t *trial) balance() (a account, ok bool) {
 	var steal float64
 	for _, x := range []struct {
@@ -63,7 +66,7 @@ func (t *trial) balance() (a account, ok bool) {
 		a.blur += math.Abs(float64(x.s.ElapsedNs-h.SpanNs)) / float64(h.SpanNs)
 		a.add(t, h, cpus, x.s == t.client || t.c.Apart)
 	}
-	a.blur += steal // whether clocks of tasks have it depends on the kernel
+	a.blur += steal // whether clocks of tasks include it depends on the kernel
 	slices.SortStableFunc(a.others, func(x, y other) int {
 		if x.atLarge != y.atLarge {
 			return map[bool]int{true: 1, false: -1}[x.atLarge]
@@ -73,7 +76,7 @@ func (t *trial) balance() (a account, ok bool) {
 	return a, a.cpus > 0
 }
 
-// add adds the CPUs of one machine, and if large its tasks whose CPU is not known.
+// add adds the CPUs of one machine. With large, it adds tasks whose CPU is unknown.
 func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]sample.Time, large bool) {
 	span := float64(h.SpanNs)
 	for n, modes := range cpus {
@@ -115,7 +118,8 @@ func (a *account) took(o other) {
 	a.others[i].cpus += o.cpus
 }
 
-// missing is the busy time that is neither the path's nor the meter's; negative if service demand counts more than the CPUs were busy.
+// missing returns the busy time that is neither the path's nor the agents'; negative if the service demand counts more
+// than the CPUs were busy.
 func (a account) missing() float64 {
 	rest := a.busy - a.load - a.kernel
 	if rest > 0 {
@@ -124,10 +128,10 @@ func (a account) missing() float64 {
 	return rest
 }
 
-// tolerance is how much may be missing.
+// tolerance returns how much may be missing.
 func (a account) tolerance(share float64) float64 { return share*a.cpus + a.blur }
 
-// named says what the missing time went to: at most three tasks, none with more than is missing.
+// named describes what used the missing time: at most three tasks, none with more than is missing.
 func (a account) named(missing float64) string {
 	var names []string
 	rest := missing
@@ -145,7 +149,7 @@ func (a account) named(missing float64) string {
 	return strings.Join(names, ", ")
 }
 
-// inTasks is how much of the missing time other tasks account for.
+// inTasks returns how much of the missing time other tasks account for.
 func (a account) inTasks() (sum float64) {
 	for _, o := range a.others {
 		sum += o.cpus
@@ -153,15 +157,15 @@ func (a account) inTasks() (sum float64) {
 	return sum
 }
 
-// otherLoad reports the time of the path's CPUs that is neither the path's nor idle, with the tasks that took it, or that service
-// demand counts time which these CPUs did not have.
+// otherLoad reports the time of the path's CPUs that is neither the path's nor idle, with the tasks that used it, or
+// that the service demand counts more time than these CPUs had.
 func (t *trial) otherLoad() string {
 	a, ok := t.balance()
 	if !ok {
 		return ""
 	}
 	share := unaccounted
-	if len(t.c.CPUs) == 0 || t.is.NewPods() { // the kernel makes and removes the namespaces of pods in tasks of its own
+	if len(t.c.CPUs) == 0 || t.is.NewPods() { // the kernel creates and removes the namespaces of pods in its own tasks
 		share = strange
 	}
 	missing := a.missing()

@@ -57,14 +57,15 @@ const (
 	heavyMeter   = 0.1   // of the load's CPU time
 	noticeable   = 0.02  // of the window: less CPU time is harmless
 	stolen       = 0.01  // of the path's CPU time
-	unaccounted  = 0.02  // of the path's CPU time, beyond what the resolution of clocks explains
-	strange      = 0.2   // of the CPU time of whole nodes, which have other work
+	unaccounted  = 0.02  // share of the path's CPU time, beyond what the resolution of clocks explains
+	strange      = 0.2   // share of the CPU time of whole nodes, which have other work
 	resent       = 0.001 // of the segments sent
-	// fewest is how many operations of a flow or connection make the one cut by an edge of the window a small error (5 %).
+	// fewest is the number of operations of a flow or connection from which the operation that an edge of the window
+	// cuts is a small error (5 %).
 	fewest = 20
-	// slack is how many units two counts of any size may differ: those in flight at an edge.
+	// slack is how many units two counts of any size may differ: the units in flight at an edge.
 	slack = 2
-	// buffered is how many bytes a flow's buffers may hold more at one edge of the window than at the other.
+	// buffered is how many more bytes a flow's buffers may hold at one edge of the window than at the other.
 	buffered = 1 << 20
 )
 
@@ -214,7 +215,7 @@ func (t *trial) counts() (what string, a, b float64) {
 			return s.packets(s.received()) + float64(s.Datagrams.Lost)
 		})
 		return "datagrams sent and received or lost", a, b
-	case plan.NewPod: // servers may answer beyond the window, and each request of a pod that dialled again
+	case plan.NewPod: // servers may answer beyond the window, and a pod that dialled again sent several requests
 		answered := t.client.units()
 		return "requests of new pods and their answers", t.client.perSecond(answered), t.client.perSecond(max(answered, t.server.units()-t.dialsAgain()))
 	}
@@ -280,8 +281,8 @@ func (t *trial) ksoftirqdHidden() string {
 	return when(!t.c.IRQApart && demand && !whole, "ksoftirqd is not visible from this end: service demand lacks its CPU time")
 }
 
-// idleInterrupts says why softirq work may find its CPU idle, "" if it cannot. A kernel without interrupt accounting charges such
-// work to no task and not to ksoftirqd.
+// idleInterrupts returns why softirq work may run on an idle CPU, "" if it cannot. A kernel without interrupt
+// accounting charges such work to no task, not even to ksoftirqd.
 func (t *trial) idleInterrupts() string {
 	client := t.cpusOf(t.client, nil)
 	n := len(client) + len(t.cpusOf(t.server, client))
@@ -296,7 +297,8 @@ func (t *trial) idleInterrupts() string {
 	return ""
 }
 
-// idleSoftIRQ reports softirq work on idle CPUs: how much there may be where the account of the CPUs says so, else that there is some.
+// idleSoftIRQ reports softirq work on idle CPUs: its maximum amount if the account of the CPUs shows it, else its
+// presence.
 func (t *trial) idleSoftIRQ() string {
 	why := t.idleInterrupts()
 	if _, ok := t.metrics[metric.ServiceDemand]; !ok || why == "" {
@@ -321,8 +323,8 @@ func (t *trial) resent(s *side) string {
 	return when(t.is.Protocol == plan.TCP && again > resent*out, "%.0f of %.0f segments were retransmitted (%s)", again, out, of)
 }
 
-// segments returns how many TCP segments a side sent again and in all, and the source of the counters: the flows, or for
-// crr the namespace, because its flows do not last.
+// segments returns how many TCP segments a side retransmitted and sent, and the source of the counters: the flows, or
+// for crr the namespace, because its flows are short.
 func (s *side) segments() (again, out float64, of string) {
 	if s.TCP != nil {
 		return float64(s.TCP.Retransmits), float64(s.TCP.SegmentsOut), "flows of this trial"
@@ -367,7 +369,8 @@ func (t *trial) fewSamples() string {
 }
 
 func (t *trial) fewOperations(s *side) string {
-	// The workload sets the number of a ping with an interval and of an open loop. The kernel answers an echo and counts nothing.
+	// The workload sets the number of a ping with an interval and of an open loop. The kernel answers an echo and counts
+	// nothing.
 	if t.is.Interval > 0 || t.is.Open() || s == t.server && t.is.Kernel() {
 		return ""
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// demand derives service demand and its parts. Each side's CPU time is divided by that side's own count of work; the
-// kernel's part is charged to no task of either side.
+// demand derives service demand and its parts. Each side's CPU time is divided by that side's own count of work. The
+// kernel's part is time that is charged to no task of either side.
 //
 // On a kernel that charges softirq work to the interrupted task, the kernel's part is ksoftirqd. On one that accounts
 // interrupts separately it is all interrupt time of the path's CPUs, less that of the idle machine; this includes
-// ksoftirqd. Without the whole kernel part of such a machine there is no service demand. On both it has the kernel's workers
-// for the path, such as those that encrypt, on whichever CPU they ran.
+// ksoftirqd. Without the whole kernel part of such a machine there is no service demand. On both it includes the
+// kernel's workers for the path, such as those that encrypt, on any CPU.
 func (t *trial) demand() {
 	if t.is.Spin || t.is.Beside || t.is.Names.Races() {
 		return // the CPU time of polling, of a thread that waits to send, or of another stream is not part of a transaction
@@ -35,9 +35,9 @@ func (t *trial) demand() {
 	t.put(metric.ServiceDemand, client+server+kernel, okClient && okServer && (okKernel || !t.c.IRQApart))
 }
 
-// workers returns the CPU time in ns of the kernel's tasks that worked for the path: those on the CPUs of the path that a side reports,
-// without those in counted, and those on other CPUs. Where a worker is on another CPU, so is ksoftirqd's work for it, which is
-// taken for no longer than the worker's own.
+// workers returns the CPU time in ns of the kernel's tasks that worked for the path: on the path's CPUs that a side
+// reports, without those in counted, and on other CPUs. If a worker is on another CPU, so is ksoftirqd's work for it,
+// which counts for at most the worker's own time.
 func (t *trial) workers(s *side, counted map[int]sample.Time) (ns int64) {
 	cpus := t.cpusOf(s, counted)
 	elsewhere := map[int]int64{}
@@ -59,7 +59,7 @@ func (t *trial) workers(s *side, counted map[int]sample.Time) (ns int64) {
 	return ns
 }
 
-// outside says whether a CPU does not belong to the path, for the side that answers for the rest of its machine.
+// outside reports whether a CPU does not belong to the path, for the side that reports the rest of its machine.
 func (t *trial) outside(s *side, n int) bool {
 	if t.c.Apart {
 		_, own := t.cpusOf(s, nil)[n]
@@ -79,7 +79,7 @@ func (t *trial) threads(s *side) (float64, bool) {
 }
 
 // kernel returns the CPU time per unit of work that is charged to no task of either side. A CPU that both sides report
-// is counted once, by the client's account.
+// is counted once, by the client's counters.
 func (t *trial) kernel() (float64, bool) {
 	client, ok := t.kernelOf(t.client, nil)
 	if !ok {

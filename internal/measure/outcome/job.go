@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// steps derives the metrics of a job from the observation of all its members.
+// steps derives the metrics of a job from the merged observation of its members.
 func steps(t *trial) {
 	c := t.client
 	if c == nil || c.Job == nil {
@@ -17,7 +17,7 @@ func steps(t *trial) {
 	}
 	account, shape := c.Job, t.is.Job
 	if loss := account.Loss; loss != nil {
-		apart(t, loss)
+		lossMetrics(t, loss)
 		return
 	}
 	t.metrics[metric.StepRate] = c.perSecond(float64(c.Operations))
@@ -37,9 +37,9 @@ func steps(t *trial) {
 	jobDemand(t)
 }
 
-// apart derives what a job that lost a member has: the steps before and those of the smaller group after. They have names of
-// their own, so that no summary of whole trials holds them.
-func apart(t *trial, loss *sample.Loss) {
+// lossMetrics derives the metrics of a job that lost a member: of the steps before and of the smaller group's steps
+// after. They have separate names, so that no summary of whole trials includes them.
+func lossMetrics(t *trial, loss *sample.Loss) {
 	t.metrics[metric.RegroupTime] = float64(loss.RegroupNs)
 	for family, h := range map[string]*sample.Histogram{metric.StepTimeBefore: loss.Before, metric.StepTimeAfter: t.client.Job.Step} {
 		if h != nil && h.Count() > 0 {
@@ -50,7 +50,7 @@ func apart(t *trial, loss *sample.Loss) {
 	}
 }
 
-// memberLost says which member was lost and when.
+// memberLost describes which member was lost and when.
 func memberLost(t *trial) string {
 	if t.client == nil || t.client.Job == nil || t.client.Job.Loss == nil {
 		return ""
@@ -64,7 +64,7 @@ func memberLost(t *trial) string {
 		loss.Before.Count(), loss.Members, account.Step.Count(), len(account.Members))
 }
 
-// latest returns the member of a job that others waited for longest, and the share of their time.
+// latest returns the member of a job that others waited for longest, and that wait as a share of their time.
 func latest(t *trial) (m sample.Member, share float64) {
 	account := t.client.Job
 	for _, other := range account.Members {
@@ -78,7 +78,7 @@ func latest(t *trial) (m sample.Member, share float64) {
 	return m, share
 }
 
-// jobDemand derives the CPU time of all members, and of the kernels between them, for each GB that they send. CPUs of two
+// jobDemand derives the CPU time of all members, and of the kernels between them, per GB that they send. CPUs of two
 // machines have the same numbers, so the kernel's part is derived for each machine.
 func jobDemand(t *trial) {
 	c := t.client
@@ -97,10 +97,10 @@ func jobDemand(t *trial) {
 	t.put(metric.ServiceDemand, threads+kernel, known || !t.c.IRQApart)
 }
 
-// mostLate is the share of a job's exchanges for which one member may be waited for alone.
+// mostLate is the largest share of a job's exchanges in which a single member may be the one waited for.
 const mostLate = 0.5
 
-// findStraggler names the member that the others mostly wait for.
+// findStraggler describes the member that the others mostly wait for.
 func findStraggler(t *trial) string {
 	if t.client == nil || t.client.Job == nil || len(t.client.Job.Members) < 3 {
 		return ""
@@ -109,7 +109,7 @@ func findStraggler(t *trial) string {
 	return when(share > mostLate && m.Waits >= fewest, "members that wait for several spend %s of their time waiting for %s alone", number.Percent(share), m.Name)
 }
 
-// jobBytes reports members that sent and received different numbers of bytes in all.
+// jobBytes reports members that together sent and received different numbers of bytes.
 func jobBytes(t *trial) string {
 	c := t.client
 	return when(c.BytesSent != c.BytesReceived, "the members of the job sent %d bytes and received %d", c.BytesSent, c.BytesReceived)

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// places where a datagram can be lost, nearest to the receiving application first. Names are those of metrics, behind
-// metric.Loss and a dot.
+// places where a datagram can be lost, nearest to the receiving application first. They are the suffixes of metrics
+// after metric.Loss and a dot.
 const (
 	inSocket  = "socket_buffer"
 	inBacklog = "backlog"
@@ -34,13 +34,13 @@ type located struct {
 	Drops []sample.Drop
 }
 
-// locate returns where datagrams were lost, from the counters of the two sides and of the hosts between them. If drops is nil
-// it uses the devices of the two ends. It returns false without a loss, or without a receiver's count.
+// locate returns where datagrams were lost, from the counters of the two sides and of the hosts between them. If drops
+// is nil it uses the devices of the two ends. It returns false without a loss, or without a receiver's count.
 //
-// From the receiver towards the sender, each counter explains a part of the loss. The rest is the path's: a filter, a route,
-// an unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and the
-// receiving device also count a packet that a full backlog drops, and a tunnel device counts the drops of the queueing
-// discipline below it, so Locate subtracts these.
+// From the receiver towards the sender, each counter explains a part of the loss. The rest is the path's: a filter, a
+// route, an unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and
+// the receiving device also count a packet that a full backlog drops, and a tunnel device counts the drops of the
+// queueing discipline below it, so Locate subtracts these.
 func locate(client, server *sample.Observation, drops []sample.Drop) (located, bool) {
 	d := datagramsOf(client, server)
 	if d == nil || d.Lost == 0 {
@@ -53,7 +53,7 @@ func locate(client, server *sample.Observation, drops []sample.Drop) (located, b
 	for _, x := range drops {
 		sums[x.Kind] += x.Packets
 	}
-	backlog := max(hostOf(client).SoftnetDropped, hostOf(server).SoftnetDropped) // both may be of one machine
+	backlog := max(hostOf(client).SoftnetDropped, hostOf(server).SoftnetDropped) // both may be on one machine
 	l := located{Lost: d.Lost, Expected: d.Expected, At: map[string]uint64{}, Drops: mostFirst(drops)}
 	left := d.Lost
 	take := func(place string, n uint64) {
@@ -68,7 +68,7 @@ func locate(client, server *sample.Observation, drops []sample.Drop) (located, b
 	return l, true
 }
 
-// String returns one line: "120 of 1000 datagrams: 100 socket buffer, 20 qdisc (node-1 eth0 tbf 20)".
+// String returns a description in one line: "120 of 1000 datagrams: 100 socket buffer, 20 qdisc (node-1 eth0 tbf 20)".
 func (l located) String() string {
 	var parts []string
 	for _, place := range places {
@@ -107,7 +107,7 @@ func mostFirst(drops []sample.Drop) []sample.Drop {
 
 func above(n, floor uint64) uint64 { return max(n, floor) - floor }
 
-// datagramsOf returns the account of the receiver, or of both where both receive.
+// datagramsOf returns the counts of the receiver, or of both sides if both receive.
 func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
 	var all []*sample.Datagrams
 	for _, o := range []*sample.Observation{server, client} {
@@ -136,15 +136,15 @@ func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
 func receives(o *sample.Observation) bool { return o != nil && o.Datagrams != nil }
 
 const (
-	// unseen is the share of the datagrams sent that the receiver's span may lack: the two windows are not the same instant.
+	// unseen is the share of the sent datagrams that the receiver's span may lack, because the two windows differ.
 	unseen = 0.05
-	// silence is how long nothing may have come at the end of a window. Where datagrams came until then, what is missing was
-	// in a queue, or is the other window's.
+	// silence is the time without a datagram at the end of a window from which a path counts as dead. If datagrams
+	// arrived until later, missing ones were in a queue, or belong to the other window.
 	silence = 20 * time.Millisecond
 )
 
-// withUnseen returns the receiver's account with what it cannot have seen: its span ends with the last datagram that came,
-// so what a path loses after that is known to the sender alone.
+// withUnseen returns the receiver's counts with what it cannot have observed: its span ends with the last datagram that
+// arrived, so only the sender knows of later losses.
 func withUnseen(d *sample.Datagrams, client, server *sample.Observation) *sample.Datagrams {
 	from, to := client, server
 	if receives(client) {
@@ -175,7 +175,7 @@ func socketDrops(d *sample.Datagrams, client, server *sample.Observation) uint64
 	return uint64(max(hostOf(o).SNMP["Udp.RcvbufErrors"], 0))
 }
 
-// dropsOf returns the drops at the devices of a side's own namespace.
+// dropsOf returns the drops at the devices in a side's namespace.
 func dropsOf(o *sample.Observation) []sample.Drop {
 	var drops []sample.Drop
 	for name, n := range hostOf(o).Devices {

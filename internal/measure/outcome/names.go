@@ -5,7 +5,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// resolutions derives the metrics of names that were resolved.
+// resolutions derives the metrics of resolved names.
 func resolutions(t *trial) {
 	c := t.client
 	if c == nil {
@@ -35,7 +35,7 @@ func resolutions(t *trial) {
 	}
 }
 
-// perResolution has the server count resolutions as the client does, and not queries.
+// perResolution lets the server count resolutions as the client does, and not queries.
 func perResolution(t *trial) {
 	if per := t.metrics[metric.QueriesPerResolution]; per > 0 && t.server != nil {
 		o := *t.server.Observation

@@ -1,14 +1,14 @@
-// Package outcome turns what the two sides of a trial saw into the numbers that are reported, and into doubts about
+// Package outcome turns the observations of the two sides of a trial into the reported numbers, and into warnings about
 // them.
 //
 //	client, server sample.Observation ──► Derive ──► metrics by name (package metric), warnings
 //
-// It is pure: no clock, no machine, no history; one trial at a time. What was not measured is absent from the metrics,
-// never 0. Every ratio is formed within one side, from counts and times of that side's own window, and only ratios are
-// combined, because the two windows are not the same instant.
+// It is pure and handles one trial at a time. A number that was not measured is absent from the metrics, never 0. Every
+// ratio is formed within one side, from counts and times of that side's own window, and only ratios are combined,
+// because the two windows are not the same instant.
 //
-// Read Derive, then demand.go for service demand, and check.go for the doubts. docs/reference/numbers.md says what each number
-// means.
+// Read Derive, then demand.go for service demand, and check.go for the warnings. docs/reference/numbers.md defines each
+// number.
 package outcome
 
 import (
@@ -24,35 +24,35 @@ import (
 type Conditions struct {
 	// LineRate is the rate of every node's NIC in bit/s, 0 if nothing limits it.
 	LineRate float64
-	// MTU is that of the NICs in bytes, 0 if unknown; NIC is "" if unknown.
+	// MTU is the NICs' in bytes, 0 if unknown; NIC is "" if unknown.
 	MTU int
 	NIC plan.NIC
 	// IdleBusy and IdleInterrupt are shares (0 to 1) of the time of the path's CPUs, measured before the run: busy, and
 	// in interrupts.
 	IdleBusy, IdleInterrupt float64
-	// irqApart is true where the kernel keeps interrupt time out of the CPU clocks of tasks.
+	// irqApart is true if the kernel excludes interrupt time from the CPU clocks of tasks.
 	IRQApart bool
-	// irqUnknown is true if irqApart is unknown; that is then false and may be wrong.
+	// irqUnknown means that irqApart is unknown; irqApart is then false, which may be wrong.
 	IRQUnknown bool
 	// Capacity is what the workload's Load is a share of, in requests per second; 0 if unknown.
 	Capacity float64
 	// Backends is the number of servers behind the address that the client dials, 0 if unknown.
 	Backends int
-	// Drops are what the hosts of the path dropped at their devices within the window, those of both ends among them; nil
-	// if that could not be read.
+	// Drops are the drops on the hosts of the path at their devices within the window, including both ends; nil if they
+	// could not be read.
 	Drops []sample.Drop
-	// Churn is the account of changes during the trial, nil without any.
+	// Churn has the changes during the trial, nil without any.
 	Churn *sample.Churn
 	// CPUs are the CPUs of the path; empty means all in the observations.
 	CPUs []int
-	// Apart is true where the two ends are on machines of their own: CPU 0 of the one is not CPU 0 of the other.
+	// Apart is true if the two ends are on different machines: CPU 0 of one is not CPU 0 of the other.
 	Apart bool
 }
 
 // FromFacts returns the Conditions in f; the caller adds LineRate and CPUs.
 func FromFacts(f facts.Facts) Conditions {
 	c := Conditions{NIC: plan.NIC(f[facts.NIC]), IRQApart: f[facts.IRQAccounting] == facts.IRQApart, IRQUnknown: f[facts.IRQAccounting] == ""}
-	// A fact that is absent or not a number leaves the zero, which means unknown.
+	// A fact that is missing or not a number leaves the zero, which means unknown.
 	c.MTU, _ = strconv.Atoi(f[facts.MTU])
 	c.IdleBusy, _ = strconv.ParseFloat(f[facts.IdleBusy], 64)
 	c.IdleInterrupt, _ = strconv.ParseFloat(f[facts.IdleInterrupt], 64)
@@ -65,7 +65,7 @@ type trial struct {
 	is     plan.Traits
 	client *side
 	server *side
-	// sender and receiver are client and server, or the other way round for a reversed stream.
+	// sender and receiver are client and server, swapped for a reversed stream.
 	sender, receiver *side
 	c                Conditions
 	metrics          map[string]float64
@@ -142,7 +142,7 @@ func (t *trial) retransmits() {
 		return d.sender
 	}
 	again, ok := t.rate(counted, func(s *side) float64 { return float64(s.TCP.Retransmits) })
-	// Both are rates of their own window; their quotient is per byte.
+	// Both are rates of their own window; their quotient is CPU time per byte.
 	if bytes := t.metrics[metric.Goodput] / 8; ok && bytes > 0 {
 		t.metrics[metric.RetransmitsPerG] = again / bytes * 1e9
 	}
@@ -180,7 +180,7 @@ func (t *trial) transactions() {
 	}
 	t.failures(c)
 	t.paced(c)
-	t.beside()
+	t.streamGoodput()
 	t.distribution(metric.RTT, c.RTT)
 	t.distribution(metric.ConnectTime, c.Connect)
 }

@@ -39,14 +39,14 @@ func (t *trial) paced(c *side) {
 	}
 }
 
-// beside derives the goodput of the stream beside the requests.
-func (t *trial) beside() {
+// streamGoodput derives the goodput of the stream that runs during the requests.
+func (t *trial) streamGoodput() {
 	if t.server != nil && t.server.Beside != nil {
 		t.metrics[metric.BesideGoodput] = t.server.perSecond(8 * float64(t.server.Beside.BytesReceived))
 	}
 }
 
-// schedule returns the client's account of an open loop, the zero value without one.
+// schedule returns the client's counts of an open loop, the zero value without one.
 func (t *trial) schedule() sample.Schedule {
 	if !t.is.Open() || t.client == nil || t.client.Schedule == nil {
 		return sample.Schedule{}

@@ -36,9 +36,10 @@ func (t *trial) failures(c *side) {
 	}
 }
 
-// shares derives the spread of the load over several backends. The shares count requests, because they are the load. The test
-// counts connections, because a Service chooses a backend for each connection and not for each request. There is no test if
-// a kept connection had no response in the window: the others are a selection by speed. Rolled backends have no test either.
+// shares derives the spread of the load over several backends. The shares count requests, because they are the load.
+// The test counts connections, because a Service chooses a backend for each connection and not for each request. There
+// is no test if a kept connection had no response in the window: the others are a selection by speed. Rolled backends
+// have no test either.
 func (t *trial) shares() {
 	backends := t.backends()
 	if backends == nil {
@@ -58,8 +59,8 @@ func (t *trial) shares() {
 	t.put(metric.BackendEvenness, p, ok && !t.rolled() && (t.is.Reconnect || answered >= t.is.Flows))
 }
 
-// backends returns the work of each of several backends, idle ones included; nil if there is one, or if they did not give
-// their names.
+// backends returns the work of each of several backends, idle ones included; nil if there is one, or if they did not
+// give their names.
 func (t *trial) backends() []sample.Backend {
 	if t.client == nil || t.c.Backends < 2 || len(t.client.Backends) == 0 {
 		return nil
@@ -81,7 +82,7 @@ func (t *trial) idleBackend() string {
 			idle++
 		}
 	}
-	const enough = 5 // connections for each backend: by chance, one backend in 150 has none
+	const enough = 5 // connections for each backend: with this many, one backend in 150 has none by chance
 	return when(!t.rolled() && idle > 0 && connections >= enough*uint64(len(backends)),
 		"%d of %d backends answered none of %d connections", idle, len(backends), connections)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// lastMoments is the last part of a drain: a connection in it shows that more would have followed.
+// lastMoments is the last part of a drain: a connection in it means that more would have followed.
 const lastMoments = 0.05
 
 // rolled reports whether the backends of the trial left their Service and returned.
 func (t *trial) rolled() bool { return t.server != nil && len(t.server.Rolls) > 0 }
 
-// rolls derives the metrics of the rolls. The times are the longest of the trial: the slowest node to learn determines the
-// failures of a client.
+// rolls derives the metrics of the rolls. The times are the longest of the trial: the slowest node to learn determines
+// the failures of a client.
 func (t *trial) rolls() {
 	if !t.rolled() || t.client == nil {
 		return
@@ -47,7 +47,7 @@ func (t *trial) shortDrain() string {
 		func(r sample.Roll) bool { return r.LastNs > 0 && undrained(r.LastNs, r.DrainNs) })
 }
 
-// countRolls describes how many backends have a roll like that; "" if none has.
+// countRolls describes how many backends have a roll that like selects; "" if none has.
 func (t *trial) countRolls(what string, like func(sample.Roll) bool) string {
 	n := len(each.Where(t.server.Rolls, like))
 	return when(n > 0, "%d of %d %s", n, len(t.server.Rolls), what)

@@ -12,12 +12,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// gap is the most, as a share, between the intended rates of the result and of the lowest that failed: the resolution of
+// gap is the largest share between the intended rates of the result and of the lowest that failed: the resolution of
 // the search, with room for rounding.
 const gap = 0.0105
 
-// NewProbe returns the result of one short stream of the throughput search w, sent at rate. The probe held if no more than
-// the accepted share of it was lost.
+// NewProbe returns the result of one short stream of the throughput search w, sent at rate. The probe held if at most
+// the accepted share was lost.
 func NewProbe(w plan.Throughput, rate float64, client, server *sample.Observation, drops []sample.Drop) result.Probe {
 	p := result.Probe{Rate: rate}
 	traits := w.Probe(rate).Traits()
@@ -36,8 +36,8 @@ func NewProbe(w plan.Throughput, rate float64, client, server *sample.Observatio
 }
 
 // DeriveSearch computes the metrics of a throughput search: those of the stream that confirmed its result, as from
-// Derive. The throughput replaces goodput and offered load, and the places of loss are those at the lowest rate that failed,
-// which limit the throughput.
+// Derive. The throughput replaces goodput and offered load. The places of loss are from the lowest rate that failed,
+// because these limit the throughput.
 func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]float64, []sample.Warning) {
 	throughput := Throughput(r.Probes)
 	m, warnings := Derive(w.Probe(throughput), r.Client, r.Server, c)
@@ -93,7 +93,7 @@ func confirmedRate(probes []result.Probe) (rate float64, ok bool) {
 	return rate, ok
 }
 
-// wideGap says why a search did not end within resolution of the lowest rate that failed; "" if it did.
+// wideGap describes why a search did not end within resolution of the lowest rate that failed; "" if it did.
 func wideGap(probes []result.Probe) string {
 	found, ok := confirmedRate(probes)
 	if !ok || found == 0 {

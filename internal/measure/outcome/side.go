@@ -6,7 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// side is one observation with the counts that its workload makes of it.
+// side is one observation with the counts that its workload derives from it.
 type side struct {
 	*sample.Observation
 	is plan.Traits
@@ -30,7 +30,7 @@ func (s *side) host() sample.HostDelta {
 	return hostOf(s.Observation)
 }
 
-// hostOf is side.host for an observation, which may be missing.
+// hostOf does the same as side.host for an observation, which may be nil.
 func hostOf(o *sample.Observation) sample.HostDelta {
 	if o == nil || o.Host == nil {
 		return sample.HostDelta{}
@@ -68,8 +68,8 @@ func (s *side) units() float64 {
 	return float64(s.Operations)
 }
 
-// packets returns the number of datagrams of a stream in so many bytes. For a mix of sizes it is the number of operations,
-// if all have one direction.
+// packets returns the number of datagrams of a stream in a number of bytes. For a mix of sizes it is the number of
+// operations, if all have one direction.
 func (s *side) packets(bytes float64) float64 {
 	if s.is.Mix && !s.is.Bidirectional {
 		return float64(s.Operations)
@@ -91,7 +91,7 @@ func (t *trial) directions() []direction {
 func (d direction) from() *side { return d.sender }
 func (d direction) to() *side   { return d.receiver }
 
-// rate adds up a number per second of one end of every direction; false if an end was not observed.
+// rate sums a number per second of one end over all directions; false if an end was not observed.
 func (t *trial) rate(end func(direction) *side, number func(*side) float64) (sum float64, ok bool) {
 	for _, d := range t.directions() {
 		s := end(d)

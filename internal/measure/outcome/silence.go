@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// silentShare is the least silent part at the end of a window that counts: TCP pauses for 200 ms and some more when it
-	// loses a segment.
+	// silentShare is the least share of silence at the end of a window that counts: TCP pauses for 200 ms and more when
+	// it loses a segment.
 	silentShare = 0.3
 	// silentFor is the least silence of a path that was cut: TCP's second pause is over by then.
 	silentFor = time.Second
-	// busyRow is the least mean of operations, or of bursts, in a row that makes an empty row significant.
+	// busyRow is the least mean number of operations, or of bursts, per row for which an empty row is significant.
 	busyRow = 20
 )
 
-// Stalled describes a path that was cut within the window: a busy side completed nothing until the end. The numbers of such a
-// trial would be means over two states. It returns "" without such evidence, and always for a window without progress rows
-// or with rolled backends.
+// Stalled describes a path that was cut within the window: a busy side completed nothing until the end. The numbers of
+// such a trial would be means over two states. It returns "" without such evidence, and always for a window without
+// progress rows or with rolled backends.
 func Stalled(w plan.Workload, client, server *sample.Observation) string {
 	silence, side := silent(w, client, server)
-	return when(silence >= silentFor && !w.Traits().Roll && !w.Traits().Names.Given(), // which waits for its timeouts
+	return when(silence >= silentFor && !w.Traits().Roll && !w.Traits().Names.Given(), // dns waits for its timeouts
 		"the %s completed nothing in the last %s of its window", side, silence.Round(10*time.Millisecond))
 }
 
@@ -39,8 +39,8 @@ func silent(w plan.Workload, client, server *sample.Observation) (longest time.D
 	return longest, side
 }
 
-// silentEnd returns the silence at the end of a window whose earlier rows have a mean of at least busy operations; 0 if it
-// is below silentShare.
+// silentEnd returns the silence at the end of a window whose earlier rows have a mean of at least busy operations; 0 if
+// it is below silentShare.
 func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 	rows := sample.InWindow(all)
 	n := len(rows)
@@ -55,7 +55,7 @@ func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 		operations += r.Operations
 	}
 	silence, window := rows[len(rows)-1].EndNs-rows[n-1].EndNs, rows[len(rows)-1].EndNs-rows[0].StartNs
-	// busy is of a tenth of the window, whatever the length of the slices.
+	// busy refers to a tenth of the window, whatever the length of the slices.
 	if float64(operations) < float64(busy)*10*float64(window-silence)/float64(window) || float64(silence) < silentShare*float64(window) {
 		return 0
 	}

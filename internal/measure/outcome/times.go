@@ -21,8 +21,8 @@ func (t *trial) distribution(family string, h *sample.Histogram) {
 	}
 }
 
-// doubtful is the highest quantile whose absence causes a warning. A short window usually lacks the higher ones, and a warning
-// on every cell would hide the important ones.
+// doubtful is the highest quantile whose absence causes a warning. A short window usually lacks the higher ones, and a
+// warning on every cell would hide the important ones.
 const doubtful = 0.99
 
 // percentile derives one percentile, or notes that it has too few values.
@@ -37,7 +37,7 @@ func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 	t.metrics[name] = float64(ns)
 }
 
-// percentiles derives those of a family that have enough values, without a word about others.
+// percentiles derives the percentiles of a family that have enough values, without a warning about the others.
 func (t *trial) percentiles(family string, h *sample.Histogram) {
 	maps.Insert(t.metrics, h.Percentiles(family))
 }

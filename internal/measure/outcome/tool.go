@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// toolChecks are the checks that apply to a trial of a tool. The others are about the counts and windows of our engine.
+// toolChecks are the checks that apply to a trial of a tool. The other checks use the counts and windows of our engine.
 var toolChecks = []string{
 	softnetDrop, deviceDrop, receiveBuffer, OfferedLoad, AboveLineRate, irqApart, irqUnknown, ksoftirqdHidden, CPUSteal, IdleSoftIRQ,
 }
@@ -17,8 +17,8 @@ var toolChecks = []string{
 // byTool reports whether a tool was the client.
 func (t *trial) byTool() bool { return t.client != nil && t.client.Tool != nil }
 
-// tool takes the metrics of a tool, and adds our own measurements of its process: CPU time over all its work, and memory. CPU
-// utilization is absent, because only the tool knows the time of its window.
+// tool takes the metrics of a tool, and adds our own measurements of its process: CPU time over all its work, and
+// memory. CPU utilization is absent, because only the tool knows the time of its window.
 func (t *trial) tool() (map[string]float64, []sample.Warning) {
 	maps.Copy(t.metrics, t.client.Tool.Metrics)
 	t.demand()
@@ -27,7 +27,7 @@ func (t *trial) tool() (map[string]float64, []sample.Warning) {
 	return t.metrics, slices.Concat(t.client.Tool.Notes, checked)
 }
 
-// share gives the server of a tool the work of its client, because it counts nothing that we can read. For datagrams the
+// share gives the server of a tool the work of its client, because the server's own count is unknown. For datagrams,
 // lost ones are subtracted.
 func (t *trial) share() {
 	if !t.byTool() || t.server == nil || t.server.Tool == nil {

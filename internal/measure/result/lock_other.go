@@ -4,5 +4,5 @@ package result
 
 import "os"
 
-// lock does nothing where there is no flock; a file that is being written is still never created twice.
+// lock does nothing, because there is no flock; an existing file is still never created again.
 func lock(*os.File, string) error { return nil }

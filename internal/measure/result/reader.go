@@ -19,13 +19,13 @@ import (
 // at most 16 MiB.
 const maxLine = 40 << 20
 
-// maxMetrics bounds the metrics of one trial, many times those that there are.
+// maxMetrics bounds the metrics of one trial, at many times the number that exist.
 const maxMetrics = 1000
 
 // Reader reads a result file line by line, in bounded memory.
 type Reader struct {
 	lines *bufio.Reader
-	// whole is a line that is longer than the buffer of lines; names keeps one copy of repeated words.
+	// whole is a line that is longer than the buffer of lines. names has one copy of each repeated word.
 	whole []byte
 	names map[string]string
 	// profiles and workloads keep one copy of each.
@@ -33,7 +33,7 @@ type Reader struct {
 	workloads map[plan.Workload]plan.Workload
 	name      string
 	header    Header
-	// number counts lines from 1; offset is where the last whole line ends.
+	// number counts lines from 1; offset is the end of the last complete line.
 	number int
 	offset int64
 	cut    bool
@@ -54,7 +54,7 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The schema is read alone first: a header of another version need not look like ours.
+	// The schema is read separately first: a header of another version may have other fields.
 	var version struct {
 		Schema string `json:"schema"`
 	}
@@ -74,8 +74,8 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 // Header returns the first line.
 func (r *Reader) Header() Header { return r.header }
 
-// Next returns the next record, or io.EOF after the last. It leaves out a last line without its newline, which was cut during
-// the write; Warning reports it.
+// Next returns the next record, or io.EOF after the last. It leaves out a last line without its newline, which was cut
+// during the write; Warning reports it.
 func (r *Reader) Next() (Record, error) {
 	b, err := r.next()
 	if err != nil {
@@ -122,7 +122,7 @@ func share[T comparable](all map[T]T, v *T) {
 	}
 }
 
-// slimRecord reads a record without its distributions: each would take 200 KiB.
+// slimRecord reads a record without its distributions, which would take 200 KiB each.
 type slimRecord struct {
 	*Record
 	Client *slimObservation `json:"client"`
@@ -137,13 +137,13 @@ type slimObservation struct {
 	Pods        *slimPods          `json:"pods"`
 }
 
-// slimPods is how new pods were made.
+// slimPods is how new pods were attached.
 type slimPods struct {
 	TimeoutNs int64  `json:"timeout_ns"`
 	Attached  string `json:"attached"`
 }
 
-// observation returns nil if nothing is left.
+// observation returns nil if nothing remains.
 func (o *slimObservation) observation() *sample.Observation {
 	if o == nil || len(o.Intervals) == 0 && len(o.Rest) == 0 && o.Pods == nil {
 		return nil
@@ -155,8 +155,8 @@ func (o *slimObservation) observation() *sample.Observation {
 	return out
 }
 
-// Slim makes Next leave out the observations of the two sides, except for their slices, the machine, undisturbed percentiles,
-// nodes at rest, and how new pods were made.
+// Slim makes Next leave out the observations of the two sides, except for their slices, the machine, undisturbed
+// percentiles, nodes at rest, and how new pods were attached.
 func (r *Reader) Slim() { r.slim = true }
 
 // check refuses an invalid record.
@@ -196,7 +196,7 @@ func (rec *Record) check() error {
 	return nil
 }
 
-// Offset returns where the last whole line that was read ends, in bytes.
+// Offset returns the end of the last complete line that was read, in bytes.
 func (r *Reader) Offset() int64 { return r.offset }
 
 // Warning reports, after io.EOF, that the last line was cut; "" if it was complete.

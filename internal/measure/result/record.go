@@ -1,5 +1,6 @@
 // Package result is the result file: JSON Lines, a header first, then one record per trial, each synced before the
-// next trial starts, so that a killed run loses no finished trial. docs/reference/result-file.md specifies it field by field.
+// next trial starts, so that a killed run loses no finished trial. docs/reference/result-file.md specifies it field by
+// field.
 package result
 
 import (
@@ -20,7 +21,7 @@ type Header struct {
 	Created time.Time   `json:"created"`
 	Plan    plan.Plan   `json:"plan"`
 	Facts   facts.Facts `json:"facts"`
-	// Nodes are those that pairs are measured between, if the plan has pairs.
+	// Nodes are the nodes between which pairs are measured, if the plan has pairs.
 	Nodes []mesh.Node `json:"nodes,omitempty"`
 	// Profiles has the state of each profile of the plan.
 	Profiles []Profile `json:"profiles"`
@@ -33,7 +34,7 @@ type Profile struct {
 	Name plan.Variant `json:"name"`
 	// Skipped is why the profile was not raised or not measured; empty if it was.
 	Skipped string `json:"skipped,omitempty"`
-	// StandIn labels what the lab only imitates, for example "IPIP by BPF instead of ipip.ko".
+	// StandIn describes what the lab only imitates, for example "IPIP by BPF instead of ipip.ko".
 	StandIn []string `json:"stand_in,omitempty"`
 	// Assertions and Failed count the assertions of its self-test.
 	Assertions int `json:"assertions,omitempty"`
@@ -52,44 +53,44 @@ const (
 const (
 	TypeTrial = "trial"
 	TypeEnd   = "end"
-	// TypeSampled is a trial whose CPUs were sampled. It explains where the time of the case goes; its rates and times are
-	// those of a disturbed path, and no metric stands on it but those that the processor counts (metric.Counted).
+	// TypeSampled is a trial whose CPUs were sampled. It explains where the time of the case is spent. Its rates and
+	// times are disturbed and in no metric, except for the processor's counters (metric.Counted).
 	TypeSampled = "sampled"
-	// TypeCounted is a trial in which the kernel counted the runs of BPF programs. No metric stands on it either.
+	// TypeCounted is a trial in which the kernel counted the runs of BPF programs. It is in no metric either.
 	TypeCounted = "counted"
-	// TypeRaised is what it cost to raise an instance.
+	// TypeRaised is the cost of raising an instance.
 	TypeRaised = "raised"
 )
 
 // Record is one line after the header: a trial, finished or failed.
 type Record struct {
-	// Type is "trial", "sampled", "counted", "raised" or "end". Each invocation that could finish in order closes with an "end", so a file that was
-	// resumed may have several: the last one's reason counts, and their times add up.
+	// Type is "trial", "sampled", "counted", "raised" or "end". Each invocation that ends in order writes an "end", so
+	// a resumed file may have several: the last one's reason counts, and their times add up.
 	Type string `json:"type"`
 	plan.Trial
-	// Instance counts how often the profile was raised for the trials of the file, this time included; 0 where that is
-	// not known, and for a profile that does not stand.
+	// Instance counts how often the profile was raised for the trials of the file, this time included; 0 if unknown,
+	// and for a profile that is not up.
 	Instance int       `json:"instance,omitempty"`
 	Status   string    `json:"status"`
 	Started  time.Time `json:"started"`
 	// WallNs is the whole time of the trial, WindowNs the part in which it measured.
 	WallNs   int64 `json:"wall_ns"`
 	WindowNs int64 `json:"window_ns"`
-	// Error says why a failed trial failed.
+	// Error is why a failed trial failed.
 	Error *Failure `json:"error,omitempty"`
-	// Metrics has the derived numbers in base units by metric name. What was not measured is absent.
+	// Metrics has the derived numbers in base units by metric name. Numbers that were not measured are absent.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
-	// Warnings are ids of validity checks that this trial did not pass, with what was seen.
+	// Warnings are ids of validity checks that this trial did not pass, with the evidence.
 	Warnings []sample.Warning `json:"warnings,omitempty"`
-	// Client and Server are what the two sides saw.
+	// Client and Server are the observations of the two sides.
 	Client *sample.Observation `json:"client,omitempty"`
 	Server *sample.Observation `json:"server,omitempty"`
-	// Drops are the drops at the hosts' devices within the window, if the environment can read them; of a datagram
-	// stream.
+	// Drops are the drops at the hosts' devices within the window of a datagram stream, if the environment can read
+	// them.
 	Drops []sample.Drop `json:"drops,omitempty"`
-	// Churn is the account of the changes of objects during the trial, absent without any.
+	// Churn has the changes of objects during the trial, absent without any.
 	Churn *sample.Churn `json:"churn,omitempty"`
-	// Probes are the short streams of a throughput search, in order. Client, Server and Drops are those of the last
+	// Probes are the short streams of a throughput search, in order. Client, Server and Drops are from the last one
 	// that confirmed the result, WindowNs is the sum of all.
 	Probes []Probe `json:"probes,omitempty"`
 	// Stacks are what the CPUs of the path executed, if Type is "sampled".
@@ -102,10 +103,10 @@ type Record struct {
 	Raised *Raised `json:"raised,omitempty"`
 }
 
-// Raised is what it cost to give an instance of a profile its state: rules, programs, Services and policies.
+// Raised is the cost of an instance's state: rules, programs, Services and policies.
 type Raised struct {
 	Profile plan.Variant `json:"profile"`
-	// Instance is the number that its trials have.
+	// Instance is the number of the instance in its trials.
 	Instance int `json:"instance"`
 	// Metrics are numbers in base units by metric name.
 	Metrics map[string]float64 `json:"metrics"`
@@ -119,22 +120,22 @@ type RaisedLine struct {
 
 // Probe is one short stream of a throughput search. Rates are of payload in bit/s.
 type Probe struct {
-	// Rate was intended, 0 for as fast as possible; Offered left the sender, Delivered arrived.
+	// Rate was intended, 0 for as fast as possible; Offered was sent, Delivered arrived.
 	Rate      float64 `json:"rate"`
 	Offered   float64 `json:"offered"`
 	Delivered float64 `json:"delivered"`
-	// Lost of Expected datagrams did not arrive; At says how many of them were lost where.
+	// Lost of Expected datagrams did not arrive. At has their number by place.
 	Lost     uint64            `json:"lost"`
 	Expected uint64            `json:"expected"`
 	At       map[string]uint64 `json:"at,omitempty"`
-	// Where describes At in words, with the largest counters.
+	// Where describes At, with the largest counters.
 	Where string `json:"where,omitempty"`
-	// Held is true if no more was lost than is accepted, Confirming if the probe repeats the result of the search.
+	// Held is true if the loss is acceptable, Confirming if the probe repeats the result of the search.
 	Held       bool `json:"held"`
 	Confirming bool `json:"confirming,omitempty"`
 }
 
-// Carried returns the rate that the path has carried: bytes in buffers were offered and have not arrived.
+// Carried returns the rate that the path has carried: bytes in buffers were offered but have not arrived.
 func (p Probe) Carried() float64 { return min(p.Offered, p.Delivered) }
 
 // Failure is the reason of a failed trial.
@@ -155,9 +156,9 @@ type EndLine struct {
 const (
 	// Complete means that every repetition of the plan was measured.
 	Complete = "complete"
-	// Precise means that every comparison is decided, or its cell known to the plan's precision.
+	// Precise means that every comparison is decided, or its cell measured to the plan's precision.
 	Precise = "precision"
-	// Exhausted means that the most repetitions were measured and that does not hold.
+	// Exhausted means that the maximum number of repetitions was measured before that.
 	Exhausted = "repetitions"
 	// Away means that pairs of nodes were not measured because a node was away.
 	Away = "nodes"
@@ -165,7 +166,7 @@ const (
 	OverBudget = "budget"
 	// Interrupted means that the caller gave up.
 	Interrupted = "interrupted"
-	// Killed means that an invocation could not write how it ended; the one that resumed it writes this.
+	// Killed means that an invocation could not write its end; the one that resumes the file writes this.
 	Killed = "killed"
 )
 
@@ -176,7 +177,7 @@ type End struct {
 	// WallNs is the wall time of this invocation, WindowNs the sum of its measurement windows.
 	WallNs   int64 `json:"wall_ns"`
 	WindowNs int64 `json:"window_ns"`
-	// Trials and Failed count those of this invocation.
+	// Trials and Failed count the trials of this invocation.
 	Trials int `json:"trials"`
 	Failed int `json:"failed"`
 }

@@ -24,8 +24,8 @@ type Resumed struct {
 	Warning string
 }
 
-// OpenResume opens the result file called name to append to it, for this process alone. A last line that was cut in
-// the middle is removed, so that its trial is measured again.
+// OpenResume opens the result file called name to append to it, for this process alone. It removes an incomplete last
+// line, so that its trial is measured again.
 func OpenResume(name string) (*Resumed, error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -84,7 +84,8 @@ func (r *Resumed) Complete() bool {
 		end.Reason == Exhausted && most >= max(p.Repetitions, p.MaxRepetitions))
 }
 
-// Replan gives the file another plan and returns it opened again. A kill at any moment leaves the old file or the new one.
+// Replan gives the file another plan and returns it opened again. A kill at any moment leaves either the old file or
+// the new one.
 func (r *Resumed) Replan(p plan.Plan) (*Resumed, error) {
 	f, err := os.CreateTemp(filepath.Dir(r.name), "."+filepath.Base(r.name)+".*")
 	if err != nil {
@@ -137,7 +138,7 @@ func (h Header) SamePlan(p plan.Plan) error {
 		"use the file's plan, or no plan; or name another file by -o")
 }
 
-// Replaceable fails if name is there and is not a regular file: a device such as /dev/null must stay what it is.
+// Replaceable fails if name exists and is not a regular file, such as /dev/null.
 func Replaceable(name string) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file, and is not replaced", name)

@@ -18,20 +18,20 @@ type file interface {
 	Close() error
 }
 
-// Writer appends to a result file. Each line is on the disk when its call returns. Only one goroutine may use it.
+// Writer appends to a result file. Each line is on the disk when its call returns. It is for one goroutine.
 type Writer struct {
 	file file
 	name string
-	// size is where the last whole line ends.
+	// size is the end of the last complete line.
 	size int64
-	// broken is the first error; the file takes no more lines after it.
+	// broken is the first error; after it, no more lines can be written.
 	broken error
 	// fresh is true until a new file has its header; Close removes a fresh file.
 	fresh bool
 }
 
-// Create makes the result file called name, for this process alone. It fails if the file exists, so that no
-// result is overwritten. It takes over an empty file, which a killed run left before its first line.
+// Create makes the result file called name, for this process alone. It fails if the file exists, so that no result is
+// overwritten. It takes over an empty file, which a run leaves if it is killed before its first line.
 func Create(name string) (*Writer, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
@@ -52,7 +52,7 @@ func begin(f *os.File, name string) (*Writer, error) {
 	return w, nil
 }
 
-// takeOver begins in the file called name if nothing has been written to it.
+// takeOver uses the existing file called name if nothing has been written to it.
 func takeOver(name string) (*Writer, error) {
 	exists := advice.With(fmt.Errorf("result file %q: %w", name, os.ErrExist),
 		"continue it by --resume, replace it by --force, or name another by -o")
@@ -68,7 +68,7 @@ func takeOver(name string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", err, os.ErrExist)
 	}
-	// Before the lock another process may have written to it.
+	// Another process may have written to it before the lock.
 	if st, err := f.Stat(); err != nil || st.Size() > 0 {
 		return nil, errors.Join(exists, f.Close())
 	}
@@ -96,7 +96,7 @@ func (w *Writer) Append(r Record) error {
 	return w.line(r)
 }
 
-// Raised writes what it cost to raise an instance.
+// Raised writes the cost of raising an instance.
 func (w *Writer) Raised(r Raised) error {
 	return w.line(RaisedLine{TypeRaised, r})
 }
@@ -106,8 +106,8 @@ func (w *Writer) Finish(e End) error {
 	return w.line(EndLine{TypeEnd, e})
 }
 
-// line appends v and syncs. After an error it cuts the file back to its last whole line, if it can, and every later call
-// returns the same error.
+// line appends v and syncs. After an error it truncates the file to its last complete line, if it can, and every later
+// call returns the same error.
 func (w *Writer) line(v any) error {
 	if w.broken != nil {
 		return w.broken
@@ -139,7 +139,7 @@ func (w *Writer) line(v any) error {
 	return nil
 }
 
-// Close releases the file. A file that Create made and that has no header is removed.
+// Close releases the file. It removes a file that Create made and that has no header.
 func (w *Writer) Close() error {
 	err := w.file.Close()
 	if w.fresh {

@@ -16,7 +16,7 @@ const (
 	GuestNice = "guest_nice"
 )
 
-// Time is CPU time in ns by mode; a mode that is missing had none.
+// Time is CPU time in ns by mode; a missing mode had none.
 type Time map[string]int64
 
 // Sum adds up the CPUs of a machine.
@@ -33,14 +33,14 @@ func Sum[M ~map[string]int64](cpus map[int]M) Time {
 // Busy returns the time in which the CPUs worked for this machine: neither idle nor stolen by a hypervisor.
 func (t Time) Busy() int64 { return t[User] + t[Nice] + t[System] + t[IRQ] + t[SoftIRQ] }
 
-// Interrupts returns the time accounted to hard and soft interrupts, that of ksoftirqd included.
+// Interrupts returns the time accounted to hard and soft interrupts, including ksoftirqd's.
 func (t Time) Interrupts() int64 { return t[IRQ] + t[SoftIRQ] }
 
 // Total returns all time that passed on the CPUs.
 func (t Time) Total() int64 { return t.Busy() + t[Idle] + t[IOWait] + t[Steal] }
 
-// Share returns part / whole, between 0 and 1; false if whole is not positive. Ticks may put part a little outside of
-// whole, which is cut off.
+// Share returns part / whole, between 0 and 1; false if whole is not positive. A ratio slightly outside, because of
+// ticks, is cut off.
 func Share(part, whole int64) (float64, bool) {
 	if whole <= 0 {
 		return 0, false
@@ -48,13 +48,12 @@ func Share(part, whole int64) (float64, bool) {
 	return min(max(float64(part)/float64(whole), 0), 1), true
 }
 
-// LessIdle returns what remains of part, a time out of whole, when the share that was seen on the idle machine is taken
-// off; never less than 0.
+// LessIdle returns part, a time out of whole, minus the share that was measured on the idle machine; never less than 0.
 func LessIdle(part, whole int64, idleShare float64) int64 {
 	return max(part-int64(math.Round(idleShare*float64(whole))), 0)
 }
 
-// Demand returns ns per unit of work; false without work or without time, which cannot be.
+// Demand returns ns per unit of work; false if either is not positive.
 func Demand(ns int64, units float64) (float64, bool) {
 	if ns <= 0 || !(units > 0) {
 		return 0, false

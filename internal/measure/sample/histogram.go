@@ -32,10 +32,10 @@ type Histogram struct{ h *hdr.Histogram }
 // NewHistogram returns an empty histogram. It allocates about 200 KiB, once.
 func NewHistogram() *Histogram { return &Histogram{h: hdr.New(minLatencyNs, maxLatencyNs, figures)} }
 
-// Record adds one value in ns. A value above one minute is recorded as one minute, below 1 ns as 1 ns: a histogram
-// never loses a count.
+// Record adds one value in ns. A value above one minute is recorded as one minute, below 1 ns as 1 ns, so that every
+// value counts.
 func (h *Histogram) Record(ns int64) {
-	// RecordValue fails only out of range, which the clamp excludes.
+	// RecordValue only fails out of range, which the clamp excludes.
 	_ = h.h.RecordValue(min(max(ns, minLatencyNs), maxLatencyNs))
 }
 
@@ -51,12 +51,13 @@ func (h *Histogram) Quantile(q float64) int64 { return h.h.ValueAtQuantile(q * 1
 // Beyond is the least number of values beyond a percentile.
 const Beyond = 10
 
-// Percentile is Quantile where the distribution has enough values for it: 20 for the median, 10,000 for the 99.9th percentile.
+// Percentile returns Quantile if the distribution has enough values: 20 for the median, 10,000 for the 99.9th
+// percentile.
 func (h *Histogram) Percentile(q float64) (ns int64, ok bool) {
 	return h.Quantile(q), h.Count() >= int64(math.Round(Beyond/(1-q)))
 }
 
-// Percentiles are those of a family of metrics that have enough values, in ns and rising order.
+// Percentiles returns the percentiles of a family of metrics that have enough values, in ns, in rising order.
 func (h *Histogram) Percentiles(family string) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for name, q := range metric.Percentiles(family) {
@@ -79,8 +80,8 @@ func (h *Histogram) Mean() float64 { return h.h.Mean() }
 // Stddev returns the standard deviation in ns.
 func (h *Histogram) Stddev() float64 { return h.h.StdDev() }
 
-// Each calls f for every bucket that is not empty, in rising order, with the highest value in ns that the bucket holds
-// and its count: the values that Quantile returns.
+// Each calls f for every bucket that is not empty, in rising order, with its count and its highest value in ns, which
+// is the value that Quantile returns.
 func (h *Histogram) Each(f func(ns, count int64)) {
 	for _, b := range h.h.Distribution() {
 		if b.Count > 0 {
@@ -98,10 +99,10 @@ func (h *Histogram) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(b))
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. It never panics on foreign input.
+// UnmarshalJSON decodes what MarshalJSON encodes. It never panics on foreign input.
 func (h *Histogram) UnmarshalJSON(b []byte) (err error) {
 	defer func() {
-		// The library indexes by lengths that it reads from the input; a hostile file must be an error, not a crash.
+		// The library indexes by lengths in the input; a hostile file must cause an error, not a crash.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("decode histogram: %v", r)
 		}
@@ -131,8 +132,8 @@ const (
 	highestAt     = 24
 )
 
-// checkLayout reads the header of an encoded histogram and refuses one that is wider or finer than ours: the decoder
-// would allocate what it asks for.
+// checkLayout refuses an encoded histogram with a larger range or a higher resolution than ours: the decoder would
+// allocate memory for it.
 func checkLayout(s string) error {
 	r := base64.NewDecoder(base64.StdEncoding, strings.NewReader(s))
 	if _, err := io.CopyN(io.Discard, r, envelopeSize); err != nil {

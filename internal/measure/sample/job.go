@@ -2,10 +2,10 @@ package sample
 
 import "github.com/cnibench/cnibench/internal/vocab/each"
 
-// Job is the account of the steps of a job within the window, by the first member's clock.
+// Job has the steps of a job within the window, by the first member's clock.
 type Job struct {
-	// Step is the distribution of the times of steps, from the start to the end of the last member. Exchange is that of the
-	// longest exchange of any member in each step, without compute.
+	// Step is the distribution of the times of steps, from the start to the end of the last member. Exchange is the
+	// distribution of the longest exchange of any member in each step, without compute.
 	Step     *Histogram `json:"step,omitempty"`
 	Exchange *Histogram `json:"exchange,omitempty"`
 	// Hops are distributions of the times that requests took at their member, by depth from 1 (microservice).
@@ -14,36 +14,38 @@ type Job struct {
 	ChoiceNs int64 `json:"choice_ns,omitempty"`
 	// Members are all members in order.
 	Members []Member `json:"members"`
-	// Elsewhere are the counters of the machines beside that of the observation, one each.
+	// Elsewhere are the counters of the other machines, one each.
 	Elsewhere []*HostDelta `json:"elsewhere,omitempty"`
-	// Loss is the member that was lost, with the steps before. The account is then of the steps after, of a smaller group. It is
-	// nil if none was lost.
+	// Loss is the member that was lost, with the steps before. The job then has the steps after, of a smaller group. It
+	// is nil if none was lost.
 	Loss *Loss `json:"loss,omitempty"`
 }
 
-// Loss is the account of a member that was lost, by the clock of the first, after which the others continued.
+// Loss describes the loss of a member, by the clock of the first, after which the others continued.
 type Loss struct {
-	// Name is that of the member's endpoint.
+	// Name is the name of the member's endpoint.
 	Name string `json:"name"`
-	// Step is the number of the step that failed, from 1 at the start of the warm-up. AfterNs is when, from the start of the
-	// window; 0 in the warm-up.
+	// Step is the number of the step that failed, from 1 at the start of the warm-up. AfterNs is its time since the
+	// start of the window; 0 in the warm-up.
 	Step    uint64 `json:"step"`
 	AfterNs int64  `json:"after_ns"`
-	// RegroupNs is how long it took until the window of the smaller group began, its warm-up included, by the controller's clock.
+	// RegroupNs is how long it took until the window of the smaller group began, its warm-up included, by the controller's
+	// clock.
 	RegroupNs int64 `json:"regroup_ns"`
-	// Before and Exchange are the distributions of the steps that were complete in the window before, of so many Members.
+	// Before and Exchange are the distributions of the complete steps in the window before the loss, with Members
+	// members.
 	Before   *Histogram `json:"before"`
 	Exchange *Histogram `json:"exchange"`
 	Members  int        `json:"members"`
 }
 
-// Member is what one member of a job did within the window.
+// Member is the work of one member of a job within the window.
 type Member struct {
-	// Name is that of its endpoint.
+	// Name is the name of its endpoint.
 	Name string `json:"name"`
 	// ExchangeNs is the sum of the times of its exchanges, each by its own clock.
 	ExchangeNs int64 `json:"exchange_ns"`
-	// LateNs is for how long others waited for its data alone, all others' having come; Waits is how often.
+	// LateNs is how long others waited for its data alone, after all other data had arrived; Waits is how often.
 	LateNs int64  `json:"late_ns,omitempty"`
 	Waits  uint64 `json:"waits,omitempty"`
 	// BytesSent and BytesReceived count payload, CPUNs the CPU time of its load thread.
@@ -52,8 +54,8 @@ type Member struct {
 	CPUNs         int64  `json:"cpu_ns"`
 }
 
-// Gather returns the observation of a whole job from those of its members in order: the first has the account of the steps.
-// Counters of one machine are merged as Merge does it; those of other machines are kept apart, since their CPUs have the same
+// Gather returns the observation of a whole job from the observations of its members in order: the first has the steps.
+// Counters of one machine are merged as by Merge; other machines' are kept separate, since their CPUs have the same
 // numbers. It returns nil without a first member.
 func Gather(members []*Observation) *Observation {
 	if len(members) == 0 || members[0] == nil || members[0].Job == nil {

@@ -2,10 +2,10 @@ package sample
 
 import "slices"
 
-// Merge returns the joint observation of several servers of one trial: sums of counts, and the mean of their windows. Numbers
-// of the machine count once: CPUs that several report, ksoftirqd on them, the memory of the node. One observation is returned
-// unchanged; without any, the result is nil. Merge leaves out distributions, TCP and Datagrams, which are of single flows,
-// and rows, whose windows differ.
+// Merge returns the joint observation of several servers of one trial: sums of counts, and the mean of their windows.
+// Values of the machine count once: CPUs that several report, ksoftirqd on them, the memory of the node. It returns a
+// single observation unchanged, and nil for none. It leaves out distributions, TCP and Datagrams, which belong to
+// single flows, and rows, whose windows differ.
 func Merge(all []*Observation) *Observation {
 	if len(all) == 0 {
 		return nil
@@ -40,9 +40,9 @@ func InWindow(all []Interval) []Interval {
 	return slices.DeleteFunc(slices.Clone(all), func(i Interval) bool { return i.Warmup })
 }
 
-// merge adds o, of another process, perhaps on the same machine and the same CPUs.
+// merge adds o, from another process, perhaps on the same machine and the same CPUs.
 func (h *HostDelta) merge(o *HostDelta) {
-	// ksoftirqd's time is of all CPUs of a side together, so it is new if they are.
+	// ksoftirqd's time is a sum over all CPUs of a side, so it is new if the CPUs are.
 	fresh := true
 	for n := range o.CPUs {
 		_, had := h.CPUs[n]
@@ -67,7 +67,7 @@ func (h *HostDelta) merge(o *HostDelta) {
 		h.SpanNs = max(h.SpanNs, o.SpanNs)
 		add(&h.IdleNs, o.IdleNs)
 	}
-	// Tasks are those of the machine: another process may have seen them as well.
+	// Tasks belong to the machine: another process may have reported them as well.
 	for _, t := range o.Tasks {
 		if !slices.ContainsFunc(h.Tasks, func(x Task) bool { return x.Command == t.Command && x.CPU == t.CPU }) {
 			h.Tasks = append(h.Tasks, t)

@@ -8,27 +8,28 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// What attached the new pods of a trial. AttachedUnknown is that of a record by a version that dialled once.
+// What attached the new pods of a trial. AttachedUnknown is the value in a record of a version that dialled once.
 const (
 	AttachedUnknown = "not recorded, one dial"
-	// AttachedInProcess means that this program did what a plugin does. AttachedByPlugins means that plugins were executed,
-	// whose processes take time of their own. The times of the two are not comparable.
+	// AttachedInProcess means that this program did the work of a plugin. AttachedByPlugins means that plugins were
+	// executed, whose processes take additional time. The times of the two are not comparable.
 	AttachedInProcess = "in process"
 	AttachedByPlugins = "by plugins"
 )
 
-// NewPod is what a new pod saw.
+// NewPod has the times of a new pod.
 type NewPod struct {
-	// Whole is the time from its intended time to its first response in ns, Start that from the start of its program.
+	// Whole is the time from its intended time to its first response in ns, Start the time from the start of its
+	// program to its first response.
 	Whole, Start int64
-	// Parts are what it waited for. Those of a pod with an answer add up to Whole.
+	// Parts are the waits of the pod. For a pod with an answer they add up to Whole.
 	Parts map[string]int64
-	// Dials is how often it dialled, DialNs the CPU time of the thread that did.
+	// Dials is the number of attempts, DialNs the CPU time of the thread that made them.
 	Dials  int
 	DialNs int64
 }
 
-// NewPods returns an observation that counts new pods, which have timeout to get an answer; AddPod and FailPod count them.
+// NewPods returns an observation that counts new pods, whose answers have timeout; AddPod and FailPod count them.
 func NewPods(side string, timeout time.Duration, attached string) Observation {
 	return Observation{Side: side, Errors: map[string]uint64{}, Schedule: &Schedule{Lag: NewHistogram()},
 		Pods: &Pods{First: NewHistogram(), Start: NewHistogram(), Waits: map[string]int64{}, TimeoutNs: int64(timeout), Attached: attached}}
@@ -40,8 +41,8 @@ func (o *Observation) AddPod(p NewPod) {
 	o.Pods.count(p)
 }
 
-// FailPod counts a new pod without a response, and keeps the first reason. Its times are the timeout, whatever the reason: a pod
-// that got no answer is not faster than one that waited.
+// FailPod counts a new pod without a response, and stores the first reason. Its times are the timeout, whatever the
+// reason: a pod without an answer is not faster than one that waited.
 func (o *Observation) FailPod(kind, why string, p NewPod) {
 	o.Errors[kind]++
 	o.Pods.Failure = cmp.Or(o.Pods.Failure, why)
@@ -71,7 +72,7 @@ func (s *Pods) count(p NewPod) {
 	}
 }
 
-// CommonError returns the most frequent kind of error, the first by name of several; other without any.
+// CommonError returns the most frequent kind of error, the first by name among equals; other without any.
 func (o *Observation) CommonError(other string) string {
 	kind, most := other, uint64(0)
 	for k, n := range o.Errors {

@@ -2,33 +2,34 @@ package sample
 
 import "slices"
 
-// Recorded is what was recorded during one trial beside the observations of its sides: stacks, or the runs of programs.
+// Recorded is what was recorded during one trial in addition to the observations of its sides: stacks, or the runs of
+// programs.
 type Recorded struct {
 	Stacks   *Stacks
 	Programs *Programs
 }
 
-// Programs are the runs of BPF programs by the kernel's own count, from a moment of a trial to its end.
+// Programs are the runs of BPF programs by the kernel's count, from a moment of a trial to its end.
 type Programs struct {
 	// BeganNs is that moment, in ns after the client's window began; before it, if negative.
 	BeganNs int64 `json:"began_ns"`
-	// Units is how many units of work were done since, 0 if unknown.
+	// Units is the number of units of work done since, 0 if unknown.
 	Units float64 `json:"units"`
-	// EmptyNs is what the kernel counts for a run of a program that does nothing.
+	// EmptyNs is the counted time of an empty program.
 	EmptyNs float64 `json:"empty_ns"`
 	// List has the programs that ran, by name.
 	List []Program `json:"list"`
 }
 
-// Program is how often a BPF program ran, and how long in all. The kernel cuts its name to 15 bytes.
+// Program is the number of runs of a BPF program, and their total time. The kernel truncates its name to 15 bytes.
 type Program struct {
 	Name string `json:"name"`
 	Runs uint64 `json:"runs"`
 	Ns   uint64 `json:"ns"`
 }
 
-// Windows returns how many times the operations of the window took place from ns on, 0 if there were none. Inside a slice
-// they are evenly spread.
+// Windows returns the operations from ns on as a multiple of the window's operations, 0 if there were none. Within a
+// slice they are assumed to be evenly spread.
 func Windows(all []Interval, ns int64) float64 {
 	var since, window float64
 	for _, i := range all {

@@ -10,68 +10,71 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// NoSymbols begins what Stacks.Missing says where functions of the kernel have no names.
+// NoSymbols is the prefix of an entry of Stacks.Missing if functions of the kernel have no names.
 const NoSymbols = "names of kernel functions, so nothing is explained"
 
 // Stacks are what the CPUs of a path executed in one trial, as counted stacks by slice.
 type Stacks struct {
-	// Event is what samples were taken by, "cycles" or "cpu-clock"; Rate is how many in a second of a busy CPU.
+	// Event is the event that samples were taken by, "cycles" or "cpu-clock". Rate is their number per second of a busy
+	// CPU.
 	Event string `json:"event"`
 	Rate  int    `json:"rate"`
-	// Lost samples had no room. Throttled counts the times that the kernel paused the sampling. Foreign samples are of idle CPUs and
-	// of other tasks on these CPUs, Meter samples of the sampling itself; neither is among the counts.
+	// Lost samples had no room in the buffer. Throttled counts the times that the kernel paused the sampling. Foreign
+	// samples are of idle CPUs and of other tasks on these CPUs, Meter samples of the sampling itself; neither is among
+	// the counts.
 	Lost      uint64 `json:"lost,omitempty"`
 	Throttled uint64 `json:"throttled,omitempty"`
 	Foreign   uint64 `json:"foreign,omitempty"`
 	Meter     uint64 `json:"meter,omitempty"`
 	// Others are the foreign samples of other tasks by their names.
 	Others map[string]uint64 `json:"others,omitempty"`
-	// Cut counts the samples whose outermost functions had no room. They are among the counts.
+	// Cut counts the samples whose outermost functions did not fit. They are among the counts.
 	Cut uint64 `json:"cut,omitempty"`
-	// Counters say how often each event of the processor happened on the path's CPUs in the window, whatever ran there, by the name of
-	// its metric. What the machine does not count is absent.
+	// Counters have how often each event of the processor happened on the path's CPUs in the window, for all tasks, by
+	// the name of its metric. An event that the machine does not count is absent.
 	Counters map[string]float64 `json:"counters,omitempty"`
-	// Events say in which stacks the events happened that Counters count, as far as samples by these events tell: by the name of the
-	// metric, a list of stacks.
+	// Events attribute the events in Counters to stacks, by the samples of these events: by the name of the metric, a
+	// list of stacks.
 	Events map[string][]Happened `json:"events,omitempty"`
-	// Missing says in words what the machine did not allow, and what is not known because of that: NoSymbols among others.
+	// Missing describes what the machine did not allow, and what is unknown because of that: NoSymbols among others.
 	Missing []string `json:"missing,omitempty"`
-	// Names are those of functions, and of the network namespaces that are the roots of the stacks.
+	// Names are the names of functions, and of the network namespaces that are the roots of the stacks.
 	Names []string `json:"names"`
-	// Frames are a forest: two numbers for each frame, its caller's (-1 for a root) and that of its name.
+	// Frames are a forest: two numbers for each frame, the index of its caller (-1 for a root) and of its name.
 	Frames []int32 `json:"frames"`
-	// Counts has for each slice of the client's window, in order, two numbers for each stack: its innermost frame and how
-	// many samples had it.
+	// Counts has for each slice of the client's window, in order, two numbers for each stack: its innermost frame and
+	// the number of its samples.
 	Counts [][]int32 `json:"counts"`
-	// Weights has for each of these stacks how much its samples stand for together: the sum of their periods, in ns or in cycles. Without
-	// it all samples stand for the same.
+	// Weights has for each of these stacks the total weight of its samples: the sum of their periods, in ns or in
+	// cycles. Without Weights all samples count the same.
 	Weights [][]int64 `json:"weights,omitempty"`
 
 	names  map[string]int32
 	frames map[[2]int32]int32
 	places []map[int32]int
-	// happened has the place of a frame in the list of an event.
+	// happened has the index of a frame in the list of an event.
 	happened map[string]map[int32]int
 }
 
-// Rate is how many samples are taken in a second of a CPU, not in step with the kernel's own timers. They take 1.0 % of it under rr, 1.8 %
-// under crr and 1.9 % under stream, whose stacks are deeper: means of 22 cases each, with errors of 0.1, 0.3 and 0.3.
+// Rate is the number of samples per second of a CPU, not synchronized with the kernel's own timers. They take 1.0 % of
+// its time under rr, 1.8 % under crr and 1.9 % under stream, whose stacks are deeper: means of 22 cases each, with
+// errors of 0.1, 0.3 and 0.3.
 const Rate = 283
 
-// FollowEvery is how many sampled trials of a path have one in which packets are followed, the first. Following them costs
+// FollowEvery is the number of sampled trials of a path of which the first follows packets. Following packets costs
 // more than the samples do.
 const FollowEvery = 4
 
-// UnknownSpace is the root of a stack that handles a packet, of a trial in which packets were not followed.
+// UnknownSpace is the root of a stack that handles a packet, in a trial that does not follow packets.
 const UnknownSpace = "?"
 
-// SwitchSpace is the root of a stack that handles a packet in what is between the nodes and not of a dataplane.
+// SwitchSpace is the root of a stack that handles a packet between the nodes, outside of any dataplane.
 const SwitchSpace = "switch"
 
 // Ended is the name of tasks that have ended.
 const Ended = "ended tasks"
 
-// Alien counts a foreign sample, of a task of this name; of an idle CPU without one.
+// Alien counts a foreign sample, of a task with this name, or of an idle CPU if it is "".
 func (s *Stacks) Alien(command string) {
 	s.Foreign++
 	if command != "" {
@@ -79,14 +82,14 @@ func (s *Stacks) Alien(command string) {
 	}
 }
 
-// Happened is how many samples by an event a stack has, by its innermost frame, and how many events they stand for.
+// Happened is the samples by an event of a stack, given by its innermost frame, and the events that they represent.
 type Happened struct {
 	Frame   int32   `json:"frame"`
 	Samples int     `json:"samples"`
 	Events  float64 `json:"events"`
 }
 
-// Happen counts events in a stack, outermost frame first. The frame of h is not looked at.
+// Happen counts events in a stack, outermost frame first. It ignores the frame of h.
 func (s *Stacks) Happen(event string, h Happened, stack ...string) {
 	if s.Events == nil {
 		s.Events, s.happened = map[string][]Happened{}, map[string]map[int32]int{}
@@ -128,7 +131,7 @@ func (s *Stacks) frame(stack []string) int32 {
 	return at
 }
 
-// Counted is how many samples a stack has in a slice, and how much they stand for together.
+// Counted is the number of samples of a stack in a slice, and their total weight.
 type Counted struct {
 	Samples int
 	Weight  int64
@@ -187,12 +190,12 @@ func (s *Stacks) Samples() (all uint64) {
 	return all
 }
 
-// HasPrograms says whether a function of the stacks is a BPF program.
+// HasPrograms reports whether a function of the stacks is a BPF program.
 func (s *Stacks) HasPrograms() bool {
 	return slices.ContainsFunc(s.Names, func(name string) bool { return strings.HasPrefix(name, ProgramPrefix) })
 }
 
-// ProgramPrefix begins the kernel's name of a BPF program, before its tag.
+// ProgramPrefix is the prefix of the kernel's name of a BPF program, before its tag.
 const ProgramPrefix = "bpf_prog_"
 
 // Check returns what is wrong with stacks from a file.
@@ -248,7 +251,7 @@ func (s *Stacks) Root(frame int32) string {
 	return s.Names[s.Frames[2*frame+1]]
 }
 
-// Of returns the innermost frames of a slice and what samples had each.
+// Of returns the innermost frames of a slice with the samples of each.
 func (s *Stacks) Of(slice int) iter.Seq2[int32, Counted] {
 	return func(yield func(int32, Counted) bool) {
 		for i := 0; i+1 < len(s.Counts[slice]); i += 2 {

@@ -9,17 +9,17 @@ import (
 type Task struct {
 	// Command is its name, for a kernel worker with the queue that it served last: "kworker/1:1-wg-crypt-wg0".
 	Command string `json:"command"`
-	// CPU is where it ran last, -1 if that is not known.
+	// CPU is the CPU on which it ran last, -1 if unknown.
 	CPU int `json:"cpu"`
 	// Ns is the CPU time that it used.
 	Ns int64 `json:"ns"`
 }
 
-// queues are the names, or their beginnings, of work queues that carry packets or keep the tables which packets need.
+// queues are names, or prefixes of names, of work queues that carry packets or maintain the tables that packets need.
 var queues = []string{
 	"wg-crypt-", "wg-kex-", // WireGuard encrypts, decrypts and agrees on keys
 	"pencrypt", "pdecrypt", "cryptd", "xfrm", // IPsec
-	"events_power_efficient", // conntrack, neighbours and nftables collect what has expired
+	"events_power_efficient", // conntrack, neighbours and nftables remove expired entries
 	"nf_ft_offload", "nf_flow_table_offload", "tc_ct_flow_table",
 	"inet_frag_wq", "mld", "ipv6_addrconf", "kstrp", "tls-strp",
 }
@@ -27,10 +27,11 @@ var queues = []string{
 // WireGuardThread is the name of the threads of WireGuard in user space.
 const WireGuardThread = "wireguard-go"
 
-// threads are the beginnings of names of threads that carry packets: the kernel's, and WireGuard's in user space.
+// threads are prefixes of names of threads that carry packets: the kernel's, and WireGuard's in user space.
 var threads = []string{"napi/", "backlog_napi/", "cpumap/", "ipvs-", WireGuardThread}
 
-// OfPath says whether the kernel does a path's work in this task. ksoftirqd is not among them: it is counted by its CPU.
+// OfPath reports whether the kernel works for a path in this task. ksoftirqd is not included, because it is counted by
+// its CPU.
 func (t Task) OfPath() bool {
 	list, name := threads, t.Command
 	if worker, ok := strings.CutPrefix(name, "kworker/"); ok {

@@ -1,9 +1,9 @@
 // Package condition has the words of a lab's conditions.
 package condition
 
-// Conditions with words. They are those of files and flags.
+// Conditions whose values are words, as in files and flags.
 type (
-	// Placement is which CPUs the nodes of one machine work on, those of a lab and of a cluster.
+	// Placement is how the CPUs are divided among the nodes of one machine, in a lab and in a cluster.
 	Placement string
 	// GRO is generic receive offload at the NICs and tunnel devices of nodes.
 	GRO string
@@ -15,20 +15,21 @@ type (
 	ProxyMode string
 	// TrafficPolicy is the externalTrafficPolicy of Services.
 	TrafficPolicy string
-	// Conntrack says whether connections between pods are tracked.
+	// Conntrack is whether connections between pods are tracked.
 	Conntrack string
-	// BridgeNetfilter says whether netfilter sees bridged packets.
+	// BridgeNetfilter is whether netfilter sees bridged packets.
 	BridgeNetfilter string
 	// Encryption is how packets between nodes are encrypted.
 	Encryption string
 	// Position is the place of the measured Services among all.
 	Position string
-	// IptablesBackend is which of the iptables programs write rules.
+	// IptablesBackend is the iptables backend that writes rules.
 	IptablesBackend string
 )
 
 const (
-	// PlacementOne has both ends on one CPU, PlacementSplit each node on its own. PlacementAuto chooses by their number.
+	// PlacementOne puts both ends on one CPU, PlacementSplit each node on its own CPUs. PlacementAuto chooses by their
+	// number.
 	PlacementAuto  Placement = "auto"
 	PlacementOne   Placement = "one"
 	PlacementSplit Placement = "split"
@@ -41,7 +42,7 @@ const (
 	BigTCPOff BigTCP = "off"
 	BigTCPOn  BigTCP = "on"
 
-	// RPSAuto is on where each node has CPUs of its own.
+	// RPSAuto is on if each node has its own CPUs.
 	RPSAuto RPS = "auto"
 	RPSOn   RPS = "on"
 	RPSOff  RPS = "off"
@@ -78,7 +79,7 @@ const (
 // and a trial would measure how CPUs wake each other.
 const splitFrom = 4
 
-// On returns what p means on a machine with so many CPUs: one or split.
+// On returns the meaning of p on a machine with this number of CPUs: one or split.
 func (p Placement) On(cpus int) Placement {
 	switch {
 	case p == PlacementOne || p == PlacementSplit:
@@ -89,5 +90,5 @@ func (p Placement) On(cpus int) Placement {
 	return PlacementSplit
 }
 
-// Explicit says whether RPS is switched on or off by name.
+// Explicit reports whether RPS is set to on or off.
 func (r RPS) Explicit() bool { return r == RPSOn || r == RPSOff }

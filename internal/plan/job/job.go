@@ -1,9 +1,10 @@
-// Package job says what the members of a job send to each other in one step: who, to whom, how many bytes, and after what.
+// Package job defines what the members of a job send to each other in one step: who, to whom, how many bytes, and after
+// what.
 //
-//	Shape ──► Transfers ──► each member plays those that it sends, and expects those that it receives
+//	Shape ──► Transfers ──► each member sends its own, and expects those that it receives
 //
-// It is plain data. So the bytes of every member are known before the first is sent, and a member needs no headers: what
-// comes over a connection comes in the order of the transfers.
+// It is plain data. So the bytes of every member are known before the first is sent, and a member needs no headers:
+// data arrive on a connection in the order of the transfers.
 package job
 
 import (
@@ -25,7 +26,7 @@ const (
 	requests   = "microservice"
 )
 
-// Ways of a pattern, the first of each being its default.
+// Variants of a pattern; the first of each is its default.
 const (
 	viaRing     = "ring"
 	viaDoubling = "doubling"
@@ -35,7 +36,7 @@ const (
 	viaFanOut   = "fan-out"
 )
 
-// What follows when a member is lost, the default first.
+// What happens when a member is lost; the first is the default.
 const (
 	lostEnds      = "end"
 	lostContinues = "continue"
@@ -52,26 +53,27 @@ const (
 	MostDepth = 6
 )
 
-// Sizes in bytes of what is not data: a request, and an acknowledgement.
+// Sizes in bytes of messages without data: a request, and an acknowledgement.
 const (
 	requestSize = 256
 	ackSize     = 8
 )
 
-// Data that a member passes on goes in blocks, so that it is sent on while the rest still comes.
+// Members forward data in blocks, so that they begin to send before all of it has arrived.
 const (
 	leastBlock = 64 << 10
 	mostBlocks = 64
 )
 
-// pattern is what is known of a pattern.
+// pattern describes a pattern.
 type pattern struct {
 	name, title string
 	ways        []string
 	make        func(Shape) []transfer
-	// bus is the factor of the bus bandwidth over the algorithm bandwidth, as nccl-tests defines it; nil for none.
+	// bus returns the ratio of bus bandwidth to algorithm bandwidth for n members, as nccl-tests defines it; nil for
+	// none.
 	bus func(n float64) float64
-	// data is how much data a step handles, which the algorithm bandwidth counts; nil for none.
+	// data returns how much data a step handles, for the algorithm bandwidth; nil for none.
 	data func(Shape) float64
 }
 
@@ -94,7 +96,7 @@ func Ways() []string {
 	return slices.Concat(each.Of(patterns, func(p pattern) []string { return p.ways })...)
 }
 
-// Losses returns what may follow when a member is lost, the default first.
+// Losses returns the possible actions when a member is lost, the default first.
 func Losses() []string { return []string{lostEnds, lostContinues} }
 
 // Shape is one step of a job. The zero value is not a step.
@@ -102,18 +104,18 @@ type Shape struct {
 	Pattern string
 	// Via is the way of the pattern, "" for a pattern with one.
 	Via string
-	// Members is how many pods take part, each on a node of its own.
+	// Members is the number of pods, each on its own node.
 	Members int
-	// Size is in bytes: the vector of each member (allreduce), the data of the first (broadcast, replicate) or of each
-	// (shuffle), an answer (incast, microservice).
+	// Size is in bytes: each member's vector (allreduce), the first member's data (broadcast, replicate), each member's
+	// data (shuffle), an answer (incast, microservice).
 	Size int
-	// Skew is the share of each member's data that goes to the first member beyond its even part (shuffle).
+	// Skew is the share of each member's data that goes to the first member in addition to its even part (shuffle).
 	Skew float64
-	// Fanout is how many requests follow from one, Service how long a member works before it sends them or answers
+	// Fanout is the number of requests that follow one, Service how long a member works before it sends them or answers
 	// (microservice).
 	Fanout  int
 	Service time.Duration
-	// Lost is what follows when a member other than the first is lost, one of Losses.
+	// Lost is what happens when a member other than the first is lost, one of Losses.
 	Lost string
 }
 
@@ -125,7 +127,7 @@ func (s Shape) pattern() pattern {
 	return found
 }
 
-// WithDefaults returns s with its defaults filled in, and cleared of what its pattern does not use.
+// WithDefaults returns s with its defaults, and without fields that its pattern does not use.
 func (s Shape) WithDefaults() Shape {
 	s.Pattern, s.Members = cmp.Or(s.Pattern, allReduces), cmp.Or(s.Members, 4)
 	if ways := s.pattern().ways; s.Via == "" && len(ways) > 0 {
@@ -138,7 +140,7 @@ func (s Shape) WithDefaults() Shape {
 	return s
 }
 
-// Faults returns everything that does not fit together in a shape that is within its bounds and has its defaults.
+// Faults returns all contradictions in a shape that is within its bounds and has its defaults.
 func (s Shape) Faults() []string {
 	var all []string
 	refuse := func(wrong bool, format string, args ...any) {
@@ -164,7 +166,7 @@ func (s Shape) Faults() []string {
 	return all
 }
 
-// transfer is what one member sends to another in one piece.
+// transfer is data that one member sends to another in one piece.
 type transfer struct {
 	From, To, Bytes int
 	// Needs are the transfers, by number, that From must have received before.
@@ -173,11 +175,11 @@ type transfer struct {
 	After time.Duration
 }
 
-// Transfers returns those of one step, in the order in which they go over each connection.
+// Transfers returns the transfers of one step, in their order on each connection.
 func (s Shape) Transfers() []transfer { return s.pattern().make(s) }
 
-// BusFactor returns what the algorithm bandwidth is multiplied by to compare it with the rate of a link, as nccl-tests
-// defines it; false where it has no such definition.
+// BusFactor returns the factor that makes the algorithm bandwidth comparable with the rate of a link, as nccl-tests
+// defines it; false if it has no such definition.
 func (s Shape) BusFactor() (float64, bool) {
 	p := s.pattern()
 	if p.bus == nil || s.Skew > 0 {
@@ -186,7 +188,7 @@ func (s Shape) BusFactor() (float64, bool) {
 	return p.bus(float64(s.Members)), true
 }
 
-// Data returns how many bytes of data a step handles, which the algorithm bandwidth counts; 0 for a step that is a request.
+// Data returns how many bytes of data a step handles, for the algorithm bandwidth; 0 for a step that is a request.
 func (s Shape) Data() float64 {
 	if p := s.pattern(); p.data != nil {
 		return p.data(s)
@@ -194,7 +196,7 @@ func (s Shape) Data() float64 {
 	return 0
 }
 
-// Busiest returns how many bytes the member with the most to send, or to take, has in a step.
+// Busiest returns the bytes of the member with the most to send, or to receive, in a step.
 func (s Shape) Busiest() (most int) {
 	sent, taken := make([]int, s.Members), make([]int, s.Members)
 	for _, t := range s.Transfers() {
@@ -208,7 +210,7 @@ func (s Shape) Busiest() (most int) {
 // Title returns the pattern in words.
 func (s Shape) Title() string { return s.pattern().title }
 
-// Depth returns how many requests lie before that of a member (microservice), 0 in other patterns.
+// Depth returns how many requests precede a member's (microservice), 0 in other patterns.
 func (s Shape) Depth(member int) (depth int) {
 	for ; s.Pattern == requests && member > 0; member = (member - 1) / s.Fanout {
 		depth++
@@ -216,5 +218,5 @@ func (s Shape) Depth(member int) (depth int) {
 	return depth
 }
 
-// Called reports whether members other than the first begin when they are asked, and not with the step.
+// Called reports whether members other than the first begin with a request, and not with the step.
 func (s Shape) Called() bool { return s.Pattern == requests }

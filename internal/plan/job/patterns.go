@@ -24,7 +24,8 @@ func blocks(size int) []int {
 	return all
 }
 
-// allReduce leaves the sum of all vectors at every member. Nothing is added: the sum costs the same on every network.
+// allReduce leaves the sum of all vectors at every member. The sum is not computed, since it costs the same on every
+// network.
 func allReduce(s Shape) []transfer {
 	if s.Via == viaDoubling {
 		return doubling(s)
@@ -32,12 +33,12 @@ func allReduce(s Shape) []transfer {
 	return ring(s)
 }
 
-// ring passes parts around a ring: n-1 rounds in which each member adds its own to what it got, and n-1 rounds in which the
-// sums go to all. Each member sends 2(n-1)/n of the vector, the least that is possible.
+// ring passes parts around a ring: n-1 rounds in which each member adds its own part to what it received, and n-1
+// rounds that distribute the sums. Each member sends 2(n-1)/n of the vector, the minimum.
 func ring(s Shape) []transfer {
 	n := s.Members
 	var l list
-	came := make([]int, n) // what each member got last
+	came := make([]int, n) // the transfer that each member received last
 	for round := range 2 * (n - 1) {
 		next := make([]int, n)
 		for i := range n {
@@ -56,8 +57,8 @@ func ring(s Shape) []transfer {
 	return l
 }
 
-// doubling exchanges whole vectors with members at distance 1, 2, 4 and so on: few rounds, more bytes. Members beyond a power
-// of two hand their vector to a neighbour first and get the sum from it.
+// doubling exchanges whole vectors with members at distance 1, 2, 4 and so on: few rounds, more bytes. Members beyond a
+// power of two first send their vector to a neighbour and receive the sum from it.
 func doubling(s Shape) []transfer {
 	n := s.Members
 	power := 1 << (bits.Len(uint(n)) - 1)
@@ -87,7 +88,7 @@ func doubling(s Shape) []transfer {
 	return l
 }
 
-// broadcast brings the data of the first member to all: by itself, or along a binomial tree.
+// broadcast sends the data of the first member to all: directly, or along a binomial tree.
 func broadcast(s Shape) []transfer {
 	var l list
 	cut := blocks(s.Size)
@@ -108,11 +109,11 @@ func broadcast(s Shape) []transfer {
 	return l
 }
 
-// shuffle sends a part of each member's data to each other member; its own part stays. By skew the first gets more.
+// shuffle sends a part of each member's data to each other member; its own part stays. With skew the first gets more.
 func shuffle(s Shape) []transfer {
 	var l list
 	n := s.Members
-	for turn := 1; turn < n; turn++ { // each begins with its neighbour: no member is the first of all
+	for turn := 1; turn < n; turn++ { // each begins with its neighbour, so that no member receives from all at once
 		for from := range n {
 			to := (from + turn) % n
 			size := int(float64(part(s.Size, n, to)) * (1 - s.Skew))
@@ -125,8 +126,8 @@ func shuffle(s Shape) []transfer {
 	return l
 }
 
-// replicate writes the data of the first member to all others, and ends with their acknowledgements: along a chain, each
-// member passing on what it gets, or from the first to each.
+// replicate writes the data of the first member to all others, and ends with their acknowledgements: along a chain of
+// members that forward it, or from the first to each.
 func replicate(s Shape) []transfer {
 	var l list
 	cut := blocks(s.Size)
@@ -160,7 +161,7 @@ func replicate(s Shape) []transfer {
 	return l
 }
 
-// incast asks all others for an answer at once.
+// incast requests an answer from all others at once.
 func incast(s Shape) []transfer {
 	var l list
 	for to := 1; to < s.Members; to++ {
@@ -172,7 +173,8 @@ func incast(s Shape) []transfer {
 	return l
 }
 
-// microservice sends a request down a tree: a member asks Fanout others, and answers when all of them have.
+// microservice sends a request down a tree: a member sends requests to Fanout others, and answers when all of them
+// have.
 func microservice(s Shape) []transfer {
 	var l list
 	asked := make([][]int, s.Members)

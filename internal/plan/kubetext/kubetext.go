@@ -1,4 +1,5 @@
-// Package kubetext reads what Kubernetes takes as text: names, labels, tolerations, references of images and Secrets.
+// Package kubetext parses texts in the formats of Kubernetes: names, labels, tolerations, references to images and
+// Secrets.
 package kubetext
 
 import (
@@ -16,7 +17,7 @@ type toleration struct {
 	Exists bool
 }
 
-// effects are those of taints.
+// effects are the effects of taints.
 var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 
 // ParseToleration reads key[=value][:effect]; "*" as the key tolerates everything.
@@ -51,8 +52,8 @@ func ParseLabels(s string) (map[string]string, error) {
 	return labels, nil
 }
 
-// ParseAnnotations reads name=value,prefix/name=value. A value may have commas in it: what follows one begins another
-// annotation only if it is prefix/name=value itself.
+// ParseAnnotations parses name=value,prefix/name=value. A value may contain commas: text after a comma begins another
+// annotation only if it is itself prefix/name=value.
 func ParseAnnotations(s string) (map[string]string, error) {
 	all := map[string]string{}
 	last := ""
@@ -74,11 +75,11 @@ func ParseAnnotations(s string) (map[string]string, error) {
 	return all, nil
 }
 
-// namespaceName is a namespace's name as Kubernetes takes it.
+// namespaceName matches a valid name of a namespace.
 var namespaceName = pattern.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ParseSecret reads the reference to a Secret, "namespace/name", or "name" with the namespace "" for that of the
-// kubeconfig's context.
+// ParseSecret parses the reference to a Secret, "namespace/name", or "name", whose namespace is "" for the kubeconfig
+// context's.
 func ParseSecret(s string) (namespace, name string, err error) {
 	namespace, name, in := strings.Cut(s, "/")
 	if !in {
@@ -90,8 +91,8 @@ func ParseSecret(s string) (namespace, name string, err error) {
 	return namespace, name, nil
 }
 
-// SecretFaults returns what is wrong with the image pull Secrets of one run, each fault for itself: it has copies of all of
-// them side by side, under their names.
+// SecretFaults returns what is wrong with the image pull Secrets of one run, each fault separately. A run has copies of
+// all of them in one namespace, under their names.
 func SecretFaults(refs []string) []error {
 	var faults []error
 	taken := map[string]string{}
@@ -109,16 +110,17 @@ func SecretFaults(refs []string) []error {
 	return faults
 }
 
-// What Kubernetes takes as names. Its own checks are in a library that no package but kube may use.
+// Valid names in Kubernetes. Its own checks are in a library that only package kube may use.
 var (
 	subdomain = pattern.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 	labelWord = pattern.New(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
 )
 
-// IsSubdomain says whether s can name an object, such as a node.
+// IsSubdomain reports whether s is a valid name of an object, such as a node.
 func IsSubdomain(s string) bool { return len(s) <= 253 && subdomain.MatchString(s) }
 
-// IsQualified says whether s can name a label or a class: name, or prefix/name such as node.kubernetes.io/pool.
+// IsQualified reports whether s is a valid name of a label or a class: name, or prefix/name such as
+// node.kubernetes.io/pool.
 func IsQualified(s string) bool {
 	prefix, name, prefixed := strings.Cut(s, "/")
 	if !prefixed {
@@ -127,11 +129,11 @@ func IsQualified(s string) bool {
 	return IsSubdomain(prefix) && labelWord.MatchString(name)
 }
 
-// IsLabelValue says whether s can be the value of a label.
+// IsLabelValue reports whether s is a valid value of a label.
 func IsLabelValue(s string) bool { return s == "" || labelWord.MatchString(s) }
 
-// ImageReference is REGISTRY/PATH:TAG@DIGEST, of which PATH has to be. What stands before the first slash is a registry if it
-// has a dot or a port or is localhost, as a kubelet decides it; there alone capitals can be.
+// ImageReference matches REGISTRY/PATH:TAG@DIGEST, of which PATH is required. The part before the first slash is a
+// registry if it has a dot or a port or is localhost, as for a kubelet; only there are capitals valid.
 var ImageReference = pattern.New(`^(?:` +
 	`(?:localhost|` + hostLabel + `(?:\.` + hostLabel + `)+)(?::[0-9]+)?/|` + hostLabel + `:[0-9]+/|\[[0-9A-Fa-f:]+\](?::[0-9]+)?/)?` +
 	pathPart + `(?:/` + pathPart + `)*` + `(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?` +

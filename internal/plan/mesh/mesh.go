@@ -1,8 +1,8 @@
-// Package mesh says which pairs of nodes a run measures, and in which order: rounds of pairs that share no node, as a
-// tournament has them (the circle method). So n nodes take about n rounds, and the pairs of a round may run at once.
+// Package mesh determines which pairs of nodes a run measures, and in which order: rounds of pairs that share no node,
+// as in a tournament (the circle method). So n nodes take about n rounds, and the pairs of a round may run at once.
 //
-// It is plain data. Nodes are known by their names; Schedule keeps numbers and makes the pairs of a round when they are
-// asked for, so that half a million pairs take no memory.
+// It is plain data. Nodes are identified by their names. Schedule stores numbers and computes the pairs of a round on
+// request, so that half a million pairs take no memory.
 package mesh
 
 import (
@@ -23,7 +23,7 @@ import (
 // Node is a node that takes part.
 type Node struct {
 	Name string `json:"name"`
-	// Labels say what the nodes differ in, such as zone, instance type and kernel. (optional)
+	// Labels are the properties in which the nodes differ, such as zone, instance type and kernel. (optional)
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
@@ -36,17 +36,17 @@ type Pair struct {
 // IsZero reports whether p is not a pair.
 func (p Pair) IsZero() bool { return p == Pair{} }
 
-// String returns "node-1 node-2", as a file of pairs has it.
+// String returns "node-1 node-2", as in a file of pairs.
 func (p Pair) String() string { return p.From + " " + p.To }
 
 // Swapped returns the other direction.
 func (p Pair) Swapped() Pair { return Pair{p.To, p.From} }
 
-// Pairs say which pairs of nodes are measured. By the zero value, a run has one pair of its own choice.
+// Pairs define which pairs of nodes are measured. With the zero value, a run chooses one pair.
 type Pairs struct {
 	// Which is "all", "ring", "sample=N" or the name of a file.
 	Which string `json:"which,omitempty"`
-	// Concurrency is how many pairs are measured at once; 0 is one.
+	// Concurrency is the number of pairs that are measured at once; 0 means one.
 	Concurrency int `json:"concurrency,omitempty"`
 	// Listed are the pairs of the file. (optional)
 	Listed []Line `json:"listed,omitempty"`
@@ -68,7 +68,7 @@ const (
 // Given reports whether pairs of nodes are measured.
 func (p Pairs) Given() bool { return p.Which != "" }
 
-// AtOnce returns how many pairs may be measured at once.
+// AtOnce returns the number of pairs that may be measured at once.
 func (p Pairs) AtOnce() int { return max(1, p.Concurrency) }
 
 // sampled returns the number of pairs of a sample.
@@ -78,8 +78,9 @@ func (p Pairs) sampled() (n int, ok bool) {
 	return n, ok
 }
 
-// Among returns which of nodes the pairs are among: those that a file lists, for a sample that has less than a pair for each so many as it
-// has ends, and otherwise all. The seed draws them by their names, so that most stay the same when a node comes or goes.
+// Among returns the nodes that the pairs are chosen from: those in a file, a random subset for a small sample (at least
+// two nodes for each pair), and otherwise all. The seed draws them by their names, so that most stay the same when a
+// node is added or removed.
 func (p Pairs) Among(nodes []string, seed uint64) map[string]bool {
 	among := map[string]bool{}
 	for _, line := range p.Listed {
@@ -116,7 +117,7 @@ func (p Pairs) File() string {
 	return p.Which
 }
 
-// Load reads the file of the pairs, if they are in one, by read.
+// Load reads the file of the pairs with read, if they are in a file.
 func (p Pairs) Load(read func(name string) ([]byte, error)) (Pairs, position.Faults) {
 	name := p.File()
 	if name == "" {
@@ -131,7 +132,8 @@ func (p Pairs) Load(read func(name string) ([]byte, error)) (Pairs, position.Fau
 	return p, faults
 }
 
-// LabNode returns the name of a node of the lab by its number, counted from 1, LabNodes those of so many.
+// LabNode returns the name of a node of the lab by its number, counted from 1; LabNodes returns the names of the first
+// nodes.
 func LabNode(number int) string { return fmt.Sprintf("node-%d", number) }
 
 func LabNodes(count int) []string {
@@ -142,7 +144,7 @@ func LabNodes(count int) []string {
 	return names
 }
 
-// Check returns what is wrong with the text that says which pairs are measured, "" for nothing.
+// Check returns what is wrong with the text of Pairs.Which, "" for nothing.
 func Check(which string) string {
 	if digits, ok := strings.CutPrefix(which, sample); ok {
 		if n, err := strconv.Atoi(digits); err != nil || n < 1 {
@@ -152,8 +154,8 @@ func Check(which string) string {
 	return ""
 }
 
-// lines reads a file of pairs: two names of nodes a line, empty lines and comments by # left out. The Faults name every
-// line that is wrong.
+// lines parses a file of pairs: two names of nodes a line; it skips empty lines and comments with #. The Faults have
+// every invalid line.
 func lines(name, text string) ([]Line, position.Faults) {
 	var pairs []Line
 	var faults position.Faults
@@ -192,7 +194,7 @@ func lines(name, text string) ([]Line, position.Faults) {
 	return pairs, faults
 }
 
-// Fits returns what is wrong with the pairs where the nodes have these names.
+// Fits returns what is wrong with the pairs for nodes with these names.
 func (p Pairs) Fits(nodes []string) (faults position.Faults) {
 	n := len(nodes)
 	if n < 2 {
@@ -216,8 +218,8 @@ func (p Pairs) Fits(nodes []string) (faults position.Faults) {
 	return faults
 }
 
-// Order sorts nodes so that those with equal labels stand together: by the labels in the order of keys, then by name.
-// Numbers within names count as numbers.
+// Order sorts nodes so that nodes with equal labels are together: by the labels in the order of keys, then by name.
+// Numbers within names are compared as numbers.
 func Order(nodes []Node, keys ...string) {
 	slices.SortFunc(nodes, func(a, b Node) int {
 		for _, k := range keys {

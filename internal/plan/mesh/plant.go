@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Plant is a known fault of one node, or of the link between two, so that a search for faults can be tried.
+// Plant is a known fault of one node, or of the link between two, to test the search for faults.
 type Plant struct {
 	Node string `json:"node"`
 	// Peer is the other node of a link, "" for a fault of the node.
 	Peer string `json:"peer,omitempty"`
-	// Delay is added to what the node sends. Loss is the share of frames that get lost: those that a node sends, or those of a
-	// link in both directions. Rate is the line rate of the node in bit/s. One of them is set.
+	// Delay is added to what the node sends. Loss is the share of lost frames: of those that a node sends, or of a link
+	// in both directions. Rate is the line rate of the node in bit/s. One of them is set.
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
 	Rate  float64       `json:"rate,omitempty"`
@@ -35,7 +35,7 @@ func (p Plant) Found(nodes []string) bool {
 	return len(nodes) == 2 && (p.Node == nodes[0] && p.Peer == nodes[1] || p.Node == nodes[1] && p.Peer == nodes[0])
 }
 
-// Wrong returns what is wrong with faults among so many nodes of the lab, "" for nothing.
+// Wrong returns what is wrong with faults for this number of nodes of the lab, "" for nothing.
 func Wrong(plants []Plant, nodes int) string {
 	var wrong []string
 	known := LabNodes(nodes)

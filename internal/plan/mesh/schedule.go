@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Schedule has the rounds of a run: in each, no node is in two pairs. Round makes the pairs of one when it is asked for.
+// Schedule has the rounds of a run: in each, no node is in two pairs. Round computes the pairs of one on request.
 type Schedule struct {
 	nodes []string
-	// circle has the seats of a tournament by number of node, -1 for an empty one, and turns its rounds in their order.
+	// circle has the seats of a tournament as numbers of nodes, -1 for an empty one. turns has its rounds in their
+	// order.
 	circle, turns []int
 	// fixed are the rounds of other pairs.
 	fixed [][]match
@@ -18,8 +19,8 @@ type Schedule struct {
 // match is a pair by the numbers of its nodes.
 type match struct{ from, to int }
 
-// Schedule orders the pairs among nodes, which Fits has found nothing wrong with. The seed decides the order, and which pairs
-// a sample has: those of whole rounds, so that every node has as many pairs as any other, or one more.
+// Schedule orders the pairs among nodes, for which Fits must have found no fault. The seed decides the order, and which
+// pairs a sample has: the pairs of whole rounds, so that the numbers of pairs of two nodes differ by at most one.
 func (p Pairs) Schedule(nodes []string, seed uint64) Schedule {
 	s := Schedule{nodes: nodes}
 	r := rand.New(rand.NewPCG(seed, uint64(len(nodes))))
@@ -63,7 +64,7 @@ func ring(n int) []match {
 	return list
 }
 
-// fix puts each pair into the first round that has neither of its nodes.
+// fix assigns each pair to the first round that has neither of its nodes.
 func (s *Schedule) fix(list []match) {
 	s.count = len(list)
 	var busy []map[int]bool
@@ -78,11 +79,11 @@ func (s *Schedule) fix(list []match) {
 	}
 }
 
-// Len returns the number of pairs, Rounds that of rounds.
+// Len returns the number of pairs, Rounds the number of rounds.
 func (s Schedule) Len() int    { return s.count }
 func (s Schedule) Rounds() int { return max(len(s.turns), len(s.fixed)) }
 
-// Turns returns how often pairs are measured one after the other, if so many are at once.
+// Turns returns the number of sequential turns if atOnce pairs are measured at once.
 func (s Schedule) Turns(atOnce int) (turns int) {
 	for i := range s.Rounds() {
 		turns += (len(s.matches(i)) + atOnce - 1) / atOnce
@@ -90,8 +91,8 @@ func (s Schedule) Turns(atOnce int) (turns int) {
 	return turns
 }
 
-// Round returns the pairs of round i, counted from 0, in a repetition, counted from 1. Every second repetition has them in
-// the other direction; within one, a node is the client of about half its pairs.
+// Round returns the pairs of round i, counted from 0, in a repetition, counted from 1. Every second repetition reverses
+// their direction; within one, a node is the client of about half its pairs.
 func (s Schedule) Round(i, repetition int) []Pair {
 	var pairs []Pair
 	for _, m := range s.matches(i) {
@@ -108,8 +109,8 @@ func (s Schedule) matches(i int) []match {
 	if s.turns == nil {
 		return s.fixed[i]
 	}
-	// The last seat stays; the others are a circle of an odd number of seats, which turns by one a round. A seat sends to the
-	// half of the circle before it, so that every node sends to about half of the others.
+	// The last seat stays; the others are a circle of an odd number of seats, which turns by one a round. A seat sends to
+	// the half of the circle before it, so that every node sends to about half of the others.
 	last, turn := len(s.circle)-1, s.turns[i]
 	list := make([]match, 0, len(s.circle)/2)
 	add := func(from, to int, swapped bool) {

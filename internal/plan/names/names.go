@@ -1,8 +1,9 @@
-// Package names says what a program asks when it resolves a name: which names in which order, of whom, and how patiently.
+// Package names determines the queries of a program that resolves a name: which names in which order, which servers,
+// and which timeouts.
 //
 //	Shape (a workload) and Config (resolv.conf) ──► Names to ask for, one after the other
 //
-// It is pure, and does as getaddrinfo of the GNU C library does.
+// It is pure, and follows getaddrinfo of the GNU C library.
 package names
 
 import (
@@ -15,22 +16,22 @@ import (
 	"time"
 )
 
-// Who answers, other than an address.
+// Values for the server, other than an address.
 const (
-	// own is a server of ours at the far end of the path.
+	// own is a server of cnibench at the far end of the path.
 	own = "own"
-	// Cluster is what the pod's /etc/resolv.conf names.
+	// Cluster is the server in the pod's /etc/resolv.conf.
 	Cluster = "cluster"
 )
 
-// What is asked for a name.
+// The record types that are queried for a name.
 const (
 	both  = "both" // A and AAAA, by one thread
 	onlyA = "a"
 	race  = "race" // A and AAAA, by two threads at the same instant
 )
 
-// Defaults are those of resolv.conf(5).
+// Defaults of resolv.conf(5).
 const (
 	defaultName     = "www.example.com"
 	clusterName     = "kubernetes.default.svc.cluster.local"
@@ -45,39 +46,39 @@ const (
 	MaxAttempts = 5
 	MinTimeout  = 10 * time.Millisecond
 	MaxTimeout  = 30 * time.Second
-	// port is where name servers listen.
+	// port is the port of name servers.
 	port = 53
 )
 
-// inKubernetes is the search list of a pod of the namespace default.
+// inKubernetes is the search list of a pod in the namespace default.
 var inKubernetes = []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}
 
-// Queries are what can be asked for a name, the default first.
+// Queries returns the possible queries for a name, the default first.
 func Queries() []string { return []string{both, onlyA, race} }
 
-// Shape says what one resolution is. The zero value resolves nothing.
+// Shape describes one resolution. The zero value resolves nothing.
 type Shape struct {
-	// Name is what is resolved, Queries what is asked for it.
+	// Name is the name to resolve, Queries the record types to query.
 	Name, Queries string
-	// Server is own, Cluster or an address. Cluster takes Ndots, Timeout and Attempts from resolv.conf where they are 0.
+	// Server is own, Cluster or an address. Cluster takes Ndots, Timeout and Attempts from resolv.conf if they are 0.
 	Server string
-	// Ndots is how many dots a name has at least that is asked for as it is, before the search list.
+	// Ndots is the number of dots from which a name is queried as it is, before the search list.
 	Ndots int
-	// Timeout is how long an answer is awaited before the query is sent again, Attempts how often it is sent at most.
+	// Timeout is how long to wait for an answer before the query is sent again, Attempts bounds how often it is sent.
 	Timeout  time.Duration
 	Attempts int
 }
 
-// Given says whether names are resolved at all.
+// Given reports whether there are resolutions at all.
 func (s Shape) Given() bool { return s.Name != "" }
 
-// Elsewhere says whether the answers come from a server that is not ours.
+// Elsewhere reports whether the answers come from a server other than our own.
 func (s Shape) Elsewhere() bool { return s.Given() && s.Server != own }
 
-// Pair says whether A and AAAA are asked for.
+// Pair reports whether A and AAAA are queried.
 func (s Shape) Pair() bool { return s.Queries != onlyA }
 
-// Races says whether two threads send the two queries, so that two CPUs look up the connection of the first packet.
+// Races reports whether two threads send the two queries, so that two CPUs look up the connection of the first packet.
 func (s Shape) Races() bool { return s.Queries == race }
 
 // WithDefaults fills in what is not given.
@@ -92,15 +93,17 @@ func (s Shape) WithDefaults() Shape {
 	return s
 }
 
-// Longest bounds the time of a resolution that is answered late or not at all, but for servers that answer each name just in time.
+// Longest bounds the time of a resolution whose answers are late or missing. It does not cover servers that answer each
+// name just before the timeout.
 func (s Shape) Longest() time.Duration {
 	return time.Duration(cmp.Or(s.Attempts, defaultAttempts)+afterHalf) * cmp.Or(s.Timeout, defaultTimeout)
 }
 
-// afterHalf is how many timeouts a resolution may take beside its attempts, where one of two answers comes and not the other.
+// afterHalf is the number of timeouts that a resolution may take in addition to its attempts if only one of two answers
+// arrives.
 const afterHalf = 2
 
-// BadServer says what is wrong with the text of a server, "" if nothing.
+// BadServer returns what is wrong with the text of a server, "" if nothing.
 func BadServer(text string) string {
 	if _, err := netip.ParseAddr(text); err != nil && text != own && text != Cluster {
 		return fmt.Sprintf("%q is neither %s, %s nor an address", text, own, Cluster)
@@ -108,7 +111,8 @@ func BadServer(text string) string {
 	return ""
 }
 
-// BadName says what is wrong with a name, "" if nothing: letters, digits, hyphens and underscores between dots, one of which may end it.
+// BadName returns what is wrong with a name, "" if nothing: letters, digits, hyphens and underscores between dots; a
+// dot may end it.
 func BadName(name string) string {
 	whole := strings.TrimSuffix(name, ".")
 	if len(whole) > 253 {
@@ -125,7 +129,7 @@ func BadName(name string) string {
 	return ""
 }
 
-// Config is what a resolver is set to.
+// Config is the configuration of a resolver.
 type Config struct {
 	// Servers are asked in turn.
 	Servers  []netip.AddrPort
@@ -135,7 +139,8 @@ type Config struct {
 	Attempts int
 }
 
-// parse reads the text of a resolv.conf(5) as the GNU C library does: at most three servers, and no complaint about what it does not know.
+// parse parses the text of a resolv.conf(5) as the GNU C library does: at most three servers, and unknown lines are
+// ignored.
 func parse(text string) Config {
 	c := Config{Ndots: defaultNdots, Timeout: defaultTimeout, Attempts: defaultAttempts}
 	for line := range strings.Lines(text) {
@@ -174,8 +179,8 @@ func (c *Config) option(text string) {
 	}
 }
 
-// Config returns what a resolution is set to: by the Shape, and for what it leaves open by resolv.conf, whose text is read for Cluster
-// alone. at is the address of our own server.
+// Config returns the configuration of a resolution: from the Shape, and for zero fields from resolv.conf, whose text is
+// used only for Cluster. at is the address of our own server.
 func (s Shape) Config(at netip.AddrPort, text string) Config {
 	c := Config{Servers: []netip.AddrPort{at}, Search: inKubernetes}
 	switch {
@@ -189,7 +194,8 @@ func (s Shape) Config(at netip.AddrPort, text string) Config {
 	return c
 }
 
-// Names returns the names that are asked for in turn until one exists, each with its final dot, and which of them is the name itself.
+// Names returns the names that are queried in turn until one exists, each with its final dot. itself is the index of
+// the name itself.
 func (c Config) Names(name string) (all []string, itself int) {
 	whole, absolute := strings.CutSuffix(name, ".")
 	if absolute {

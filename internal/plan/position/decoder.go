@@ -14,22 +14,22 @@ import (
 type Decoder struct {
 	file string
 	root int
-	// faults are those of the file itself.
+	// faults are the faults of the file itself.
 	faults Faults
-	// lines are those of the fields that the file has.
+	// lines are the lines of the file's fields.
 	lines map[string]int
-	// spoiled are the fields with a fault, and all that contain them.
+	// spoiled are the fields with a fault, and all fields that contain them.
 	spoiled map[string]bool
 }
 
 // Read reads one value. field is its path.
 type Read func(field string, n *Node)
 
-// Keys are the keys that a mapping may have.
+// Keys are the possible keys of a mapping.
 type Keys map[string]Read
 
-// NewDecoder returns a decoder of text, and the mapping that text holds. The mapping is nil if text is not one document with
-// a mapping; the decoder then has a fault. purpose completes "is empty: want ...".
+// NewDecoder returns a decoder of text, and the mapping that text holds. The mapping is nil if text is not one document
+// with a mapping; the decoder then has a fault. purpose completes "is empty: want ...".
 func NewDecoder(file, text, purpose string) (*Decoder, *Node) {
 	d := &Decoder{file: file, lines: map[string]int{}, spoiled: map[string]bool{}}
 	documents := Parse(Source{Name: file, Text: text}, &d.faults)
@@ -68,7 +68,7 @@ func (d *Decoder) Faults() Faults {
 // Count returns the number of faults so far.
 func (d *Decoder) Count() int { return len(d.faults) }
 
-// Spoil marks field as not read: Place then passes over its faults, because its value is not that of the file.
+// Spoil marks field as not read: Place then ignores its faults, because its value is not from the file.
 func (d *Decoder) Spoil(field string) {
 	d.spoiled[field] = true
 	for i := range len(field) {
@@ -87,7 +87,7 @@ func (d *Decoder) Line(field string) int { return d.lines[field] }
 // Fields returns the fields that the file has, sorted.
 func (d *Decoder) Fields() []string { return slices.Sorted(maps.Keys(d.lines)) }
 
-// Place returns the Faults that err is, each at the line of its field. It omits those of fields that could not be read.
+// Place returns the Faults in err, each at the line of its field. It omits faults of fields that could not be read.
 func (d *Decoder) Place(err error) Faults {
 	var found, placed Faults
 	if !errors.As(err, &found) {
@@ -147,12 +147,12 @@ func (d *Decoder) Each(field string, n *Node, read func(*Node)) {
 	}
 }
 
-// Within returns what reads a mapping with the keys.
+// Within returns a Read for a mapping with the keys.
 func (d *Decoder) Within(known Keys) Read {
 	return func(field string, n *Node) { d.Mapping(field, n, known) }
 }
 
-// Values returns what reads a list of values by parse.
+// Values returns a Read for a list of values, parsed by parse.
 func Values[T any](d *Decoder, at *[]T, parse func(string) (T, error)) Read {
 	return func(field string, n *Node) {
 		*at = nil
@@ -166,7 +166,7 @@ func Values[T any](d *Decoder, at *[]T, parse func(string) (T, error)) Read {
 	}
 }
 
-// Labels returns what reads a mapping of the user's own names to texts.
+// Labels returns a Read for a mapping of the user's own names to texts.
 func (d *Decoder) Labels(at *map[string]string) Read {
 	return func(field string, n *Node) {
 		*at = map[string]string{}
@@ -183,7 +183,7 @@ func (d *Decoder) Labels(at *map[string]string) Read {
 	}
 }
 
-// Value returns what reads one value by parse.
+// Value returns a Read for one value, parsed by parse.
 func Value[T any](d *Decoder, at *T, parse func(string) (T, error)) Read {
 	return func(field string, n *Node) {
 		s, ok := d.Scalar(field, n)

@@ -12,14 +12,15 @@ const mostFaults = 50
 
 // Fault is one mistake in a file.
 type Fault struct {
-	// File and Line are where the mistake is. File is empty for a mistake of no single file, Line is 0 for the file as a whole.
+	// File and Line locate the mistake. File is empty for a mistake outside of a single file, Line is 0 for the file as
+	// a whole.
 	File string
 	Line int
-	// Field is the path of the key, with dots; "" for the file as a whole.
+	// Field is the dotted path of the key; "" for the file as a whole.
 	Field string
-	// Message says what is wrong and what is allowed.
+	// Message describes what is wrong and what is allowed.
 	Message string
-	// Item is the name within Field that is wrong, where Field has names of the user's own.
+	// Item is the wrong name within Field, if Field has names of the user's own.
 	Item string
 }
 
@@ -64,7 +65,7 @@ func (fs Faults) Err() error {
 	return fs
 }
 
-// Add adds a fault of a field whose place is not known yet.
+// Add adds a fault of a field whose line is not known yet.
 func (fs *Faults) Add(field, format string, args ...any) {
 	*fs = append(*fs, Fault{Field: field, Message: fmt.Sprintf(format, args...)})
 }

@@ -1,8 +1,8 @@
 // Package position reads YAML for people: every key and value keeps its line, and every mistake is found in one pass.
 //
-// Parse returns the documents of a file as Nodes, with aliases and merges resolved. A Decoder reads a Node by a table of
-// Keys. It reports unknown keys with the nearest known key, and remembers the line of each field, so that a mistake that is
-// found after reading is reported at its line too.
+// Parse returns the documents of a file as Nodes, with aliases and merges resolved. A Decoder reads a Node by a table
+// of Keys. It reports unknown keys with the nearest known key, and remembers the line of each field, so that a mistake
+// that is found after reading is reported at its line too.
 //
 //	text ─► Parse ─► Node ─► Decoder.Mapping(Keys) ─► value + Faults ─► Decoder.Place(later faults)
 //
@@ -25,14 +25,14 @@ import (
 // MaxFile bounds one file in bytes.
 const MaxFile = 1 << 20
 
-// Bounds of one file after aliases are followed: without them, one page can expand to gigabytes.
+// Bounds of one file after its aliases are expanded: without them, one page can expand to gigabytes.
 const (
 	mostValues    = 100_000
 	mostDepth     = 64
 	mostDocuments = 500
 )
 
-// kind is what a node holds.
+// kind is the kind of a node's content.
 type kind int
 
 // The kinds of a node.
@@ -57,7 +57,7 @@ type Node struct {
 	// Text is the value of a scalar. Block is true for a literal block, whose lines are lines of the file.
 	Text  string
 	Block bool
-	// Keys are those of a mapping in the order of the file. Items are their values, or the items of a list.
+	// Keys are the keys of a mapping in the order of the file. Items are their values, or the items of a list.
 	Keys  []Key
 	Items []*Node
 	// typed is the value of a scalar in its YAML type.
@@ -79,7 +79,7 @@ func (n *Node) At(path ...string) *Node {
 	return n
 }
 
-// With returns a copy of a mapping that has a text under key, too.
+// With returns a copy of a mapping with an additional text under key.
 func (n *Node) With(key, text string) *Node {
 	copied := *n
 	copied.Keys = append(slices.Clone(n.Keys), Key{key, n.Line})
@@ -99,12 +99,12 @@ func (n *Node) ScalarAt(path ...string) string {
 type Source struct {
 	// Name is the file.
 	Name, Text string
-	// in is the key whose value the text is; offset is the number of lines before the text.
+	// in is the key whose value is the text; offset is the number of lines before the text.
 	in     string
 	offset int
 }
 
-// Within returns the YAML that the value of key in file holds as text.
+// Within returns the YAML in the text of key's value in file.
 func Within(file, key string, value *Node) Source {
 	src := Source{Name: file, Text: value.Text, in: "in " + key + ": ", offset: value.Line - 1}
 	if value.Block {
@@ -113,7 +113,7 @@ func Within(file, key string, value *Node) Source {
 	return src
 }
 
-// Parse returns the documents of src and adds its faults to those of other sources.
+// Parse returns the documents of src and adds its faults to faults.
 func Parse(src Source, faults *Faults) []*Node {
 	p := &parser{Source: src, faults: faults, budget: mostValues}
 	if len(src.Text) > MaxFile {
@@ -162,7 +162,7 @@ func syntaxError(err error) (line int, message string) {
 type parser struct {
 	Source
 	faults *Faults
-	// budget is how many more values the file may have. spent reports that it had more, or is nested too deep.
+	// budget is how many more values the file may have. spent reports that it had more, or is nested too deeply.
 	budget int
 	spent  bool
 }
@@ -174,7 +174,7 @@ func (p *parser) fault(line int, field, format string, args ...any) {
 	*p.faults = append(*p.faults, Fault{File: p.Name, Line: line, Field: field, Message: p.in + fmt.Sprintf(format, args...)})
 }
 
-// target returns what an alias names, or n itself.
+// target returns the target of an alias, or n itself.
 func target(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
@@ -182,7 +182,7 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// node converts n and what its aliases name. path is where it is.
+// node converts n and the targets of its aliases. path is the path of n.
 func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
 	line := n.Line
 	n = target(n)
@@ -216,7 +216,7 @@ func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
 	return t
 }
 
-// mapping fills t. The mapping's own keys replace those that a merge (<<) brings.
+// mapping fills t. The mapping's own keys override keys from a merge (<<).
 func (p *parser) mapping(t *Node, n *yaml.Node, path string, depth int) {
 	var merges []*Node
 	lines := map[string]int{}
@@ -233,7 +233,7 @@ func (p *parser) mapping(t *Node, n *yaml.Node, path string, depth int) {
 		case twice:
 			p.fault(line, field, "is given twice (first in line %d)", first)
 			at := slices.IndexFunc(t.Keys, func(k Key) bool { return k.Name == key.Value })
-			t.Keys[at], t.Items[at] = Key{key.Value, line + p.offset}, item // what charts render is applied, and the last is in force
+			t.Keys[at], t.Items[at] = Key{key.Value, line + p.offset}, item // charts may render a key twice, and the last is in force
 		default:
 			lines[key.Value] = line + p.offset
 			t.Keys, t.Items = append(t.Keys, Key{key.Value, line + p.offset}), append(t.Items, item)
@@ -262,7 +262,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// Value returns the node as any YAML library would: texts, numbers, booleans, lists and maps.
+// Value returns the node as YAML libraries do: texts, numbers, booleans, lists and maps.
 func (n *Node) Value() any {
 	switch n.Kind {
 	case Mapping:

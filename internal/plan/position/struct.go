@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Struct returns what reads a mapping into the struct that at points to, by the names in its yaml tags. Fields are texts,
-// numbers, booleans, what reads itself from text, mappings of names to texts, and pointers to, lists of and nested structs
-// of these. The fields of an embedded struct are those of its owner.
+// Struct returns a Read for a mapping into the struct that at points to, by the names in its yaml tags. Fields are
+// texts, numbers, booleans, types that parse text, mappings of names to texts, and pointers to, lists of and nested
+// structs of these. The fields of an embedded struct count as its owner's.
 func (d *Decoder) Struct(at any) Read { return d.Within(d.Keys(at)) }
 
-// Keys returns the keys of the struct that at points to, for a mapping that has others too.
+// Keys returns the keys of the struct that at points to, for a mapping that also has others.
 func (d *Decoder) Keys(at any) Keys {
 	known, v := Keys{}, reflect.ValueOf(at).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {

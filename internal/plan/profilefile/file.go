@@ -1,4 +1,4 @@
-// Package profilefile reads the files that describe dataplanes of the user's own.
+// Package profilefile reads the files that describe the user's own dataplanes.
 package profilefile
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// kindProfile is the kind of the files that describe a dataplane of the user's own.
+// kindProfile is the kind of the files that describe a user's own dataplane.
 const kindProfile = "Profile"
 
-// Profile is a dataplane of the user's own: a profile file. Its tags are the table of the keys: name, help, allowed words and
-// default. Reader, JSON Schema and reference page follow from them.
+// Profile is a user's own dataplane: a profile file. Its tags define the keys: name, help, allowed words and default.
+// The reader, the JSON Schema and the reference page are derived from them.
 type Profile struct {
 	Name     string `yaml:"name" help:"name in reports and plans: small letters, digits, - and ." need:"yes"`
 	Title    string `yaml:"title" help:"name for people"`
@@ -33,7 +33,7 @@ type Profile struct {
 	Dir string `yaml:"-"`
 }
 
-// Path returns a path of the file, relative to its directory, as one for this program.
+// Path converts a path of the file, relative to its directory, into one for this program.
 func (o Profile) Path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -41,7 +41,7 @@ func (o Profile) Path(name string) string {
 	return filepath.Join(o.Dir, name)
 }
 
-// ChangesPods reports whether the file changes pods beside what its plugins do. A nil file changes nothing.
+// ChangesPods reports whether the file changes pods in addition to its plugins. A nil file changes nothing.
 func (o *Profile) ChangesPods() bool {
 	return o != nil && (!reflect.ValueOf(o.Pod).IsZero() || slices.ContainsFunc(o.Node.BPF, func(b program) bool { return b.Dev == "pods" }))
 }
@@ -52,12 +52,12 @@ type cni struct {
 	Conflist  string `yaml:"conflist" help:"network configuration list: its JSON, or a file relative to this file; variables are replaced" need:"yes"`
 	Addresses string `yaml:"addresses" help:"where pods have their addresses: in a range of their node, or on the network of the nodes" words:"node,underlay" usual:"node"`
 	Routes    *bool  `yaml:"routes" help:"add a route to the pods of each other node" usual:"true without based-on and with addresses: node"`
-	// LeavesDevices says that a pod's devices need its namespace's end.
+	// LeavesDevices means that a pod's devices are only removed with its namespace.
 	LeavesDevices bool `yaml:"leaves-devices" help:"DEL leaves the devices of a pod, which end with its namespace; it must remove all else" usual:"false"`
 	Timeout       span `yaml:"timeout" help:"time that one call of the plugins may take" usual:"10s"`
 }
 
-// Place has changes to a network namespace. They apply when the dataplane and its rules are complete.
+// Place has changes to a network namespace. They apply after the dataplane and its rules are complete.
 type Place struct {
 	Sysctls  map[string]string `yaml:"sysctls" help:"kernel parameters below /proc/sys/net, such as net.ipv4.tcp_ecn: 1"`
 	Routes   []route           `yaml:"routes" help:"routes of the main table"`
@@ -84,7 +84,7 @@ type program struct {
 	Hook    string `yaml:"hook" help:"side of the device" words:"ingress,egress" need:"yes"`
 }
 
-// node is what is changed and what runs on each node.
+// node has the changes and the programs of each node.
 type node struct {
 	Place
 	Prepare  []string `yaml:"prepare" help:"shell commands that run once, before the pods are connected"`
@@ -104,7 +104,7 @@ type Daemon struct {
 	Stop   span   `yaml:"stop" help:"time that it may take to end, then it is killed" usual:"2s"`
 }
 
-// ready says when a daemon is ready.
+// ready defines when a daemon is ready.
 type ready struct {
 	File    string `yaml:"file" help:"file that exists"`
 	Command string `yaml:"command" help:"shell command that exits with 0"`
@@ -112,7 +112,7 @@ type ready struct {
 	Within  span   `yaml:"within" help:"time that it may take" usual:"10s"`
 }
 
-// pod is what is changed in each pod.
+// pod has the changes of each pod.
 type pod struct {
 	Place
 	MTU int `yaml:"mtu" help:"MTU of the pods' devices in bytes"`
@@ -196,14 +196,14 @@ func (o Profile) Supports(family int) bool {
 	return len(o.Families) == 0 || slices.Contains(o.Families, family)
 }
 
-// variable is a text that a profile file uses as ${name}, and commands as an environment variable.
+// variable is a text that profile files refer to as ${name}, and commands as an environment variable.
 type variable struct {
 	Name, Help string
-	// Peer says that it exists in join only.
+	// Peer means that it exists only in join.
 	Peer bool
 }
 
-// Variables are all variables of profile files. The names are those of the recipes where these have them.
+// Variables are all variables of profile files. They have the names of the recipes' variables where those exist.
 var Variables = []variable{
 	{Name: "node", Help: "name of the node, such as node-1"},
 	{Name: "node-ip", Help: "address of the node on the underlay"},
@@ -234,7 +234,7 @@ func Expand(text string, values map[string]string) string {
 	return text
 }
 
-// ParseFeatures reads features of a device, such as rx-gro=off,tx-gso-list=on.
+// ParseFeatures parses features of a device, such as rx-gro=off,tx-gso-list=on.
 func ParseFeatures(text string) (map[string]bool, error) {
 	all := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {

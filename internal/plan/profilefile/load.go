@@ -30,8 +30,8 @@ func Of(s plan.OwnSource) (Profile, error) {
 // inline reports whether a conflist is JSON and not the name of a file.
 func inline(conflist string) bool { return strings.HasPrefix(strings.TrimSpace(conflist), "{") }
 
-// Load reads the profile files that a plan names, by read, and names the profiles in their place. The Faults are those of all
-// files.
+// Load reads the profile files that a plan names, with read, and replaces them by the names of their profiles. The
+// Faults are from all files.
 func Load(p plan.Plan, read func(name string) ([]byte, error)) (plan.Plan, position.Faults) {
 	l := loader{read: read, known: map[string]string{}, sources: slices.Clone(p.Own)}
 	p.Profiles = each.Of(p.Profiles, l.resolve)
@@ -56,7 +56,7 @@ type loader struct {
 	faults  position.Faults
 }
 
-// resolve returns v with the name of its profile in place of the file.
+// resolve returns v with its profile's name in place of the file.
 func (l *loader) resolve(v plan.Variant) plan.Variant {
 	file := v.File()
 	if file == "" {
@@ -73,7 +73,7 @@ func (l *loader) resolve(v plan.Variant) plan.Variant {
 	return v.Named(name)
 }
 
-// load reads a file and what it names. It returns the name of the profile, "" after a fault.
+// load reads a file and the files that it names. It returns the name of the profile, "" after a fault.
 func (l *loader) load(file string) string {
 	b, err := l.read(file)
 	if err != nil {
@@ -141,13 +141,13 @@ func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
 		}
 	}
 	for i, daemon := range o.Node.Daemons {
-		if program := beside(daemon.Run); program != "" {
+		if program := relativeProgram(daemon.Run); program != "" {
 			add(fmt.Sprintf("node.daemons.%d.run", i), program, false)
 		}
 	}
 	for field, commands := range map[string][]string{"node.prepare": o.Node.Prepare, "node.join": o.Node.Join, "node.services": o.Node.Services} {
 		for _, command := range commands {
-			if program := beside(command); program != "" {
+			if program := relativeProgram(command); program != "" {
 				add(field, program, false)
 			}
 		}
@@ -156,8 +156,8 @@ func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
 	return slices.CompactFunc(parts, func(a, b plan.OwnPart) bool { return a.File == b.File })
 }
 
-// beside returns the program of a command if it is a path relative to the profile file, else "".
-func beside(command string) string {
+// relativeProgram returns the program of a command if it is a path relative to the profile file, else "".
+func relativeProgram(command string) string {
 	words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(command), "exec "))
 	if len(words) == 0 || !strings.HasPrefix(words[0], "./") && !strings.HasPrefix(words[0], "../") {
 		return ""
@@ -165,8 +165,8 @@ func beside(command string) string {
 	return words[0]
 }
 
-// Changed returns an error that names the first profile file, or file that one names, that has changed since the plan
-// was made.
+// Changed returns an error that names the first file that has changed since the plan was made, among the profile files
+// and the files that they name.
 func Changed(p plan.Plan, read func(name string) ([]byte, error)) error {
 	same := func(file, sum string) error {
 		b, err := read(file)

@@ -20,8 +20,8 @@ import (
 
 var profileName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// readText reads a profile file from its text. name is what faults call it, and the place that its paths are relative to.
-// The Faults are all that the text alone shows.
+// readText reads a profile file from its text. name is its name in faults, and the base of its relative paths. The
+// Faults are all that the text alone shows.
 func readText(name, text string) (Profile, position.Faults) {
 	o, d := parse(name, text)
 	return o, d.Faults()
@@ -43,7 +43,7 @@ func parse(name, text string) (Profile, *position.Decoder) {
 	}
 	c := checker{d: f, root: root.Line}
 	c.tags("", reflect.ValueOf(o))
-	c.whole(o)
+	c.combination(o)
 	c.place("node", o.Node.Place)
 	c.place("pod", o.Pod.Place)
 	c.daemons(o)
@@ -57,8 +57,8 @@ type checker struct {
 	root int
 }
 
-// fault reports a fault of a field at its line, or at that of what contains it. A field that could not be read has one
-// already.
+// fault reports a fault of a field at its line, or at the line of the field that contains it. A field that could not be
+// read already has one.
 func (c checker) fault(field, format string, args ...any) {
 	if c.d.Spoiled(field) {
 		return
@@ -78,7 +78,7 @@ func (c checker) fault(field, format string, args ...any) {
 	c.d.Fault(line, field, format, args...)
 }
 
-// tags checks what the tags say: which keys a mapping must have, and which words a text may be.
+// tags checks the conditions of the tags: the required keys of a mapping, and the allowed words of a text.
 func (c checker) tags(field string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -103,8 +103,8 @@ func (c checker) tags(field string, v reflect.Value) {
 	}
 }
 
-// whole checks what makes sense together.
-func (c checker) whole(o Profile) {
+// combination checks the combination of fields.
+func (c checker) combination(o Profile) {
 	if _, builtIn := profile.Lookup(o.Name); builtIn || slices.Contains([]string{plan.Detected, profile.Host}, o.Name) {
 		c.fault("name", "%q is a built-in profile: choose another name, and base it on that by based-on: %s", o.Name, o.Name)
 	} else if o.Name != "" && !profileName.MatchString(o.Name) {
@@ -184,7 +184,7 @@ func SysctlPath(name string) string {
 
 var reference = pattern.New(`\$\{([^}]*)\}`)
 
-// variables reports the variables of a text that do not exist there: those of a peer are for commands, which are not checked.
+// variables reports the unknown variables of a text. A peer's variables are only for commands, which are not checked.
 func (c checker) variables(field, text string) {
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == m[1] })
@@ -239,8 +239,8 @@ func (c checker) expect(x Expect) {
 	}
 }
 
-// conflistTypes returns the names of the plugins that a network configuration list runs: those of the list, and their
-// ipam.
+// conflistTypes returns the names of the plugins that a network configuration list runs: the plugins of the list, and
+// their ipam.
 func conflistTypes(text string) ([]string, error) {
 	var list struct {
 		Name    string `json:"name"`

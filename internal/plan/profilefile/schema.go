@@ -11,9 +11,9 @@ import (
 
 // key is one key of a profile file, for documents.
 type key struct {
-	// Key is its path; [] stands after the key of a list.
+	// Key is its path; [] follows the key of a list.
 	Key, Help string
-	// Values says which values it has, Usual the default.
+	// Values describes its values, Usual is the default.
 	Values, Usual string
 	Need          bool
 }
@@ -49,12 +49,12 @@ func keysOf(prefix string, t reflect.Type) []key {
 	return keys
 }
 
-// named returns the fields that are keys of a file, those of embedded structs included.
+// named returns the fields that are keys of a file, including fields of embedded structs.
 func named(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous || f.Tag.Get("yaml") == "-" })
 }
 
-// valuesOf says which values a key has.
+// valuesOf describes the values of a key.
 func valuesOf(f reflect.StructField) string {
 	if words := f.Tag.Get("words"); words != "" {
 		return strings.ReplaceAll(words, ",", ", ")

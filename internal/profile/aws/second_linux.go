@@ -11,9 +11,9 @@ import (
 //
 //	pod eth0 ── eni1a2b3c4d5e6 ─ node's stack, ip rules, table 2 ─ eth1 ── router of the VPC ── eth1 ─ … ── eth0 pod
 //
-// Everything is as with the first interface, but for the way out of a pod: a second routing rule for each pod sends its
-// packets to the table of the interface. That table has only the VPC's router, and no route to the VPC itself. Connections
-// with the mark leave by the first interface, because its rule comes before those of the pods.
+// Only packets from a pod differ from the first interface: a second routing rule for each pod sends them to the table
+// of the interface. That table has only the VPC's router, and no route to the VPC itself. Connections with the mark
+// leave by the first interface, because its rule precedes those of the pods.
 type second struct{ vpc }
 
 // The second interface: its device, and its routing table, which has the number of the interface.

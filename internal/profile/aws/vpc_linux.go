@@ -15,12 +15,12 @@ import (
 //
 //	pod eth0 ── eni1a2b3c4d5e6 ─ node's stack, ip rules ─ eth0 ── VPC ── eth0 ─ node's stack, ip rules ─ eni… ── eth0 pod
 //
-// A pod has a /32 and one way out, 169.254.1.1, which no device has. The pod has a permanent neighbour entry for it with the
-// MAC address of the node's end. Each pod has a host route, and a routing rule before all others. Every route lookup of the
-// node walks these rules.
+// A pod has a /32 and one way out, 169.254.1.1, which no device has. The pod has a permanent neighbour entry for it
+// with the MAC address of the node's end. Each pod has a host route, and a routing rule before all others. Every route
+// lookup of the node walks these rules.
 //
-// Pods have addresses of the VPC, so nothing is encapsulated. The VPC answers ARP requests for a pod with the MAC address of
-// its node's interface; here nodes have permanent entries instead.
+// Pods have addresses of the VPC, so nothing is encapsulated. The VPC answers ARP requests for a pod with the MAC
+// address of its node's interface; here nodes have permanent entries instead.
 type vpc struct{ dataplane.Nothing }
 
 // gateway is the next hop of every pod.
@@ -47,7 +47,7 @@ func (vpc) Arrange(n *dataplane.Node, number, count int) {
 // podRange has the addresses of a node's pods.
 func podRange(number int) netip.Prefix { return netip.PrefixFrom(podAddr(number, 0), 24).Masked() }
 
-// podAddr is the address of pod i, counted from 0, of the node with this number.
+// podAddr returns the address of pod i, counted from 0, of the node with this number.
 func podAddr(number, i int) netip.Addr {
 	b := pods.Addr().As4()
 	b[2], b[3] = b[2]+byte(number), byte(dataplane.FirstPod+i)
@@ -79,7 +79,7 @@ func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 // JoinNodes has the VPC's answers for the pods of to.
 func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing { return answers(to, to.MAC) }
 
-// answers are those of the VPC for the pods of a node, whose interface has the MAC address.
+// answers returns the VPC's answers for the pods of a node, whose interface has the MAC address.
 func answers(to dataplane.Node, mac net.HardwareAddr) []link.Thing {
 	return each.Of(to.Pods, func(p dataplane.Pod) link.Thing {
 		return link.StaticNeighbour{Dev: dataplane.NIC, Addr: p.Addr.Addr(), MAC: mac}

@@ -11,12 +11,13 @@ import (
 	"github.com/cnibench/cnibench/internal/profile/plugins"
 )
 
-// transparent is the mode of all configurations of AKS on Linux but that with Cilium:
+// transparent is the mode of all configurations of AKS on Linux except with Cilium:
 //
 //	pod eth0 ── azv1a2b3c4d5e6 (proxy ARP) ─ node's stack ─ eth0 ── Azure's network ── eth0 ─ node's stack ─ azv… ── eth0 pod
 //
-// A pod has one way out, 169.254.1.1, which no device has; the node's end answers for it. Each pod has a host route. The
-// plugin also puts the answer into the pod's neighbour table, as one to be probed. Here the pod asks.
+// A pod has one way out, 169.254.1.1, which no device has; the node's end answers for it. Each pod has a host route.
+// The plugin also adds the answer to the pod's neighbour table, in a state that the kernel probes. Here the pod sends
+// an ARP request.
 type transparent struct{ dataplane.Nothing }
 
 // gateway is the next hop of every pod.
@@ -46,7 +47,7 @@ func (transparent) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle)
 	}
 }
 
-// JoinNodes has what Azure's network knows of the pods of to.
+// JoinNodes returns what Azure's network knows about the pods of to.
 func (transparent) JoinNodes(from, to dataplane.Node) []link.Thing {
 	return plugins.Bridge{}.JoinNodes(from, to)
 }

@@ -18,14 +18,14 @@ import (
 //
 //	pod eth0 ── cali1a2b3c4d5e6 [from-workload] ─ vxlan.calico ─ UDP 4789 ─ eth0 ── switch ── ... [vxlan.calico] ─ redirect_peer ── pod
 //
-// Pods are attached as with iptables. The first packet of a flow is judged at both pods' devices; once both sides are
-// known to agree, packets go straight into the destination pod. TCP to a Service is translated when a process calls
-// connect(); a pod's UDP at its device, the node's own by way of a pair of devices, bpfin.cali and bpfout.cali.
+// Pods are attached as with iptables. Policy judges the first packet of a flow at both pods' devices; once both sides
+// allow it, packets go directly into the destination pod. TCP to a Service is translated when a process calls
+// connect(), a pod's UDP at its device, and the node's own UDP at a pair of devices, bpfin.cali and bpfout.cali.
 //
-// A node port leads to another node unchanged in VXLAN of a VNI of its own. The reply comes back the same way, or with DSR
-// goes straight to the client.
+// A packet to a node port is sent to another node unchanged, in VXLAN with a separate VNI. The reply returns the same
+// way, or with DSR directly to the client.
 //
-// With encapsulation between subnets alone, programs route what is for a node of the same subnet:
+// With encapsulation only between subnets, programs route packets for a node of the same subnet:
 //
 //	pod eth0 ── cali1a2b3c4d5e6 [from-workload] ─ eth0 ── switch ── eth0 [from-host] ─ redirect_peer ── pod
 //
@@ -33,11 +33,11 @@ import (
 type calicoBPF struct {
 	calico
 	dsr bool
-	// sameSubnet is with encapsulation between subnets alone; the nodes of the lab are in one.
+	// sameSubnet means encapsulation only between subnets; the lab's nodes are in one subnet.
 	sameSubnet bool
 }
 
-// The pair by which a node's own datagrams reach a Service.
+// The pair of devices through which a node's own datagrams reach a Service.
 const (
 	serviceIn  = "bpfin.cali"
 	serviceOut = "bpfout.cali"
@@ -46,7 +46,7 @@ const (
 // serviceMAC is the address of bpfout.cali.
 func serviceMAC(n dataplane.Node) net.HardwareAddr { return dataplane.MACOf(0x66, 0x01, n.Addr.Addr()) }
 
-// serviceGateway is where the routes into the pair lead: an address that no device has.
+// serviceGateway returns the gateway of the routes into the pair: an address that no device has.
 func serviceGateway(n dataplane.Node) netip.Addr {
 	if n.IPv6() {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1})
@@ -57,7 +57,7 @@ func serviceGateway(n dataplane.Node) netip.Addr {
 // calicoFlows is the capacity of a node's table of flows, which takes 11 MB; Calico's is 512,000.
 const calicoFlows = 65536
 
-// natSpare is the room in the tables of Services beyond those of the start.
+// natSpare is the additional room in the tables of Services for later changes.
 const natSpare = 1024
 
 func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {
@@ -69,7 +69,7 @@ func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {
 		link.Route{To: dataplane.Single(serviceGateway(n)), Dev: serviceIn, LinkScope: true},
 		link.StaticNeighbour{Dev: serviceIn, Addr: serviceGateway(n), MAC: serviceMAC(n)},
 	}
-	if !n.IPv6() { // IPv6 has no such checks of where a packet comes from
+	if !n.IPv6() { // IPv6 has no such source checks
 		list := link.Settings{{Name: "net/ipv4/conf/" + dataplane.NIC + "/rp_filter", Value: "2"}}
 		for _, device := range []string{dataplane.NIC, t.Device, serviceIn, serviceOut} {
 			list = append(list, netns.Setting{Name: "net/ipv4/conf/" + device + "/accept_local", Value: "1"})
@@ -88,7 +88,7 @@ func (calicoBPF) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) [
 	return append(things, link.Settings{{Name: conf + "/rp_filter", Value: "0"}, {Name: conf + "/accept_local", Value: "1"}})
 }
 
-// JoinNodes needs no forwarding entry: the programs say which node a packet goes to.
+// JoinNodes needs no forwarding entry: the programs determine a packet's node.
 func (c calicoBPF) JoinNodes(from, to dataplane.Node) []link.Thing {
 	things := []link.Thing{link.StaticNeighbour{Dev: from.Tunnel.Device, Addr: to.Tunnel.Addr, MAC: to.Tunnel.MAC}}
 	if c.sameSubnet {
@@ -105,7 +105,7 @@ func (calicoBPF) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
 	return policy.Node{Calico: rules}
 }
 
-// Program loads what Felix does, tells it of pods, nodes and blocks, and serves the Services.
+// Program loads the programs that Felix loads, adds pods, nodes and blocks, and serves the Services.
 func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	group, err := p.Sockets()
 	if err != nil {
@@ -146,7 +146,7 @@ func workload(pod dataplane.Pod) ebpf.Workload {
 	return ebpf.Workload{IP: pod.Addr.Addr(), Device: pod.HostDevice, NATOutgoing: true}
 }
 
-// podsOf adds pods to a node that stands. Other nodes know the blocks of its addresses and need not learn of a pod.
+// podsOf adds pods to a running node. Other nodes know the blocks of its addresses and need not learn a pod.
 func podsOf(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	return &dataplane.PodPrograms{
 		Add: func(pod dataplane.Pod) error { return plane.AddWorkload(workload(pod)) },
@@ -186,8 +186,8 @@ func (c calicoBPF) announce(plane *ebpf.Node, p dataplane.Programming) error {
 	return nil
 }
 
-// policeCalico gives every pod the policies that select it, one after the other in its programs, and makes the sets of
-// all policies.
+// policeCalico gives every pod the policies that select it, one after the other in its programs, and creates the sets
+// of all policies.
 func policeCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	for i := range p.Policies + p.PoliciesUnselected {
 		if err := plane.SetIPSet(uint64(i+1), []netip.Prefix{dataplane.Single(p.Stranger(i))}); err != nil {
@@ -214,7 +214,7 @@ func setRules(plane *ebpf.Node, pod dataplane.Pod, rules []ebpf.Rule) error {
 	return plane.SetPolicy(pod.HostDevice, ebpf.Policy{Ingress: rules, Egress: rules})
 }
 
-// denyCalico adds the policy that comes and goes to every pod, whose programs are generated anew.
+// denyCalico adds the policy that churn creates to every pod, or removes it; the pods' programs are generated again.
 func denyCalico(plane *ebpf.Node, p dataplane.Programming, in bool) error {
 	var rules []ebpf.Rule
 	switch {
@@ -269,7 +269,8 @@ func serveCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	return nil
 }
 
-// routeServices leads the node's own datagrams for Services into the pair of devices: connect() translates TCP alone.
+// routeServices routes the node's own datagrams for Services into the pair of devices, because connect() only
+// translates TCP.
 func routeServices(p dataplane.Programming) error {
 	at, err := link.Open(p.NS)
 	if err != nil {

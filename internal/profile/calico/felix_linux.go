@@ -15,32 +15,33 @@ import (
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ vxlan.calico ─ UDP 4789 ─ eth0 ── switch ── ...
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ eth0 ── switch ── ...
 //
-// A pod has a /32 and one way out, 169.254.1.1, which no device has: the node answers ARP for it on the pod's link
-// because it has a default route elsewhere. In IPv6 it has a /128, and the way out is the link-local address of the node's
-// end. The outer VXLAN packets are not tracked. Pods of one node reach each other through the node's stack.
+// A pod has a /32 and one gateway, 169.254.1.1, which no device has: the node answers ARP for it on the pod's link
+// because its default route uses another device. In IPv6 it has a /128, and the gateway is the link-local address of
+// the node's end. The outer VXLAN packets are not tracked. Pods of one node reach each other through the node's stack.
 type calico struct {
 	dataplane.Nothing
-	// vxlan is with encapsulation; nft has the chains, and kube-proxy's with them, in nftables.
+	// vxlan means encapsulation; nft means that the chains, and kube-proxy's, are in nftables.
 	vxlan, nft bool
 }
 
-// blockSize is how many addresses are in the blocks in which Calico gives them to nodes: a /26, or in IPv6 a /122.
+// blockSize is the number of addresses in a block that Calico assigns to a node: a /26, or in IPv6 a /122.
 const blockSize = 1 << blockLeft
 
 const blockLeft = 6
 
-// block is the one that begins with the given address of p.
+// block returns the block of p that begins with the given address.
 func block(p netip.Prefix, first int) netip.Prefix {
 	a := dataplane.Nth(p, first)
 	return netip.PrefixFrom(a, a.BitLen()-blockLeft)
 }
 
 var (
-	// linkLocal is the gateway of every Calico pod of IPv4, which no device has.
+	// linkLocal is the gateway of every Calico pod in IPv4, which no device has.
 	linkLocal = netip.AddrFrom4([4]byte{169, 254, 1, 1})
-	// linkLocal6 is that of IPv6: what the node's end of the pod's link calls itself, by caliMAC.
+	// linkLocal6 is the gateway in IPv6: the link-local address of the node's end of the pod's link, derived from
+	// caliMAC.
 	linkLocal6 = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
-	// caliMAC is that of the node's end of every pod's link.
+	// caliMAC is the MAC address of the node's end of every pod's link.
 	caliMAC = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
 )
 
@@ -60,8 +61,8 @@ func (c calico) Arrange(n *dataplane.Node, number, pods int) {
 	arrangeBlocks(n, pods, mtu)
 }
 
-// arrangeBlocks gives the node as many blocks as its pods need. The first address of the first block is the tunnel's, so
-// pods begin with the second.
+// arrangeBlocks gives the node as many blocks as its pods need. The first address of the first block is the tunnel's,
+// so pods begin with the second.
 func arrangeBlocks(n *dataplane.Node, pods, mtu int) {
 	for used := 0; used <= pods; used += blockSize {
 		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
@@ -85,7 +86,7 @@ func routesOverVXLAN(from, to dataplane.Node) []link.Thing {
 	return routes
 }
 
-// ArrangePods gives out single addresses of n.PodCIDR from the given one on.
+// ArrangePods assigns single addresses of n.PodCIDR, starting with the given one.
 func ArrangePods(n *dataplane.Node, pods, first, mtu int) {
 	n.AddPods(pods, mtu, "cali", 11, func(i int) netip.Prefix { return dataplane.Single(dataplane.Nth(n.PodCIDR, first+i)) })
 }
@@ -119,7 +120,7 @@ func AttachPod(p dataplane.Pod, in *link.Handle) []link.Thing {
 	}
 }
 
-// caliSettings are those of the node's end of a Calico pod's link.
+// caliSettings returns the settings of the node's end of a Calico pod's link.
 func caliSettings(p dataplane.Pod) link.Settings {
 	if p.Addr.Addr().Is6() {
 		conf := "net/ipv6/conf/" + p.HostDevice
@@ -155,7 +156,7 @@ func (c calico) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
 	return policy.Node{Calico: rules}
 }
 
-// Felix returns what Calico's agent knows of a node whose pods it polices.
+// Felix returns the input of Calico's agent for a node whose pods have its policies.
 func Felix(n dataplane.Node, others []dataplane.Node) *policy.CalicoConfig {
 	c := &policy.CalicoConfig{IPv6: n.IPv6(), NodeAddrs: []netip.Addr{n.Addr.Addr()}}
 	if n.Tunnel.Device != "" {

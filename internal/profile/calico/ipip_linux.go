@@ -16,18 +16,18 @@ import (
 //
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ tunl0 ─ IP protocol 4 ─ eth0 ── switch ── ...
 //
-// tunl0 is the kernel's, and the other node's address is the next hop of its route. Where the kernel has no such device,
-// tunl0 is one end of a veth pair with a program that encapsulates what leaves by it, and another at eth0 that undoes it:
-// the wire sees the same packets, but the outer ones do not pass the node's own rules.
+// tunl0 is the kernel's, and the other node's address is the next hop of its route. If the kernel has no such device,
+// tunl0 is one end of a veth pair with a program that encapsulates its packets, and another program at eth0
+// decapsulates them: the packets on the wire are the same, but outer packets do not pass the node's own rules.
 type calicoIPIP struct{ calico }
 
 const (
 	// ipipOverhead is the outer IPv4 header.
 	ipipOverhead = 20
 	tunl0        = "tunl0"
-	// tunl0Peer is the far end of the pair that stands in for tunl0.
+	// tunl0Peer is the far end of the pair that replaces tunl0.
 	tunl0Peer = "tunl0-peer"
-	// ipipStandIn is what a report says of it.
+	// ipipStandIn is the text about it in reports.
 	ipipStandIn = "IPIP by BPF instead of ipip.ko: outer packets pass neither the node's rules nor its conntrack"
 )
 
@@ -45,7 +45,7 @@ func (calicoIPIP) Prepare(n dataplane.Node) []link.Thing {
 	return append(things, dropUnused(n, link.ProtocolBird)...)
 }
 
-// prepareTunl0 makes the kernel's device, or the pair that stands in for it.
+// prepareTunl0 creates the kernel's device, or the pair that replaces it.
 func prepareTunl0(n dataplane.Node, at *link.Handle) error {
 	err := at.Add(link.IPIP{Name: tunl0, MTU: n.Tunnel.MTU, Local: n.Addr.Addr()})
 	if !errors.Is(err, errors.ErrUnsupported) {
@@ -70,7 +70,7 @@ func (c calicoIPIP) Rules(n dataplane.Node, others []dataplane.Node) policy.Node
 	return rules
 }
 
-// Program loads the stand-in where tunl0 is not the kernel's.
+// Program loads the programs if tunl0 is not the kernel's.
 func (calicoIPIP) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	standIn, err := tunl0StandsIn(p)
 	if err != nil || !standIn {

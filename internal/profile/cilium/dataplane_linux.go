@@ -22,22 +22,22 @@ import (
 //	pod eth0 ── lxc1a2b3c4d5e6f [from_container] ─ cilium_vxlan ─ UDP 8472 ─ eth0 ── switch ── ... [from_overlay] ─ redirect_peer ── pod
 //
 // With legacy host routing the node's stack is between them, as in any router: from_container ─ FORWARD ─ eth0, and at
-// the other end eth0 ─ FORWARD ─ cilium_host [from_host] ─ lxc ── pod. Pods of one node are handed from one device to the
-// other in either mode.
+// the other end eth0 ─ FORWARD ─ cilium_host [from_host] ─ lxc ── pod. In either mode, packets between pods of one node
+// are redirected from one device to the other.
 //
-// With netkit devices from_container runs while the pod still sends, and pods have no MAC addresses. From there a packet
-// for a pod of the same node is sent to that pod's device, since redirect_peer works for what came in by a device:
+// With netkit devices from_container runs while the pod still sends, and pods have no MAC addresses. From there a
+// packet for a pod of the same node is sent to that pod's device, since redirect_peer only works for packets received
+// by a device:
 //
 //	pod eth0 [from_container] ─ redirect ─ lxc1a2b3c4d5e6f ── pod
 //
 // A Service is translated when a process calls connect(), so its address is on no device. A node port is translated by
-// from_netdev. The node's own way to its pods is cilium_host, whose address is the pods' gateway too; the program of the
-// pod's device answers ARP for it.
+// from_netdev. The node reaches its pods through cilium_host, whose address is also the pods' gateway; the program of
+// the pod's device answers ARP for it.
 type ciliumPlane struct {
 	dataplane.Nothing
-	// overlay is over VXLAN; legacy goes through the node's stack; dsr answers node ports directly, with Maglev; netkit has
-	// such pairs for the pods.
-	// wireguard and ipsec encrypt between nodes; see the types encrypted and ipsec.
+	// overlay uses VXLAN; legacy uses the node's stack; dsr answers node ports directly, with Maglev; netkit uses
+	// netkit pairs for the pods. wireguard and ipsec encrypt between nodes; see the types encrypted and ipsec.
 	overlay, legacy, dsr, netkit, wireguard, ipsec bool
 }
 
@@ -47,19 +47,20 @@ const (
 	ciliumNet  = "cilium_net"
 )
 
-// proxyRule is the place of the agent's entry in the routing policy, toProxy the mark of packets for its proxy. markKind are the
-// bits of a mark that say what a packet is.
+// proxyRule is the priority of the agent's entry in the routing policy, toProxy the mark of packets for its proxy.
+// markKind are the bits of a mark with the kind of a packet.
 const (
 	proxyRule = 9
 	toProxy   = 0x200
 	markKind  = 0xf00
 )
 
-// firstIdentity is that of the cluster's first address. Cilium numbers the identities of a cluster from 256 to 65,535.
+// firstIdentity is the identity of the cluster's first address. Cilium numbers the identities of a cluster from 256 to
+// 65,535.
 const firstIdentity = 256
 
-// identity returns Cilium's number for the pod with this address, which policies select and packets carry as VNI. In the
-// lab every pod has its own.
+// identity returns Cilium's number for the pod with this address, which policies refer to and packets carry as VNI. In
+// the lab every pod has a different one.
 func identity(pod netip.Addr) int {
 	if pod.Is6() {
 		b := pod.As16()
@@ -93,20 +94,21 @@ func (c ciliumPlane) Prepare(n dataplane.Node) []link.Thing {
 	}
 	if !n.IPv6() {
 		things = append(things,
-			link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true}, // which Linux makes of an IPv6 address itself
-			// The agent's rule for its proxy is there without a proxy too. With a rule of its own, a namespace looks every
-			// route up by the list of rules.
+			link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true}, // Linux adds it for an IPv6 address itself
+			// The agent's rule for its proxy exists without a proxy too. With any rule, a namespace searches the list
+			// of rules for every route lookup.
 			link.Rule{Priority: proxyRule, Mark: toProxy, Mask: markKind})
 	}
 	things = append(things, toCiliumHost(n, n.PodCIDR))
 	if c.overlay {
-		// Unlike elsewhere the device has the MTU of the wire; routes have the one that leaves room.
+		// Unlike in other CNIs, the device has the wire's MTU; routes have the smaller one.
 		things = append(things, link.VXLAN{Name: n.Tunnel.Device, MAC: n.Tunnel.MAC, MTU: n.MTU, Port: n.Tunnel.Port})
 	}
 	return things
 }
 
-// toCiliumHost leads into the pair of devices. In IPv4 its own address is the next hop, which IPv6 refuses.
+// toCiliumHost returns a route into the pair of devices. In IPv4 the next hop is its own address, which IPv6 does not
+// allow.
 func toCiliumHost(n dataplane.Node, to netip.Prefix) link.Route {
 	r := link.Route{To: to, Dev: ciliumHost, Source: n.Gateway()}
 	if !n.IPv6() {
@@ -115,7 +117,7 @@ func toCiliumHost(n dataplane.Node, to netip.Prefix) link.Route {
 	return r
 }
 
-// ciliumSettings are those of the pair of devices.
+// ciliumSettings returns the settings of the pair of devices.
 func ciliumSettings(n dataplane.Node) link.Settings {
 	if n.IPv6() {
 		return link.Settings{
@@ -166,10 +168,10 @@ func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 	return policy.Node{Cilium: &policy.CiliumConfig{VXLAN: c.overlay, WireGuard: c.wireguard}}
 }
 
-// policySpare is the room in a pod's policy table beyond an entry in each direction for each policy.
+// policySpare is the room in a pod's policy table in addition to an entry in each direction for each policy.
 const policySpare = 64
 
-// lbSpare is the room in the tables of Services beyond those of the start.
+// lbSpare is the additional room in the tables of Services for later changes.
 const lbSpare = 1024
 
 func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
@@ -194,7 +196,7 @@ func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
 	return o
 }
 
-// Program loads what Cilium's agent does, tells it of the other nodes and serves the Services.
+// Program loads the programs that Cilium's agent loads, adds the other nodes and serves the Services.
 func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	group, err := p.Sockets()
 	if err != nil {
@@ -226,10 +228,10 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 	}, nil
 }
 
-// noMAC is what a device without a MAC address has in its place.
+// noMAC replaces the address of a device without a MAC address.
 var noMAC = make(net.HardwareAddr, 6)
 
-// addEndpoints adds the pods side by side: most of the time is the verifier's.
+// addEndpoints adds the pods concurrently: the verifier takes most of the time.
 func (c ciliumPlane) addEndpoints(plane *cilium.Node, n dataplane.Node) error {
 	return each.AtOnce(n.Pods, func(i int, pod dataplane.Pod) error { return plane.AddEndpoint(c.endpoint(uint16(i+1), pod)) })
 }
@@ -245,7 +247,7 @@ func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 	return e
 }
 
-// pods adds pods to a node that stands. Its first pods have small numbers; these have that of their identity.
+// pods adds pods to a running node. Its first pods have small numbers; these use their identity.
 func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	id := func(pod dataplane.Pod) uint16 { return uint16(identity(pod.Addr.Addr())) }
 	return &dataplane.PodPrograms{
@@ -264,10 +266,11 @@ func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplan
 	}
 }
 
-// localIdentities is where Cilium begins to number who is known by address alone.
+// localIdentities is the first of Cilium's identities for addresses outside the cluster.
 const localIdentities = 1 << 24
 
-// police gives every pod the policies that select it. A policy that selects no pod leaves no trace in the programs' tables.
+// police gives every pod the policies that select it. A policy that selects no pod has no entry in the programs'
+// tables.
 func police(plane *cilium.Node, p dataplane.Programming) error {
 	if p.Policies == 0 {
 		return nil
@@ -295,7 +298,7 @@ func rulesOf(p dataplane.Programming) []cilium.Rule {
 	return rules
 }
 
-// announce tells who lives at the other nodes: themselves, the addresses of their cilium_host, their pods.
+// announce adds the identities at the other nodes: of the nodes, of the addresses of their cilium_host, of their pods.
 func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error {
 	if c.ipsec {
 		if err := announceNodes(plane, others); err != nil {
@@ -318,14 +321,14 @@ func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error
 	return nil
 }
 
-// learn tells who lives at an address of another node.
+// learn adds the identity of a pod of another node.
 func (c ciliumPlane) learn(plane *cilium.Node, o dataplane.Node, pod dataplane.Pod) error {
 	return plane.SetIPCache(pod.Addr, cilium.Identity(identity(pod.Addr.Addr())), c.tunnelTo(o))
 }
 
-// tunnelTo returns the node that packets for the pods of o are encapsulated to, no address without a tunnel.
+// tunnelTo returns the node that packets for the pods of o are encapsulated to, an invalid address without a tunnel.
 func (c ciliumPlane) tunnelTo(o dataplane.Node) netip.Addr {
-	if c.overlay || c.ipsec { // IPsec asks for the node by it
+	if c.overlay || c.ipsec { // IPsec finds the node by it
 		return o.Addr.Addr()
 	}
 	return netip.Addr{}
@@ -354,7 +357,7 @@ func withdrawCilium(plane *cilium.Node, p dataplane.Programming, list []service.
 	return p.EachFrontend(list, func(s service.Service, at netip.AddrPort) error { return plane.DeleteService(at, ciliumProtocol(s)) })
 }
 
-// denyCilium adds the policy that comes and goes to every pod, in both directions: an entry each.
+// denyCilium adds the policy that churn creates to every pod, or removes it: an entry in each direction.
 func denyCilium(plane *cilium.Node, p dataplane.Programming, in bool) error {
 	for i := range p.Node.Pods {
 		for _, egress := range []bool{false, true} {

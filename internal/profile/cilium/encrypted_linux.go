@@ -14,13 +14,15 @@ import (
 //	pod eth0 ── lxc [from_container_marked] ─ eth0 [to_netdev_sealing] ─ cilium_wg0 [to_wireguard] ─ UDP 51871 ─ eth0 ── switch ── ...
 //	... ── eth0 ─ node's stack ─ cilium_wg0 [from_wireguard] ─ redirect_peer ── pod
 //
-// No route and no rule leads to cilium_wg0: the program of the wire redirects what has a pod as its source and an entry with a key
-// as its destination. The addresses of nodes have no key, so what nodes send is in the clear, and what pods send to nodes.
+// No route and no rule leads to cilium_wg0: the program of the wire redirects packets from a pod to an address whose
+// entry has a key. The addresses of nodes have no key, so packets from nodes, and from pods to nodes, are not
+// encrypted.
 //
-// Over VXLAN all packets of the tunnel are encrypted. VXLAN is inside WireGuard, and the stack gives it to cilium_vxlan.
+// Over VXLAN all packets of the tunnel are encrypted. VXLAN is inside WireGuard, and the stack gives it to
+// cilium_vxlan.
 type encrypted struct{ ciliumPlane }
 
-// What the agent's WireGuard has. The mark is on the packets that its device sends.
+// Settings of the agent's WireGuard. Its device sends packets with the mark.
 const (
 	encryptedMark     = 0xe00
 	encryptedPort     = 51871
@@ -41,7 +43,7 @@ func (e encrypted) Arrange(n *dataplane.Node, number, pods int) {
 	n.Below.MTU -= encryptedOverhead
 	n.Tunnel = dataplane.Tunnel{Device: "cilium_wg0", Addr: n.Below.Addr, Port: encryptedPort, MTU: n.MTU - encryptedOverhead}
 	n.Allowed = []netip.Prefix{dataplane.Single(n.Addr.Addr())}
-	if !e.overlay { // then all that the agent knows to be there
+	if !e.overlay { // then all known entries
 		n.Allowed = append(n.Allowed, n.PodCIDR, dataplane.Single(n.Gateway()))
 	}
 	for i := range n.Pods {
@@ -63,7 +65,8 @@ func (e encrypted) Prepare(n dataplane.Node) []link.Thing {
 	return append(things, fromProxyRoutes(n, t.MTU, fromProxy)...)
 }
 
-// fromProxyRoutes lead what the agent's proxy sends to cilium_host, with room for what encrypts.
+// fromProxyRoutes returns the routes for packets of the agent's proxy to cilium_host, with room for the encryption's
+// headers.
 func fromProxyRoutes(n dataplane.Node, mtu int, marks ...uint32) []link.Thing {
 	gw := n.Gateway()
 	things := each.Of(marks, func(mark uint32) link.Thing {
@@ -81,12 +84,13 @@ func (e encrypted) JoinNodes(from, to dataplane.Node) []link.Thing {
 	})
 }
 
-// withEncryption returns a profile that can encrypt: natively by WireGuard and IPsec, over VXLAN by WireGuard.
+// withEncryption returns a profile that can encrypt: with native routing by WireGuard and IPsec, over VXLAN by
+// WireGuard.
 func withEncryption(e dataplane.Entry, plain ciliumPlane) dataplane.Entry {
 	x, sealed := e.Expect, plain
 	sealed.wireguard, x.RouteMTU = true, true
 	e.Dataplane = plain
-	if plain.overlay { // what one node forwards to another is encrypted, too
+	if plain.overlay { // packets that one node forwards to another are encrypted, too
 		programs := *x.Programs
 		programs.Entered = "there external plain; back node-1 plain"
 		x.Programs = &programs

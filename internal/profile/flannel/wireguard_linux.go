@@ -8,15 +8,16 @@ import (
 	"github.com/cnibench/cnibench/internal/profile/plugins"
 )
 
-// wireguard is flannel with its wireguard backend: pods and rules as with vxlan, and between nodes a tunnel that encrypts:
+// wireguard is flannel with its wireguard backend: pods and rules as with vxlan, and between nodes a tunnel that
+// encrypts:
 //
 //	pod eth0 ── veth ─ cni0 ─ node's stack ─ flannel-wg ─ UDP 51820 ─ eth0 ── switch ── ...
 //
-// One route leads to the pods of all nodes; behind which of them a pod is, the device knows by its peers.
+// One route leads to the pods of all nodes; the device finds a pod's node by its list of peers.
 type wireguard struct{ VXLAN }
 
 const (
-	// wireguardOverhead is what flannel sets aside, whatever the family: IPv6 40, UDP 8, WireGuard 32.
+	// wireguardOverhead is the room that flannel reserves for either family: IPv6 40, UDP 8, WireGuard 32.
 	wireguardOverhead = 80
 	wireguardPort     = 51820
 	wireguardPort6    = 51821

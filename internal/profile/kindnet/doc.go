@@ -1,2 +1,2 @@
-// Package kindnet is kindnet, and kindnetd of kind, from which it came: routes between nodes, and no tunnel.
+// Package kindnet has kindnet, and kind's kindnetd, from which it originated: routes between nodes, and no tunnel.
 package kindnet

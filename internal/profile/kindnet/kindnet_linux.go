@@ -19,11 +19,11 @@ func (kindnetd) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
 	return policy.Node{Kindnet: &policy.KindnetConfig{Pods: []netip.Prefix{n.Cluster}, Kindnetd: true}}
 }
 
-// NotServed overrides that of the ptp plugin: the daemon masquerades.
+// NotServed overrides the ptp plugin's method: the daemon masquerades.
 func (kindnetd) NotServed(plan.Path) string { return "" }
 
-// kindnet connects pods as the ptp plugin does, by a plugin of its own: the pod has a /32 and two routes, and the gateway is
-// the address of the node's pod range itself. It masquerades by nftables.
+// kindnet connects pods as the ptp plugin does, with its own plugin: the pod has a /32 and two routes, and the gateway
+// is the address of the node's pod range itself. It masquerades by nftables.
 type kindnet struct{ kindnetd }
 
 func (kindnet) Arrange(n *dataplane.Node, number, pods int) {
@@ -51,7 +51,7 @@ func (kindnet) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []l
 	}
 }
 
-// Rules has the pod ranges of all nodes, as the daemon takes them from the Node objects.
+// Rules includes the pod ranges of all nodes, which the daemon takes from the Node objects.
 func (kindnet) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
 	ranges := []netip.Prefix{n.PodCIDR}
 	for _, o := range others {

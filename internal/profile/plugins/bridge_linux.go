@@ -21,7 +21,7 @@ const PodBridge = "cni0"
 //
 //	pod eth0 ── veth1a2b3c4d ─ cni0 ─ node's stack ─ eth0 ── switch ── eth0 ─ node's stack ─ cni0 ─ veth ── pod
 //
-// Pods of one node meet in cni0 at layer 2, and still walk iptables there because of br_netfilter.
+// cni0 switches packets between pods of one node at layer 2. They still pass iptables there because of br_netfilter.
 type Bridge struct{ dataplane.Nothing }
 
 func (Bridge) Arrange(n *dataplane.Node, number, pods int) {
@@ -29,7 +29,7 @@ func (Bridge) Arrange(n *dataplane.Node, number, pods int) {
 	ArrangeVeths(n, pods, n.MTU, n.PodCIDR.Bits())
 }
 
-// ArrangeVeths gives out the addresses of n.PodCIDR from its third on, with the given prefix length.
+// ArrangeVeths assigns the addresses of n.PodCIDR from its third on, with the given prefix length.
 func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
 	n.AddPods(pods, mtu, "veth", 8, func(i int) netip.Prefix {
 		return netip.PrefixFrom(dataplane.Nth(n.PodCIDR, dataplane.FirstPod+i), bits)
@@ -38,7 +38,7 @@ func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
 
 func (Bridge) Prepare(n dataplane.Node) []link.Thing { return PrepareBridge(PodBridge, n, n.MTU) }
 
-// PrepareBridge returns the bridge with the gateway's address, and lets iptables see what it switches.
+// PrepareBridge returns the bridge with the gateway's address, and lets iptables see bridged packets.
 func PrepareBridge(name string, n dataplane.Node, mtu int) []link.Thing {
 	gw := n.Gateway()
 	return []link.Thing{
@@ -65,7 +65,7 @@ func (Bridge) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []li
 	return AttachToBridge(BridgePort{Node: n, Pod: p}, in)
 }
 
-// notifyARP makes a pod tell its neighbours when its device comes up; notifyND is the same in IPv6.
+// notifyARP makes a pod announce itself to its neighbours when its device comes up; notifyND does the same in IPv6.
 var (
 	notifyARP = netns.Setting{Name: "net/ipv4/conf/" + dataplane.NIC + "/arp_notify", Value: "1"}
 	notifyND  = netns.Setting{Name: "net/ipv6/conf/" + dataplane.NIC + "/ndisc_notify", Value: "1", IfPresent: true}
@@ -106,7 +106,7 @@ func (Bridge) NotServed(p plan.Path) string {
 	return noMasquerade(p)
 }
 
-// noMasquerade is the answer of plugins that leave pod addresses as they are.
+// noMasquerade is the NotServed of plugins that do not masquerade.
 func noMasquerade(p plan.Path) string {
 	if p.From == plan.Pod && p.To == plan.External {
 		return "pod addresses are not masqueraded, and hosts outside have no route to them"

@@ -7,12 +7,12 @@ import (
 )
 
 // ipvlan gives each pod a device on top of the node's NIC that shares the NIC's MAC address, in l2 mode, and an address
-// of the underlay. The driver tells by the IP address which of the devices a packet is for:
+// of the underlay. The driver finds the device of a packet by its IP address:
 //
 //	pod eth0 (ipvlan) ─ eth0 ── switch ── eth0 ─ (ipvlan) eth0 pod
 //
-// As under macvlan the node's stack and its rules are not on the way, and pods of one node meet inside the driver. A
-// node and its own pods cannot reach each other: neither sees the other's ARP requests.
+// As with macvlan, packets do not pass the node's stack and its rules, and packets between pods of one node stay inside
+// the driver. A node and its own pods cannot reach each other: neither sees the other's ARP requests.
 type ipvlan struct{ dataplane.Nothing }
 
 func (ipvlan) Arrange(n *dataplane.Node, number, pods int) {

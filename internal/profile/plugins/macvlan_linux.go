@@ -12,8 +12,8 @@ import (
 //
 //	pod eth0 (macvlan) ─ eth0 ── switch ── eth0 ─ (macvlan) eth0 pod
 //
-// The node's stack is not on the way, so neither are its rules. Pods of one node meet inside the driver. A node and its
-// own pods cannot reach each other: what the NIC sends does not come back to it.
+// Packets do not pass the node's stack or its rules. Packets between pods of one node stay inside the driver. A node
+// and its own pods cannot reach each other, because a NIC does not receive what it sends.
 type macvlan struct{ dataplane.Nothing }
 
 func (macvlan) Arrange(n *dataplane.Node, number, pods int) { ArrangeOnUnderlay(n, number, pods) }
@@ -28,7 +28,7 @@ func ArrangeOnUnderlay(n *dataplane.Node, number, pods int) {
 	}
 }
 
-// onUnderlay is the address of a pod beside its node's: 172.18.node.pod, or fd00:172:18::node:pod.
+// onUnderlay returns the address of a pod on the underlay: 172.18.node.pod, or fd00:172:18::node:pod.
 func onUnderlay(node netip.Addr, number, pod int) netip.Addr {
 	b := node.AsSlice()
 	if node.Is6() {
@@ -48,13 +48,13 @@ func (macvlan) NotServed(p plan.Path) string {
 	return notServedOnNIC(p, "a macvlan", "a macvlan device in bridge mode cannot talk to the node that it stands on")
 }
 
-// Announced returns the address of a pod on the underlay, which tells its neighbours when its device comes up. Unlike
-// bridge, macvlan and ipvlan do so for IPv6 as well.
+// Announced returns the address of a pod on the underlay, which is announced to its neighbours when the device comes
+// up. Unlike bridge, macvlan and ipvlan announce IPv6 addresses as well.
 func Announced(p dataplane.Pod, in *link.Handle) link.Thing {
 	return link.Inside{At: in, Things: []link.Thing{link.Settings{notifyARP, notifyND}, link.Address{Dev: dataplane.NIC, Addr: p.Addr}}}
 }
 
-// NoServices is why a pod of some kind reaches no Service past its node, and "" on other paths.
+// NoServices returns why a pod of some kind, whose packets bypass its node, reaches no Service, and "" on other paths.
 func NoServices(p plan.Path, kind string) string {
 	if p.From == plan.Pod && (p.To == plan.Service || p.To == plan.Self) {
 		return "nothing on " + kind + " pod's way translates a Service's address: the node's kube-proxy rules are bypassed"
@@ -62,8 +62,8 @@ func NoServices(p plan.Path, kind string) string {
 	return ""
 }
 
-// notServedOnNIC is what is not served when pods' devices stand on the node's NIC; ownNode says why a node and its own
-// pods cannot talk.
+// notServedOnNIC returns why a path is not served if pods' devices are on the node's NIC; ownNode is the reason between
+// a node and its own pods.
 func notServedOnNIC(p plan.Path, kind, ownNode string) string {
 	if reason := NoServices(p, kind); reason != "" {
 		return reason

@@ -6,8 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// PTP is the ptp plugin with a route per node. Every pod has a link of its own to the node, and the node's end of each
-// bears the same gateway address:
+// PTP is the ptp plugin with a route per node. Every pod has its own link to the node, and the node's end of each has
+// the same gateway address:
 //
 //	pod eth0 ── veth1a2b3c4d (gateway/32) ─ node's stack ─ eth0 ── switch ── eth0 ─ node's stack ─ veth ── pod
 //
@@ -26,7 +26,7 @@ func (PTP) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 		link.Address{Dev: p.HostDevice, Addr: dataplane.Single(gw)},
 		link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, HostScope: true},
 		link.Inside{At: in, Things: []link.Thing{
-			// The plugin takes the route away that the kernel makes for the address's range; an address of its own has none.
+			// The plugin removes the route that the kernel adds for the address's range; a single address has none.
 			link.Address{Dev: dataplane.NIC, Addr: p.Addr, NoRoute: true},
 			link.Route{To: dataplane.Single(gw), Dev: dataplane.NIC, LinkScope: true, Source: p.Addr.Addr()},
 			link.Route{To: n.PodCIDR, Via: gw, Dev: dataplane.NIC, Source: p.Addr.Addr()},

@@ -1,2 +1,2 @@
-// Package sriov is a model of SR-IOV: each pod has a device of its own on the switch.
+// Package sriov is a model of SR-IOV: each pod has its own device on the switch.
 package sriov

@@ -5,10 +5,10 @@
 //
 //	BenchmarkCNI/profile=canal/path=pod-to-pod/locality=cross-node/workload=rr 1 58400 cpu-ns/op 17100 transactions/s
 //
-// so that `benchstat -col /profile` sets profiles side by side. Before the lines stand the facts of the run as
-// configuration, but for those that no two runs share, and the direction of each unit. Units are those of package
-// metric in the manner of Go's (see unitOf). A number that a trial does not have is not on its line; failed trials have
-// no line and are counted in a "--- FAIL" that readers of the format pass over.
+// so that `benchstat -col /profile` compares profiles. Before the lines are the facts of the run as configuration,
+// without those that no two runs share, and the direction of each unit. Units are those of package metric in the manner
+// of Go's (see unitOf). A number that a trial does not have is not on its line; failed trials have no line and are
+// counted in a "--- FAIL", which readers of the format ignore.
 package benchfmt
 
 import (
@@ -47,17 +47,17 @@ func Render(w io.Writer, d report.Document) error {
 	return b.Flush()
 }
 
-// configKey are the keys that the format allows, less what a reader could take for another kind of line.
+// configKey matches the keys that the format allows, without those that look like another kind of line.
 var configKey = pattern.New(`^[a-z][a-z0-9_.-]*$`)
 
-// known are the facts for which Go's own benchmarks have a name.
+// known maps facts to the names that Go's own benchmarks use.
 var known = map[string]string{facts.Architecture: "goarch", facts.CPUModel: "cpu"}
 
-// mostValue bounds a value in columns: readers of the format end at a line of 64 KiB.
+// mostValue bounds a value in columns: readers of the format stop at a line of 64 KiB.
 const mostValue = 2000
 
-// configuration lists keys and values. benchstat sets only those lines beside one another that agree in all of them, so
-// what is of the moment is left out.
+// configuration lists keys and values. benchstat only compares lines with the same configuration, so facts of the
+// moment are left out.
 func configuration(d report.Document) [][2]string {
 	var out [][2]string
 	add := func(key, value string) {
@@ -77,7 +77,7 @@ func configuration(d report.Document) [][2]string {
 	return out
 }
 
-// directions says of each unit which way is better.
+// directions lists for each unit which direction is better.
 func directions(a *compare.Analysis) []string {
 	word := map[metric.Better]string{metric.Lower: "lower", metric.Higher: "higher"}
 	var out []string
@@ -95,12 +95,12 @@ func directions(a *compare.Analysis) []string {
 // group is the trials of one case.
 type group struct {
 	name string
-	// trials are the values of each repetition, as they stand on a line.
+	// trials are the values of each repetition, in the format of a line.
 	trials map[int][]string
 	failed int
 }
 
-// gather turns cells, a list per metric, into trials with all their metrics. Cases come in the order of the report.
+// gather converts cells, a list per metric, into trials with all their metrics. Cases are in the order of the report.
 func gather(a *compare.Analysis) []*group {
 	var all []*group
 	at := map[plan.Case]*group{}
@@ -132,8 +132,8 @@ func (g *group) write(w io.Writer) {
 	}
 }
 
-// name returns the benchmark's name of a case. The slash of a path would end its part of the name, so the locality is a part
-// of its own.
+// name returns the benchmark's name of a case. The slash of a path would end its part of the name, so the locality is a
+// separate part.
 func name(c plan.Case) string {
 	path, locality, _ := strings.Cut(c.Path.String(), "/")
 	out := "CNI/profile=" + word(c.Profile.String()) + "/path=" + word(path)
@@ -143,21 +143,22 @@ func name(c plan.Case) string {
 	return out + "/workload=" + word(c.Workload.String())
 }
 
-// word makes s a part of a name: no spaces, no slashes.
+// word converts s into a part of a name: no spaces, no slashes.
 func word(s string) string { return strings.NewReplacer(" ", "_", "/", "_").Replace(number.Clean(s)) }
 
-// stems name CPU time per unit of work as benchmarks of Go do: what it is, then the unit.
+// stems name CPU time per unit of work as Go's benchmarks do: the quantity, then the unit.
 var stems = map[string]string{
 	metric.ServiceDemand: "cpu", metric.ClientCPU: "client-cpu", metric.ServerCPU: "server-cpu", metric.KernelCPU: "ksoftirqd-cpu",
 }
 
-// unitOf returns the unit of a metric on a line, and how many of base are one of it. One unit is one metric, since that is
-// what benchstat makes a table of: "cpu-ns/op" (an operation is a transaction or a request), "cpu-ns/B", "cpu-ns/packet",
-// "B/s" of goodput, "transactions/s", "rtt-p99-ns", "frame-loss-rate-ratio". benchstat itself turns ns into sec.
+// unitOf returns the unit of a metric on a line, and its size in units of base. One unit is one metric, since that is
+// what benchstat makes a table of: "cpu-ns/op" (an operation is a transaction or a request), "cpu-ns/B",
+// "cpu-ns/packet", "B/s" of goodput, "transactions/s", "rtt-p99-ns", "frame-loss-rate-ratio". benchstat itself turns ns
+// into sec.
 func unitOf(m, base string) (unit string, size float64) {
 	stem := stems[m]
 	if stem == "" {
-		// The first point parts a family from its member, a second one is a decimal point: rtt.p99.9.
+		// The first point separates a family from its member, a second one is a decimal point: rtt.p99.9.
 		stem = strings.ReplaceAll(strings.Replace(m, ".", "-", 1), "_", "-")
 	}
 	switch base {

@@ -1,9 +1,9 @@
 // Package figure decides which pictures a report has, and fills the plots of package plot with its numbers.
 //
-// All returns them in reading order: the answer, for each table of the document a heat map and, path by path, a dot plot, and
-// those that its sections bring. Nothing is computed here that is not in the document, except that values are
-// scaled to one unit for all pictures of a table, so that readers can compare them by eye. Each figure carries its
-// numbers as a table too, for those who cannot see it.
+// All returns them in reading order: the answer, for each table of the document a heat map and, path by path, a dot
+// plot, and the figures of its sections. Nothing is computed here, except that values are scaled to one unit for all
+// pictures of a table, so that readers can compare them by eye. Each figure also has its numbers as a table, for
+// readers who cannot see it.
 package figure
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// The kinds of pictures of the answer and of tables; sections name their own.
+// The kinds of pictures of the answer and of tables; sections have their own.
 const (
 	// Answer is the answer at a glance.
 	Answer = "answer"
@@ -31,7 +31,7 @@ func Name(f report.Figure) string {
 	return Slug(strings.Join(parts, " "))
 }
 
-// Slug keeps of s what is safe in any file name, 120 characters at most.
+// Slug returns the characters of s that are safe in any file name, 120 at most.
 func Slug(s string) string {
 	var b strings.Builder
 	gap := false
@@ -67,7 +67,7 @@ func All(d report.Document) []report.Figure {
 	return slices.Concat(out, Tables(d), after)
 }
 
-// Tables returns the figures of the tables of a document: of each a heat map, and a plot for each path.
+// Tables returns the figures of the tables of a document: for each a heat map, and a plot for each path.
 func Tables(d report.Document) []report.Figure {
 	var out []report.Figure
 	if d.Analysis == nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Glance returns the answer as one picture, the summary's table in bars; ok is false for a document without a summary's table.
+// Glance returns the answer as one picture, the summary's table as bars; ok is false for a document without a summary's
+// table.
 func Glance(d report.Document, s report.Series, stacked bool) (out plot.Drawing, ok bool) {
 	if d.Summary == nil || len(d.Summary.Columns) == 0 || len(d.Summary.Rows) == 0 {
 		return out, false
@@ -60,7 +61,7 @@ func glanceNumbers(sum report.Summary, s report.Series) (out report.Numbers) {
 	return out
 }
 
-// longestBar returns the value that the longest bar of a column stands for.
+// longestBar returns the value of the longest bar of a column.
 func longestBar(sum report.Summary, j int) float64 {
 	most := 0.0
 	for _, r := range sum.Rows {
@@ -73,7 +74,7 @@ func longestBar(sum report.Summary, j int) float64 {
 	return most
 }
 
-// bestValue returns the value of the best dataplane of a column, NaN where none is shown to be the best.
+// bestValue returns the value of the best dataplane of a column, NaN if none is proved to be the best.
 func bestValue(sum report.Summary, j int) float64 {
 	for _, r := range sum.Rows {
 		if e := r.Entries[j]; e.Cell != nil && e.Verdict == compare.Better && !r.Bare {
@@ -83,7 +84,8 @@ func bestValue(sum report.Summary, j int) float64 {
 	return math.NaN()
 }
 
-// entryBar returns the bar of an entry: coloured by its verdict to the best of the column, the worse by how many times.
+// entryBar returns the bar of an entry, coloured by its verdict relative to the column's best, and if it is worse by
+// the ratio.
 func entryBar(e report.Entry, most, best float64) plot.Bar {
 	out := plot.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: plot.BarOther}
 	if e.Kind != report.Value || e.Cell == nil || !(most > 0) {
@@ -105,7 +107,7 @@ func entryBar(e report.Entry, most, best float64) plot.Bar {
 	return out
 }
 
-// Card returns an image to share: the answer in bars with what was measured where; ok is false as for Glance.
+// Card returns an image to share: the answer as bars with what was measured where; ok is false as for Glance.
 func Card(d report.Document) (out plot.Drawing, ok bool) {
 	if _, ok = Glance(d, nil, false); !ok {
 		return out, false
@@ -122,7 +124,7 @@ func Card(d report.Document) (out plot.Drawing, ok bool) {
 		certain = sum.Certainty + ". " + certain
 	}
 	title, under := cmp.Or(sum.Message, d.Title), sum.Title
-	if model, _, _ := strings.Cut(strings.TrimSuffix(sum.Model, "."), ";"); model != "" { // columns name what is beside it
+	if model, _, _ := strings.Cut(strings.TrimSuffix(sum.Model, "."), ";"); model != "" { // the text after the semicolon refers to columns
 		under = model + ". " + under
 	}
 	return plot.Card(title, under, [3]string{strings.TrimSpace(strings.Join(foot, " ")), certain, d.Citation}, glanceBars(sum, nil, false)), true

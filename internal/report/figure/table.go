@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// scaleOf returns the scale of a table, found by the values that it shows.
+// scaleOf returns the scale for the values of a table.
 func scaleOf(t report.Table) number.Scale {
 	var medians []float64
 	base := ""
@@ -49,7 +49,7 @@ func heatMap(t report.Table, s report.Series, note string) report.Figure {
 	return report.Figure{Kind: Heat, Heading: t.Title, Metric: t.Metric, Workload: t.Workload, Drawing: p.Draw(), Numbers: n}
 }
 
-// Shade returns the colour of an entry: of its verdict, by the size of the ratio.
+// Shade returns the colour of an entry: by its verdict and the size of the ratio.
 func Shade(e report.Entry) plot.Color {
 	switch e.Verdict {
 	case compare.Same:
@@ -62,10 +62,10 @@ func Shade(e report.Entry) plot.Color {
 	return plot.Neutral
 }
 
-// Steps are the ratios at which a heat map takes the next shade; the last shade is for all above.
+// Steps are the ratios from which a heat map uses the next shade; the last shade is for all larger ratios.
 var Steps = [plot.Levels - 1]float64{1.1, 1.5, 2.5}
 
-// ratioShade returns the shade of a ratio, 1 to plot.Levels; that of the least where there is no ratio.
+// ratioShade returns the shade of a ratio, 1 to plot.Levels; the first shade without a ratio.
 func ratioShade(x *compare.Comparison) int {
 	if x == nil {
 		return 1
@@ -116,7 +116,7 @@ func dotPlots(a *compare.Analysis, t report.Table, s report.Series) []report.Fig
 	return out
 }
 
-// baselineValue returns the median of the baseline's cell that x stands on.
+// baselineValue returns the median of the baseline's cell in x.
 func baselineValue(a *compare.Analysis, x *compare.Comparison, scale number.Scale) (float64, string) {
 	key := x.Key
 	key.Profile = x.Baseline

@@ -12,7 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// uniqueAnchor returns the address of a table or a cell: it follows from its names, so links to it hold for as long as the names do.
+// uniqueAnchor returns the address of a table or a cell. It is derived from its names, so that links to it remain valid
+// while the names do not change.
 func (b *builder) uniqueAnchor(names string) string {
 	id := figure.Slug(names)
 	if b.anchors[id]++; b.anchors[id] > 1 {
@@ -53,7 +54,7 @@ func pageIcon() template.URL {
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing)))
 }
 
-// shadeSteps says at which ratio to the best a bar takes the next shade of orange.
+// shadeSteps describes the ratios to the best from which a bar uses the next shade of orange.
 func shadeSteps() string {
 	steps := each.Of(figure.Steps[:], func(s float64) string { return fmt.Sprintf("%gx", s) })
 	return "its next shades begin at " + strings.Join(steps[:len(steps)-1], ", ") + " and " + steps[len(steps)-1] + " of the best"

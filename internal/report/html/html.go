@@ -1,12 +1,11 @@
-// Package html writes a report as one page that needs nothing else: no network, no file beside it, no script to be
-// read. With its script it can be filtered, sorted, copied from and switched to dark.
+// Package html writes a report as one self-contained page: without network, other files, or a script that is required
+// for reading. With its script a reader can filter, sort, copy, and switch to dark.
 //
-// Render fills page.tmpl with a view of the document (view.go), the pictures of package figure as inline SVG,
-// style.css and script.js. A result file may come from a stranger: every text goes through html/template, which escapes
-// it by its place; nothing that a file can say ever becomes an attribute name, an address, a style or a script; and the
-// page's own policy lets a browser run the one script and apply the one style sheet whose digests it names, and load
-// nothing at all. What few readers open, the table of all numbers and the small charts, is packed (pack.go), and the
-// script builds it on demand.
+// Render fills page.tmpl with a view of the document (view.go), the pictures of package figure as inline SVG, style.css
+// and script.js. A result file is not trusted. Every text is escaped by html/template according to its place. No text
+// of a file becomes an attribute name, an address, a style or a script. The page's own policy lets a browser only run
+// the script and apply the style sheet with the given digests, and load nothing. Parts that few readers open, the table
+// of all numbers and the small charts, are packed (pack.go), and the script builds them on demand.
 package html
 
 import (
@@ -53,7 +52,7 @@ func Render(w io.Writer, d report.Document) error {
 	return nil
 }
 
-// policy returns the page's Content-Security-Policy: this style sheet, this script, its own icon, and nothing from anywhere else.
+// policy returns the page's Content-Security-Policy: only this style sheet, this script and its own icon.
 func policy(style, script string) string {
 	digest := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
@@ -62,8 +61,8 @@ func policy(style, script string) string {
 	return "default-src 'none'; style-src " + digest(style) + "; script-src " + digest(script) + "; img-src data:; base-uri 'none'; form-action 'none'"
 }
 
-// styles returns the style sheet: the colours of both themes, those of the drawings, then the page's own. Paper is white, so
-// a printed page takes the light theme.
+// styles returns the style sheet: the colours of both themes, those of the drawings, then the page's own. A printed
+// page uses the light theme.
 func styles() string {
 	var b strings.Builder
 	b.WriteString(":root{color-scheme:light;" + plot.Variables(plot.Light) + "}")

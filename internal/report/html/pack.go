@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/spreadsheet"
 )
 
-// pack is what the page builds only when a reader asks for it: the table of all numbers, and figures as the page's own
-// elements. It is on the page once, as JSON that is deflated and written in base64.
+// pack is what the page builds only on request: the table of all numbers, and figures as the page's own elements. The
+// page has it once, as deflated JSON in base64.
 type pack struct {
 	Heads []rawHead `json:"heads"`
 	Rows  []rawRow  `json:"rows"`
@@ -22,19 +22,20 @@ type pack struct {
 	Parts []string `json:"parts"`
 }
 
-// rawHead is a column of the table of all numbers; Numbers says that it holds numbers.
+// rawHead is a column of the table of all numbers; Numbers means that it has numbers.
 type rawHead struct {
 	Text    string `json:"text"`
 	Numbers bool   `json:"numbers"`
 }
 
-// rawRow is a cell of the analysis: the numbers of its profile, path, workload and metric, and its fields as in the format csv.
+// rawRow is a cell of the analysis: the indexes of its profile, path, workload and metric, and its fields as in the
+// format csv.
 type rawRow struct {
 	Keys   [4]int   `json:"keys"`
 	Fields []string `json:"fields"`
 }
 
-// digits are those of a number in the table: more than any measurement has, and they do not compress.
+// digits are the digits of a number in the table: more than any measurement has; further digits do not compress.
 const digits = 6
 
 // allNumbers returns every cell of the analysis as a row, with the columns of the format csv.
@@ -54,7 +55,7 @@ func (b *builder) allNumbers() (heads []rawHead, rows []rawRow) {
 	return heads, rows
 }
 
-// packFigures puts figures into the pack and returns their number, 0 for no figures.
+// packFigures adds figures to the pack and returns their index, 0 for no figures.
 func (b *builder) packFigures(figures []picture) int {
 	if len(figures) == 0 {
 		return 0
@@ -67,7 +68,7 @@ func (b *builder) packFigures(figures []picture) int {
 	return len(b.pack.Parts)
 }
 
-// encodePack writes the pack for the page, nothing if it is empty. Its letters are those of base64, so it is text anywhere.
+// encodePack encodes the pack for the page, "" if it is empty. It is base64, so it is valid text anywhere.
 func (b *builder) encodePack() template.HTML {
 	if len(b.pack.Rows) == 0 && len(b.pack.Parts) == 0 {
 		return ""

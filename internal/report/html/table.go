@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// sections returns the tables of the document, each turned so that profiles are its rows.
+// sections returns the tables of the document, each transposed so that profiles are its rows.
 func (b *builder) sections(figures []report.Figure) []section {
 	var out []section
 	for i, s := range b.d.Sections {
@@ -68,7 +68,7 @@ func (b *builder) picture(f report.Figure) picture {
 	}
 }
 
-// pictures returns the figures of sections, by workload: of those that lead, or of the others.
+// pictures returns the figures of sections, by workload: of leading sections, or of the others.
 func (b *builder) pictures(lead bool) []pictures {
 	var out []pictures
 	for _, s := range b.d.Sections {

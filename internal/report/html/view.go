@@ -14,13 +14,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// view is what page.tmpl shows. Profiles, paths, workloads and metrics go by number, from 1, in attributes; 0 means absent.
+// view is the data for page.tmpl. Profiles, paths, workloads and metrics are numbers, from 1, in attributes; 0 means
+// absent.
 type view struct {
 	head
 	answer
 	Nav     []link
 	Filters []filter
-	// Lead are the pictures before all tables, Pictures those behind them.
+	// Lead are the pictures before all tables, Pictures those after them.
 	Lead, Pictures []pictures
 	Plain          []plain
 	comparison
@@ -30,10 +31,10 @@ type view struct {
 	numbers
 }
 
-// head is what a browser and those who show a link to the page need.
+// head is for browsers and for programs that show a link to the page.
 type head struct {
 	CSP, Title, Description string
-	// Share is the title of a link: the answer, or that of the page.
+	// Share is the title of a link: the answer, or the page's title.
 	Share  string
 	Style  template.CSS
 	Script template.JS
@@ -43,10 +44,10 @@ type head struct {
 // answer is the first screen.
 type answer struct {
 	Sub string
-	// Ground is where it was measured, and what the best profiles lack.
+	// Ground is where it was measured, and which functions the best profiles lack.
 	Ground, Banners, Answer []string
 	Needs                   []need
-	// Glance is the answer in bars, for a broad and for a narrow page.
+	// Glance is the answer as bars, for a broad and for a narrow page.
 	Glance, GlanceNarrow    template.HTML
 	GlanceTitle, GlanceNote string
 	// Card is the image to share as an address.
@@ -60,19 +61,19 @@ type comparison struct {
 	Sections []section
 }
 
-// claims is what the result says of publications.
+// claims is the judgement of published claims.
 type claims struct {
 	Tally  string
 	Claims []report.Section
 }
 
-// reading says how to read the page.
+// reading explains how to read the page.
 type reading struct {
 	Legend    []string
 	Footnotes []footnote
 }
 
-// numbers is the table of all numbers, which the page builds of its pack. Raw counts its rows.
+// numbers is the table of all numbers, which the page builds from its pack. Raw counts its rows.
 type numbers struct {
 	Raw, Missing string
 	Pack         template.HTML
@@ -137,7 +138,7 @@ type conclusion struct {
 	Label, Text string
 }
 
-// column is a path, broken behind its ends.
+// column is a path, broken after its ends.
 type column struct {
 	L           int
 	Text, Where string
@@ -172,7 +173,7 @@ type pictures struct {
 type part struct {
 	Heading string
 	Figures []picture
-	// Later is the number of the figures in the pack; then Figures is empty.
+	// Later is the index of the figures in the pack; then Figures is empty.
 	Later int
 }
 
@@ -182,7 +183,7 @@ type picture struct {
 	Chart   template.HTML
 	Columns []string
 	Rows    []report.NumbersRow
-	// Wide spans all columns of figures, Search has a field that finds functions.
+	// Wide spans all columns of figures, Search has a field to search for functions.
 	Wide, Search bool
 }
 
@@ -195,7 +196,7 @@ type builder struct {
 	metric map[string]int
 	// drawn counts the drawings, for their identifiers.
 	drawn int
-	// anchors counts the identifiers of tables and cells, so that no two are the same.
+	// anchors counts the identifiers of tables and cells, so that all are different.
 	anchors map[string]int
 	pack    pack
 	err     error
@@ -226,14 +227,14 @@ func viewOf(d report.Document) (view, error) {
 	}
 	v.Needs = b.needs()
 	b.addGlance(&v)
-	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
+	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs have these lines
 	v.Sections = b.sections(figure.Tables(d))
 	if len(v.Sections) > 0 {
 		v.Scale = shadeScale()
 	}
 	v.Lead, v.Pictures = b.pictures(true), b.pictures(false)
 	v.Nav = navigation(v)
-	// The description is for those who show a link to the page.
+	// The description is for programs that show a link to the page.
 	v.Description, v.Icon, v.Share = append(slices.Clone(d.Lines), subtitle(d))[0], pageIcon(), d.Title
 	if d.Summary != nil && d.Summary.Message != "" {
 		v.Share = d.Summary.Message
@@ -274,13 +275,13 @@ func subtitle(d report.Document) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// Rule is the beginning of the text, which names what doubts; the table has the whole once, below it.
+// Rule returns the beginning of the text, which names the rule; the table has the whole text once, below it.
 func (f footnote) Rule() string {
 	rule, _, _ := strings.Cut(f.Text, ",")
 	return rule
 }
 
-// notesOf returns the footnotes of those numbers.
+// notesOf returns the footnotes with those numbers.
 func (b *builder) notesOf(ns []int) []footnote {
 	var out []footnote
 	for _, n := range ns {
@@ -329,7 +330,7 @@ func shadeScale() []shade {
 	return append(out, shade{plot.Neutral, "inconclusive"})
 }
 
-// navigation names the sections that the page has.
+// navigation lists the sections of the page.
 func navigation(v view) []link {
 	out := []link{{"answer", "Answer"}}
 	add := func(has bool, id, text string) {
@@ -354,7 +355,7 @@ func navigation(v view) []link {
 	return out
 }
 
-// need is a card of the first screen: who stands first under one workload, by how much, how sure.
+// need is a card of the first screen: the best profile under one workload, by how much, how certain.
 type need struct {
 	W, L               int
 	Kind, Pick, Number string

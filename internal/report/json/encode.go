@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// write writes a struct as JSON: a member a line, and of a list an element a line.
+// write writes a struct as JSON: a member a line, and for lists an element a line.
 func write(w io.Writer, document any) error {
 	var b bytes.Buffer
 	err := members(&b, reflect.ValueOf(document), "\n  ", func(v reflect.Value) error {
@@ -30,7 +30,7 @@ func write(w io.Writer, document any) error {
 	return err
 }
 
-// encode writes v as encoding/json does, except that a number that is not finite is null and a nil list is empty.
+// encode encodes v as encoding/json does, except that a number that is not finite is null and a nil list is empty.
 func encode(b *bytes.Buffer, v reflect.Value) error {
 	switch v.Interface().(type) {
 	case json.Marshaler, encoding.TextMarshaler:
@@ -77,7 +77,7 @@ func members(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect
 	return err
 }
 
-// list writes a list. Each element begins behind indent, the closing bracket of one with elements behind end.
+// list encodes a list. Each element begins after indent, the closing bracket of a list with elements after end.
 func list(b *bytes.Buffer, v reflect.Value, indent, end string) error {
 	b.WriteString("[")
 	for i := range v.Len() {
@@ -90,7 +90,7 @@ func list(b *bytes.Buffer, v reflect.Value, indent, end string) error {
 	return nil
 }
 
-// text writes v without a line break and without the escapes that only HTML needs.
+// text encodes v without a line break and without the escapes that only HTML needs.
 func text(b *bytes.Buffer, v reflect.Value) error {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)

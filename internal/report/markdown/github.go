@@ -14,9 +14,10 @@ import (
 
 var icons = map[compare.State]string{compare.Kept: ":white_check_mark:", compare.Broken: ":x:", compare.Undecided: ":warning:"}
 
-// GitHub writes a report for the summary of a GitHub job and for the comment on a pull request: the outcome in a line, the budgets that
-// are not kept, the cells that changed. Where nothing changed it is that line, and the rest is folded. A report without an outcome is
-// what the terminal shows: GitHub cuts what is longer than 64 KB. A document without an outcome and without a summary is written whole.
+// GitHub writes a report for the summary of a GitHub job and for the comment on a pull request: the outcome in a line,
+// the broken budgets, the cells that changed. If nothing changed, only that line is shown, and the rest is folded. For
+// a report without an outcome it writes the same as on a terminal, because GitHub cuts text above 64 KB. A document
+// without an outcome and without a summary is written completely.
 func GitHub(w io.Writer, d report.Document) error {
 	g := d.Gate
 	switch {
@@ -68,10 +69,10 @@ func githubSummary(w io.Writer, d report.Document) error {
 	return err
 }
 
-// marks are the words for a verdict on a value beside the best one.
+// marks are the words for a verdict on a value relative to the best one.
 var marks = map[compare.Verdict]string{compare.Better: " best", compare.Worse: " worse", compare.Same: " same", compare.Inconclusive: " ?"}
 
-// summaryTable returns that of all profiles, with how to read it.
+// summaryTable returns the table of all profiles, with how to read it.
 func summaryTable(s *report.Summary) report.Grid {
 	g := report.Grid{Title: s.Title, Label: "profile", Notes: s.Notes,
 		Columns: each.Of(s.Columns, func(c report.SummaryColumn) string { return c.Name + ", " + c.Unit })}

@@ -1,7 +1,7 @@
 // Package markdown writes a report for GitHub: one table per metric and workload, all columns side by side.
 //
-// What comes from a result file is a stranger's text. Everything that Markdown or HTML would act on is escaped, so a
-// profile's name can neither end a table cell nor bring in a tag, a link or an image. Nothing is computed here.
+// The text of a result file is not trusted. Everything with a meaning in Markdown or HTML is escaped, so a profile's
+// name can neither end a table cell nor insert a tag, a link or an image. Nothing is computed here.
 package markdown
 
 import (
@@ -29,7 +29,7 @@ func Render(w io.Writer, d report.Document) error {
 	for _, s := range d.Sections {
 		p.section(s)
 	}
-	p.apart()
+	p.otherPictures()
 	p.legend(d)
 	for _, s := range d.Appendix {
 		p.section(s)
@@ -44,7 +44,7 @@ type page struct {
 	pictures []report.Picture
 }
 
-// picture shows the picture of that name, if there is one.
+// picture writes the picture of that name, if there is one.
 func (p *page) picture(name string) {
 	for _, x := range p.pictures {
 		if x.Name == name {
@@ -53,8 +53,8 @@ func (p *page) picture(name string) {
 	}
 }
 
-// apart shows the pictures that belong to no table.
-func (p *page) apart() {
+// otherPictures shows the pictures that belong to no table.
+func (p *page) otherPictures() {
 	if !slices.ContainsFunc(p.pictures, func(x report.Picture) bool { return x.Apart }) {
 		return
 	}
@@ -77,7 +77,7 @@ func (p *page) bullets(texts []string) {
 	}
 }
 
-// head begins a table whose columns but the first are aligned so.
+// head begins a table; align is the alignment of all columns but the first.
 func (p *page) head(label string, columns []string, align string) {
 	p.row(append([]string{label}, columns...), number.Markdown)
 	p.line("|---|%s", strings.Repeat(align, len(columns)))
@@ -141,7 +141,7 @@ func (p *page) section(s report.Section) {
 	p.items(s.Items)
 }
 
-// findings writes what one rule found.
+// findings writes the findings of one rule.
 func (p *page) findings(group []finding.Finding) {
 	f := group[0]
 	p.line("\n### %s: %s (`%s`)\n", f.Severity, number.Markdown(f.Title), f.ID)
@@ -175,7 +175,7 @@ func (p *page) table(t report.Table) {
 	p.bullets(t.Notes)
 }
 
-// conclusions say row by row what the table shows.
+// conclusions writes the conclusions row by row.
 func (p *page) conclusions(all []report.Conclusion) {
 	if len(all) == 0 {
 		return

@@ -1,14 +1,15 @@
-// Package openmetrics writes a report in the OpenMetrics text format 1.0, for Prometheus, VictoriaMetrics and what reads
-// the same.
+// Package openmetrics writes a report in the OpenMetrics text format 1.0, for Prometheus, VictoriaMetrics and similar
+// systems.
 //
-// Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios), with the
-// labels plan, profile, path, workload and kind (of workload). Its value is the median over repetitions, or their weighted mean; the bounds of
-// its interval are families of their own. A percentile is the label quantile of one summary. CPU time per unit of work is a family
-// per unit of work, since no number of one may be set beside one of another. Families about the run and
-// its facts stand before these, comparisons, verdicts and what twins differ by after them. docs/reference/reports.md lists them.
+// Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios), with
+// the labels plan, profile, path, workload and kind (of workload). Its value is the median over repetitions, or their
+// weighted mean; the bounds of its interval are families of their own. A percentile is the label quantile of one
+// summary. CPU time per unit of work is a family per unit of work, since numbers of different units cannot be compared.
+// Families about the run and its facts come before these; comparisons, verdicts and differences of twins follow them.
+// docs/reference/reports.md lists them.
 //
-// Every sample has the time at which the run began, if the file knows it, so that runs of other days can be filled in.
-// What could not be computed has no sample.
+// Every sample has the time at which the run began, if the file knows it, so that older runs can be backfilled. An
+// unknown number has no sample.
 package openmetrics
 
 import (
@@ -46,7 +47,7 @@ func (f family) sample() string {
 	return f.name
 }
 
-// head returns what stands before the samples of a family.
+// head returns the lines before the samples of a family.
 func (f family) head() string {
 	name, kind := f.name, "gauge"
 	switch {
@@ -104,14 +105,14 @@ func Render(w io.Writer, d report.Document) error {
 // labels are names and values in turn.
 type labels []string
 
-// exposition is the text so far. Every document begins the same families in the same order; one without samples leaves
-// no trace.
+// exposition is the text so far. Every document begins the same families in the same order; a family without samples is
+// omitted.
 type exposition struct {
 	bytes.Buffer
-	// family is the one that began last; seen are its label sets, of which none may come twice.
+	// family is the family that began last; seen are its label sets, which must be unique.
 	family family
 	seen   map[string]bool
-	// common are labels of every sample, time is what follows its value.
+	// common are labels of every sample; time follows its value.
 	common labels
 	time   string
 }
@@ -119,8 +120,8 @@ type exposition struct {
 // begin starts a family.
 func (e *exposition) begin(f family) { e.family, e.seen = f, map[string]bool{} }
 
-// add writes a sample of the family that began last. A value that is not finite is left out, and so are labels without a value, which
-// mean the same as none.
+// add writes a sample of the family that began last. It omits a value that is not finite, and labels without a value,
+// which mean the same as missing ones.
 func (e *exposition) add(v float64, ls labels) {
 	if !number.Finite(v) {
 		return
@@ -150,7 +151,7 @@ func (e *exposition) add(v float64, ls labels) {
 
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// escape makes text of a stranger's file a label value or a help text.
+// escape converts untrusted text into a label value or a help text.
 func escape(s string) string { return escapes.Replace(number.Clean(s)) }
 
 // one writes a family of one sample.
@@ -159,7 +160,7 @@ func (e *exposition) one(f family, v float64, ls ...string) {
 	e.add(v, ls)
 }
 
-// run writes what is about the run as a whole.
+// run writes the families about the whole run.
 func (e *exposition) run(d report.Document, a *compare.Analysis) {
 	r := d.Run
 	e.one(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", a.Baseline.String(),
@@ -213,8 +214,7 @@ func (e *exposition) metrics(a *compare.Analysis) error {
 	return nil
 }
 
-// bounds are the families of one metric: its value, and the ends of its interval where there is more than one
-// value.
+// bounds are the families of one metric: its value, and the ends of its interval if it has more than one value.
 var bounds = []struct {
 	words, help string
 	of          func(c *compare.Cell) (float64, bool)
@@ -231,7 +231,7 @@ type group struct {
 	metrics    []string
 }
 
-// bounded returns the family of a bound; its words stand before the unit.
+// bounded returns the family of a bound; words are inserted before the unit.
 func (g group) bounded(words, help string) family {
 	f := g.family
 	f.name = strings.TrimSuffix(prefix+g.stem+words+"_"+f.unit, "_")
@@ -239,7 +239,7 @@ func (g group) bounded(words, help string) family {
 	return f
 }
 
-// families returns the groups of the catalogue, those of a distribution where its first percentile is.
+// families returns the groups of the catalogue; a distribution is at the place of its first percentile.
 func families() []*group {
 	var out []*group
 	at := map[string]*group{}
@@ -283,7 +283,7 @@ func place(k compare.Key) labels {
 // cellOf returns the case and the metric of a cell.
 func cellOf(k compare.Key) labels { return slices.Clip(append(place(k), "metric", k.Metric)) }
 
-// cells writes what is known about the medians.
+// cells writes the families about the medians.
 func (e *exposition) cells(a *compare.Analysis) {
 	each := func(f family, write func(c compare.Cell, at labels)) {
 		e.begin(f)
@@ -305,7 +305,7 @@ func (e *exposition) cells(a *compare.Analysis) {
 	})
 }
 
-// comparisons writes ratios, p values and verdicts, then what twins differ by.
+// comparisons writes ratios, p values and verdicts, then the differences of twins.
 func (e *exposition) comparisons(a *compare.Analysis) {
 	each := func(f family, write func(x compare.Comparison, at labels)) {
 		e.begin(f)
@@ -337,10 +337,10 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 	}
 }
 
-// base is a base unit of OpenMetrics: how names end in it, and how many of our unit it is.
+// base is a base unit of OpenMetrics: the suffix of names, and its size in our unit.
 type base struct {
 	unit string
-	// size divides a value, so that decimal fractions come out as they are written.
+	// size divides a value, so that decimal fractions remain exact.
 	size float64
 }
 
@@ -368,7 +368,7 @@ var bases = map[string]base{
 	"1/KB":           {"per_byte", 1e3},
 }
 
-// works are the units of work that a unit of CPU time or of events may be per.
+// works are the units of work in units of CPU time or of events.
 var works = func() []string {
 	works := each.Of(plan.Kinds(), func(k plan.Kind) string { return k.Default().Traits().Work })
 	return slices.DeleteFunc(each.Once(append([]string{plan.Packet}, works...)), func(work string) bool { return work == "" })
@@ -377,10 +377,10 @@ var works = func() []string {
 // ofJobs is the unit of work of jobs.
 const ofJobs = "GB"
 
-// stems are the names of metrics whose own name says a unit.
+// stems replace the names of metrics that include a unit.
 var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}
 
-// catalogued returns the units in which a metric of the catalogue may come.
+// catalogued returns the possible units of a metric of the catalogue.
 func catalogued(m metric.Metric) []string {
 	var units []string
 	for _, work := range works {

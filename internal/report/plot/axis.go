@@ -14,7 +14,7 @@ type axis struct {
 	log       bool
 }
 
-// at returns the position of v, which is kept within the axis.
+// at returns the position of v, limited to the axis.
 func (a axis) at(v float64) float64 {
 	low, high := a.low, a.high
 	if a.log {
@@ -27,7 +27,7 @@ func (a axis) at(v float64) float64 {
 	return a.from + math.Min(1, math.Max(0, share))*(a.to-a.from)
 }
 
-// linear returns an axis from nice below low to nice above high, with about n ticks.
+// linear returns an axis between round numbers below low and above high, with about n ticks.
 func linear(low, high float64, n int) (axis, []float64) {
 	low, high = sane(low, high)
 	if high-low < 1e-9*math.Abs(high) || high == low {
@@ -67,8 +67,8 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// logarithmic returns an axis between two steps of 1, 2, 5 about low and high, which must be positive; its ticks are at most
-// about n: all steps, or the powers of ten, or some of those.
+// logarithmic returns an axis between two steps of 1, 2, 5 about low and high, which must be positive. It has at most
+// about n ticks: all steps, or the powers of ten, or some of those.
 func logarithmic(low, high float64, n int) (axis, []float64) {
 	low, high = sane(low, high)
 	if low <= 0 {
@@ -109,8 +109,8 @@ func logSteps(low, high float64) []float64 {
 	}
 }
 
-// frame draws a line at each tick of an upright axis y with its text at the left, and marks, which are the ticks of the
-// axis x. names say what the axes y and x measure.
+// frame draws a line at each tick of a vertical axis y with its text at the left, and marks, which are the ticks of the
+// axis x. names are the names of the axes y and x.
 func frame(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
 	g := Group{}
 	for _, t := range ticks {
@@ -136,7 +136,7 @@ func span(values ...float64) (low, high float64, ok bool) {
 	return low, high, ok
 }
 
-// tickText writes a tick without the digits that it does not need.
+// tickText formats a tick without unnecessary digits.
 func tickText(v float64) string {
 	if v == 0 {
 		return "0"
@@ -148,10 +148,10 @@ func tickText(v float64) string {
 	return s
 }
 
-// textWidth estimates how wide a text is: a renderer's fonts are not known here.
+// textWidth estimates the width of a text, since a renderer's fonts are unknown.
 func textWidth(s string, size float64) float64 { return float64(number.Width(s)) * size * 0.56 }
 
-// namesWidth returns the room that the names of rows take: least, or what the longest needs, but not more than mostLabel.
+// namesWidth returns the width of the names of rows: least, or the longest name's, but at most mostLabel.
 func namesWidth(least float64, names ...string) float64 {
 	room := least
 	for _, name := range names {
@@ -165,8 +165,8 @@ func fit(s string, size, width float64) string {
 	return number.Truncate(s, int(width/(size*0.56)))
 }
 
-// spread moves positions apart, top to bottom, until neighbours are gap apart, within from and to as far as they fit.
-// The positions must be sorted.
+// spread moves positions apart, top to bottom, until neighbours are gap apart, within from and to if they fit. The
+// positions must be sorted.
 func spread(ys []float64, gap, from, to float64) []float64 {
 	out := make([]float64, len(ys))
 	for i, y := range ys {

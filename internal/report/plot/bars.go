@@ -7,13 +7,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Bars is a table whose values are bars too: a row for each thing, a column for each question, with a scale for each
-// column. In a narrow drawing the columns stand below each other, each with the names of its rows.
+// Bars is a table whose values are also bars: a row for each thing, a column for each question, with a scale for each
+// column. In a narrow drawing the columns are stacked, each with the names of its rows.
 type Bars struct {
 	Title, Desc string
 	Columns     []BarColumn
 	Rows        []BarRow
-	// Stacked puts the columns below each other.
+	// Stacked stacks the columns.
 	Stacked bool
 	// Row is the height of a row, 0 for the least. (optional)
 	Row float64
@@ -76,7 +76,7 @@ func (b Bars) Draw() Drawing {
 	return d
 }
 
-// draw lays out one bar from x on about the height y, half to either side.
+// draw draws one bar that begins at x, centred on the height y with the half-height half.
 func (b Bar) draw(x, y, width, half float64) []Shape {
 	long := width - barText
 	if !number.Finite(b.Share) {
@@ -95,7 +95,8 @@ func (b Bar) draw(x, y, width, half float64) []Shape {
 	return append(shapes, value)
 }
 
-// Card returns an image to share, of 1200 by 630 pixels: a title and a line above the bars, which fill it, three lines below them.
+// Card returns an image to share, of 1200 by 630 pixels: a title and a line, the bars, which fill the image, and three
+// lines below them.
 func Card(title, sub string, foot [3]string, bars Bars) Drawing {
 	const width, height, margin, top, bottom, tallest = 1200.0, 630.0, 48.0, 122.0, 98.0, 48.0
 	sized := func(s Shape, size float64) Shape {

@@ -22,7 +22,7 @@ type Dots struct {
 type DotRow struct {
 	Name   string
 	Series int
-	// Median, Low and High are NaN without a measurement; then Value says why.
+	// Median, Low and High are NaN without a measurement; Value is then the reason.
 	Median, Low, High float64
 	Samples           []float64
 	// Value is the text at the end of the row.
@@ -39,8 +39,7 @@ const (
 	headHeight = 34.0
 )
 
-// Draw lays the plot out. The axis begins at 0 unless a value is negative: the length of a difference is then its share
-// of the whole.
+// Draw draws the plot. The axis begins at 0 unless a value is negative, so that lengths are proportional to values.
 func (p Dots) Draw() Drawing {
 	var all []float64
 	for _, r := range p.Rows {
@@ -79,13 +78,13 @@ func (p Dots) frame(a axis, ticks []float64, height float64) Group {
 		x := a.at(p.Reference)
 		g.Shapes = append(g.Shapes,
 			dashed(line(Accent, 1.5, Point{x, headHeight - 6}, Point{x, height}), 1),
-			small(text(Accent, Point{x, 9}, p.ReferenceName, middleUnless(x, p.ReferenceName))))
+			small(text(Accent, Point{x, 9}, p.ReferenceName, anchorWithin(x, p.ReferenceName))))
 	}
 	return g
 }
 
-// middleUnless keeps a label at x within the drawing.
-func middleUnless(x float64, s string) Anchor {
+// anchorWithin returns the anchor that keeps a label at x within the drawing.
+func anchorWithin(x float64, s string) Anchor {
 	half := textWidth(s, smallSize) / 2
 	switch {
 	case x-half < 0:
@@ -107,7 +106,7 @@ func (r DotRow) draw(a axis, y float64) Group {
 	var at []Point
 	for i, v := range r.Samples {
 		if number.Finite(v) {
-			// Neighbours in time stand at different heights, so that equal values are all seen.
+			// Neighbours in time have different heights, so that equal values are all visible.
 			at = append(at, Point{a.at(v), y + float64(i%3-1)*4})
 		}
 	}

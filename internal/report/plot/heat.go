@@ -5,7 +5,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Heat is a heat map: names down, columns across, each place with its text and the shade of its difference.
+// Heat is a heat map: names down, columns across, each cell with its text and the shade of its difference.
 type Heat struct {
 	Title, Desc string
 	Unit        string
@@ -22,7 +22,7 @@ type HeatRow struct {
 	Cells  []HeatCell
 }
 
-// HeatCell is one place: a value above a claim about it, each possibly empty.
+// HeatCell is one cell: a value above a claim about it, each possibly empty.
 type HeatCell struct {
 	Value, Claim string
 	Color        Color

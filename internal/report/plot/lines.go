@@ -9,13 +9,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Lines is values along a scale that begins at 0: for each name a line through its points with their intervals. Values are
-// on a log axis.
+// Lines is values along a scale that begins at 0: for each name a line through its points with their intervals. Values
+// are on a log axis.
 type Lines struct {
 	Title, Desc string
-	// Unit is that of the values, XName says what the scale is.
+	// Unit is the unit of the values, XName the name of the scale.
 	Unit, XName string
-	// XHigh is the end of the scale, Ticks are the places that it names, rising.
+	// XHigh is the end of the scale, Ticks are its named places, in ascending order.
 	XHigh float64
 	Ticks []Tick
 	Lines []Line
@@ -23,7 +23,7 @@ type Lines struct {
 	Low, High float64
 }
 
-// Tick is a place on a scale, and its text as far as there is room.
+// Tick is a place on a scale, with a text that is drawn if there is room.
 type Tick struct {
 	At   float64
 	Text string
@@ -34,13 +34,13 @@ type Line struct {
 	Name   string
 	Series int
 	Points []LinePoint
-	// Faint is another line in the same colour. Fitted says that it is the law fitted to the points, which then are marked.
-	// (optional)
+	// Faint is another line in the same colour. Fitted means that it is the law fitted to the points, which are then
+	// marked. (optional)
 	Faint  []LinePoint
 	Fitted bool
 }
 
-// LinePoint is a value, which must be positive to be drawn, with its interval: NaN or 0 where it is not known. Ring marks it.
+// LinePoint is a value, which must be positive to be drawn, with its interval: NaN or 0 if unknown. Ring marks it.
 type LinePoint struct {
 	X, Value, Low, High float64
 	Ring                bool
@@ -86,11 +86,11 @@ func (p Lines) Draw() Drawing {
 // marks draws the ticks of the scale.
 func (p Lines) marks(x, y axis) []Shape {
 	var marks []Shape
-	free := x.from - 20 // what is left of it is taken
+	free := x.from - 20 // the space to the left is used
 	for _, t := range p.Ticks {
 		at := x.at(t.At)
 		marks = append(marks, line(Grid, 1, Point{at, y.from}, Point{at, y.to}))
-		// Fonts differ: what is measured here may be drawn wider by a sixth.
+		// Fonts differ: a text may be drawn wider than estimated by a sixth.
 		if half := 1.17 * textWidth(t.Text, smallSize) / 2; t.Text != "" && at-half > free {
 			marks = append(marks, small(text(Muted, Point{at, y.from + 16}, t.Text, Middle)))
 			free = at + half + 4
@@ -99,7 +99,8 @@ func (p Lines) marks(x, y axis) []Shape {
 	return marks
 }
 
-// draw draws one line with its intervals, the faint line, and rings. A faint line without the other takes its place.
+// draw draws one line with its intervals, the faint line, and rings. Without the line itself, the faint line is drawn
+// as the line.
 func (l Line) draw(x, y axis) Group {
 	color, pattern := Series(l.Series)
 	g := Group{Series: l.Series, Tip: l.Name}
@@ -153,7 +154,7 @@ func PercentTicks(most float64) ([]Tick, float64) {
 	return each.Of(at, func(v float64) Tick { return Tick{v, tickText(v) + "%"} }), x.high
 }
 
-// Nine returns the place of share q on a scale of nines, where each further nine is as wide as the one before: 0 for 0, 1 for
+// Nine returns the place of share q on a scale of nines, on which each further nine has the same width: 0 for 0, 1 for
 // 90 %, 2 for 99 %.
 func Nine(q float64) float64 { return -math.Log10(1 - q) }
 
@@ -168,7 +169,7 @@ func NineTicks(high float64) []Tick {
 	return ticks
 }
 
-// timeAxis returns the upright logarithmic axis of a frame that holds all values above 0, with its ticks.
+// timeAxis returns the vertical logarithmic axis of a frame for all positive values, with its ticks.
 func timeAxis(values []float64) (axis, []float64) {
 	values = slices.DeleteFunc(values, func(v float64) bool { return !(v > 0) })
 	low, high, ok := span(values...)
@@ -180,8 +181,8 @@ func timeAxis(values []float64) (axis, []float64) {
 	return y, ticks
 }
 
-// nameRoom returns the room that a plot leaves right of it for the names of its lines: little when a name or their number needs
-// more, for then the names are below.
+// nameRoom returns the width to the right of a plot for the names of its lines: little if a name or their number needs
+// more, because the names are then below.
 func nameRoom(names []string) float64 {
 	below := float64(len(names))*nameGap > frameHeight-20 || slices.ContainsFunc(names, func(name string) bool {
 		return textWidth(name, smallSize) > frameRight-24
@@ -195,8 +196,8 @@ func nameRoom(names []string) float64 {
 // nameGap is the distance of two names.
 const nameGap = 14.0
 
-// nameLines writes the name of each group right of the plot, level with the end of its first shape as far as there is room,
-// or below it, and returns the height of the drawing. room is that of nameRoom.
+// nameLines writes the name of each group to the right of the plot, level with the end of its first shape if there is
+// room, or below it, and returns the height of the drawing. room is from nameRoom.
 func nameLines(groups []Group, names []string, room float64) float64 {
 	type end struct {
 		line int

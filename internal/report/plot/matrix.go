@@ -8,10 +8,10 @@ type Matrix struct {
 	Cells [][]HeatCell
 }
 
-// matrixWidth is how wide the cells are together, matrixCell the widest that one is.
+// matrixWidth is the width of all cells, matrixCell the largest width of one.
 const matrixWidth, matrixCell = 720.0, 40.0
 
-// Draw lays the map out. Names across are written where there is room for them.
+// Draw draws the map. Names across are written if there is room.
 func (p Matrix) Draw() Drawing {
 	size := min(matrixCell, matrixWidth/float64(max(1, len(p.Names))))
 	labels := namesWidth(labelWidth, p.Names...)
@@ -46,7 +46,7 @@ func (p Matrix) Draw() Drawing {
 	return d
 }
 
-// ending returns the digits that a name ends in, or its last letters.
+// ending returns the digits at the end of a name, or its last letters.
 func ending(name string) string {
 	i := len(name)
 	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {

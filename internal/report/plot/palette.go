@@ -17,7 +17,7 @@ const (
 	Grid   Color = "grid"   // lines behind the data
 	Paper  Color = "paper"  // background
 	Accent Color = "accent" // the baseline
-	// Neutral fills places without a claim, Same those known to be equal.
+	// Neutral fills cells without a claim, Same those proved to be equal.
 	Neutral Color = "neutral"
 	Same    Color = "same"
 	// BarBest, BarSame and BarOther fill bars: the best, what does not differ from it, and what is not compared.
@@ -26,7 +26,7 @@ const (
 	BarOther Color = "bar-other"
 )
 
-// seriesColors is how many colours there are for series; after them the same come again with another dash.
+// seriesColors is the number of colours for series; further series reuse them with another dash pattern.
 const seriesColors = 8
 
 // Series returns the colour and the dash pattern of series number n, from 1.
@@ -38,7 +38,7 @@ func Series(n int) (Color, int) {
 // Levels is how many shades better and worse have each.
 const Levels = 4
 
-// Level returns the shade of a difference: +1 to +4 better by more and more, -1 to -4 worse, 0 the same.
+// Level returns the shade of a difference: +1 to +4 for increasingly better, -1 to -4 for worse, 0 for the same.
 func Level(n int) Color {
 	switch {
 	case n > 0:
@@ -49,7 +49,7 @@ func Level(n int) Color {
 	return Same
 }
 
-// BarWorse returns the fill of a bar that is worse by more and more, 1 to 4.
+// BarWorse returns the fill of a bar that is increasingly worse, 1 to 4.
 func BarWorse(n int) Color { return Color(fmt.Sprintf("bar-worse%d", max(1, min(n, Levels)))) }
 
 // Theme chooses the values of colours.
@@ -62,8 +62,9 @@ const (
 )
 
 // palette has the value of each colour in the two themes, as 0xRRGGBB. Series follow Okabe and Ito's palette for
-// colour-blind readers, darkened on white until lines stand out; blue is better and orange worse, which the common
-// forms of colour blindness tell apart. Cells of a table carry text on a pale ground; bars carry none and stand out by themselves.
+// colour-blind readers, darkened on white until lines are visible. Blue is better and orange worse, which readers with
+// the common forms of colour blindness can distinguish. Cells of a table have text on a pale background; bars have no
+// text.
 var palette = map[Color][2]uint32{
 	Ink: {0x1b1f24, 0xe9ecf1}, Muted: {0x59626e, 0xa3acb9}, Grid: {0xe3e7ec, 0x2c333d}, Paper: {0xffffff, 0x161a20},
 	Accent: {0x8a4b00, 0xffb454}, Neutral: {0xf3f5f7, 0x1f252d}, Same: {0xe6e9ee, 0x2a313b},
@@ -87,7 +88,7 @@ func Variables(t Theme) string {
 	return b.String()
 }
 
-// Classes returns the CSS rules by which the drawings of a page find their colours and fonts.
+// Classes returns the CSS rules for the colours and fonts of a page's drawings.
 func Classes() string {
 	var b strings.Builder
 	for _, c := range colors() {

@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Waterfall leads from a first total to a last one by steps.
+// Waterfall connects a first total with a last one by steps.
 type Waterfall struct {
 	Title, Desc string
 	// Unit is written above the axis.
@@ -16,7 +16,7 @@ type Waterfall struct {
 	Steps       []WaterfallStep
 }
 
-// WaterfallStep is a change, or a total. Value is the text at its end, Faint says that the change is within the noise.
+// WaterfallStep is a change, or a total. Value is the text at its end, Faint means that the change is within the noise.
 type WaterfallStep struct {
 	Name, Value string
 	By          float64
@@ -73,7 +73,7 @@ func (p Waterfall) Draw() Drawing {
 type Stacked struct {
 	Title, Desc string
 	Unit        string
-	// Parts name the pieces of all bars, in order. The legend has those that a bar has.
+	// Parts name the pieces of all bars, in order. The legend has only parts of which a bar has a piece.
 	Parts []string
 	Bars  []StackedBar
 }
@@ -86,7 +86,7 @@ type StackedBar struct {
 	Value  string
 }
 
-// Draw lays the bars out, and a legend below them.
+// Draw draws the bars, and a legend below them.
 func (p Stacked) Draw() Drawing {
 	high := 0.0
 	for _, b := range p.Bars {
@@ -127,7 +127,7 @@ func (p Stacked) Draw() Drawing {
 	return d
 }
 
-// named returns the parts that a bar has a piece of.
+// named returns the parts of which some bar has a piece.
 func (p Stacked) named() []int {
 	var out []int
 	for j := range p.Parts {
@@ -138,7 +138,7 @@ func (p Stacked) named() []int {
 	return out
 }
 
-// piece returns a rectangle in the colour of a part; after all colours they come again, fainter.
+// piece returns a rectangle in the colour of a part; after the last colour they repeat, fainter.
 func piece(part int, from, to Point) Shape {
 	c, again := Series(part + 1)
 	s := rect(c, from, to)
@@ -148,13 +148,13 @@ func piece(part int, from, to Point) Shape {
 	return s
 }
 
-// Flame is a tree of frames, callers above, as wide as what both sides spend below a frame.
+// Flame is a tree of frames, callers above, whose width is the time of both sides in and below a frame.
 type Flame struct {
 	Title, Desc string
 	Roots       []*FlameFrame
 }
 
-// FlameFrame is a function in its place, with what each side spends in it and below.
+// FlameFrame is a function in its place, with the time of each side in it and below.
 type FlameFrame struct {
 	Name, Tip string
 	A, B      float64
@@ -168,7 +168,7 @@ const (
 	narrowest = 1.5
 )
 
-// Draw lays the frames out. A frame is blue if B spends less, orange if B spends more.
+// Draw draws the frames. A frame is blue if B spends less, orange if B spends more.
 func (p Flame) Draw() Drawing {
 	total := 0.0
 	for _, r := range p.Roots {
@@ -200,7 +200,7 @@ func (p Flame) Draw() Drawing {
 	return d
 }
 
-// color returns a shade by the share of the change in what both sides spend.
+// color returns a shade by the change as a share of the time of both sides.
 func (f *FlameFrame) color() Color {
 	change := (f.A - f.B) / (f.A + f.B)
 	return Level(int(math.Round(change * Levels)))

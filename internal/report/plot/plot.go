@@ -1,12 +1,13 @@
-// Package plot draws what a report shows: typed data in, a Drawing out, and a Drawing as SVG.
+// Package plot draws the figures of a report: typed data in, a Drawing out, and a Drawing as SVG.
 //
-// A plot (Dots, Curves, Loads, Heat) is a struct of numbers and names; its Draw method lays it out. A Drawing is
-// a list of lines, rectangles, dots and texts in groups, in a coordinate system whose origin is the upper left corner
-// and whose unit is a pixel at scale 1. SVG writes it for a page, whose style sheet brings the colours (CSS), or as a
-// separate file. Colours are names of a role, never values, so that one
-// drawing serves a light and a dark page; palette.go holds the values, which tests hold to the contrast that WCAG asks.
+// A plot (Dots, Curves, Loads, Heat) is a struct of numbers and names; its Draw method lays it out. A Drawing is a list
+// of lines, rectangles, dots and texts in groups, in a coordinate system whose origin is the upper left corner and
+// whose unit is a pixel at scale 1. SVG writes it for a page, whose style sheet brings the colours (CSS), or as a
+// separate file. Colours are names of a role, never values, so that one drawing serves a light and a dark page;
+// palette.go holds the values, which tests hold to the contrast that WCAG asks.
 //
-// Nothing here knows what a profile or a metric is. Texts may come from anywhere: whatever writes a drawing escapes them.
+// Nothing here knows what a profile or a metric is. Texts may come from anywhere: whatever writes a drawing escapes
+// them.
 package plot
 
 import (
@@ -18,23 +19,23 @@ import (
 type Drawing struct {
 	// Width and Height are in pixels at scale 1.
 	Width, Height float64
-	// Title names the picture, Desc says in words what it shows; both are for those who cannot see it.
+	// Title names the picture, Desc describes it; both are for readers who cannot see it.
 	Title, Desc string
 	Groups      []Group
 }
 
 // Group is shapes that belong together.
 type Group struct {
-	// Series is the number of the thing shown, from 1; 0 for axes and the like. A page may hide a series by it.
+	// Series is the number of the series, from 1; 0 for axes and similar groups. A page may hide a series by it.
 	Series int
-	// Row is the height that is saved if the group is taken out, in pixels; 0 if it is not a row.
+	// Row is the height that is saved if the group is removed, in pixels; 0 if it is not a row.
 	Row float64
 	// Tip is shown by browsers when the pointer rests on the group. (optional)
 	Tip    string
 	Shapes []Shape
 }
 
-// Kind says what a shape is.
+// Kind is the kind of a shape.
 type Kind int
 
 const (
@@ -62,14 +63,14 @@ type Shape struct {
 	Dash int
 	// Opacity is 0 for opaque, else in (0,1).
 	Opacity float64
-	// Text, Size (of the font, in pixels), Anchor and Bold are those of a text.
+	// Text, Size (of the font, in pixels), Anchor and Bold describe a text.
 	Text   string
 	Size   float64
 	Anchor Anchor
 	Bold   bool
 }
 
-// Anchor says which part of a text stands at its point.
+// Anchor is the part of a text that is at its point.
 type Anchor int
 
 const (
@@ -82,7 +83,7 @@ const (
 // dashes are patterns of lines: drawn, left out, ... in pixels. The first is a solid line.
 var dashes = [][]float64{nil, {6, 3}, {2, 3}, {9, 3, 2, 3}}
 
-// textSize is that of all texts but headings; small that of ticks.
+// textSize is the size of all texts but headings; small is for ticks.
 const (
 	textSize  = 12.0
 	smallSize = 11.0
@@ -105,7 +106,7 @@ func text(c Color, at Point, s string, a Anchor) Shape {
 	return Shape{Kind: Label, Points: []Point{at}, Color: c, Text: s, Size: textSize, Anchor: a}
 }
 
-// small makes a text that of a tick.
+// small gives a text the size of a tick's.
 func small(s Shape) Shape {
 	s.Size = smallSize
 	return s
@@ -128,7 +129,7 @@ func dashed(s Shape, n int) Shape {
 	return s
 }
 
-// Framed returns d with its title above it and a margin around, as a separate file needs.
+// Framed returns d with its title above it and a margin around, for a separate file.
 func Framed(d Drawing) Drawing {
 	const margin, lineHeight, titleSize = 14.0, 19.0, 14.0
 	lines := number.Wrap(number.Clean(d.Title), int(d.Width/(titleSize*0.58)))

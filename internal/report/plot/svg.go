@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// svgTemplate escapes every text by its place. A standalone file brings its own colours, those of a page come from its
-// style sheet.
+// svgTemplate escapes every text by its place. A standalone file includes its colours; on a page they are in the style
+// sheet.
 var svgTemplate = template.Must(template.New("svg").Funcs(template.FuncMap{
 	"num": num, "path": path, "dash": dash, "anchor": anchor, "clean": number.Clean[string],
 }).Parse(`<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {{num .D.Width}} {{num .D.Height}}" width="{{num .D.Width}}" height="{{num .D.Height}}" role="img" aria-labelledby="{{.ID}}-t {{.ID}}-d">
@@ -32,13 +32,13 @@ var svgTemplate = template.Must(template.New("svg").Funcs(template.FuncMap{
 </svg>
 `))
 
-// num writes a coordinate with one decimal at most.
+// num formats a coordinate with one decimal at most.
 func num(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 1, 64)
 	return strings.TrimSuffix(s, ".0")
 }
 
-// path writes the points of a line, a rectangle or dots as path data; a dot is a line of no length with round ends.
+// path returns the points of a line, a rectangle or dots as path data; a dot is a line of length 0 with round ends.
 func path(s Shape) string {
 	var b strings.Builder
 	switch s.Kind {
@@ -63,7 +63,7 @@ func dash(s Shape) string {
 
 func anchor(a Anchor) string { return [...]string{"", "middle", "end"}[a] }
 
-// svgData is what the template is given.
+// svgData is the data for the template.
 type svgData struct {
 	D     Drawing
 	ID    string
@@ -79,12 +79,12 @@ func SVG(d Drawing, id string) (template.HTML, error) {
 	return template.HTML(b.String()), nil
 }
 
-// WriteLight writes d as a file of its own in the light colours, for places that show it as they like.
+// WriteLight writes d as a separate file in the light colours, for places with their own background.
 func WriteLight(w io.Writer, d Drawing) error {
 	return writeSVG(w, d, ":root{"+Variables(Light)+"}"+Classes())
 }
 
-// WriteSVG writes d as a file of its own, which follows the reader's preference for light or dark.
+// WriteSVG writes d as a separate file, which follows the reader's preference for light or dark.
 func WriteSVG(w io.Writer, d Drawing) error {
 	return writeSVG(w, d, ":root{"+Variables(Light)+"}@media (prefers-color-scheme:dark){:root{"+Variables(Dark)+"}}"+Classes())
 }

@@ -1,12 +1,12 @@
 package plot
 
-// Trips is a train diagram: for each lane a line that goes from row to row as time passes, coloured by what the time is
-// for. All lanes share one time axis.
+// Trips is a train diagram: for each lane a line from row to row over time, coloured by activity. All lanes share one
+// time axis.
 type Trips struct {
 	Title, Desc string
 	// Unit is of the time axis.
 	Unit string
-	// Kinds are what time is for.
+	// Kinds are the activities.
 	Kinds []TripKind
 	Lanes []Trip
 	// Finish draws a line across all lanes, named FinishName; an empty name for none. (optional)
@@ -23,26 +23,26 @@ type TripKind struct {
 // Trip is one lane.
 type Trip struct {
 	Name string
-	// Note is written beside the name.
+	// Note is written next to the name.
 	Note string
 	// Rows are the names of places, from top to bottom.
 	Rows  []string
 	Spans []TripSpan
-	// Labels name visits of a row. Each is written at the end of the visit, or left out where there is no room.
+	// Labels are the names of visits in a row. Each is drawn at the end of its visit, or omitted if there is no room.
 	Labels []TripLabel
 }
 
-// TripSpan is a part of a trip: at Row from From to To.
+// TripSpan is a part of a trip, in row Row, from time From to time To.
 type TripSpan struct {
 	Row      int
 	From, To float64
 	// Kind is an index of Kinds.
 	Kind int
-	// Tip is shown when the pointer rests on it.
+	// Tip is shown when the pointer is over the span.
 	Tip string
 }
 
-// TripLabel is about the visit of Row that ends at To. Texts are of falling length: the first that fits is written.
+// TripLabel is the label of the visit in row Row that ends at To. Texts get shorter: the first that fits is drawn.
 type TripLabel struct {
 	Row   int
 	To    float64
@@ -105,7 +105,7 @@ func (p Trips) Draw() Drawing {
 	return d
 }
 
-// legend names the kinds that occur, and says how high it is.
+// legend returns the names of the kinds that occur, and the height of the legend.
 func (p Trips) legend() (Group, float64) {
 	used := map[int]bool{}
 	for _, l := range p.Lanes {
@@ -159,7 +159,7 @@ func (p Trips) draw(l Trip, x axis, y float64) []Group {
 	return append(groups, l.labels(x, middle))
 }
 
-// merged joins spans that follow each other in a row and are of one kind: between two rectangles there would be a seam.
+// merged joins consecutive spans of one kind in a row: between two rectangles a seam would be visible.
 func merged(spans []TripSpan) []TripSpan {
 	var out []TripSpan
 	for _, s := range spans {
@@ -173,13 +173,13 @@ func merged(spans []TripSpan) []TripSpan {
 	return out
 }
 
-// labels writes texts at the end of visits, where nothing else is in the row.
+// labels returns the texts at the end of visits, where the row is otherwise empty.
 func (l Trip) labels(x axis, middle func(int) float64) Group {
 	const margin = 5.0
-	taken := map[int][]float64{} // where something begins in a row
+	taken := map[int][]float64{} // the positions in a row where something begins
 	for i, s := range l.Spans {
 		taken[s.Row] = append(taken[s.Row], x.at(s.From))
-		if i > 0 { // the line from the row before crosses those in between
+		if i > 0 { // the line from the previous row crosses the rows in between
 			before := l.Spans[i-1].Row
 			for row := min(before, s.Row) + 1; row < max(before, s.Row); row++ {
 				taken[row] = append(taken[row], x.at(s.From))

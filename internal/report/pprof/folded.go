@@ -10,8 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Folded writes the sides of d as folded stacks, a line each: frames separated by semicolons, outermost first, and the number of samples.
-// The first frames are the profile, the path, the workload and the network namespace. It fails without any stack.
+// Folded writes the sides of d as folded stacks, one line each: frames separated by semicolons, outermost first, and
+// the number of samples. The first frames are the profile, the path, the workload and the network namespace. It fails
+// if there is no stack.
 func Folded(w io.Writer, d report.Document) error {
 	out := bufio.NewWriter(w)
 	n := 0

@@ -1,4 +1,5 @@
-// Package pprof writes the stacks of sampled trials: as a profile for go tool pprof and whatever else reads its format, and folded.
+// Package pprof writes the stacks of sampled trials: as a profile for go tool pprof and other readers of its format,
+// and folded.
 //
 // Each sample has the number of samples and their CPU time, and labels for the profile, path and workload. The network
 // namespace of the packet is the outermost frame.
@@ -13,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// Render writes the sides of d. It fails without any stack.
+// Render writes the sides of d as a gzipped profile. It fails if there is no stack.
 func Render(w io.Writer, d report.Document) error {
 	p := &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},

@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Growth returns a sweep of Services with a curve of each kind: flannel-vxlan pays 12 ns for each, with nftables for each doubling,
-// cilium-native nothing, calico-vxlan more the more there are, canal for more than 10,000, and calico-ebpf scatters so much
-// that nothing is known.
+// Growth returns a sweep of the number of Services, with a curve of each kind: flannel-vxlan pays 12 ns for each
+// Service; with nftables it pays for each doubling; cilium-native pays nothing; the cost of calico-vxlan grows faster
+// than the number; canal pays only above 10,000; and the values of calico-ebpf vary too much for a result.
 func Growth() Result {
 	shapes := []struct {
 		profile string

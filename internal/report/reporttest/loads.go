@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Loads returns a finished run of rr over two paths at five shares of the capacity, under which the profiles are queues with
-// one server: a time is that of the idle path by what is left of the capacity.
+// Loads returns a finished run of rr over two paths at five shares of the capacity. The profiles behave as queues with
+// one server: a time is the time of the idle path divided by the unused share of the capacity.
 func Loads(repetitions int) Result {
 	p := plan.Default()
 	p.Name, p.Seed, p.Repetitions, p.Duration = "loads", 42, repetitions, 300*time.Millisecond
@@ -36,7 +36,7 @@ func Loads(repetitions int) Result {
 	return r
 }
 
-// loaded returns a trial of an open loop, or of the capacity that it is a share of.
+// loaded returns a trial of an open loop, or the trial that measures its capacity.
 func loaded(c plan.Case, rep int, at time.Time, r *rand.Rand) result.Record {
 	f := cost[c.Profile.Original().String()][1]
 	capacity := 100_000 / f

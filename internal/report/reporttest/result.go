@@ -35,14 +35,15 @@ func Build(h result.Header, recs []result.Record, o report.Options) (report.Docu
 	return c.Build(h, o)
 }
 
-// cost is how many times the CPU time of two empty namespaces a profile takes, on paths of the node and of pods.
+// cost is the CPU time of a profile as a multiple of that of two empty namespaces: on paths of the node, and on paths
+// of pods.
 var cost = map[string][2]float64{
 	profile.Raw: {1, 1}, profile.Host: {1.31, 1.31}, "bridge": {1.33, 1.62}, "ptp": {1.32, 1.35}, "flannel-vxlan": {1.33, 1.78},
 	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
 }
 
-// NinePaths returns a finished run of every lab profile on nine paths with stream, rr and crr, raised anew for each
-// repetition: one profile skipped, two that do not serve every path, some failed trials, some doubts.
+// NinePaths returns a finished run of every lab profile on nine paths with stream, rr and crr. Each repetition has new
+// instances. One profile is skipped, two do not serve every path, some trials failed, and some are doubtful.
 func NinePaths(repetitions int) Result {
 	p := plan.Default()
 	p.Name, p.Seed, p.Repetitions, p.Duration = "nine-paths", 42, repetitions, 300*time.Millisecond
@@ -157,7 +158,8 @@ func spoil(t *result.Record, rep int) {
 	}
 }
 
-// Job returns work that a run of stream, rr and crr tells of: with a share of the job, and without.
+// Job returns the work of a job that a run of stream, rr and crr gives a forecast for: once with a share of the job's
+// CPU, and once without.
 func Job() []impact.Work {
 	return []impact.Work{
 		{Kind: impact.Transfer, Amount: 100e9, Share: 0.3, Text: "100GB"},
@@ -170,7 +172,7 @@ var Cases = map[string]Result{
 	"small": Small(10), "one-trial": Small(1), "all-failed": AllFailed(), "empty": {}, "not-numbers": NotNumbers(), "hostile": Hostile(),
 }
 
-// Small returns a run of two profiles on one path with rr, of that many repetitions.
+// Small returns a run of two profiles on one path with rr, with the given number of repetitions.
 func Small(repetitions int) Result {
 	p := plan.Default()
 	p.Seed, p.Repetitions, p.Duration = 1, repetitions, 500*time.Millisecond
@@ -215,7 +217,7 @@ func AllFailed() Result {
 	return r
 }
 
-// NotNumbers is Small with values that are infinite, not a number, zero or negative, which no file can hold but a
+// NotNumbers is Small with values that are infinite, not a number, zero or negative. No file can contain them, but a
 // program may.
 func NotNumbers() Result {
 	r := Small(5)

@@ -1,5 +1,6 @@
-// Package schema makes the JSON Schemas (draft 2020-12) of plan and profile files, result files and reports. That of plan files follows
-// from the settings, the others from the Go types that are written, so that no schema is written by hand.
+// Package schema makes the JSON Schemas (draft 2020-12) of plan and profile files, result files and reports. The schema
+// of plan files is made from the settings, the others from the Go types that are encoded, so no schema is written by
+// hand.
 package schema
 
 import (
@@ -25,7 +26,7 @@ import (
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Names are those of the formats that have a schema.
+// Names are the formats that have a schema.
 var Names = []string{"plan", "profile", "result", "report"}
 
 // Write writes the schema of a format, one of Names.
@@ -57,7 +58,7 @@ func Write(w io.Writer, name string) error {
 	return e.Encode(schema)
 }
 
-// resultSchema returns that of one line of a result file: the header, a trial or an end.
+// resultSchema returns the schema of one line of a result file: the header, a trial or an end.
 func resultSchema() (*jsonschema.Schema, error) {
 	header, err1 := of[result.Header](nil)
 	trial, err2 := of[result.Record](nil)
@@ -113,7 +114,8 @@ type types = map[reflect.Type]*jsonschema.Schema
 // of returns the schema of a type.
 func of[T any](more types) (*jsonschema.Schema, error) { return ofType(reflect.TypeFor[T](), more) }
 
-// ofType returns the schema of what encoding/json writes of a type. Types that write themselves are listed here, more has others.
+// ofType returns the schema of the encoding/json form of a type. Types with their own encoding are listed here; more
+// has others.
 func ofType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	text := &jsonschema.Schema{Type: "string"}
 	known := types{
@@ -133,7 +135,7 @@ func ofType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// open allows members that are not known: a version of a format may gain some.
+// open allows unknown members: later minor versions of a format may add some.
 func open(s *jsonschema.Schema) {
 	if s == nil {
 		return

@@ -19,15 +19,15 @@ import (
 // sampleColumns are the names of the fields that Samples writes.
 var sampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
 
-// Samples writes the trials of a result, one row per number. A failed trial is a row without a number, with the reason as
-// its note. A warning is a row with the status "warning", its id as metric and its message as note. Observations and metrics that
-// this version does not know are left out.
+// Samples writes the trials of a result, one row per number. A failed trial is a row without a number, with the reason
+// as its note. A warning is a row with the status "warning", its id as metric and its message as note. Observations and
+// metrics that this version does not know are left out.
 type Samples struct {
 	rows *csv.Writer
 }
 
-// NewSamples writes the lines before the first trial: title, baseline, environment, date, and the facts of h as far as
-// the format has names for them.
+// NewSamples writes the lines before the first trial: title, baseline, environment, date, and the facts of h that the
+// format has names for.
 func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	var b strings.Builder
 	b.WriteString(outputs.Magic + "\n")
@@ -70,7 +70,7 @@ func preamble(h result.Header) [][2]string {
 	return out
 }
 
-// Add writes the rows of a trial; records of other types have none.
+// Add writes the rows of a trial. It ignores records of other types.
 func (s *Samples) Add(rec *result.Record) error {
 	if rec.Type != result.TypeTrial {
 		return nil
@@ -111,7 +111,7 @@ func reason(f *result.Failure) string {
 	return strings.TrimPrefix(strings.TrimSpace(f.Side+" "+f.Kind)+": "+f.Message, ": ")
 }
 
-// Close writes what is buffered.
+// Close writes the buffered rows.
 func (s *Samples) Close() error {
 	s.rows.Flush()
 	return s.rows.Error()

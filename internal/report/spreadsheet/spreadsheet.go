@@ -1,10 +1,10 @@
-// Package spreadsheet writes a report as a table for spreadsheets and data frames, and the trials of a result file as numbers that
-// cnibench import reads back.
+// Package spreadsheet writes a report as a table for spreadsheets and data frames, and the trials of a result file as
+// numbers that cnibench import reads back.
 //
-// Render writes one row per cell of the analysis, with its comparison, under the names of Columns. Samples writes one row
-// per number of each trial in the format "cnibench-csv v1" (docs/reference/import.md). Both are RFC 4180 with line feeds and UTF-8.
-// Numbers are in base units and have all their digits; what could not be computed is an empty field. Text of a stranger's
-// file can neither break a row nor be taken for a formula.
+// Render writes one row per cell of the analysis, with its comparison, under the names of Columns. Samples writes one
+// row per number of each trial in the format "cnibench-csv v1" (docs/reference/import.md). Both are RFC 4180 with line
+// feeds and UTF-8. Numbers are in base units and have all their digits; what could not be computed is an empty field.
+// Text of an untrusted file can neither break a row nor be read as a formula.
 package spreadsheet
 
 import (
@@ -68,7 +68,7 @@ func cell(c *compare.Cell) []string {
 	}
 }
 
-// comparison returns the second part of a row: empty fields without a comparison.
+// comparison returns the second part of a row; its fields are empty if there is no comparison.
 func comparison(x *compare.Comparison) []string {
 	if x == nil {
 		return make([]string, 8)
@@ -83,7 +83,7 @@ func comparison(x *compare.Comparison) []string {
 	}
 }
 
-// formatNumber writes v with all its digits, nothing if it is not finite.
+// formatNumber returns v with all its digits, "" if it is not finite.
 func formatNumber(v float64) string {
 	if !number.Finite(v) {
 		return ""
@@ -91,12 +91,12 @@ func formatNumber(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// formula are the characters that make a spreadsheet compute a cell that begins with them, and # begins a comment for
-// readers of tables.
+// formula has the characters that make a spreadsheet evaluate a cell that begins with one of them, and #, which begins
+// a comment for readers of tables.
 const formula = "=+-@#＝＋－＠"
 
-// text makes s one line of printable characters, and puts an apostrophe before what would be taken for a formula or a
-// comment: spreadsheets show the rest as text.
+// text returns s as one line of printable characters. It adds an apostrophe before a text that would be read as a
+// formula or a comment: spreadsheets then show the rest as text.
 func text(s string) string {
 	s = number.Clean(s)
 	if first := strings.TrimSpace(s); first != "" && strings.ContainsRune(formula, []rune(first)[0]) {

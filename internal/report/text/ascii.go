@@ -7,10 +7,11 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// signs are the letters beyond ASCII that a report uses, in ASCII.
+// signs replaces the non-ASCII characters of a report by ASCII.
 var signs = strings.NewReplacer("µ", "u", "±", "+-", "─", "-", "–", "-", "…", "~", "≈", "same", "▲", "better", "▼", "worse", "×", "x")
 
-// toASCII writes s in ASCII if the output asks for it, superscript numbers in brackets; the letters of foreign names stay.
+// toASCII returns s in ASCII if the output requires it, with superscript numbers in brackets. Letters of foreign names
+// remain.
 func (p *printer) toASCII(s string) string {
 	if !p.ascii {
 		return s

@@ -9,15 +9,15 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Done, Total int
 	Left        time.Duration
-	// Repetition is the one under way, of Repetitions; 0 before the first trial.
+	// Repetition is the number of the current one, of Repetitions; 0 before the first trial.
 	Repetition, Repetitions int
-	// Doing is what takes its time, or was measured last.
+	// Doing is what the run does now, or what it measured last.
 	Doing string
-	// Stops says that the run ends when all is decided.
+	// Stops is true if the run ends when all is decided.
 	Stops bool
 }
 
@@ -29,8 +29,8 @@ func (p Progress) Percent() int {
 	return min(100, 100*p.Done/p.Total)
 }
 
-// Frame returns the lines of a live view, in at most o.Width columns and height lines: how far the run is, and the table
-// of the trials so far with their intervals.
+// Frame returns the lines of a live view, in at most o.Width columns and height lines: the progress of the run, and the
+// table of the trials up to now with their intervals.
 func Frame(i report.Interim, at Progress, o Options, height int) []string {
 	p := printer{width: max(20, o.Width), color: o.Color, ascii: o.ASCII, live: true}
 	p.line(p.bar(at))
@@ -45,7 +45,7 @@ func Frame(i report.Interim, at Progress, o Options, height int) []string {
 	return all[:min(len(all), max(1, height))]
 }
 
-// bar returns the line that says how far the run is.
+// bar returns the line with the progress of the run.
 func (p *printer) bar(at Progress) string {
 	left := at.Left.Round(time.Second).String() + " left"
 	if at.Repetition > 0 {
@@ -65,7 +65,7 @@ func (p *printer) bar(at Progress) string {
 	return number.Truncate(text, p.width)
 }
 
-// decided describes how much of the table is known, and what the signs mean.
+// decided returns how much of the table is known, and what the signs mean.
 func (p *printer) decided(i report.Interim, at Progress) string {
 	text := fmt.Sprintf("decided: %d of %d", i.Decided, i.Compared)
 	if at.Stops {
@@ -77,7 +77,7 @@ func (p *printer) decided(i report.Interim, at Progress) string {
 	return text + " (▲ best, ▼ worse, ≈ same within " + i.Summary.Margin + ", ? undecided)"
 }
 
-// Line returns one line about the same, for where there is no terminal.
+// Line returns the same in one line, for output that is not a terminal.
 func Line(i report.Interim, at Progress) string {
 	text := fmt.Sprintf("repetition %d of %d: %d%%, %s left", at.Repetition, max(at.Repetition, at.Repetitions), at.Percent(), at.Left.Round(time.Second))
 	if i.Compared > 0 {

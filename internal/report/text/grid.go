@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// grid writes g in blocks of columns that fit, as a table is.
+// grid writes g in blocks of columns that fit, as for a table.
 func (p *printer) grid(g report.Grid) {
 	if g.Title != "" {
 		p.blankLine()
@@ -39,7 +39,7 @@ func (p *printer) grid(g report.Grid) {
 	p.bullets(g.Notes...)
 }
 
-// prose writes a grid whose last column is broken into lines; false if there is no room for it.
+// prose writes a grid whose last column is wrapped. It returns false if there is no room for it.
 func (p *printer) prose(l layout) bool {
 	const narrowest = 30
 	last := len(l.columns) - 1

@@ -9,14 +9,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// screen is how many lines a summary has at most.
+// screen is the largest number of lines of a summary.
 const screen = 60
 
-// fewRows is how many rows of the table are worth lines of the answers.
+// fewRows is the number of rows that are kept even if lines of the answers are dropped for them.
 const fewRows = 8
 
-// summary writes s, and of the sections of a document those that the reader asked for: the table first, then a line for
-// each need. Where all would be more than a screen, rows of the table give way, then what says how to read it.
+// summary writes s, and the sections of the document that the reader requested: the table first, then a line for each
+// need. If this is more than a screen, rows of the table are dropped first, then the explanation of the table.
 func (p *printer) summary(d report.Document) {
 	s := d.Summary
 	p.letters = p.ascii && p.summaryWidth(s) > p.width
@@ -44,7 +44,7 @@ func (p *printer) summary(d report.Document) {
 	}
 }
 
-// answers writes the title, what a document without a table answers, and its other tables.
+// answers writes the title, the answer of a document without a table, and its other tables.
 func (p *printer) answers(d report.Document) {
 	p.heading(d.Title)
 	p.bullets(d.Summary.Ground()...)
@@ -61,14 +61,14 @@ func (p *printer) answers(d report.Document) {
 	}
 }
 
-// needs writes a line for each column of the table: without its intervals where they would make two of it.
+// needs writes a line for each column of the table, without intervals if the line would otherwise be wrapped.
 func (p *printer) needs(s *report.Summary) {
 	if len(s.Columns) == 0 {
 		return
 	}
 	name, names := 0, each.Of(s.Columns, func(c report.SummaryColumn) string { return c.Name })
 	for j, c := range s.Columns {
-		if _, model, ok := strings.Cut(c.Unit, ", "); ok && again(s, j) {
+		if _, model, ok := strings.Cut(c.Unit, ", "); ok && sameNeed(s, j) {
 			names[j] = model
 		}
 		name = max(name, number.Width(names[j]))
@@ -83,7 +83,7 @@ func (p *printer) needs(s *report.Summary) {
 	}
 }
 
-// captured returns what write writes.
+// captured returns the output of write.
 func (p *printer) captured(write func(*printer)) string {
 	q := *p
 	q.Builder = strings.Builder{}
@@ -93,7 +93,7 @@ func (p *printer) captured(write func(*printer)) string {
 
 func lines(s string) int { return strings.Count(s, "\n") }
 
-// readingLines says how to read the table.
+// readingLines writes how to read the table.
 func (p *printer) readingLines(s *report.Summary) {
 	if len(s.Columns) > 0 {
 		seen := map[compare.Verdict]bool{}
@@ -125,10 +125,10 @@ func (p *printer) readingLines(s *report.Summary) {
 	p.bullets(s.Notes...)
 }
 
-// verdictLetters are marks in ASCII where words have no room.
+// verdictLetters are the ASCII marks of verdicts where there is no room for words.
 var verdictLetters = map[compare.Verdict]string{compare.Better: "*", compare.Worse: "w", compare.Same: "=", compare.Inconclusive: "?"}
 
-// toBest returns the mark of a verdict on a value beside the best one.
+// toBest returns the mark of a verdict on a value compared with the best one.
 func (p *printer) toBest(v compare.Verdict) string {
 	if p.letters {
 		return verdictLetters[v]
@@ -139,10 +139,11 @@ func (p *printer) toBest(v compare.Verdict) string {
 	return p.mark(v)
 }
 
-// tableLines are those of the table that are not rows: one above it, its title, up to three of headings.
+// tableLines is the number of lines of the table that are not rows: one above it, its title, and up to three of
+// headings.
 const tableLines = 5
 
-// frameOf returns the width of the names of s, of the letters and of the proofs, and its columns.
+// frameOf returns the widths of the names, the letters and the proofs of s, and its columns.
 func (p *printer) frameOf(s *report.Summary) (name, letters, proof int, all []column) {
 	letters, proof = len("does"), len("proof")
 	for _, r := range s.Rows {
@@ -168,7 +169,8 @@ func (p *printer) summaryWidth(s *report.Summary) int {
 	return width
 }
 
-// summaryTable writes the table in at most so many lines, and as many of its columns as fit; a line names what is left out.
+// summaryTable writes the table in at most most lines, with as many of its columns as fit; a line names the omitted
+// ones.
 func (p *printer) summaryTable(s *report.Summary, most int) {
 	name, letters, proof, all := p.frameOf(s)
 	after := gap + number.Left("does", letters) + gap + "proof"
@@ -224,11 +226,13 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	}
 }
 
-// again reports whether a column has the need of the one before, under another NIC model.
-func again(s *report.Summary, j int) bool { return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name }
+// sameNeed reports whether a column is for the same need as the column before, under another NIC model.
+func sameNeed(s *report.Summary, j int) bool {
+	return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name
+}
 
-// fitting returns the columns that have room beside so much, and the names of the others: those under another NIC model give way
-// first, then the last.
+// fitting returns the columns that fit when used columns of the terminal are taken, and the names of the others.
+// Columns under another NIC model are dropped first, then the last ones.
 func (p *printer) fitting(s *report.Summary, all []column, used int) (columns []column, left []string) {
 	for _, c := range all {
 		used += len(gap) + c.width
@@ -236,7 +240,7 @@ func (p *printer) fitting(s *report.Summary, all []column, used int) (columns []
 	gone := make([]bool, len(all))
 	for _, repeated := range []bool{true, false} {
 		for j := len(all) - 1; j > 0 && used > p.width; j-- {
-			if again(s, j) == repeated {
+			if sameNeed(s, j) == repeated {
 				gone[j] = true
 				used -= len(gap) + all[j].width
 			}

@@ -1,9 +1,9 @@
 // Package text writes a report for a terminal.
 //
-// A table that is wider than the terminal is cut into blocks of columns, each with the names of its rows. If that
-// takes fewer blocks, it is written the short way: without the spread, and with short names of the paths. A document that
-// has a summary is written as that, in at most one screen, unless all of it is asked for. Nothing is computed here; Render
-// lays out what a report.Document says.
+// A table that is wider than the terminal is cut into blocks of columns, each with the names of its rows. If this makes
+// fewer blocks, the table has its short form: without the spread, and with short names of the paths. Of a document with
+// a summary only the summary is written, in at most one screen, unless all of it is requested. Nothing is computed
+// here; Render lays out what a report.Document says.
 package text
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Options say what the terminal can do, and how much to write.
+// Options describe the terminal and the amount of output.
 type Options struct {
 	// All writes every section of a document that has a summary.
 	All bool
@@ -60,11 +60,11 @@ type printer struct {
 	width int
 	color bool
 	ascii bool
-	// live shows intervals in the table of a summary, and says nothing of what else a report has.
+	// live shows intervals in the table of a summary and omits the other parts of a report.
 	live bool
-	// marked is true once an entry had the mark of a verdict.
+	// marked is true once an entry with the mark of a verdict was written.
 	marked bool
-	// letters are written for the verdicts of a summary's table, whose words have no room.
+	// letters makes letters the marks of verdicts in a summary's table, where there is no room for words.
 	letters bool
 }
 
@@ -95,14 +95,14 @@ func (p *printer) heading(s string) {
 	}
 }
 
-// styled writes s in as many lines as it takes.
+// styled writes s, wrapped.
 func (p *printer) styled(s, code string) {
 	for _, l := range number.Wrap(p.toASCII(s), p.width) {
 		p.line(p.style(l, code))
 	}
 }
 
-// hangingText writes text after a lead, further lines below it.
+// hangingText writes text after a lead, and further lines indented below it.
 func (p *printer) hangingText(lead, text string) {
 	lead = p.toASCII(lead)
 	for _, l := range number.Hang(lead, strings.Repeat(" ", number.Width(lead)), p.toASCII(text), p.width) {
@@ -123,7 +123,7 @@ func (p *printer) blankLine() {
 	}
 }
 
-// section writes a section and says whether any table was written the short way.
+// section writes a section and returns whether any table had its short form.
 func (p *printer) section(s report.Section) (short bool) {
 	if s.Pictured() {
 		return false
@@ -146,7 +146,7 @@ func (p *printer) section(s report.Section) (short bool) {
 	return short
 }
 
-// findings writes what one rule found.
+// findings writes the findings of one rule.
 func (p *printer) findings(group []finding.Finding) {
 	f := group[0]
 	style := bold
@@ -197,7 +197,7 @@ func (p *printer) items(items []report.Item) {
 		if i.Text == "" {
 			p.line(lead)
 		}
-		// A word that has no room beside the name is below it.
+		// A word that does not fit on the line of the name is written below it.
 		if slices.ContainsFunc(strings.Fields(i.Text), func(word string) bool { return number.Width(lead+word) > p.width }) {
 			p.line("  " + i.Name)
 			lead = "    "
@@ -206,7 +206,7 @@ func (p *printer) items(items []report.Item) {
 	}
 }
 
-// table writes t and says whether it took the short way.
+// table writes t and returns whether it had its short form.
 func (p *printer) table(t report.Table) (short bool) {
 	full, brief := p.layout(t, false), p.layout(t, true)
 	l := full
@@ -221,7 +221,7 @@ func (p *printer) table(t report.Table) (short bool) {
 	return l.short
 }
 
-// conclusions name briefly the rows with a significant difference, by the labels of the table. One line stands for all
+// conclusions name briefly the rows with a significant difference, by the labels of the table. One line describes all
 // other rows: a sentence for every row would drown the numbers. Markdown and HTML have all sentences.
 func (p *printer) conclusions(all []report.Conclusion, l layout) {
 	said, equal := 0, 0
@@ -261,7 +261,7 @@ type layout struct {
 	label  int
 }
 
-// column is a column ready to be written: its heading in lines and its entries.
+// column is a formatted column: the lines of its heading and its entries.
 type column struct {
 	heading []string
 	entries []cell
@@ -273,7 +273,7 @@ type cell struct{ plain, styled string }
 
 const gap = "  "
 
-// layout writes out every entry of t and cuts the columns into blocks.
+// layout formats every entry of t and divides the columns into blocks.
 func (p *printer) layout(t report.Table, short bool) layout {
 	l := layout{short: short}
 	for _, r := range t.Rows {
@@ -281,7 +281,7 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		if short {
 			label = r.Short
 		}
-		label = number.Truncate(p.toASCII(label), max(40, p.width-20)) // so that a stranger's name leaves room for a column
+		label = number.Truncate(p.toASCII(label), max(40, p.width-20)) // so that a long foreign name leaves room for a column
 		l.labels = append(l.labels, label)
 		l.label = max(l.label, number.Width(label))
 	}
@@ -306,7 +306,7 @@ func (p *printer) cutBlocks(l *layout) {
 	}
 }
 
-// column lines up the parts of its entries.
+// column formats entries with their parts aligned.
 func (p *printer) column(name string, entries []report.Entry, short bool) column {
 	var value, spread, ratio, note int
 	for _, e := range entries {
@@ -327,7 +327,7 @@ func (p *printer) column(name string, entries []report.Entry, short bool) column
 	return c
 }
 
-// entry writes one entry with its parts padded to the widths of value, spread, ratio with mark, and notes.
+// entry returns one entry with its parts padded to the widths of value, spread, ratio with mark, and notes.
 func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 	if e.Kind != report.Value {
 		s := e.Text
@@ -339,7 +339,7 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 		if e.Kind == report.Failed {
 			styled = p.style(s, red)
 		}
-		// A dash stands where the values end.
+		// A dash is aligned with the end of the values.
 		pad := strings.Repeat(" ", max(0, widths[0]-number.Width(s)))
 		return cell{pad + s, pad + styled}
 	}
@@ -366,7 +366,7 @@ var verdictStyle = map[compare.Verdict]string{
 	compare.Better: green, compare.Worse: red, compare.Same: dim, compare.Inconclusive: dim,
 }
 
-// wrapName breaks a profile's name behind its hyphens into lines of about width columns.
+// wrapName breaks a profile's name after its hyphens into lines of about width columns.
 func wrapName(name string, width int) []string {
 	var lines []string
 	line := ""
@@ -400,7 +400,7 @@ func (p *printer) block(l layout, b [2]int) {
 	for i := range lines {
 		line := strings.Repeat(" ", l.label)
 		for _, c := range columns {
-			// Headings stand on the rule, not under the ceiling.
+			// Headings are aligned at the bottom.
 			text := ""
 			if at := i - (lines - len(c.heading)); at >= 0 {
 				text = c.heading[at]

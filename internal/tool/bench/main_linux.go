@@ -1,10 +1,10 @@
-// Command bench compares the load engine with the tools that people use, and writes docs/results/engine.md: bulk transfer and
-// datagrams with iperf3, request-response and connections with netperf and with a plain C program, HTTP with wrk, whose
-// server is ours. Tools that are not installed are named on the page.
+// Command bench compares the load engine with the tools that people use, and writes docs/results/engine.md: bulk
+// transfer and datagrams with iperf3, request-response and connections with netperf and with a plain C program, HTTP
+// with wrk, whose server is ours. Tools that are not installed are named on the page.
 //
-// Two network namespaces are joined by a veth pair. Repetitions interleave all tools. Both ends, and the softirq work that
-// veth does for them, run on one CPU. Each end is an agent of this program; the agents run the tools as `run --tool` does,
-// by package external. What is compared:
+// Two network namespaces are joined by a veth pair. Repetitions interleave all tools. Both ends, and the softirq work
+// that veth does for them, run on one CPU. Each end is an agent of this program; the agents run the tools as `run
+// --tool` does, by package external. What is compared:
 //
 //   - the rate (goodput, transactions, datagrams delivered, per second)
 //   - the CPU time per unit of work, both ends together: of a tool the whole process from start to end, of ours the whole
@@ -13,7 +13,8 @@
 //
 // A comparison is the ratio of the two runs of each repetition, with the interval that package stat gives.
 //
-// Read compare, then reading.go (what a trial was worth), pingpong.go (the C program as a tool) and table.go (the page).
+// Read compare, then reading.go (the numbers of a trial), pingpong.go (the C program as a tool) and table.go (the
+// page).
 package main
 
 import (
@@ -43,7 +44,7 @@ func init() { runtime.LockOSThread() }
 // agentVerb makes this program one end of a trial.
 const agentVerb = "agent"
 
-// traceLength is long enough for what a process does once to vanish beside what it does each time.
+// traceLength is long enough that what a process does once is negligible compared with what it does each time.
 const traceLength = 2 * time.Second
 
 func main() {
@@ -79,27 +80,27 @@ type options struct {
 	program     string
 	repetitions int
 	length      time.Duration
-	// only names the tasks; empty is all.
+	// only names the tasks to run; if it is empty, all are run.
 	only []string
 }
 
-// tasks returns those that were asked for.
+// tasks returns the requested tasks.
 func (o options) tasks() []task {
 	return slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return len(o.only) > 0 && !slices.Contains(o.only, t.name) })
 }
 
-// peer is a tool that does a task, and the least ratio of rates that we want against it; 0 sets no bar.
+// peer is a tool that does a task, and the least acceptable ratio of our rate to its rate; 0 means no limit.
 type peer struct {
 	tool string
 	bar  float64
 }
 
-// task is what tools are asked to do.
+// task is what the tools do.
 type task struct {
 	name string
-	// unit is that of the rate, work that of the cost.
+	// unit is the unit of the rate, work the unit of work of the cost.
 	unit, work string
-	// workload is that of our engine; a tool= makes it that of a peer.
+	// workload is the workload of our engine; with tool= it becomes that of a peer.
 	workload string
 	traced   bool
 	peers    []peer
@@ -123,8 +124,8 @@ func (t task) workloadBy(tool string) (plan.Workload, error) {
 	return plan.ParseWorkload(text)
 }
 
-// run compares and writes the page to out. A tool that is not installed is named on the page. A run that fails fails the
-// comparison, because a comparison with holes is biased.
+// run compares and writes the page to out. A tool that is not installed is named on the page. A run that fails fails
+// the comparison, because a comparison with holes is biased.
 func run(ctx context.Context, out, progress io.Writer, o options) error {
 	if o.repetitions < 1 || o.length < time.Second || o.length%time.Second != 0 {
 		return fmt.Errorf("%d repetitions of %v: want at least one, of whole seconds", o.repetitions, o.length)
@@ -243,7 +244,7 @@ func (p *page) count(ctx context.Context, w *world, here []string, o options) er
 	return nil
 }
 
-// conditions notes what the numbers depend on.
+// conditions notes the conditions that the numbers depend on.
 func (p *page) conditions(w *world, o options) {
 	add := func(name, value string) { p.facts = append(p.facts, [2]string{name, value}) }
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// pingpong is the plain C program as a tool beside those of package external.
+// pingpong is the plain C program as a tool, in addition to those of package external.
 const pingpong = "pingpong"
 
 //go:embed peer/pingpong.c

@@ -7,13 +7,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// reading is what one run of one tool gave.
+// reading has the numbers of one run of one tool.
 type reading struct {
 	rate float64 // units/s
 	cost float64 // CPU ns per unit of work, both ends
 }
 
-// readingOf says what a trial of t was worth.
+// readingOf returns the numbers of a trial of t.
 func readingOf(t task, client, server *sample.Observation) (reading, error) {
 	of := ours
 	if client.Tool != nil {
@@ -26,7 +26,8 @@ func readingOf(t task, client, server *sample.Observation) (reading, error) {
 	return r, nil
 }
 
-// ours is the reading of our engine. Each end's cost is over its own count, because each has its own window.
+// ours returns the reading of our engine. The cost of each end is per unit of its own count, because each has its own
+// window.
 func ours(t task, client, server *sample.Observation) reading {
 	switch t.name {
 	case "stream":
@@ -36,7 +37,7 @@ func ours(t task, client, server *sample.Observation) reading {
 		}
 	case "udp":
 		received := float64(server.Datagrams.Received)
-		// What was sent in vain is part of the cost of what arrived.
+		// What was lost is part of the cost of what arrived.
 		arrived := received / float64(max(server.Datagrams.Expected, 1))
 		return reading{rate: perSecond(received, server), cost: perUnit(client, float64(client.Operations)*arrived) + perUnit(server, received)}
 	}
@@ -46,7 +47,7 @@ func ours(t task, client, server *sample.Observation) reading {
 	}
 }
 
-// theirs is the reading of a tool, whose work is that of its whole life. A server of ours has a count of its own.
+// theirs returns the reading of a tool, whose work covers its whole lifetime. A server of our engine has its own count.
 func theirs(t task, client, server *sample.Observation) reading {
 	m, work := client.Tool.Metrics, client.Tool.Work
 	r := reading{rate: m[metric.TransactionRate] + m[metric.RequestRate]}
@@ -76,7 +77,7 @@ func perUnit(o *sample.Observation, units float64) float64 {
 	return float64(o.CPU.ProcessNs) / units
 }
 
-// transactions counts what a client did under strace, before its window too.
+// transactions returns the number that a client made under strace, those before its window included.
 func transactions(client *sample.Observation) float64 {
 	if client.Tool != nil {
 		return client.Tool.Work

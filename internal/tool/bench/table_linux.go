@@ -19,12 +19,12 @@ type pairing struct {
 	unit, work string
 	ours       []reading
 	theirs     []reading
-	// bar is the least ratio of rates that we want; 0 sets no bar.
+	// bar is the least acceptable ratio of rates; 0 means no limit.
 	bar float64
 }
 
-// ratio is ours/theirs of one property. decided is false if there are too few repetitions for the interval to hold what
-// it promises.
+// ratio is ours/theirs of one property. decided is false if there are too few repetitions for the confidence of the
+// interval.
 type ratio struct {
 	median, low, high float64
 	decided           bool
@@ -46,7 +46,7 @@ func column(list []reading, property func(reading) float64) []float64 {
 func rateOf(r reading) float64 { return r.rate }
 func costOf(r reading) float64 { return r.cost }
 
-// verdict says whether a ratio of rates clears the bar.
+// verdict returns in words whether a ratio of rates is above the limit bar.
 func (r ratio) verdict(bar float64) string {
 	switch {
 	case bar == 0:
@@ -62,19 +62,19 @@ func (r ratio) verdict(bar float64) string {
 
 func (r ratio) String() string { return fmt.Sprintf("%.3f [%.3f, %.3f]", r.median, r.low, r.high) }
 
-// tracing is what strace counted at one side of one tool.
+// tracing is the counts of strace at one end of one tool.
 type tracing struct {
 	task, tool, side string
 	transactions     float64
 	calls            map[string]uint64
 }
 
-// perTransaction returns the calls that come with each transaction, and how many they are together.
+// perTransaction returns the names of the calls of each transaction, and their number per transaction.
 func (t tracing) perTransaction() (names string, total float64) {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(t.calls)) {
 		n := float64(t.calls[name]) / max(t.transactions, 1)
-		// What comes less than once in two transactions belongs to the process, not to the transaction; the Go
+		// Calls that come less than once in two transactions belong to the process, not to the transaction; the Go
 		// runtime's monitor sleeps by the clock.
 		if n < 0.5 || name == "nanosleep" || name == "clock_nanosleep" {
 			continue
@@ -144,7 +144,7 @@ func median(list []reading, property func(reading) float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// short writes a number with four significant figures and an SI letter.
+// short returns a number with four significant figures and an SI letter.
 func short(v float64) string {
 	for _, u := range []struct {
 		size   float64

@@ -19,7 +19,7 @@ type world struct {
 	client, server *netns.NS
 	starter        *netns.Starter
 	cpu            int
-	// agent is the command line of an agent, dir holds the C program and strace's tables.
+	// agent is the command line of an agent; dir has the C program and strace's tables.
 	agent []string
 	dir   string
 }

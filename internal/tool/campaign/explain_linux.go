@@ -44,12 +44,13 @@ func (c *explanations) measure(ctx context.Context, in setting) (string, error) 
 	return b.String(), nil
 }
 
-// A plant is found if the measured change of the right part has at least rightLeast of the difference, and no other part is shown to have
-// more than wrongMost of it. It is undecided if only the interval of that share reaches rightLeast.
+// A plant is found if the measured change of the right part has at least rightLeast of the difference, and no other
+// part is shown to have more than wrongMost of it. It is undecided if only the interval of that share reaches
+// rightLeast.
 const rightLeast, wrongMost = 0.85, 0.03
 
-// judgement says whether a plant is found, by the share of the difference that its right part has, with its interval, and by the share
-// that another part is shown to have.
+// judgement says whether a plant is found, by the share of the difference that its right part has, with its interval,
+// and by the share that another part is shown to have.
 func judgement(right explain.Interval, beyond float64) string {
 	inside := func(share float64) bool { return share >= rightLeast && share <= 2-rightLeast }
 	switch {
@@ -91,8 +92,8 @@ func (p plant) row(file string) (string, error) {
 		most.Title, scale.Format(most.By.Value), number.Percent(abs(most.By.Value)/total), number.Percent(beyond/total), number.Percent(widest/total), judgement(right, beyond/total)), nil
 }
 
-// together is the interval of a change that holds for all parts of a difference at once: of n intervals with a confidence of
-// 95 % one in twenty does not have its true value.
+// together is the interval of a change that holds for all parts of a difference at once: of n intervals with a
+// confidence of 95 % one in twenty does not have its true value.
 func together(i explain.Interval, n, trials int) (low, high float64) {
 	free := float64(max(2, trials-1))
 	wider := stat.Reach(1-0.05/float64(n), free) / stat.Reach(0.95, free)

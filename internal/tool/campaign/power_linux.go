@@ -47,8 +47,8 @@ const (
 // margins are those that pairs are judged by: the usual one, and one below the smallest cost.
 var margins = []float64{plan.DefaultMargin, 0.01}
 
-// cost is what is planted: pieces of work in the path, all the time or in one slice of ten, or a program beside the path that
-// takes the CPU for as long as those slices last.
+// cost is what is planted: pieces of work in the path, all the time or in one slice of ten, or a program beside the
+// path that takes the CPU for as long as those slices last.
 type cost struct {
 	name string
 	of   *kind
@@ -76,7 +76,7 @@ var costs = []cost{
 
 func (c cost) String() string { return c.name }
 
-// row is what came of one cost under one workload.
+// row is the result of one cost under one workload.
 type row struct {
 	workload string
 	of       *kind
@@ -86,7 +86,8 @@ type row struct {
 	twin bool
 	// share is what was planted, by the cost of a piece, half is half its interval, 0 if that is not known.
 	share, half float64
-	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called by each margin.
+	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called by each
+	// margin.
 	seen, whole []float64
 	// tail and wholeTail are those of the 99th percentile of round trips.
 	tail, wholeTail []float64
@@ -177,7 +178,8 @@ const inBurst = 1.5
 // inPart is what a cost in a part of the time adds to the whole: a part with the cost has less work than one without.
 func inPart(part, cost float64) float64 { return 1/(1-part+part/(1+cost)) - 1 }
 
-// piece is the cost of one piece as a share of the subject's service demand, and half the interval of that; 0 is not known.
+// piece is the cost of one piece as a share of the subject's service demand, and half the interval of that; 0 is not
+// known.
 type piece struct{ share, half float64 }
 
 // weigh measures a piece, from many: a twin of the subject that has them is set beside the subject itself, in turn within one run. Two
@@ -219,7 +221,8 @@ func pieceOf(workload string, of *kind, ratio, half float64) (piece, error) {
 	return piece{(ratio - 1) / float64(of.probe), half / float64(of.probe)}, nil
 }
 
-// twins returns the whole windows of the subject's twin and those of the subject, in the order of repetitions that have both.
+// twins returns the whole windows of the subject's twin and those of the subject, in the order of repetitions that have
+// both.
 func twins(s compare.Side) (twin, original []float64) {
 	of := func(profile plan.Variant) []compare.Sample {
 		c, _ := s.Cell(compare.Key{Case: plan.Case{Profile: profile, Path: s.Paths[0], Workload: s.Workloads[0]}, Metric: metric.ServiceDemand})

@@ -19,10 +19,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// cache is where everything built lies, by versions, and the state of clusters beside it.
+// cache has the directories of everything built, by versions, and the state of clusters.
 type cache struct {
-	// home is the directory of all of it, dir that of these versions: what nodes and images take is linked there from the
-	// components' own directories.
+	// home is the directory of the whole cache, dir that of the current versions: it has links to what nodes and images
+	// use from the components' own directories.
 	home, dir string
 }
 
@@ -40,7 +40,7 @@ func (c cache) image(name string) string {
 	return filepath.Join(c.dir, "images", fmt.Sprintf("%s-r%d.tar", name, imageRevision))
 }
 
-// kept is the path of what a component keeps of its module.
+// kept returns the path of a file that a component keeps of its module.
 func (c cache) kept(name, file string) string {
 	i := slices.IndexFunc(components, func(comp component) bool { return comp.name == name })
 	return filepath.Join(c.part(components[i]), file)
@@ -51,10 +51,11 @@ func (c cache) part(comp component) string {
 	return filepath.Join(c.home, "parts", comp.key(runtime.GOARCH))
 }
 
-// everything is for a cluster that has all that a cluster can have.
+// everything is the filter for a cluster with every part.
 func everything(string) bool { return true }
 
-// build makes the parts that the cache lacks for a cluster that has what has is true of. It reports progress to w.
+// build makes the parts that the cache lacks for a cluster. has reports whether the cluster has a part. It writes the
+// progress to w.
 func (c cache) build(ctx context.Context, w io.Writer, has func(string) bool) error {
 	if err := c.ready(has); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (c cache) build(ctx context.Context, w io.Writer, has func(string) bool) er
 	return c.images(w, has)
 }
 
-// component builds one, unless it is there, and links what it leaves to where nodes take it from.
+// component builds one component, unless the cache has it, and links its results to where nodes use them.
 func (c cache) component(ctx context.Context, w io.Writer, comp component) error {
 	part := c.part(comp)
 	if !holds(filepath.Join(part, "bin"), comp.programs()...) {
@@ -104,7 +105,7 @@ func (c cache) component(ctx context.Context, w io.Writer, comp component) error
 	return nil
 }
 
-// link makes a second name for a file; one that is there is of the same component.
+// link makes a second name for a file. An existing name is of the same component and remains.
 func link(from, to string) error {
 	if err := os.Link(from, to); !errors.Is(err, fs.ErrExist) {
 		return err
@@ -112,7 +113,7 @@ func link(from, to string) error {
 	return nil
 }
 
-// compile builds a component into its directory: the programs come last, when all else is there.
+// compile builds a component into its directory. The programs come last, when everything else is complete.
 func compile(ctx context.Context, part string, comp component) error {
 	src := filepath.Join(part, "src")
 	if err := os.RemoveAll(src); err != nil {
@@ -146,7 +147,7 @@ func compile(ctx context.Context, part string, comp component) error {
 	return install(out, filepath.Join(part, "bin"), comp.programs()...)
 }
 
-// adoptMain makes the upstream main package ours, less the imports that are left out.
+// adoptMain writes the upstream main package as our own, without the omitted imports.
 func adoptMain(ctx context.Context, src string, comp component) error {
 	upstream, err := moduleDir(ctx, src, comp)
 	if err != nil {
@@ -159,7 +160,7 @@ func adoptMain(ctx context.Context, src string, comp component) error {
 	return os.WriteFile(filepath.Join(src, "main.go"), []byte(withoutImports(string(text), comp.without)), 0o644)
 }
 
-// write writes the stand-in as a module, if there is one.
+// write writes the stand-in as a module, if the component has one.
 func (s standIn) write(dir string) error {
 	if s.module == "" {
 		return nil
@@ -171,7 +172,7 @@ func (s standIn) write(dir string) error {
 		os.WriteFile(filepath.Join(dir, "standin.go"), []byte(s.text), 0o644))
 }
 
-// keep copies what is wanted from the upstream module.
+// keep copies the files that the component keeps from the upstream module.
 func keep(ctx context.Context, src, part string, comp component) error {
 	if len(comp.keep) == 0 {
 		return nil
@@ -205,7 +206,7 @@ func copyTree(from, to string) error {
 	return os.WriteFile(to, text, 0o644)
 }
 
-// moduleDir is where the upstream module lies in the module cache; it is fetched when it is not there.
+// moduleDir returns the directory of the upstream module in the module cache. It downloads the module if it is missing.
 func moduleDir(ctx context.Context, src string, comp component) (string, error) {
 	if _, err := goTool(ctx, src, "mod", "download", comp.module+"@v"+comp.version); err != nil {
 		return "", err
@@ -214,10 +215,10 @@ func moduleDir(ctx context.Context, src string, comp component) (string, error) 
 	return strings.TrimSpace(dir), err
 }
 
-// ownPackages is where our own programs of a cluster are, found from anywhere in the module.
+// ownPackages is the import path of our own programs of a cluster, valid anywhere in the module.
 const ownPackages = "github.com/cnibench/cnibench/internal/tool/cluster/"
 
-// own builds a program of ours for a new image, and where it is missing. Its source changes without a version.
+// own builds one of our programs for a new image, and if it is missing. Its source changes without a version.
 func (c cache) own(ctx context.Context, w io.Writer, program string) error {
 	if _, err := os.Stat(c.image(program)); err == nil && c.has(program) {
 		return nil
@@ -227,7 +228,7 @@ func (c cache) own(ctx context.Context, w io.Writer, program string) error {
 	return advice.With(err, "run it in the directory of the module")
 }
 
-// debian fetches a package with apt-get and takes its one program out.
+// debian downloads a package with apt-get and extracts its one program.
 func (c cache) debian(ctx context.Context, w io.Writer, name string) error {
 	program, _, _ := strings.Cut(name, "-")
 	if c.has(program) {
@@ -261,7 +262,7 @@ func (c cache) debian(ctx context.Context, w io.Writer, name string) error {
 
 func (c cache) has(program string) bool { return holds(filepath.Join(c.dir, "bin"), program) }
 
-// holds says whether a directory has all the programs.
+// holds reports whether a directory has all the programs.
 func holds(dir string, programs ...string) bool {
 	for _, p := range programs {
 		if _, err := os.Stat(filepath.Join(dir, p)); err != nil {
@@ -271,7 +272,7 @@ func holds(dir string, programs ...string) bool {
 	return true
 }
 
-// install moves finished programs into a directory of the cache, each whole or not at all.
+// install moves finished programs into a directory of the cache, each atomically.
 func install(from, to string, programs ...string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -284,7 +285,7 @@ func install(from, to string, programs ...string) error {
 	return nil
 }
 
-// goTool runs the Go command in a module of ours; the surrounding workspace and flags do not count.
+// goTool runs the Go command in one of our modules, independent of the surrounding workspace and flags.
 func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	env := []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=mod"}
 	if dir == "." {
@@ -293,7 +294,7 @@ func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	return run(ctx, dir, env, "go", args...)
 }
 
-// run runs a command and returns what it printed; an error carries what it said, the end of it when that is long.
+// run runs a command and returns its output. An error has the end of the output.
 func run(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)

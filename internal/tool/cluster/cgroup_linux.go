@@ -14,9 +14,9 @@ import (
 
 // hierarchy is one mounted cgroup tree: cgroup v2, or one of version 1.
 type hierarchy struct {
-	// mount is where it is mounted, own the directory of the process in it.
+	// mount is its mount point, own the directory of the process in it.
 	mount, own string
-	// option is what `mount -o` calls it: controllers of version 1, "" for version 2.
+	// option is its mount option: the controllers of version 1, "" for version 2.
 	option string
 }
 
@@ -25,10 +25,10 @@ func (h hierarchy) controls(c string) bool {
 	return strings.Contains(","+h.option+",", ","+c+",")
 }
 
-// hierarchies are those that this process is in.
+// hierarchies returns those of this process.
 func hierarchies() ([]hierarchy, error) { return hierarchiesOf("self") }
 
-// hierarchiesOf are those of a process by its pid, as this process sees them.
+// hierarchiesOf returns the hierarchies of a process by its pid, as this process sees them.
 func hierarchiesOf(pid string) ([]hierarchy, error) {
 	own, err := os.ReadFile("/proc/" + pid + "/cgroup")
 	if err != nil {
@@ -45,7 +45,7 @@ func hierarchiesOf(pid string) ([]hierarchy, error) {
 	return found, nil
 }
 
-// parseHierarchies joins /proc/PID/cgroup and /proc/self/mountinfo; what is not mounted is left out.
+// parseHierarchies joins /proc/PID/cgroup and /proc/self/mountinfo. It omits hierarchies that are not mounted.
 func parseHierarchies(own, mountinfo string) []hierarchy {
 	paths := map[string]string{} // by controllers, "" for version 2
 	for line := range strings.Lines(own) {
@@ -79,9 +79,9 @@ func parseHierarchies(own, mountinfo string) []hierarchy {
 	return found
 }
 
-// joinCgroups puts this process into groups of the given name, below its own in version 1, at the top in a pure version 2
-// tree, where a group with processes can hand no controllers down. The caller then unshares its cgroup namespace and,
-// in it, calls partDaemons.
+// joinCgroups moves this process into groups of the given name: below its own group in version 1; at the top of a
+// version 2 tree, where a group with processes cannot delegate controllers. The caller then unshares its cgroup
+// namespace and calls partDaemons in it.
 func joinCgroups(all []hierarchy, name string) error {
 	for _, h := range all {
 		parent := h.own
@@ -110,7 +110,7 @@ func joinGroup(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
 }
 
-// inheritCPUs gives a new group of version 1 what it does not get by itself.
+// inheritCPUs sets the CPUs and memory nodes of a new group of version 1, which it does not inherit.
 func inheritCPUs(parent, dir string) error {
 	for _, f := range []string{"cpuset.cpus", "cpuset.mems"} {
 		text, err := os.ReadFile(filepath.Join(parent, f))
@@ -124,7 +124,8 @@ func inheritCPUs(parent, dir string) error {
 	return nil
 }
 
-// enableControllers hands down what there is, one by one: what is missing concerns only who needs it.
+// enableControllers delegates the available controllers one by one: a missing one is a problem only for programs that
+// need it.
 func enableControllers(dir string) {
 	for _, c := range []string{"cpuset", "cpu", "io", "memory", "pids", "hugetlb"} {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0)
@@ -132,7 +133,8 @@ func enableControllers(dir string) {
 }
 
 // partDaemons moves the node's daemons, of which this process is the first, into a group of their own, confined to CPUs
-// ("" for all). Kubelets keep pods elsewhere. The groups are named as the node sees them: its own are the roots.
+// ("" for all). Kubelets keep pods elsewhere. The groups have their paths in the node's cgroup namespace: its own
+// groups are the roots.
 func partDaemons(all []hierarchy, cpus string) error {
 	for _, h := range all {
 		pure := h.v2() && len(all) == 1
@@ -164,8 +166,8 @@ func partDaemons(all []hierarchy, cpus string) error {
 	return nil
 }
 
-// cgroupsOf are the groups of a cluster's nodes, wherever in the trees they are: the process that made them may have been
-// somewhere else than this one.
+// cgroupsOf returns the groups of a cluster's nodes, anywhere in the trees: the process that made them may have been in
+// another group than this one.
 func cgroupsOf(cluster string) ([]string, error) {
 	prefix := processName(cluster, "")
 	var found []string
@@ -182,7 +184,7 @@ func cgroupsOf(cluster string) ([]string, error) {
 	return found, err
 }
 
-// removalEvery is the time between attempts to remove what killed processes still hold.
+// removalEvery is the time between attempts to remove a group that killed processes are still in.
 const removalEvery = 20 * time.Millisecond
 
 // removeCgroup removes a group and those below it. Killed processes leave their group a moment later.

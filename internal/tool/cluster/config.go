@@ -18,14 +18,14 @@ var templateFiles embed.FS
 
 var templates = template.Must(template.ParseFS(templateFiles, "templates/*"))
 
-// values are what the templates ask for.
+// values are the variables of the templates.
 type values struct {
 	constants
 	Cluster, Server, User   string
 	CA, Cert, Key           string
 	Proxy                   string
 	Namespace, ReservedCPUs string
-	// Routes has kube-router connect pods as well.
+	// Routes makes kube-router connect pods as well.
 	Routes bool
 }
 
@@ -50,16 +50,17 @@ type files map[string][]byte
 
 func (f files) pair(name string, p keyPair) { f[name+".crt"], f[name+".key"] = p.Cert, p.Key }
 
-// machineFacts are what a configuration takes from the machine.
+// machineFacts are the facts of the machine that a configuration depends on.
 type machineFacts struct {
-	// HostServer is where the machine itself reaches the API server.
+	// HostServer is the address at which the machine itself reaches the API server.
 	HostServer string
-	// ReservedCPUs are those that pods keep off, "" for none.
+	// ReservedCPUs are the CPUs that pods do not use, "" for none.
 	ReservedCPUs string
 	Now          time.Time
 }
 
-// clusterFiles are the configuration of every node, by name, and the administrator's kubeconfig for this machine.
+// clusterFiles returns the configuration files of every node, by its name, and the administrator's kubeconfig for this
+// machine.
 func clusterFiles(r request, m machineFacts) (map[string]files, []byte, error) {
 	ca, err := newAuthority(m.Now)
 	if err != nil {
@@ -144,7 +145,8 @@ type daemon struct {
 	Args []string
 }
 
-// daemons of a node, in the order in which they start; the kubelet's command line says who it is.
+// daemons returns the daemons of a node in the order in which they start. The kubelet's command line has the node's
+// identity.
 func daemons(n node) []daemon {
 	var d []daemon
 	if n.ControlPlane {
@@ -159,8 +161,8 @@ func daemons(n node) []daemon {
 		}})
 }
 
-// controlPlane reacts quickly, so that tests of faults do not wait for minutes: a node that says nothing for 10 s is not
-// ready, and its pods go 5 s later.
+// controlPlane returns daemons that react quickly, so that tests of faults do not wait for minutes: a silent node is
+// not ready after 10 s, and its pods are evicted 5 s later.
 func controlPlane(n node) []daemon {
 	const etc = "/etc/kubernetes/"
 	return []daemon{
@@ -188,7 +190,7 @@ func controlPlane(n node) []daemon {
 	}
 }
 
-// conflist is the CNI configuration of a node for the plugins that need no daemon, and for the bridge of kube-router.
+// conflist returns the CNI configuration of a node for the plugins without a daemon, and for the bridge of kube-router.
 func conflist(cni string, podCIDRs []netip.Prefix) ([]byte, error) {
 	var ranges [][]map[string]string
 	var routes []map[string]string
@@ -205,7 +207,7 @@ func conflist(cni string, podCIDRs []netip.Prefix) ([]byte, error) {
 		plugin["type"], bridge = "bridge", "kube-bridge"
 		fallthrough
 	case "bridge":
-		plugin["bridge"], plugin["isDefaultGateway"], plugin["hairpinMode"] = bridge, true, true // its default routes come with isDefaultGateway
+		plugin["bridge"], plugin["isDefaultGateway"], plugin["hairpinMode"] = bridge, true, true // isDefaultGateway also makes its default routes
 	case "ptp":
 		ipam["routes"] = routes
 	default:
@@ -217,7 +219,7 @@ func conflist(cni string, podCIDRs []netip.Prefix) ([]byte, error) {
 	}, "", "  ")
 }
 
-// flannelManifest is flannel's own manifest with the backend and both address families of this cluster.
+// flannelManifest returns flannel's own manifest with the backend and both address families of this cluster.
 func flannelManifest(upstream, backend string) (string, error) {
 	const network, vxlan = `"Network": "` + podRange4 + `",`, `"Type": "vxlan"`
 	if strings.Count(upstream, network) != 1 || strings.Count(upstream, vxlan) != 1 {
@@ -229,7 +231,7 @@ func flannelManifest(upstream, backend string) (string, error) {
 	).Replace(upstream), nil
 }
 
-// parsePodCIDRs reads the answer of `kubectl get nodes -o json`; nodes without ranges are left out.
+// parsePodCIDRs parses the answer of `kubectl get nodes -o json`. It omits nodes without ranges.
 func parsePodCIDRs(text []byte) (map[string][]netip.Prefix, error) {
 	var list struct {
 		Items []struct {

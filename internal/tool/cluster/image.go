@@ -22,7 +22,7 @@ type imageFile struct {
 
 // imageSpec is an image of one layer.
 type imageSpec struct {
-	// names are references with tags; one archive may hold several images.
+	// names are references with tags; one archive may contain several images.
 	names []string
 	// files by absolute path.
 	files      map[string]imageFile
@@ -30,7 +30,7 @@ type imageSpec struct {
 	arch       string
 }
 
-// writeImage writes a docker-archive, which every container runtime imports. Equal specs give equal bytes.
+// writeImage writes a docker-archive, which every container runtime imports. Equal specs make equal bytes.
 func writeImage(w io.Writer, s imageSpec) error {
 	layer, err := imageLayer(s.files)
 	if err != nil {
@@ -105,8 +105,8 @@ func addFile(t *tar.Writer, name string, mode int64, data []byte) error {
 	return err
 }
 
-// libraries are the absolute paths in the output of ldd, which heads what it says of each file with the file's name and a
-// colon when it is asked about several.
+// libraries returns the absolute paths in the output of ldd. For several files, ldd begins each part with a line of the
+// file's name and a colon.
 func libraries(ldd string) []string {
 	var paths []string
 	for _, word := range strings.Fields(ldd) {

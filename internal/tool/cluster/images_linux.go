@@ -18,12 +18,12 @@ import (
 
 // image is one that the tool makes.
 type image struct {
-	// name is that of its archive, ref that of the image.
+	// name is the name of its archive, ref the reference of the image.
 	name, ref  string
 	entrypoint []string
 	// add adds the files of the image.
 	add func(files *fileSet)
-	// only names what a cluster must have to need it; "" is every cluster.
+	// only is the part that makes a cluster need the image; "" is every cluster.
 	only string
 }
 
@@ -54,7 +54,7 @@ func (c cache) allImages() []image {
 				files.netfilter()
 				files.machine("ipset")
 				files.machine("ip")
-				for _, dir := range []string{"/etc/iproute2", "/usr/share/iproute2"} { // it gives its routing table a name in rt_tables
+				for _, dir := range []string{"/etc/iproute2", "/usr/share/iproute2"} { // it adds the name of its routing table to rt_tables
 					files.tree(dir, dir)
 				}
 			})},
@@ -64,7 +64,8 @@ func (c cache) allImages() []image {
 	}
 }
 
-// ciliumFiles are the agent's: its programs and scripts, what they call, and the BPF sources, which it compiles as it starts.
+// ciliumFiles adds the agent's files: its programs and scripts, the programs they call, and the BPF sources, which the
+// agent compiles at its start.
 func (c cache) ciliumFiles(files *fileSet) {
 	for _, p := range []string{"cilium-agent", "cilium-dbg", "cilium-health-responder", "cilium-mount", "cilium-sysctlfix"} {
 		files.add("/usr/bin/"+p, c.bin(p))
@@ -84,12 +85,12 @@ func (c cache) ciliumFiles(files *fileSet) {
 	files.netfilter()
 }
 
-// wanted are the images of a cluster that has what has is true of.
+// wanted returns the images of a cluster. has reports whether the cluster has a part.
 func (c cache) wanted(has func(string) bool) []image {
 	return slices.DeleteFunc(c.allImages(), func(m image) bool { return !has(m.only) })
 }
 
-// missing are those of them that the cache lacks.
+// missing returns those of them that the cache lacks.
 func (c cache) missing(has func(string) bool) []image {
 	return slices.DeleteFunc(c.wanted(has), func(m image) bool {
 		_, err := os.Stat(c.image(m.name))
@@ -97,7 +98,8 @@ func (c cache) missing(has func(string) bool) []image {
 	})
 }
 
-// ready says which programs of this machine the missing images need and do not find, before anything is built.
+// ready fails with the names of the programs that the missing images need and that this machine lacks. It is called
+// before anything is built.
 func (c cache) ready(has func(string) bool) error {
 	for _, m := range c.missing(has) {
 		files := &fileSet{paths: map[string]string{}}
@@ -142,10 +144,10 @@ func (c cache) saveImage(name string, spec imageSpec) error {
 	return os.Rename(part, c.image(name))
 }
 
-// fileSet collects an image's files. After the first failure it keeps the error.
+// fileSet collects an image's files. It keeps the first error and ignores what follows.
 type fileSet struct {
-	// paths says where each file comes from, by its path in the image: a file of this machine, "needs FILE" for one that
-	// comes with the libraries that it loads, or "-> NAME" for a symbolic link.
+	// paths has the source of each file by its path in the image: a file of this machine, "needs FILE" for a file that
+	// comes with the libraries it loads, or "-> NAME" for a symbolic link.
 	paths map[string]string
 	err   error
 }
@@ -160,7 +162,7 @@ func (s *fileSet) busybox(c cache, applets ...string) {
 	}
 }
 
-// debianPackage is what has a program that images take from this machine, where it is called otherwise.
+// debianPackage is the package of a program that images copy from this machine, where the names differ.
 var debianPackage = map[string]string{"xtables-nft-multi": "iptables", "nft": "nftables", "find": "findutils", "ip": "iproute2", "nsenter": "util-linux"}
 
 // machine adds a program of this machine with its libraries.
@@ -175,7 +177,7 @@ func (s *fileSet) needs(path, program string) {
 	s.add(path, "needs "+found)
 }
 
-// tree adds the files below a directory, except for the directories without. One that is not there has none.
+// tree adds the files below a directory, except for the directories without. A missing directory adds nothing.
 func (s *fileSet) tree(path, from string, without ...string) {
 	err := filepath.WalkDir(from, func(file string, entry fs.DirEntry, err error) error {
 		switch rel, _ := filepath.Rel(from, file); {

@@ -15,23 +15,24 @@ import (
 
 // nodeSpec is the input of a node's first process.
 type nodeSpec struct {
-	// Process is the name of the process and of the cgroups, Hostname that of the node.
+	// Process is the name of the process and of the cgroups, Hostname the host name of the node.
 	Process, Hostname string
-	// Dir has etc and log of this node, and a place for its root; Bin is the cache's programs.
+	// Dir has etc and log of this node, and a directory for its root. Bin has the cache's programs.
 	Dir, Bin   string
 	DaemonCPUs string
 	Daemons    []daemon
 }
 
-// namespaces of a node that its first process is born into. The cgroup namespace comes later, when it is in its groups.
+// namespaces of a node that its first process is created in. The cgroup namespace comes later, when the process is in
+// its groups.
 const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
-// The main goroutine stays on the main thread. During an execve from another thread, the namespaces of the process cannot
-// be read by its pid.
+// The main goroutine stays on the main thread. During an execve from another thread, the namespaces of the process
+// cannot be read by its pid.
 func init() { runtime.LockOSThread() }
 
-// nodeInit is the first half of a node's first process: groups and the cgroup namespace. An execve gives the whole
-// program the namespace of the thread that asked for it.
+// nodeInit is the first half of a node's first process: groups and the cgroup namespace. After an execve the whole
+// program has the namespace of the thread that called it.
 func nodeInit(spec nodeSpec, specFile string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -46,12 +47,12 @@ func nodeInit(spec nodeSpec, specFile string) error {
 	return syscall.Exec("/proc/self/exe", []string{spec.Process, "node-run", specFile}, os.Environ())
 }
 
-// cloneNewCgroup is CLONE_NEWCGROUP, which package syscall does not name on every platform.
+// cloneNewCgroup is CLONE_NEWCGROUP, which package syscall does not define on every platform.
 const cloneNewCgroup = 0x02000000
 
-// nodeRun is the second half: the file system, the kernel parameters, and the daemons until the node ends. It starts the
-// daemons after a line on standard input, which means that the network is ready. If standard input ends instead, the
-// process that raised the cluster has died, and the node ends.
+// nodeRun is the second half: the file system, the kernel parameters, and the daemons until the node ends. It starts
+// the daemons after a line on standard input, which means that the network is ready. If standard input ends instead,
+// the process that started the cluster has died, and the node ends.
 func nodeRun(spec nodeSpec) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -80,7 +81,7 @@ func nodeRun(spec nodeSpec) error {
 	return keepRunning(spec.Daemons)
 }
 
-// inNode are the hierarchies where makeRoot mounted them: at the same places, the node's groups as roots.
+// inNode returns the hierarchies as makeRoot mounted them: at the same places, with the node's groups as roots.
 func inNode(all []hierarchy) []hierarchy {
 	moved := make([]hierarchy, len(all))
 	for i, h := range all {
@@ -89,8 +90,8 @@ func inNode(all []hierarchy) []hierarchy {
 	return moved
 }
 
-// makeRoot builds a root file system in memory and makes it the process's. From the machine it has /usr and /dev and
-// copies of a few files of /etc; nothing in it is seen from outside.
+// makeRoot builds a root file system in memory and makes it the process's. It has /usr and /dev of the machine and
+// copies of a few files of /etc. Nothing in it is visible from outside.
 func makeRoot(spec nodeSpec, all []hierarchy) error {
 	root := filepath.Join(spec.Dir, "root")
 	m := mounter{root: root}
@@ -142,8 +143,8 @@ func pivot(root string) error {
 	return os.NewSyscallError("mount", syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""))
 }
 
-// keepRunning starts the daemons, restarts those that end, and reaps orphans, as the first process of a pid namespace must.
-// When it ends, all of them end.
+// keepRunning starts the daemons, restarts those that end, and reaps orphans, as the first process of a pid namespace
+// must. When it ends, all of them end.
 func keepRunning(daemons []daemon) error {
 	if err := os.Setenv("PATH", nodePath); err != nil {
 		return err
@@ -173,13 +174,13 @@ func keepRunning(daemons []daemon) error {
 	}
 }
 
-// nodePath finds programs of Kubernetes before those of the machine.
+// nodePath has programs of Kubernetes before those of the machine.
 const nodePath = "/opt/cnibench/bin:/opt/cni/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // restartDelay keeps a daemon that cannot start from taking the machine.
 const restartDelay = 500 * time.Millisecond
 
-// reap waits for every child and orphan and sends the pids. Without children it polls.
+// reap waits for every child and orphan and sends their pids. It polls while there are no children.
 func reap(ended chan<- int) {
 	idle := time.NewTicker(50 * time.Millisecond)
 	defer idle.Stop()
@@ -194,7 +195,7 @@ func reap(ended chan<- int) {
 	}
 }
 
-// start starts a daemon with its log in a file that the machine sees too.
+// start starts a daemon with its log in a file that is visible on the machine. It returns its pid.
 func start(d daemon) (int, error) {
 	log, err := os.OpenFile("/var/log/node/"+d.Name+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Inotify instances of a cluster, as counted: kubelet 6, containerd 2, kube-proxy 1; API server and controller manager 7.
-// Without them a cluster never becomes ready, and only its logs give the reason.
+// The inotify instances of a cluster, counted on a running one: kubelet 6, containerd 2, kube-proxy 1; API server and
+// controller manager 7. If there are too few, a cluster never becomes ready, and only its logs have the reason.
 const (
 	inotifyPerNode      = 9
 	inotifyControlPlane = 7
@@ -35,7 +35,7 @@ func roomForInotify(n int) error {
 	return nil
 }
 
-// inotifyInstances counts the inotify instances of all processes that this one can see.
+// inotifyInstances returns the number of inotify instances of all processes that this one can see.
 func inotifyInstances() (n int) {
 	fds, _ := filepath.Glob("/proc/[0-9]*/fd/*") // the pattern is well-formed
 	for _, fd := range fds {

@@ -35,7 +35,7 @@ func (c *cluster) apply(ctx context.Context, manifest string) error {
 	return err
 }
 
-// poll tries until it succeeds. After the time within it returns the last failure.
+// poll calls try until it succeeds. After the time within it returns the last error.
 func poll(ctx context.Context, every, within time.Duration, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -65,7 +65,7 @@ func (c *cluster) waitForAPI(ctx context.Context) error {
 	return nil
 }
 
-// imageFiles returns the archives that every node imports: ours, and those of --image.
+// imageFiles returns the archives that every node imports: our own, and those of --image.
 func (c *cluster) imageFiles() []string {
 	var names []string
 	for _, m := range c.cache.wanted(c.has) {
@@ -74,7 +74,7 @@ func (c *cluster) imageFiles() []string {
 	return append(names, c.Images...)
 }
 
-// importImages gives archives to the container runtime of every node, as soon as the runtime answers.
+// importImages imports archives into the container runtime of every node, as soon as the runtime answers.
 func (c *cluster) importImages(ctx context.Context, archives []string) error {
 	return each.AtOnce(c.nodes(), func(_ int, n node) error { return c.importInto(ctx, n.Name, archives) })
 }
@@ -103,7 +103,7 @@ func (c *cluster) importInto(ctx context.Context, node string, archives []string
 	return nil
 }
 
-// connectPods installs kube-proxy, the CNI, kube-router as the CNI or beside it, and the name server.
+// connectPods installs kube-proxy, the CNI, kube-router as the CNI or in addition to it, and the name server.
 func (c *cluster) connectPods(ctx context.Context, began time.Time) error {
 	server := netip.AddrPortFrom(c.nodes()[0].Addr4, apiPort).String()
 	apply := func(what string) error {
@@ -122,7 +122,7 @@ func (c *cluster) connectPods(ctx context.Context, began time.Time) error {
 	if err := c.installCNI(ctx, began); err != nil {
 		return err
 	}
-	if err := apply(kubeRouter); err != nil { // it ends if its CNI configuration is not there
+	if err := apply(kubeRouter); err != nil { // it exits if its CNI configuration is missing
 		return err
 	}
 	return apply(resolver)
@@ -159,8 +159,8 @@ func (c *cluster) installRecipe(ctx context.Context, began time.Time) error {
 	}
 	i, err := recipe.NewInstaller(to.Config(), recipe.Options{
 		Source: c.cache.kept("cilium", "cilium"), Params: recipe.Params{PodCIDR: netip.MustParsePrefix(podRange4)},
-		// The recipe is of IPv4, and the cluster has both families. A privileged agent takes the capabilities that there are:
-		// a machine's root may lack CAP_SYS_RESOURCE, which the chart asks for by name.
+		// The recipe is for IPv4, and the cluster has both families. A privileged agent gets the available
+		// capabilities: root on this machine may lack CAP_SYS_RESOURCE, which the chart requests by name.
 		Sets: []string{"ipv6.enabled=true", "ipv6NativeRoutingCIDR=" + podRange6, "securityContext.privileged=true"}, Timeout: nodesTimeout,
 		Say: func(format string, args ...any) { c.say(began, format, args...) },
 	})
@@ -170,7 +170,7 @@ func (c *cluster) installRecipe(ctx context.Context, began time.Time) error {
 	return i.Install(ctx, c.CNI)
 }
 
-// waitForPodCIDRs waits until every node has its ranges.
+// waitForPodCIDRs waits until every node has its ranges, and returns them.
 func (c *cluster) waitForPodCIDRs(ctx context.Context) (ranges map[string][]netip.Prefix, err error) {
 	err = poll(ctx, pollEvery, nodesTimeout, func(ctx context.Context) error {
 		text, err := c.kubectl(ctx, "", "get", "nodes", "-o", "json")
@@ -186,7 +186,7 @@ func (c *cluster) waitForPodCIDRs(ctx context.Context) (ranges map[string][]neti
 	return ranges, err
 }
 
-// staticCNI writes the configuration of a node's plugin, and the routes between nodes if no daemon makes them.
+// staticCNI writes the configuration of a node's plugin, and the routes between nodes if no daemon adds them.
 func (c *cluster) staticCNI(ctx context.Context) error {
 	ranges, err := c.waitForPodCIDRs(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *cluster) staticCNI(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Containerd looks at complete files only when they are renamed into place.
+		// Containerd must see complete files only, so they are renamed into place.
 		dir := fmt.Sprintf("/proc/%d/root/etc/cni/net.d/", pids[n.Name])
 		if err := os.WriteFile(dir+".new", conf, 0o644); err != nil {
 			return err
@@ -216,7 +216,8 @@ func (c *cluster) staticCNI(ctx context.Context) error {
 	return nil
 }
 
-// waitReady waits until the DaemonSets that connect pods run on all nodes, and every node is ready if it has a CNI.
+// waitReady waits until the DaemonSets that connect pods run on all nodes. If there is a CNI, it also waits until every
+// node is ready.
 func (c *cluster) waitReady(ctx context.Context) error {
 	for _, s := range []struct{ only, set string }{
 		{kubeProxy, "-n=kube-system daemonset/kube-proxy"}, {kubeRouter, "-n=kube-system daemonset/kube-router"},
@@ -240,8 +241,9 @@ func (c *cluster) waitReady(ctx context.Context) error {
 	return poll(ctx, pollEvery, nodesTimeout, c.connected)
 }
 
-// connected checks what the daemons of a CNI do after their nodes report ready. Without the file that flannel's plugin needs a pod
-// that starts fails, and the kubelet tries again ten seconds later. kube-router's daemons take seconds to tell each other their routes.
+// connected waits for what the daemons of a CNI do after their nodes are ready. A pod that starts before flannel has
+// written the file of its plugin fails, and the kubelet tries again ten seconds later. kube-router's daemons take
+// seconds to exchange their routes.
 func (c *cluster) connected(ctx context.Context) error {
 	pids := holders(c.Name)
 	for _, n := range c.nodes() {

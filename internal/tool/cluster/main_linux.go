@@ -54,14 +54,14 @@ func main() {
 	}
 }
 
-// badInput is a fault of the command line, which exits with code 2.
+// badInput is an error in the command line; the exit code is 2.
 type badInput struct{ error }
 
 func (b badInput) Unwrap() error { return b.error }
 
 func usage(format string, args ...any) error { return badInput{fmt.Errorf(format, args...)} }
 
-// errPassOn marks the failure of a command that was run for the user and has spoken for itself.
+// errPassOn marks the failure of a command that was run for the user and that has printed its own message.
 var errPassOn = errors.New("the command failed")
 
 func command(args []string) error {
@@ -83,7 +83,7 @@ func command(args []string) error {
 	}
 }
 
-// inside is what the processes of a cluster run: this program, called by itself.
+// inside is the entry point of the processes of a cluster: this program, called by itself.
 func inside(verb string, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s is for the tool itself", verb)
@@ -123,7 +123,7 @@ func dispatch(ctx context.Context, verb string, args []string) error {
 		})
 	}
 	if err := flags.Parse(args); err != nil {
-		return flag.ErrHelp // the flag set has said what is wrong
+		return flag.ErrHelp // the flag set has printed what is wrong
 	}
 	if verb == "build" {
 		return store.build(ctx, os.Stdout, everything)
@@ -148,7 +148,7 @@ func dispatch(ctx context.Context, verb string, args []string) error {
 	return c.use(ctx, verb, flags.Args())
 }
 
-// readRequest finds out what a cluster was raised as.
+// readRequest reads the request that a cluster was started with.
 func (c *cluster) readRequest() error {
 	text, err := os.ReadFile(filepath.Join(c.dir, "cluster.json"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -183,7 +183,7 @@ func (c *cluster) use(ctx context.Context, verb string, args []string) error {
 	return c.signal(args[0], signal)
 }
 
-// exec runs a command in a node, joined to this program's terminal.
+// exec runs a command in a node, connected to this program's terminal.
 func (c *cluster) exec(ctx context.Context, node string, args []string) error {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
@@ -214,7 +214,7 @@ func (c *cluster) holder(node string) (int, error) {
 	return 0, fmt.Errorf("cluster %s has no node %q", c.Name, node)
 }
 
-// signal sends a signal to a daemon: "n2/containerd", "n2" for its kubelet, "apiserver" for the one there is.
+// signal sends a signal to a daemon: "n2/containerd", "n2" for its kubelet, "apiserver" for the only one of that name.
 func (c *cluster) signal(target string, s syscall.Signal) error {
 	node, daemon := parseTarget(target)
 	holder, err := c.holder(node)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// mounter builds a file system below root; after the first failure it does nothing and keeps it.
+// mounter builds a file system below root. After the first error it does nothing and keeps the error.
 type mounter struct {
 	root string
 	err  error
@@ -31,7 +31,7 @@ func (m *mounter) mount(source, target, kind string, flags uintptr, data string)
 	m.do("mount "+target, func() error { return syscall.Mount(source, target, kind, flags, data) })
 }
 
-// bind shows a directory of the machine, with what is mounted in it, at a path below the root.
+// bind mounts a directory of the machine, with the mounts in it, at a path below the root.
 func (m *mounter) bind(source, at string, readOnly bool) {
 	target := filepath.Join(m.root, at)
 	m.dir(target)
@@ -41,8 +41,8 @@ func (m *mounter) bind(source, at string, readOnly bool) {
 	}
 }
 
-// usr shows the machine's /usr, read-only. A machine whose kernel has no modules may have no directory for them, and pods
-// want to mount it.
+// usr mounts the machine's /usr, read-only. A machine whose kernel has no modules may lack the directory for them, but
+// pods want to mount it.
 func (m *mounter) usr() {
 	if _, err := os.Stat("/usr/lib/modules"); err == nil {
 		m.bind("/usr", "usr", true)
@@ -54,7 +54,7 @@ func (m *mounter) usr() {
 	m.mount("usr", target, "overlay", syscall.MS_RDONLY, "lowerdir="+missing+":/usr")
 }
 
-// likeHost makes /bin and its like what they are on the machine: links into /usr, or directories.
+// likeHost makes /bin and similar directories as on the machine: links into /usr, or directories.
 func (m *mounter) likeHost(name string) {
 	info, err := os.Lstat("/" + name)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *mounter) write(at, text string) {
 	m.do("write /"+at, func() error { return os.WriteFile(filepath.Join(m.root, at), []byte(text), 0o644) })
 }
 
-// etc copies what programs need to run at all, and gives the node a name and an identity of its own.
+// etc copies the files that programs need to run, and writes the node's name and identity.
 func (m *mounter) etc(hostname string) {
 	for _, f := range []string{"passwd", "group", "nsswitch.conf", "protocols", "services", "ethertypes", "ld.so.cache", "ld.so.conf"} {
 		if _, err := os.Stat("/etc/" + f); err == nil {
@@ -109,7 +109,7 @@ func (m *mounter) etc(hostname string) {
 	m.write("etc/machine-id", fmt.Sprintf("%032x\n", []byte(hostname)))
 }
 
-// kernel mounts what the kernel shows, as the node's namespaces see it.
+// kernel mounts the kernel's file systems, as the node's namespaces see them.
 func (m *mounter) kernel(all []hierarchy) {
 	for _, d := range []string{"proc", "sys"} {
 		m.dir(filepath.Join(m.root, d))
@@ -141,8 +141,8 @@ func (m *mounter) kernel(all []hierarchy) {
 	m.mount("bpf", filepath.Join(m.root, "sys/fs/bpf"), "bpf", 0, "")
 }
 
-// sealSysctls shows the node the values that a kubelet wants of parameters of the whole machine, in files of its own:
-// a kubelet that finds them does not write them, so the machine keeps its own.
+// sealSysctls mounts files over the parameters of the whole machine that a kubelet sets. They have the values that it
+// wants, so it does not write them, and the machine keeps its own.
 func (m *mounter) sealSysctls() {
 	for name, value := range map[string]string{
 		"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",

@@ -15,7 +15,7 @@ import (
 // keyPair is a certificate and its key in PEM.
 type keyPair struct{ Cert, Key []byte }
 
-// authority signs for one cluster; its own key leaves the program only as the nodes' files.
+// authority signs certificates for one cluster. Its key is written only into the nodes' files.
 type authority struct {
 	keyPair
 	cert *x509.Certificate

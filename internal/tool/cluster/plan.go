@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Cluster-wide ranges; each node's pod range is what the controller manager gives it.
+// The ranges of the whole cluster. The controller manager assigns each node's pod range.
 const (
 	podRanges     = "10.244.0.0/16,fd00:10:244::/56"
 	podRange4     = "10.244.0.0/16"
@@ -22,16 +22,17 @@ const (
 	apiPort       = 6443
 )
 
-// The nodes' own network. Its first address is the switch's: the gateway, and a client outside the cluster.
+// The nodes' own network. Its first address is that of the switch: the gateway, and a client outside the cluster.
 var (
 	nodeRange4 = netip.MustParsePrefix("10.70.0.0/24")
 	nodeRange6 = netip.MustParsePrefix("fd00:10:70::/64")
 )
 
-// maxNodes keeps the numbers of nodes in one byte of an address, with room below.
+// maxNodes keeps the numbers of nodes in one byte of an address, with room for others.
 const maxNodes = 100
 
-// noCNI is a cluster for recipes: nothing connects its pods, and the images of those that can be installed are there.
+// noCNI is for tests of recipes: nothing connects the cluster's pods, and it has the images of the CNIs that can be
+// installed.
 const noCNI = "none"
 
 // Ways to connect pods, and kube-proxy's modes.
@@ -49,16 +50,16 @@ type request struct {
 	// Proxy is the mode of kube-proxy, "" without kube-proxy.
 	Proxy  string
 	Images []string
-	// Policies has kube-router's firewall enforce NetworkPolicies, beside a CNI that does not.
+	// Policies makes kube-router's firewall enforce NetworkPolicies, in addition to a CNI that does not.
 	Policies bool
 	// DaemonCPUs confine the control plane, kubelets and container runtimes, PodCPUs the pods; lists as in cpuset.cpus,
 	// "" for every CPU.
 	DaemonCPUs, PodCPUs string
-	// Keep leaves a cluster that does not come up as it is, to be looked at.
+	// Keep keeps a cluster that fails to start, so that it can be examined.
 	Keep bool
 }
 
-// defaultProxy is the mode of kube-proxy if none is asked for; Cilium replaces it.
+// defaultProxy returns the mode of kube-proxy if none is requested; Cilium replaces kube-proxy.
 func (r request) defaultProxy() string {
 	if r.replacesProxy() {
 		return ""
@@ -66,12 +67,12 @@ func (r request) defaultProxy() string {
 	return "iptables"
 }
 
-// enforces says whether the CNI enforces NetworkPolicies itself.
+// enforces reports whether the CNI enforces NetworkPolicies itself.
 func (r request) enforces() bool { return r.CNI == kubeRouter || strings.HasPrefix(r.CNI, cilium) }
 
 func (r request) replacesProxy() bool { return strings.HasPrefix(r.CNI, cilium) }
 
-// has says whether the cluster has what components and images are only for; it has all that all clusters have.
+// has reports whether the cluster has the part that a component or an image is for. "" is for every cluster.
 func (r request) has(what string) bool {
 	switch what {
 	case kubeRouter:
@@ -121,11 +122,11 @@ type node struct {
 	Name         string
 	Addr4, Addr6 netip.Addr
 	Zone         string
-	// ControlPlane says that it runs etcd, the API server, the scheduler and the controller manager as well.
+	// ControlPlane means that it runs etcd, the API server, the scheduler and the controller manager as well.
 	ControlPlane bool
 }
 
-// nodes are n1, n2 ...: n1 is the control plane, and the last one is in another zone than the others.
+// nodes returns n1, n2 ...: n1 has the control plane, and the last one is in another zone than the others.
 func (r request) nodes() []node {
 	all := make([]node, r.Nodes)
 	for i := range all {
@@ -140,18 +141,18 @@ func (r request) nodes() []node {
 	return all
 }
 
-// host is the address of a prefix with the given last byte.
+// host returns the address of a prefix with the given last byte.
 func host(p netip.Prefix, last byte) netip.Addr {
 	b := p.Addr().AsSlice()
 	b[len(b)-1] = last
-	a, _ := netip.AddrFromSlice(b) // as long as it was
+	a, _ := netip.AddrFromSlice(b) // the length is unchanged
 	return a
 }
 
-// processName is how the process is called that holds a node (or the switch, "sw") of a cluster, and its cgroups.
+// processName returns the name of the process of a node (or of the switch, "sw") of a cluster, and of its cgroups.
 func processName(cluster, node string) string { return "cnib-e2e-" + cluster + "-" + node }
 
-// switchNetwork are the commands for `ip -batch` in the switch's namespace; pids are the nodes' processes.
+// switchNetwork returns the commands for `ip -batch` in the switch's namespace; pids are the nodes' processes.
 func switchNetwork(nodes []node, pids map[string]int) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, "link set lo up\nlink add br0 type bridge")
@@ -164,7 +165,7 @@ func switchNetwork(nodes []node, pids map[string]int) string {
 	return b.String()
 }
 
-// nodeNetwork are the same for a node, after the switch's.
+// nodeNetwork returns the commands for a node, which run after the switch's.
 func nodeNetwork(n node) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, "link set lo up")
@@ -175,7 +176,7 @@ func nodeNetwork(n node) string {
 	return b.String()
 }
 
-// podRoutes are the routes of one node to the pods of the others, for plugins that bring none themselves.
+// podRoutes returns the routes of one node to the pods of the others, for plugins that add none themselves.
 func podRoutes(self node, others []node, podCIDRs map[string][]netip.Prefix) string {
 	var b strings.Builder
 	for _, o := range others {
@@ -193,7 +194,7 @@ func podRoutes(self node, others []node, podCIDRs map[string][]netip.Prefix) str
 	return b.String()
 }
 
-// parseTarget splits what a signal is for into node and daemon.
+// parseTarget splits the target of a signal into node and daemon.
 func parseTarget(target string) (node, daemon string) {
 	if target == "apiserver" {
 		return "n1", "kube-apiserver"

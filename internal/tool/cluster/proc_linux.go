@@ -39,7 +39,8 @@ func holders(cluster string) map[string]int {
 	return found
 }
 
-// daemonPID finds a node's daemon by its name and the pid namespace that it shares with the node's first process.
+// daemonPID returns the pid of a node's daemon. It finds it by its name and the pid namespace that it shares with the
+// node's first process.
 func daemonPID(holder int, name string) (int, error) {
 	home, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", holder))
 	if err != nil {
@@ -53,7 +54,7 @@ func daemonPID(holder int, name string) (int, error) {
 	return 0, fmt.Errorf("%s is not running", name)
 }
 
-// kill ends a process and waits for its end. The first process of a pid namespace takes the others with it.
+// kill kills a process and waits for its end. The first process of a pid namespace takes the others with it.
 func kill(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return os.NewSyscallError("kill", err)
@@ -76,8 +77,8 @@ func alive(pid int) bool {
 	return ok && !strings.HasPrefix(after, "Z") && !strings.HasPrefix(after, "X")
 }
 
-// nodeCommand is a command in all namespaces of a node and in its group of cgroup v2: by that, Cilium knows the sockets that
-// it balances. Close what it returns after the command has started.
+// nodeCommand returns a command that runs in all namespaces of a node and in its group of cgroup v2: by the group,
+// Cilium recognizes the sockets that it balances. Close the result after the command has started.
 func nodeCommand(ctx context.Context, holder int, args ...string) (*exec.Cmd, io.Closer, error) {
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(holder), "-m", "-u", "-i", "-n", "-p", "-C", "--"}, args...)...)
 	cmd.Env = append(os.Environ(), "PATH="+nodePath)
@@ -99,8 +100,8 @@ func nodeCommand(ctx context.Context, holder int, args ...string) (*exec.Cmd, io
 	return cmd, io.NopCloser(nil), nil
 }
 
-// residentMemory returns the bytes that the processes in a node's cgroups hold, pods included. A shared page counts for
-// each process.
+// residentMemory returns the resident bytes of the processes in a node's cgroups, pods included. A shared page counts
+// for each process.
 func residentMemory(cgroup string) int64 {
 	var all int64
 	for pid := range processes {
@@ -116,7 +117,7 @@ func residentMemory(cgroup string) int64 {
 	return all * int64(os.Getpagesize())
 }
 
-// inGroup returns whether /proc/PID/cgroup lists a group of that name or one below it.
+// inGroup reports whether /proc/PID/cgroup lists a group of the given name or one below it.
 func inGroup(groups, name string) bool {
 	for line := range strings.Lines(groups) {
 		if strings.Contains(strings.TrimSpace(line)+"/", "/"+name+"/") {

@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// listenerFD is where the switch's process finds the listening socket that it was born with.
+// listenerFD is the descriptor of the listening socket that the switch's process inherits.
 const listenerFD = 3
 
-// runSwitch holds the namespace that the nodes are connected in, and hands connections on from this machine's loopback,
-// where the listener is from, to the API server: so the machine itself gets no device and no route.
+// runSwitch holds the namespace that connects the nodes. It also forwards connections from this machine's loopback,
+// where the listener is bound, to the API server: so the machine itself gets no device and no route.
 func runSwitch(apiServer string) error {
 	for _, f := range []string{"iptables", "ip6tables", "arptables"} {
-		// A switch does not filter; where the file is missing there is nothing to switch off.
+		// A switch does not filter. Without the file there is nothing to turn off.
 		if err := os.WriteFile("/proc/sys/net/bridge/bridge-nf-call-"+f, []byte("0"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -34,7 +34,8 @@ func runSwitch(apiServer string) error {
 	}
 }
 
-// forward joins a connection to a new one. What cannot be reached is closed: the client sees it at once.
+// forward joins a connection to a new one. If the new one fails, it closes the connection, so the client sees it at
+// once.
 func forward(near net.Conn, to string) {
 	defer near.Close()
 	far, err := net.Dial("tcp", to)
@@ -48,7 +49,7 @@ func forward(near net.Conn, to string) {
 	both.Wait()
 }
 
-// pump copies one direction and passes its end on. When it ends by a fault, the other direction has ended too.
+// pump copies one direction and passes its end on. If it ends with an error, the other direction has ended too.
 func pump(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		to.Close()

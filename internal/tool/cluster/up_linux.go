@@ -18,15 +18,15 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// cluster is a cluster that is being raised, used or removed.
+// cluster is a cluster that is being started, used or removed.
 type cluster struct {
 	cache cache
 	request
-	// dir is its state: request, kubeconfig, and etc and log of each node.
+	// dir has its state: request, kubeconfig, and etc and log of each node.
 	dir string
 	// out receives the progress.
 	out io.Writer
-	// ended gets the error of a node that ends while the cluster is being raised.
+	// ended gets the error of a node that ends while the cluster is being started.
 	ended chan error
 }
 
@@ -36,12 +36,12 @@ func newCluster(c cache, r request, out io.Writer) *cluster {
 
 func (c *cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// say reports progress with the seconds since began.
+// say prints progress with the seconds since began.
 func (c *cluster) say(began time.Time, format string, args ...any) {
 	fmt.Fprintf(c.out, "%5.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// up raises the cluster. It first removes an earlier cluster of the same name. A cluster that fails is removed, too.
+// up starts the cluster. It first removes an earlier cluster of the same name, and it removes a cluster that fails.
 func (c *cluster) up(ctx context.Context) (err error) {
 	if os.Geteuid() != 0 {
 		return advice.With(errors.New("nodes are namespaces with mounts and cgroups: only root can make them"), "run it with sudo")
@@ -67,7 +67,7 @@ func (c *cluster) up(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { // a node that dies ends the wait for it
+	go func() { // if a node ends, the wait for it ends
 		select {
 		case err := <-c.ended:
 			cancel(err)
@@ -111,7 +111,7 @@ func lastLines(text []byte, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// lock keeps two tools from raising or removing one cluster at a time. The lock ends with the process.
+// lock prevents two tools from starting or removing one cluster at the same time. The lock ends with the process.
 func (c *cluster) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(c.dir), 0o755); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (c *cluster) raise(ctx context.Context, began time.Time) error {
 	return c.waitReady(ctx)
 }
 
-// writeState writes what nodes and users read.
+// writeState writes the files that nodes and users read.
 func (c *cluster) writeState(hostServer string) error {
 	online, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *cluster) writeState(hostServer string) error {
 	return errors.Join(os.WriteFile(c.kubeconfig(), admin, 0o600), os.WriteFile(filepath.Join(c.dir, "cluster.json"), state, 0o644))
 }
 
-// startMachines starts the switch and the nodes, connects them, and lets the nodes begin.
+// startMachines starts the switch and the nodes, connects them, and then lets the nodes start their daemons.
 func (c *cluster) startMachines(ctx context.Context, l *net.TCPListener) error {
 	nodes, pids := c.nodes(), map[string]int{}
 	sw, err := c.startSwitch(l, nodes[0])
@@ -220,7 +220,7 @@ func (c *cluster) startMachines(ctx context.Context, l *net.TCPListener) error {
 	return nil
 }
 
-// configureNetwork gives commands to ip inside the network namespace of a process.
+// configureNetwork runs commands with ip inside the network namespace of a process.
 func configureNetwork(ctx context.Context, pid int, commands string) error {
 	if commands == "" {
 		return nil
@@ -268,7 +268,7 @@ func (c *cluster) startNode(n node) (pid int, begin io.WriteCloser, err error) {
 	return pid, begin, err
 }
 
-// launch starts a process that outlives this one, and reports when it ends before.
+// launch starts a process that outlives this one, and reports an end that comes before this one's.
 func (c *cluster) launch(cmd *exec.Cmd, name string) (int, error) {
 	log, err := os.Create(filepath.Join(c.dir, name+".log"))
 	if err != nil {
@@ -286,7 +286,7 @@ func (c *cluster) launch(cmd *exec.Cmd, name string) (int, error) {
 	return cmd.Process.Pid, nil
 }
 
-// remove removes the cluster, complete or not, also one that another process raised.
+// remove removes the cluster, complete or not, also one that another process started.
 func (c *cluster) remove() error {
 	for _, pid := range holders(c.Name) {
 		if err := kill(pid); err != nil {

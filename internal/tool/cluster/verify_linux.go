@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// verifyNamespace is where the pods live that prove the cluster.
+// verifyNamespace is the namespace of the pods of a verification.
 const verifyNamespace = "cnibench-e2e-verify"
 
 // verifyTimeout bounds each wait of a verification.
@@ -32,8 +32,8 @@ type target struct {
 	NodePort int
 }
 
-// verify proves that the cluster connects what a cluster connects: pods of every pair of nodes, Services from pods, from
-// nodes and from outside, in both families, and the streams that the API server hands on. What it made is removed.
+// verify checks that the cluster connects all that it has to: pods of every pair of nodes, Services from pods, from
+// nodes and from outside, in both families, and the streams that the API server forwards. It removes what it made.
 func (c *cluster) verify(ctx context.Context) (err error) {
 	began := time.Now()
 	manifest, err := render("probe.yaml", values{Namespace: verifyNamespace})
@@ -76,7 +76,7 @@ func (c *cluster) verify(ctx context.Context) (err error) {
 	return nil
 }
 
-// findProbes asks where the pods and the Service are.
+// findProbes returns the pods and the Service with their addresses.
 func (c *cluster) findProbes(ctx context.Context) ([]probe, target, error) {
 	pods, err := c.kubectl(ctx, "", "-n", verifyNamespace, "get", "pods", "-o", "json")
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *cluster) findProbes(ctx context.Context) ([]probe, target, error) {
 	return parseProbes([]byte(pods), []byte(service))
 }
 
-// parseProbes reads lists of pods and a Service as kubectl prints them.
+// parseProbes parses lists of pods and a Service as kubectl prints them.
 func parseProbes(pods, service []byte) ([]probe, target, error) {
 	var list struct {
 		Items []struct {
@@ -124,8 +124,8 @@ func parseProbes(pods, service []byte) ([]probe, target, error) {
 	return probes, target{Addrs: s.Spec.ClusterIPs, NodePort: s.Spec.Ports[0].NodePort}, nil
 }
 
-// fetchAll returns a shell command that prints one line for each URL: the answer, or that nothing came. It uses timeout,
-// because Debian's static busybox crashes with wget's own limit.
+// fetchAll returns a shell command that prints one line for each URL: the answer, or that there was none. It uses
+// timeout, because Debian's static busybox crashes with wget's own limit.
 func fetchAll(urls []string) []string {
 	return []string{"sh", "-c", "for u in " + strings.Join(urls, " ") + `; do timeout 5 wget -q -O - "$u" || echo "nothing from $u"; done`}
 }
@@ -161,7 +161,7 @@ func (c *cluster) verifyPods(ctx context.Context, probes []probe, _ target) erro
 	return nil
 }
 
-// verifyPing sends an ICMP echo from a node to every pod; the pods have not the right to send their own.
+// verifyPing sends an ICMP echo from a node to every pod; the pods have no permission to send their own.
 func (c *cluster) verifyPing(ctx context.Context, from probe, probes []probe) error {
 	for _, p := range probes {
 		for _, a := range p.Addrs {
@@ -173,7 +173,7 @@ func (c *cluster) verifyPing(ctx context.Context, from probe, probes []probe) er
 	return nil
 }
 
-// inNode runs a command in a node, or in the switch with the machine's files.
+// inNode runs a command in a node, or in the switch with the machine's files, and returns its output.
 func (c *cluster) inNode(ctx context.Context, node string, args ...string) (string, error) {
 	holder, err := c.holder(node)
 	if err != nil {
@@ -187,7 +187,8 @@ func (c *cluster) inNode(ctx context.Context, node string, args ...string) (stri
 	return output(cmd)
 }
 
-// verifyService asks several times: with three endpoints behind a Service, one that does not answer is met sooner or later.
+// verifyService sends several requests: one of the three endpoints of a Service that does not answer is then met with
+// near certainty.
 func (c *cluster) verifyService(ctx context.Context, probes []probe, service target) error {
 	const times = 6
 	nodes := c.nodes()
@@ -221,7 +222,7 @@ func (c *cluster) verifyService(ctx context.Context, probes []probe, service tar
 	return nil
 }
 
-// everyNode returns an error unless out has the names of want nodes, one in each line.
+// everyNode returns an error unless each line of out has the name of a node, and want nodes occur.
 func everyNode(out string, err error, want int, nodes []node) error {
 	if err != nil {
 		return err
@@ -246,7 +247,8 @@ func everyNode(out string, err error, want int, nodes []node) error {
 const denyAll = `{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "deny", "namespace": "` + verifyNamespace + `"},
 	"spec": {"podSelector": {}, "policyTypes": ["Ingress"]}}`
 
-// verifyPolicies forbids the probes to be reached, sees that no pod reaches another, and that each does when the policy is gone.
+// verifyPolicies applies a policy that forbids traffic to the probes and checks that no pod reaches another. Then it
+// removes the policy and checks that each pod reaches the others again.
 func (c *cluster) verifyPolicies(ctx context.Context, probes []probe, service target) error {
 	if err := c.apply(ctx, denyAll); err != nil {
 		return err
@@ -275,7 +277,7 @@ func (c *cluster) verifyPolicies(ctx context.Context, probes []probe, service ta
 	return poll(ctx, pollEvery, policyTimeout, func(ctx context.Context) error { return c.verifyPods(ctx, probes, service) })
 }
 
-// policyTimeout bounds how long a policy may take until it is enforced, and lifted.
+// policyTimeout bounds the time until a policy is enforced, and until its removal has an effect.
 const policyTimeout = time.Minute
 
 func (c *cluster) verifyStreams(ctx context.Context, probes []probe, _ target) error {

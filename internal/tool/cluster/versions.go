@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Versions that were seen to work together. To take a newer one, change it here: the cache's key follows.
+// Versions that were tested together. To use a newer one, change it here: the cache's key follows.
 const (
 	kubernetesVersion = "1.36.3"
 	flannelVersion    = "0.28.4"
-	// flannelPluginImage is the tag that flannel's manifest asks for.
+	// flannelPluginImage is the tag in flannel's manifest.
 	flannelPluginImage  = "v1.9.1-flannel1"
 	flannelManifestFile = "kube-flannel.yml"
 	kubeRouterVersion   = "2.2.1"
 	ciliumVersion       = "1.20.2"
 )
 
-// Images that the tool makes. Those of upstream manifests bear the names that the manifests ask for.
+// Images that the tool makes. Those of upstream manifests have the names in the manifests.
 const (
 	pauseImage     = "cnibench.local/pause:1"
 	busyboxImage   = "cnibench.local/busybox:1"
@@ -28,14 +28,14 @@ const (
 	kubeProxyImage = "registry.k8s.io/kube-proxy:v" + kubernetesVersion
 	flannelImage   = "ghcr.io/flannel-io/flannel:v" + flannelVersion
 	pluginImage    = "ghcr.io/flannel-io/flannel-cni-plugin:" + flannelPluginImage
-	// kubeRouterImage is named as in its own manifests.
+	// kubeRouterImage has its name in its own manifests.
 	kubeRouterImage = "docker.io/cloudnativelabs/kube-router:v" + kubeRouterVersion
-	// Cilium's are those of its chart.
+	// The images of Cilium have their names in its chart.
 	ciliumImage   = "quay.io/cilium/cilium:v" + ciliumVersion
 	operatorImage = "quay.io/cilium/operator-generic:v" + ciliumVersion
 )
 
-// What only some clusters have, and what is built for them alone.
+// The parts that only some clusters have, with what is built only for them.
 const (
 	flannel    = "flannel"
 	cilium     = "cilium"
@@ -47,11 +47,11 @@ const (
 // clang is the compiler of Cilium's own image.
 const clang = "clang-19"
 
-// component is what one Go module of our own builds: it requires the upstream module, and others only where a version that
-// the upstream module asks for is not available.
+// component is one of our own Go modules that builds upstream programs. It requires the upstream module. It requires
+// other modules only if a version that the upstream module requires is not available.
 type component struct {
 	name string
-	// module and version are required; replace lists further modules that are replaced by the version given.
+	// module and version are required. replace lists other modules that are replaced by the given versions.
 	module, version string
 	replace         []string
 	replaceVersion  string
@@ -63,28 +63,28 @@ type component struct {
 	fork string
 	// packages are built into programs named after their last element, or into NAME if they are "NAME=path".
 	packages []string
-	// ldflags are added to -s -w; tags are those of the build.
+	// ldflags are added to -s -w; tags are the build tags.
 	ldflags, tags string
 	// main is a file of the upstream module that becomes our own main package, without the imports named in without.
 	main    string
 	without []string
 	// keep are files and directories of the upstream module that are copied into the cache, under their last element.
 	keep []string
-	// only names what a cluster must have to need it; "" is every cluster.
+	// only is the part that makes a cluster need the component; "" is every cluster.
 	only string
 }
 
 // standIn is a module of one file.
 type standIn struct{ module, text string }
 
-// staging are the modules that live inside Kubernetes' own tree, where its go.mod points by relative path.
+// staging are the modules inside Kubernetes' own tree, which its go.mod replaces by relative paths.
 var staging = strings.Fields(`api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider
 	cluster-bootstrap code-generator component-base component-helpers controller-manager cri-api cri-client cri-streaming
 	csi-translation-lib dynamic-resource-allocation endpointslice externaljwt kms kube-aggregator kube-controller-manager
 	kube-proxy kube-scheduler kubectl kubelet metrics mount-utils pod-security-admission sample-apiserver
 	sample-cli-plugin sample-controller streaming`)
 
-// imageRevision counts changes of what is put into images; the rest of the cache stays as it is.
+// imageRevision counts changes of the contents of images; the rest of the cache remains valid.
 const imageRevision = 5
 
 // components in the order in which they are built: the quick ones first.
@@ -94,7 +94,7 @@ var components = []component{
 		packages: below("github.com/containernetworking/plugins/plugins", "main/bridge", "main/ptp", "main/loopback", "ipam/host-local", "meta/portmap"),
 	},
 	{
-		name: "flannel's CNI plugin", module: "github.com/containernetworking/plugins", version: "0.9.1", // the last that had it
+		name: "flannel's CNI plugin", module: "github.com/containernetworking/plugins", version: "0.9.1", // the last version that has it
 		packages: below("github.com/containernetworking/plugins/plugins", "meta/flannel"),
 	},
 	{
@@ -113,7 +113,7 @@ var components = []component{
 			" -X k8s.io/client-go/pkg/version.gitVersion=v" + kubernetesVersion,
 	},
 	{
-		// Two backends of flannel are left out: the module of tencentvpc is not always available, and udp needs cgo.
+		// Two backends of flannel are omitted: the module of tencentvpc is not always available, and udp needs cgo.
 		name: "flannel", only: flannel, module: "github.com/flannel-io/flannel", version: flannelVersion,
 		packages: []string{"flanneld=."}, main: "main.go", without: []string{"pkg/backend/tencentvpc", "pkg/backend/udp"},
 		keep:    []string{"Documentation/" + flannelManifestFile},
@@ -128,8 +128,8 @@ var components = []component{
 		only:     kubeRouter,
 	},
 	{
-		// The version of gobgp is the release after the commit that Cilium asks for. Of the module of multi-cluster Services
-		// the operator takes one name; that module is not always available.
+		// The version of gobgp is the release after the commit that Cilium requires. The operator needs only one name
+		// of the module of multi-cluster Services, which is not always available; the stand-in has it.
 		name: "cilium", module: "github.com/cilium/cilium", version: ciliumVersion,
 		also: []string{"github.com/osrg/gobgp/v4 v4.7.0"},
 		standIn: standIn{"sigs.k8s.io/mcs-api/controllers", "package controllers\n\n" +
@@ -149,10 +149,10 @@ var components = []component{
 	},
 }
 
-// cniPlugins are copied into the node, where DaemonSets of CNIs may add to them.
+// cniPlugins are copied into the node, to a directory where DaemonSets of CNIs may add others.
 var cniPlugins = []string{"bridge", "ptp", "loopback", "host-local", "portmap", "flannel"}
 
-// debianPackages are taken as Debian ships them: what needs C to build.
+// debianPackages have the programs that need C to build; they are used as Debian ships them.
 var debianPackages = []string{"runc", "busybox-static"}
 
 func below(parent string, names ...string) []string {
@@ -180,7 +180,7 @@ func program(entry string) (name, pkg string) {
 	return path.Base(entry), entry
 }
 
-// goMod is the text of the module that builds the component. Checksums come from the Go checksum database.
+// goMod returns the go.mod of the module that builds the component. Checksums come from the Go checksum database.
 func (c component) goMod() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "module e2e/build\n\ngo 1.26.0\n\nrequire %s v%s\n", c.module, c.version)
@@ -203,17 +203,17 @@ func (c component) goMod() string {
 	return b.String()
 }
 
-// standInDir has the stand-in, in the directory of the module that builds a component.
+// standInDir is the directory of the stand-in within the module that builds a component.
 const standInDir = "standin"
 
-// key names the directory of what the component leaves on an architecture: it is built anew when its own definition
-// changes, and not when that of another does.
+// key returns the name of the directory of a component's results on an architecture. It changes with the component's
+// own definition, and not with that of another.
 func (c component) key(arch string) string {
 	return strings.NewReplacer(" ", "-", "'", "").Replace(c.name) + "-" + c.version + "-" +
 		digest(c.goMod(), c.standIn, c.packages, c.ldflags, c.tags, c.main, c.without, c.keep, arch)
 }
 
-// cacheKey names the directory of everything built from these versions on this architecture.
+// cacheKey returns the name of the directory of everything built from these versions on this architecture.
 func cacheKey(arch string) string {
 	var keys []any
 	for _, c := range components {
@@ -228,7 +228,7 @@ func digest(parts ...any) string {
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-// withoutImports drops the lines that import packages whose path ends in one of the names.
+// withoutImports removes the lines that import a package whose path ends in one of the names.
 func withoutImports(text string, names []string) string {
 	var kept []string
 	for line := range strings.Lines(text) {

@@ -1,7 +1,7 @@
 // Package golden compares what a test produced with a file under testdata.
 //
-// It is for tests only. Run the package's tests with -update to accept what they produce, and read the difference in
-// version control before committing it. On failure the output is written beside the golden file as <name>.got.
+// It is for tests only. Run the package's tests with -update to accept their output, and review the difference in
+// version control before you commit it. On failure the output is written next to the golden file as <name>.got.
 package golden
 
 import (

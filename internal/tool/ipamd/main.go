@@ -1,9 +1,9 @@
-// Command ipamd stands in for the address daemon of the AWS VPC CNI, so that Amazon's own plugin runs in the lab.
+// Command ipamd replaces the address daemon of the AWS VPC CNI, so that Amazon's own plugin runs in the lab.
 //
 //	ipamd -first ADDRESS -last ADDRESS [-interface 1|2]
 //
-// It answers AddNetwork and DelNetwork of the plugin, and gives out the addresses in order. It contacts no cloud and makes
-// no devices, routes or rules: those of the node belong to the profile.
+// It answers AddNetwork and DelNetwork of the plugin, and gives out the addresses in order. It contacts no cloud and
+// makes no devices, routes or rules: those of the node belong to the profile.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// newAddresses returns the addresses between two others, which belong to an interface of the node.
+// newAddresses returns the addresses from first to last, which belong to an interface of the node.
 func newAddresses(first, last string, number int) (*addresses, error) {
 	a := &addresses{number: number, of: map[string]netip.Addr{}}
 	var err error
@@ -58,7 +58,7 @@ func newAddresses(first, last string, number int) (*addresses, error) {
 	return a, nil
 }
 
-// listen makes the socket and its directory.
+// listen creates the socket and its directory.
 func listen(socket string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func listen(socket string) (net.Listener, error) {
 // serve answers at the socket until ctx ends.
 func serve(ctx context.Context, listener net.Listener, a *addresses) error {
 	server := &http.Server{Handler: handler(a), Protocols: new(http.Protocols)}
-	server.Protocols.SetUnencryptedHTTP2(true) // what gRPC speaks without TLS
+	server.Protocols.SetUnencryptedHTTP2(true) // gRPC without TLS
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); ctx.Err() == nil {

@@ -25,18 +25,18 @@ const (
 // mainTable is the kernel's main routing table, which the pods of a node's first interface use.
 const mainTable = 254
 
-// addresses are those that the daemon gives out.
+// addresses are the addresses that the daemon assigns.
 type addresses struct {
 	first, last netip.Addr
-	// number is that of the interface, counted from 1.
+	// number is the number of the interface, from 1.
 	number int
 
 	mu sync.Mutex
-	// of has the address of each container by its name.
+	// of has the address of each container, by the container's name.
 	of map[string]netip.Addr
 }
 
-// add returns the address of a container: the first that is free. It is not valid if none is.
+// add returns the address of a container, the first free one. It returns the zero Addr if none is free.
 func (a *addresses) add(container string) netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *addresses) add(container string) netip.Addr {
 	return netip.Addr{}
 }
 
-// remove returns the address that a container had, and frees it.
+// remove frees the address of a container and returns it. It fails if the container has none.
 func (a *addresses) remove(container string) (netip.Addr, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,7 +76,7 @@ func handler(a *addresses) http.Handler {
 	return mux
 }
 
-// call answers one kind of call of gRPC: field has the name of the container in the request.
+// call answers one kind of gRPC call. field is the number of the request's field that has the name of the container.
 func call(field protowire.Number, do func(container string) (netip.Addr, error), number int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/grpc")
@@ -102,7 +102,7 @@ const maxRequest = 1 << 16
 
 // requested returns the name of the container in a request.
 func requested(body io.Reader, field protowire.Number) (string, error) {
-	const head = 5 // whether it is compressed, and its length
+	const head = 5 // whether the message is compressed, and its length
 	all, err := io.ReadAll(io.LimitReader(body, maxRequest))
 	if err != nil {
 		return "", err
@@ -131,8 +131,8 @@ func requested(body io.Reader, field protowire.Number) (string, error) {
 	return "", fmt.Errorf("request has no field %d with the container", field)
 }
 
-// reply returns the answer to both calls: the address, and the interface and routing table of its packets. Without an address
-// it reports a failure.
+// reply returns the answer to both calls: the address, and the interface and routing table of its packets. Without an
+// address it is a failure.
 func reply(own netip.Addr, number int) []byte {
 	if !own.IsValid() {
 		return nil // success is false by default

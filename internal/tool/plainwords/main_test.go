@@ -18,6 +18,7 @@ func TestFaults(t *testing.T) {
 		"a phrase across lines":   {"// F tells that nothing can be\n// had there.\nfunc F() {}", []string{"be had"}},
 		"a phrase in a string":    {`var s = "nobody knows"`, []string{"nobody"}},
 		"plain negation":          {`var s = "there is no route"`, nil},
+		"no such thing":           {"// F returns 0 if there is none.\nfunc F() {}", nil},
 		"a long error":            {`var err = errors.New("` + long + `")`, []string{longError}},
 		"a long help":             {`var c = command{Short: "` + long + `"}`, []string{longHelp}},
 		"a long string elsewhere": {`var s = "` + long + `"`, nil},
@@ -52,7 +53,8 @@ func TestPhrasesBite(t *testing.T) {
 	examples := []string{
 		" it is no file ", " nobody knows ", " for who asks ", " cannot be had ", " it is had ", " it is told ", " told apart ", " is taken away ",
 		" what lacks ", " it goes on ", " comes to an end ", " from which on ", " stands there ", " falls due ", " goes for all ", " it is none of them ",
-		" is to be done ", " may be told ", " on all alike ", " it is said ",
+		" is to be done ", " may be told ", " on all alike ", " it is said ", " is held against it ", " set beside it ", " what came of it ",
+		" it gives way ", " bears to hear ",
 	}
 	for _, p := range phrases {
 		hit := false
@@ -77,7 +79,8 @@ func TestReadPage(t *testing.T) {
 	}
 }
 
-// A sentence of a page is counted across lines, code as a word and a link by its text; rows, headings, code and quotes are not sentences.
+// A sentence of a page is counted across lines, code as a word and a link by its text; rows, headings, code and quotes
+// are not sentences.
 func TestLongSentencesOfPages(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", maxPageWords)) + " over"
 	for page, want := range map[string]int{

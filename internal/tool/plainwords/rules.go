@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The lengths of a sentence: in help and errors, and in pages.
+// The largest number of words in a sentence: in help and errors, and in pages.
 const (
 	maxWords     = 15
 	maxPageWords = 20
@@ -21,12 +21,12 @@ const (
 
 // phrase is a way of writing that a reader has to read twice.
 type phrase struct {
-	// name is the pattern as a person would say it, with what to write instead.
+	// name is the pattern as a person would write it, with its replacement.
 	name    string
 	pattern *regexp.Regexp
 }
 
-// find returns what of text the pattern matches; "there is no route" is plain English.
+// find returns the parts of text that the pattern matches; "there is no route" is plain English.
 func (p phrase) find(text string) []string {
 	return slices.DeleteFunc(p.pattern.FindAllString(text, -1), func(s string) bool { return strings.HasPrefix(strings.ToLower(s), "there ") })
 }
@@ -35,7 +35,7 @@ func say(name, pattern string) phrase {
 	return phrase{name, regexp.MustCompile(`(?i)` + pattern)}
 }
 
-// phrases are those that came back most often. Each says what to write instead.
+// phrases are the patterns that came back most often. Each has its replacement.
 var phrases = []phrase{
 	say(`"is no X": write "is not a X"`, `\b(?:there )?(?:is|are|was|were) no (?:[a-z]+)\b`),
 	say(`"nobody", "whoever": name who`, `\b(?:nobody|somebody|whoever|nobody's|somebody's)\b`),
@@ -52,9 +52,14 @@ var phrases = []phrase{
 	say(`"stands" for exists: write "exists" or "runs"`, `\b(?:stands|stood|standing) (?:there|already|beside|still|on the node|in the way|alone)\b`),
 	say(`"falls due": write "is scheduled"`, `\bf[ae]ll(?:s|en)? due\b`),
 	say(`"goes for": write "applies to"`, `\bgoes for\b`),
-	say(`"it is none": name the thing`, `\b(?:it is|is) none\b`),
+	say(`"it is none": name the thing`, `\b(?:there |it )?is none\b`),
 	say(`"is to be": write "must" or "will"`, `\b(?:is|are) to be\b`),
 	say(`"as long as may be": plain words`, `\b(?:may|might) be (?:had|told|said)\b`),
 	say(`"all alike": write "every"`, `\ball alike\b`),
 	say(`"said once", "is said": write "reports" or "prints"`, `\b(?:is|are|was|were) said\b`),
+	say(`"held against": write "compared with" or "checked against"`, `\bheld against\b`),
+	say(`"set beside": write "compared with"`, `\bset beside\b`),
+	say(`"what came of X": write "the result of X"`, `\bwhat (?:came|comes|became|becomes) of\b`),
+	say(`"gives way": write "is dropped" or "ends"`, `\bg[ai]ves? way\b`),
+	say(`"bears to": write "may" or "waits"`, `\b(?:bears?|bore) to (?:hear|see|wait|be)\b`),
 }

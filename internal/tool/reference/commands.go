@@ -41,7 +41,7 @@ Every command with its flags. ` + "`cnibench COMMAND --help`" + ` prints the sam
 	return err
 }
 
-// writeCommand writes a command with its flags. Those that it shares with run are described there.
+// writeCommand writes a command with its flags. Flags that it shares with run are described there.
 func writeCommand(b *strings.Builder, c *cobra.Command, ofRun map[string]string) {
 	if c.Name() == "completion" || c.HasParent() && c.Parent().Name() == "completion" {
 		return // the library's own, whose help is long
@@ -78,12 +78,12 @@ func writeCommand(b *strings.Builder, c *cobra.Command, ofRun map[string]string)
 	}
 }
 
-// literal keeps help from being read as Markdown.
+// literal escapes help so that it is not read as Markdown.
 func literal(text string) string {
 	return strings.NewReplacer("*", `\*`, "_", `\_`, "<", "&lt;").Replace(text)
 }
 
-// cell is a text in a cell of a table; the value of a flag that is not set is empty.
+// cell returns a text for a cell of a table; the value of a flag that is not set is empty.
 func cell(text string) string {
 	switch text {
 	case "[]", "false", "0s":

@@ -1,6 +1,6 @@
-// Command reference writes what documents and editors need of the formats into a directory of documents: the references of
-// commands, settings, workloads and profile files, the glossary, and the JSON Schemas. It also writes the generated files of a
-// directory of files to deploy. `make generate` runs it.
+// Command reference writes the documentation of the formats, for readers and editors, into a directory of documents:
+// the references of commands, settings, workloads and profile files, the glossary, and the JSON Schemas. It also writes
+// the generated files of a directory of files to deploy. `make generate` runs it.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command release makes the parts of a release that goreleaser does not build: man pages, completions, the image of the
-// agents for every architecture, and the Helm chart. All have the version that goreleaser gives, so that names agree.
+// agents for every architecture, and the Helm chart. All have the version of goreleaser, so that names agree.
 //
 //	go run ./internal/tool/release -version 0.1.0 -date 2026-11-24T08:00:00Z -o bin/release
 //
@@ -31,10 +31,10 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/deploy"
 )
 
-// linkerFlags are those of a release, with its version.
+// linkerFlags are the flags of a release, with its version.
 const linkerFlags = "-s -w -X github.com/cnibench/cnibench/internal/cli.version="
 
-// architectures are those of the image.
+// architectures are the architectures of the image.
 var architectures = []string{"amd64", "arm64"}
 
 func main() {
@@ -45,7 +45,7 @@ func main() {
 	flag.Parse()
 	var err error
 	if r.date, err = time.Parse(time.RFC3339, *date); err == nil {
-		// goreleaser knows no commit in a clone without a remote; archives begin in 1970.
+		// goreleaser has no commit in a clone without a remote; times in archives begin in 1970.
 		r.date = time.Unix(max(0, r.date.Unix()), 0).UTC()
 		err = r.make()
 	}
@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// release is one release: its version, when it was committed, and where its parts go.
+// release is one release: its version, the time of its commit, and the directory of its parts.
 type release struct {
 	version, to string
 	date        time.Time
@@ -89,7 +89,7 @@ func (r release) manuals() error {
 	return doc.GenManTree(root, &head, filepath.Join(r.to, "man"))
 }
 
-// completions writes the completion files of the shells under the names that packages give them.
+// completions writes the completion files of the shells under the names that packages use.
 func (r release) completions() error {
 	for name, write := range map[string]func(*cobra.Command, io.Writer) error{
 		"cnibench.bash": func(c *cobra.Command, w io.Writer) error { return c.GenBashCompletionV2(w, true) },
@@ -104,10 +104,11 @@ func (r release) completions() error {
 	return nil
 }
 
-// repository returns the line of the chart's values that names the image's repository.
+// repository returns the line of the chart's values with the image's repository.
 func repository(of string) string { return "\n  repository: " + of + "\n" }
 
-// chart writes the Helm chart as helm package would, and the manifest of the same for kubectl. Both name this release's image.
+// chart writes the Helm chart as helm package would, and the same as a manifest for kubectl. Both name this release's
+// image.
 func (r release) chart() error {
 	const from = "deploy/" + deploy.Chart
 	dir, err := os.MkdirTemp("", "chart")
@@ -138,7 +139,8 @@ func (r release) chart() error {
 	return create(filepath.Join(r.to, "cnibench-chart-"+r.version+".tgz"), func(w io.Writer) error { return r.archive(w, dir) })
 }
 
-// archive writes the files of dir as a chart archive: under the chart's name, with the time of the release.
+// archive writes the files of dir as a chart archive: below a directory of the chart's name, with the time of the
+// release.
 func (r release) archive(w io.Writer, dir string) error {
 	zipped := gzip.NewWriter(w)
 	files := tar.NewWriter(zipped)
@@ -184,7 +186,7 @@ func (r release) image() error {
 	return create(filepath.Join(r.to, "cnibench_"+r.version+"_image.tar"), made.WriteOCI)
 }
 
-// replace puts other in place of text, which the file must hold once.
+// replace replaces text by other. It fails unless the file has text exactly once.
 func replace(file, text, other string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Command testsum reads the output of `go test -json` and closes it with what a reader needs: the output of what
-// failed, every skipped test with its reason, and one line of counts. It exits 1 when anything failed or nothing ran.
+// Command testsum reads the output of `go test -json` and ends it with a summary: the output of what failed, every
+// skipped test with its reason, and one line of counts. It exits 1 when anything failed or nothing ran.
 //
-// With a command as its arguments (`testsum go test -json`), a few failed tests run once more by it when the stream has
-// ended and the machine is theirs. Those that pass then are named with what they printed: a test that needs a quiet machine
-// is a fault to mend, and hides no other.
+// With a command as its arguments (`testsum go test -json`), failed tests, if they are few, run once more with it after
+// the stream has ended, when the machine is idle. Those that pass then are named with their output: a test that needs
+// an idle machine has to be fixed, but it must not hide another failure.
 package main
 
 import (
@@ -27,19 +27,20 @@ type event struct {
 	Time                                      time.Time
 }
 
-// tally is what the stream said so far.
+// tally is the content of the stream up to now.
 type tally struct {
 	passed, failed, count int
 	// skipped are the tests by the reason.
 	skipped map[string][]string
-	// output is what tests printed that have not ended, said what those printed that failed: a test may run again, under the
-	// race detector, and pass.
+	// output has the output of tests that have not ended, said that of tests that failed: a test may run again, with
+	// the race detector, and pass.
 	output   map[string][]string
 	said     map[string]string
 	failures []string
 	// unsteady are the failures that passed when they ran again.
 	unsteady []string
-	// began is when the first test of a package began: before, it was built, and waited for its turn.
+	// began is the time at which the first test of a package began: before, the package was built or waited for its
+	// turn.
 	began map[string]time.Time
 }
 
@@ -123,7 +124,8 @@ func (t *tally) add(e event, w io.Writer) {
 }
 
 func (t *tally) fail(key string) {
-	// A package fails because a test in it failed; it counts by itself only when no test did (a build error, a panic).
+	// A package fails because a test in it failed. It counts as a failure itself only if no test did (a build error, a
+	// panic).
 	pkg, test, _ := strings.Cut(key, " ")
 	if test == "" && slices.ContainsFunc(t.failures, func(f string) bool { return strings.HasPrefix(f, pkg+" ") }) {
 		return
@@ -133,10 +135,10 @@ func (t *tally) fail(key string) {
 	t.said[key] = tail(strings.Join(t.output[key], ""))
 }
 
-// few is how many failed tests run again: more of them are not an accident of a busy machine.
+// few is the largest number of failed tests that run again: more of them are not caused by a busy machine.
 const few = 8
 
-// again runs what failed once more. It runs nothing if one failure is of a kind that an idle machine does not mend: a package that
+// again runs the failed tests once more. It runs nothing if one failure cannot come from a busy machine: a package that
 // did not build or ended in a panic, or a race.
 func (t *tally) again(w io.Writer, run func(pkg, pattern string) ([]byte, error)) {
 	failed := map[string][]string{}
@@ -185,7 +187,7 @@ func (t *tally) close(w io.Writer) {
 	for _, key := range t.unsteady {
 		fmt.Fprintf(w, "\n--- failed, and passed when it ran again by itself: %s\n%s", key, t.said[key])
 	}
-	// Failures come last, where a reader of the end of a log finds them.
+	// Failures come last, where a reader who starts at the end of a log finds them.
 	for _, key := range t.failures {
 		fmt.Fprintf(w, "\n--- FAIL: %s\n%s", key, t.said[key])
 	}
@@ -195,10 +197,10 @@ func (t *tally) close(w io.Writer) {
 	}
 }
 
-// most is how much of the output of one failed test is shown, in bytes.
+// most is the largest shown part of the output of one failed test, in bytes.
 const most = 16 << 10
 
-// tail is the end of what a test printed.
+// tail returns the end of a test's output, at most most bytes.
 func tail(s string) string {
 	if len(s) <= most {
 		return s
@@ -207,7 +209,7 @@ func tail(s string) string {
 	return "(what it printed before is left out)\n" + s
 }
 
-// reason is the last line that the test printed before the runner's own.
+// reason returns the last line that the test printed before the runner's own.
 func reason(output []string) string {
 	for _, line := range slices.Backward(output) {
 		line = strings.TrimSpace(line)

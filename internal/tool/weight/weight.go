@@ -37,8 +37,8 @@ func run(args []string) error {
 	return errors.New("usage: weight size | weight binary BINARY")
 }
 
-// lines counts one folder. product is what the binary is built from on any system; tool is a maintainers' program below
-// internal/tool; test includes packages that only tests import.
+// lines are the numbers of lines of one folder. product is what the binary is built from on any system; tool is a
+// maintainers' program below internal/tool; test includes packages that only tests import.
 type lines struct{ product, tool, generated, test, c int }
 
 func (l *lines) add(o lines) {
@@ -125,7 +125,7 @@ func linked() (map[string]bool, error) {
 	return folders, nil
 }
 
-// count says what the lines of a file are, if the packages in the folders of shipped are in the binary.
+// count returns the lines of a file by their kind. shipped are the folders whose packages are in the binary.
 func count(name string, text []byte, shipped map[string]bool) lines {
 	n := bytes.Count(text, []byte("\n"))
 	switch {
@@ -157,7 +157,7 @@ func folderOf(name string) string {
 	return parts[0]
 }
 
-// weigh prints what a binary weighs, and what it takes to build it in a cache of its own.
+// weigh prints the size of a binary and the time to build it with an empty cache.
 func weigh(binary string) error {
 	info, err := os.Stat(binary)
 	if err != nil {
@@ -180,7 +180,7 @@ func weigh(binary string) error {
 	return nil
 }
 
-// start is one start of an agent: the time to its first line and the bytes that are its own then.
+// start is one start of an agent: the time to its first line, and its own bytes at that moment.
 type start struct {
 	took   time.Duration
 	memory int64

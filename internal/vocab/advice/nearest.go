@@ -1,7 +1,7 @@
-// Package advice joins an error to one line of advice on how to get past it.
+// Package advice joins an error to one line of advice on how to fix it.
 //
-// An error says what went wrong; a hint says what to do next. They are kept apart so that a caller can print the
-// advice on a line of its own and a test can match the error alone.
+// An error describes what went wrong; a hint what to do next. They are separate so that a caller can print the advice
+// on a line of its own and a test can match the error alone.
 package advice
 
 import (
@@ -13,20 +13,23 @@ import (
 // longest is the longest input in bytes that is treated as a typo.
 const longest = 100
 
-// Nearest returns the name that is most like the word, whatever the case, or "" if none is near. More than half of the word
-// must be right; two letters in the wrong order are one mistake.
-func Nearest(word string, names []string) string { return within(min(4, len(word)/2+1), word, names) }
-
-// Slip returns the name that differs from the word by one mistake, or by two in words of eight letters or more, "" if none does.
-func Slip(word string, names []string) string {
-	if len(word) < 8 {
-		return within(2, word, names)
-	}
-	return within(3, word, names)
+// Nearest returns the name that is most like the word, ignoring case, or "" if none is near. More than half of the word
+// must match; two letters in the wrong order are one mistake.
+func Nearest(word string, names []string) string {
+	return nearestWithin(min(4, len(word)/2+1), word, names)
 }
 
-// within returns the name that is nearest to the word by less than best mistakes, "" if none is.
-func within(best int, word string, names []string) string {
+// Slip returns the name that differs from the word by one mistake, or by two in words of at least eight letters. It
+// returns "" if there is none.
+func Slip(word string, names []string) string {
+	if len(word) < 8 {
+		return nearestWithin(2, word, names)
+	}
+	return nearestWithin(3, word, names)
+}
+
+// nearestWithin returns the name with the fewest mistakes, which must be fewer than best, or "".
+func nearestWithin(best int, word string, names []string) string {
 	if len(word) > longest {
 		return ""
 	}
@@ -39,7 +42,8 @@ func within(best int, word string, names []string) string {
 	return at
 }
 
-// distance returns how many bytes to insert, remove, change or swap with the next one turn a into b.
+// distance returns the smallest number of bytes to insert, remove, change or swap with the next one that turns a into
+// b.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -64,8 +68,8 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// DidYouMean returns `, did you mean "x"?` for the nearest of names, or the names that begin with the word and a hyphen. It
-// returns "" if no name is near.
+// DidYouMean returns `, did you mean "x"?` for the nearest of names, or for the names that begin with the word and a
+// hyphen. It returns "" if no name is near.
 func DidYouMean(word string, names []string) string {
 	var longer []string
 	for _, n := range names {
@@ -91,7 +95,7 @@ type hinted struct {
 func (h *hinted) Error() string { return h.err.Error() }
 func (h *hinted) Unwrap() error { return h.err }
 
-// With returns err carrying advice. It returns nil when err is nil.
+// With returns err with advice. It returns nil if err is nil.
 func With(err error, advice string) error {
 	if err == nil {
 		return nil
@@ -99,7 +103,7 @@ func With(err error, advice string) error {
 	return &hinted{err: err, advice: advice}
 }
 
-// Of returns the advice nearest to the surface of err, or "" without one.
+// Of returns the outermost advice in err, or "" if there is none.
 func Of(err error) string {
 	var h *hinted
 	if errors.As(err, &h) {

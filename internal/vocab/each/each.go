@@ -1,4 +1,4 @@
-// Package each makes one list of another, finds what is in one, and does something for every value of one.
+// Package each transforms and searches lists, and calls a function for each value of a list.
 package each
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Of returns what of returns for every value of a list, in its order; never nil.
+// Of returns a list of of(v) for each value v of a list, in order. It is never nil.
 func Of[T, U any](all []T, of func(T) U) []U {
 	list := make([]U, len(all))
 	for i, v := range all {
@@ -16,7 +16,7 @@ func Of[T, U any](all []T, of func(T) U) []U {
 	return list
 }
 
-// Where returns the values of a list for which is is true, in its order; nil for none.
+// Where returns the values of a list for which is returns true, in order; nil for none.
 func Where[T any](all []T, is func(T) bool) (list []T) {
 	for _, v := range all {
 		if is(v) {
@@ -26,7 +26,7 @@ func Where[T any](all []T, is func(T) bool) (list []T) {
 	return list
 }
 
-// Once returns every value of a list at its first place; nil for none.
+// Once returns the values of a list without repetitions, in the order of their first occurrence; nil for none.
 func Once[T comparable](all []T) (list []T) {
 	seen := make(map[T]bool, len(all))
 	for _, v := range all {
@@ -38,7 +38,8 @@ func Once[T comparable](all []T) (list []T) {
 	return list
 }
 
-// First returns the first value of a list for which is is true; ok is false, and the value zero, if no value is like that.
+// First returns the first value of a list for which is returns true. ok is false, and v the zero value, if there is
+// none.
 func First[T any](all []T, is func(T) bool) (v T, ok bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true
@@ -46,8 +47,8 @@ func First[T any](all []T, is func(T) bool) (v T, ok bool) {
 	return v, false
 }
 
-// AtOnce calls do for every index and value of a list at the same time. It returns when all have ended, with their errors in
-// the order of the list.
+// AtOnce calls do for every index and value of a list, concurrently. It returns when all calls have returned, with
+// their errors joined in the order of the list.
 func AtOnce[T any](all []T, do func(i int, v T) error) error {
 	errs := make([]error, len(all))
 	var running sync.WaitGroup

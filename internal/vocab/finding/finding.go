@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Severity says how bad a finding is.
+// Severity is how serious a finding is.
 type Severity string
 
 // The severities, mildest first.
@@ -16,9 +16,9 @@ const (
 	Note Severity = "note"
 	// NoEffect: a setting that nothing reads.
 	NoEffect Severity = "no effect"
-	// Otherwise: a setting that is in force in another form than was asked for.
+	// Otherwise: a setting is in force in another form than requested.
 	Otherwise Severity = "otherwise"
-	// Doubtful numbers may be right; the conclusions from them are not proven.
+	// Doubtful: numbers may be right, but the conclusions from them are not proven.
 	Doubtful Severity = "doubtful"
 	// Refused: a setting that ends in an error.
 	Refused Severity = "refused"
@@ -28,7 +28,7 @@ const (
 
 var order = []Severity{Note, NoEffect, Otherwise, Doubtful, Refused, Impossible}
 
-// Rank orders severities: 0 is the mildest, -1 a word that is not a severity.
+// Rank orders severities: 0 is the mildest, -1 an unknown word.
 func (s Severity) Rank() int { return slices.Index(order, s) }
 
 // Alarm reports whether s is worse than a note.
@@ -36,18 +36,18 @@ func (s Severity) Alarm() bool { return s.Rank() > 0 }
 
 // Rule is one question that a check asks.
 type Rule struct {
-	// ID is stable; Title says in a few words what the rule finds.
+	// ID is stable; Title is in a few words what the rule finds.
 	ID    string
 	Title string
-	// Severity is what its findings have, unless the evidence says otherwise.
+	// Severity is the severity of its findings, unless the evidence requires another.
 	Severity Severity
-	// Why gives the reason, Do the way out. Both go without a full stop.
+	// Why is the reason, Do what to do about it. Neither ends with a full stop.
 	Why, Do string
-	// Source is where the rule's knowledge comes from. (optional)
+	// Source is the reference for the rule. (optional)
 	Source string
 }
 
-// Found is the finding that r makes of what it saw.
+// Found returns a finding of r: where it is, and what was seen.
 func (r Rule) Found(where, saw string) Finding {
 	return Finding{ID: r.ID, Severity: r.Severity, Title: r.Title, Where: where, Saw: saw, Why: r.Why, Do: r.Do, Source: r.Source}
 }
@@ -55,10 +55,10 @@ func (r Rule) Found(where, saw string) Finding {
 // Rules are the questions of one check.
 type Rules []Rule
 
-// chapter is a rule on the page of its check.
+// chapter matches a rule on the page of its check.
 const chapter = `(?m)^### (.*)\n\n(.*) \((.*)\)\.\n\n- Why: (.*)\.\n- Do: (.*)\.(?:\n- See: (.*)\.)?$`
 
-// ParseRules reads the rules of a check from the page that documents them, so that their words stand in one place.
+// ParseRules parses the rules of a check from the page that documents them, so that their words are written only once.
 func ParseRules(page string) Rules {
 	var all Rules
 	for _, m := range regexp.MustCompile(chapter).FindAllStringSubmatch(page, -1) {
@@ -71,7 +71,7 @@ func ParseRules(page string) Rules {
 	return all
 }
 
-// Of returns the rule with the id, the zero Rule for an unknown id.
+// Of returns the rule with the given id, or the zero Rule.
 func (rs Rules) Of(id string) Rule {
 	i := slices.IndexFunc(rs, func(r Rule) bool { return r.ID == id })
 	if i < 0 {
@@ -85,20 +85,20 @@ type Finding struct {
 	// ID names the rule.
 	ID       string   `json:"rule"`
 	Severity Severity `json:"severity"`
-	// Title says in a few words what the rule finds.
+	// Title is in a few words what the rule finds.
 	Title string `json:"-"`
-	// Where names the cell, the claim, the fact or file:line; "" is all of it.
+	// Where is the cell, the claim, the fact or file:line; "" is the whole.
 	Where string `json:"where,omitempty"`
 	// Saw has the evidence.
 	Saw string `json:"saw"`
 	// Why gives the reason, Do the way out.
 	Why string `json:"why,omitempty"`
 	Do  string `json:"do,omitempty"`
-	// Source is where the rule's knowledge comes from. (optional)
+	// Source is the reference for the rule. (optional)
 	Source string `json:"source,omitempty"`
 }
 
-// Text is where and what in one line.
+// Text returns where and what in one line.
 func (f Finding) Text() string {
 	if f.Where == "" {
 		return f.Saw
@@ -106,7 +106,7 @@ func (f Finding) Text() string {
 	return f.Where + ": " + f.Saw
 }
 
-// Sort puts the worst findings first and keeps the order of equals.
+// Sort sorts the worst findings first and keeps the order of equal ones.
 func Sort(fs []Finding) {
 	slices.SortStableFunc(fs, func(f, g Finding) int { return g.Severity.Rank() - f.Severity.Rank() })
 }
@@ -127,7 +127,7 @@ func Alarm(fs []Finding) bool {
 	return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity.Alarm() })
 }
 
-// Groups puts the findings of one rule and severity together, in the order of the first of each.
+// Groups returns the findings grouped by rule and severity, in the order of the first of each group.
 func Groups(fs []Finding) [][]Finding {
 	var out [][]Finding
 	for _, f := range fs {

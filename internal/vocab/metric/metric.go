@@ -1,8 +1,8 @@
 // Package metric is the catalogue of everything that cnibench reports: name, unit, direction, definition and source.
 //
-// It is one table, catalogue.tsv. Report headings, the direction of a verdict and docs/reference/glossary.md come from it, so a metric
-// that is not here cannot be reported. Values are in base units: bit/s, 1/s, ns, ns per unit of work, ratios; scaling
-// happens when a number is shown (package number), never in a name.
+// It is one table, catalogue.tsv. Report headings, the direction of a verdict and docs/reference/glossary.md come from
+// it, so a metric that is not here cannot be reported. Values are in base units: bit/s, 1/s, ns, ns per unit of work,
+// ratios; scaling happens when a number is shown (package number), never in a name.
 package metric
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Better says which direction of a metric is an improvement.
+// Better is the direction in which a metric improves.
 type Better int
 
 const (
@@ -50,9 +50,9 @@ type Metric struct {
 	Better Better
 	// Headline is true for the metrics that a report shows by default.
 	Headline bool
-	// Definition says in one sentence what the number means.
+	// Definition is in one sentence what the number means.
 	Definition string
-	// Source is where the term comes from.
+	// Source is the reference for the term.
 	Source string
 }
 
@@ -68,8 +68,9 @@ const (
 	RetransmitsPerG = "retransmits_per_gb"
 	RTT             = "rtt"          // family: rtt.min, rtt.mean, rtt.p50 ...
 	ConnectTime     = "connect_time" // family: connect_time.min ...
-	// FromDue and FromStart are families of the times to first response, from the intended time of a pod and from the start of
-	// its program. OneDial is what earlier versions measured: from the intended time, by one attempt, pods without an answer left out.
+	// FromDue and FromStart are families of the times to first response, from the intended time of a pod and from the
+	// start of its program. OneDial is what earlier versions measured: from the intended time, by one attempt, pods
+	// without an answer omitted.
 	FromDue         = "ttfr.from_due"
 	FromStart       = "ttfr.from_start"
 	OneDial         = "ttfr"
@@ -127,7 +128,8 @@ const (
 	Loss        = "loss"        // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
 )
 
-// Metrics of jobs. StepTime, ExchangeTime and HopTime are families. StepTimeBefore and StepTimeAfter are of a job that lost a member. Those of HopTime begin with the depth: hop_time.1.p50.
+// Metrics of jobs. StepTime, ExchangeTime and HopTime are families. StepTimeBefore and StepTimeAfter are for a job that
+// lost a member. Those of HopTime begin with the depth: hop_time.1.p50.
 const (
 	StepTime           = "step_time"
 	ExchangeTime       = "exchange_time"
@@ -138,11 +140,11 @@ const (
 	StepRate           = "step_rate"
 	AlgorithmBandwidth = "algorithm_bandwidth"
 	BusBandwidth       = "bus_bandwidth"
-	// WaitedShare is how often the steps waited for one member, the one that most waited for.
+	// WaitedShare is the share of steps that waited for the member that steps waited for most often.
 	WaitedShare = "waited_share"
 )
 
-// Metrics of names that are resolved.
+// Metrics of name resolution.
 const (
 	ResolutionTime       = "resolution_time" // family
 	ResolutionRate       = "resolution_rate"
@@ -175,7 +177,8 @@ var Waits = []string{WaitSchedule, WaitSandbox, WaitContainer, WaitDevice, WaitA
 // Failures are the metrics that count failures themselves.
 var Failures = []string{ErrorRate, FailuresPerRoll, TTFRUnanswered, FrameLossRate, ResolutionsWaited}
 
-// EndsAtTimeout says whether a metric is a value of a distribution in which pods without an answer have their timeout.
+// EndsAtTimeout reports whether a metric belongs to a distribution in which pods without an answer have the value of
+// their timeout.
 func EndsAtTimeout(name string) bool {
 	for _, family := range []string{FromDue, FromStart} {
 		if end, ok := strings.CutPrefix(name, family+"."); ok {
@@ -185,13 +188,13 @@ func EndsAtTimeout(name string) bool {
 	return false
 }
 
-// ByOneDial says whether a metric is of the family OneDial, which no version writes any more.
+// ByOneDial reports whether a metric belongs to the family OneDial, which current versions do not write.
 func ByOneDial(name string) bool {
 	end, ok := strings.CutPrefix(name, OneDial+".")
 	return ok && slices.Contains(Statistics, end)
 }
 
-// Times are the families of times, Statistics the ends of their names.
+// Times are the families of times; Statistics are the suffixes of their names.
 var (
 	Times      = []string{RTT, ConnectTime, ResponseTime, FromDue, FromStart, OneDial, StepTime, ExchangeTime, ResolutionTime}
 	Statistics = []string{"min", "mean", "stddev", "p50", "p90", "p99", "p99.9", "max"}
@@ -212,10 +215,10 @@ var catalogue = func() (all []Metric) {
 	return all
 }()
 
-// Counted are the metrics of sampled trials that count, by the processor's own counters.
+// Counted are the metrics of sampled trials from the processor's own counters.
 var Counted = []string{Instructions, Cycles, CyclesPer, CacheMisses, BranchMisses}
 
-// States are the metrics of what the state of an instance costs.
+// States are the metrics of the cost of an instance's state.
 var States = []string{ProgramTime, ProgramCPU, StateMemory, StateMaps, StateChange, StateChangeCPU}
 
 var byName = func() map[string]Metric {
@@ -241,7 +244,7 @@ var quantiles = []struct {
 	q    float64
 }{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}
 
-// Percentiles are the metrics of a family of times that are percentiles, in rising order, each with its quantile.
+// Percentiles returns the percentiles of a family of times in rising order, each with its quantile.
 func Percentiles(family string) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for _, q := range quantiles {
@@ -254,7 +257,7 @@ func Percentiles(family string) iter.Seq2[string, float64] {
 }
 
 // UnitFor returns the unit of metric name for a workload whose unit of work is work ("transaction", "KB", "packet").
-// Metrics of CPU time and of events per unit of work carry the unit of work in their unit; all others ignore it.
+// The unit of a metric of CPU time or events per unit of work contains work; all others ignore it.
 func UnitFor(name, work string) string {
 	switch name {
 	case ServiceDemand, ClientCPU, ServerCPU, KernelCPU:

@@ -11,22 +11,22 @@ type measure struct {
 	size      float64
 }
 
-// words are the units without prefixes that numbers come in. A byte is 8 bit, so that rates of either convert.
+// words are the known units without prefixes. A byte is 8 bit, so rates in bits and in bytes convert into each other.
 var words = map[string]measure{
 	"bit": {"bit", 1}, "B": {"bit", 8},
 	"ns": {"s", 1e-9}, "us": {"s", 1e-6}, "µs": {"s", 1e-6}, "μs": {"s", 1e-6}, "ms": {"s", 1e-3}, "s": {"s", 1}, "min": {"s", 60},
 	"1": {"", 1}, "k": {"", 1e3}, "M": {"", 1e6}, "G": {"", 1e9}, "ratio": {"", 1}, "%": {"", 0.01},
 }
 
-// multiples stand before bit and B.
+// multiples are the prefixes of bit and B.
 var multiples = []prefix{
 	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40},
 	{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12},
 }
 
 // Convert turns v in the unit from into the unit to: "Gbit/s" or "MiB/s" into "bit/s", "us" into "ns", "%" into
-// "ratio". Prefixes are decimal but for Ki, Mi, Gi and Ti. The error names a unit that is not known or does not measure
-// the same.
+// "ratio". Prefixes are decimal except for Ki, Mi, Gi and Ti. It fails for an unknown unit, and for units of different
+// dimensions.
 func Convert(v float64, from, to string) (float64, error) {
 	a, err := parse(from)
 	if err != nil {
@@ -46,14 +46,14 @@ func Convert(v float64, from, to string) (float64, error) {
 	return v / (b.size / a.size), nil
 }
 
-// parse reads a unit, or two with a slash between them.
+// parse parses a unit, or two with a slash between them.
 func parse(s string) (measure, error) {
 	head, tail, per := strings.Cut(s, "/")
 	top, err := word(head)
 	if err != nil || !per {
 		return top, err
 	}
-	// KB below the slash is the catalogue's unit of work, 1000 B.
+	// KB after the slash is the catalogue's unit of work, 1000 B.
 	if tail == "KB" {
 		tail = "kB"
 	}
@@ -67,7 +67,7 @@ func parse(s string) (measure, error) {
 	return measure{}, unknown(s)
 }
 
-// word reads one unit with its prefix.
+// word parses one unit with its prefix.
 func word(s string) (measure, error) {
 	if m, ok := words[s]; ok {
 		return m, nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseCPUs reads numbers of CPUs as the kernel writes them: "1", "0-3,6". The result rises.
+// ParseCPUs parses CPU numbers as the kernel writes them: "1", "0-3,6". The result is in rising order.
 func ParseCPUs(s string) ([]int, error) {
 	var cpus []int
 	for part := range strings.SplitSeq(s, ",") {

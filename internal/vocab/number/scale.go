@@ -1,11 +1,11 @@
-// Package number writes numbers for people: one scale for a row or a table, three significant digits, and text that fits
-// the columns of a terminal.
+// Package number formats numbers for people: one scale for a row or a table, three significant digits, and text that
+// fits the columns of a terminal.
 //
-// Values come in base units ("ns/transaction", "bit/s", "1/s", "ratio", "B"; package metric) and stay so everywhere
-// else. Common chooses a Scale for values that readers compare; Scale.Format writes each of them, and
-// Scale.Unit goes into the heading. Percent, Ratio and Duration write what has no scale; Convert takes numbers in the
-// units of others. Width, Fit and Clean handle text: columns are counted as a terminal shows them, and control characters
-// of an untrusted file are removed.
+// Values come in base units ("ns/transaction", "bit/s", "1/s", "ratio", "B"; package metric) and remain so everywhere
+// else. Common chooses a Scale for values that readers compare; Scale.Format formats each of them, and Scale.Unit goes
+// into the heading. Percent, Ratio and Duration format values without a scale; Convert accepts other units. Width, Fit
+// and Clean handle text: columns are counted as a terminal shows them, and control characters of an untrusted file are
+// removed.
 //
 // What is not a number is written as Absent, never as 0. Prefixes are decimal: 1 kB is 1000 B.
 package number
@@ -21,7 +21,7 @@ import (
 // Absent is the text for a missing number.
 const Absent = "–"
 
-// Scale turns values of a base unit into those of the displayed unit.
+// Scale converts values in a base unit into those in the displayed unit.
 type Scale struct {
 	// Unit is the displayed unit, for example "Gbit/s" or "µs/transaction".
 	Unit string
@@ -41,8 +41,8 @@ var (
 	plain   = []prefix{{"1", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}}
 )
 
-// Common chooses the scale in which the middle one of values has one to three digits before the point; values that are
-// 0, negative or not finite do not count. Unknown units remain unchanged.
+// Common returns the scale in which the middle one of values has one to three digits before the point. It ignores
+// values that are 0, negative or not finite. An unknown unit is not scaled.
 func Common(base string, values ...float64) Scale {
 	if base == "ratio" {
 		return Scale{Unit: "%", Size: 0.01}
@@ -86,16 +86,17 @@ func typical(values []float64) float64 {
 // Finite reports whether v is a number, and not infinite.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Format writes v, in base units, in the scale's unit with three significant digits.
+// Format returns v, in base units, in the scale's unit with three significant digits.
 func (s Scale) Format(v float64) string { return Number(v / s.Size) }
 
-// WithUnit writes v, in base units, in a unit of its own size: "1.50 ms". A number without a unit has none.
+// WithUnit returns v, in base units, in a unit of its own size: "1.50 ms". A value that is not a number has no unit.
 func WithUnit(base string, v float64) string {
 	s := Common(base, v)
 	return strings.TrimSuffix(s.Format(v)+" "+s.Unit, " 1")
 }
 
-// Within returns how values that are known to within an error are written: no digit is finer than a fifth of the error.
+// Within returns the format function for values that are known to within err, in base units: no digit is finer than a
+// fifth of err.
 func (s Scale) Within(err float64) func(float64) string {
 	if !(err > 0) {
 		return s.Format
@@ -112,7 +113,7 @@ func (s Scale) Within(err float64) func(float64) string {
 	}
 }
 
-// Signed writes a change with its sign.
+// Signed returns a change with its sign.
 func (s Scale) Signed(v float64) string {
 	text := s.Format(math.Abs(v))
 	switch {
@@ -124,8 +125,8 @@ func (s Scale) Signed(v float64) string {
 	return text
 }
 
-// Number writes v with three significant digits, without an exponent between 1e-4 and 1e7; larger whole parts are
-// written in full.
+// Number returns v with three significant digits, without an exponent between 1e-4 and 1e7. Whole parts of more digits
+// are not rounded.
 func Number(v float64) string {
 	a := math.Abs(v)
 	switch {
@@ -144,7 +145,7 @@ func Number(v float64) string {
 	return strconv.FormatFloat(v, 'f', max(0, decimals), 64)
 }
 
-// Percent writes the share v with the precision of a glance: "0.4%", "3%", "120%".
+// Percent returns the share v rounded for a quick look: "0.4%", "3%", "120%".
 func Percent(v float64) string {
 	p := 100 * v
 	switch a := math.Abs(p); {
@@ -173,7 +174,7 @@ func Ratio(v float64) string {
 	return Number(v) + "x"
 }
 
-// Duration writes d in its two largest units: "4m12s", "1h5m", "2.5s", "300ms".
+// Duration returns d in its two largest units: "4m12s", "1h5m", "2.5s", "300ms".
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:

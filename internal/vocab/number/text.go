@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Clean makes text of an untrusted file safe to print: what is not printable (control characters, escape sequences'
-// ESC, bidirectional overrides, bytes that are not UTF-8) becomes U+FFFD, and line breaks and tabs become spaces.
+// Clean makes text of an untrusted file safe to print: characters that are not printable (control characters, ESC,
+// bidirectional overrides, bytes that are not UTF-8) become U+FFFD, and line breaks and tabs become spaces.
 func Clean[S ~string](s S) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -24,17 +24,17 @@ func Clean[S ~string](s S) string {
 var markup = strings.NewReplacer(
 	"&", "&amp;", "<", "&lt;", ">", "&gt;",
 	`\`, `\\`, "`", "\\`", "|", `\|`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "#", `\#`, "!", `\!`, "~", `\~`,
-	// A zero-width joiner would do as well, but the entity survives copying: no link, no mention.
+	// A zero-width joiner would prevent it as well, but the entity survives copying: no link, no mention.
 	"://", "&#58;//", "@", "&#64;",
 )
 
 // Markdown makes text of an untrusted file safe in Markdown and its tables: it cleans the text and escapes all markup.
 func Markdown(s string) string { return markup.Replace(Clean(s)) }
 
-// few is how many names Few writes out.
+// few is the largest number of names that Few lists.
 const few = 8
 
-// Few joins the first few of names and says how many more there are.
+// Few joins the first names of a list and appends the number of further ones.
 func Few(names []string) string {
 	if len(names) > few {
 		return strings.Join(names[:few], ", ") + " and " + strconv.Itoa(len(names)-few) + " more"
@@ -42,7 +42,7 @@ func Few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Counted writes a number with its noun: "1 trial", "2 trials".
+// Counted returns a number with its noun: "1 trial", "2 trials".
 func Counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -50,7 +50,7 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Hang wraps text to so many columns under a lead; each further line begins with rest in its place.
+// Hang wraps text to width columns after a lead; each further line begins with rest instead.
 func Hang(lead, rest, text string, width int) []string {
 	lines := Wrap(text, width-Width(lead))
 	for i, l := range lines {

@@ -1,5 +1,5 @@
-// Package pattern has regular expressions that are compiled on first use: every start of an agent would pay for those that
-// are compiled at the start of the program. A test at the root compiles each of them.
+// Package pattern has regular expressions that are compiled on first use: every start of an agent would pay for
+// patterns that are compiled when the program starts. A test at the root compiles each of them.
 package pattern
 
 import (
@@ -10,7 +10,7 @@ import (
 // Pattern is a regular expression.
 type Pattern struct{ compile func() *regexp.Regexp }
 
-// New returns the pattern of an expression. A fault in the expression is a panic at its first use.
+// New returns the pattern of an expression. An invalid expression panics at its first use.
 func New(expression string) *Pattern {
 	return &Pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
 }

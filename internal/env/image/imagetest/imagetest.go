@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// module is the import path by which cnibench is known.
+// module is the import path of cnibench.
 const module = "github.com/cnibench/cnibench"
 
-// Program is what a program is made of.
+// Program describes a test program.
 type Program struct{ Module, OS, Arch, Version string }
 
 // Cnibench is a program that passes for cnibench on Linux.

@@ -1,6 +1,6 @@
 // Package api is the part of the Kubernetes API that cnibench uses: typed clients of a dozen resources over client-go's
-// REST client. client-go's own set of clients links every API group of Kubernetes, 17 MB of the binary, and registers their
-// types when any process of this program starts, agents included. Its generic client links its fakes, 4 MB.
+// REST client. client-go's own set of clients links every API group of Kubernetes, 17 MB of the binary, and registers
+// their types when any process of this program starts, agents included. Its generic client links its fakes, 4 MB.
 package api
 
 import (
@@ -37,19 +37,21 @@ type Client struct {
 	Deployments     func(namespace string) Resource[*appsv1.Deployment, *appsv1.DeploymentList]
 	EndpointSlices  func(namespace string) Resource[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
 	NetworkPolicies func(namespace string) Resource[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList]
-	// WatchPods returns what happens to the pods of a namespace with the labels of a selector, from their state now on.
+	// WatchPods returns the events of the pods of a namespace with the labels of a selector, beginning with their
+	// present state.
 	WatchPods func(ctx context.Context, namespace, selector string) (watch.Interface, error)
 	// Logs returns what a pod has printed.
 	Logs func(ctx context.Context, namespace, pod string) ([]byte, error)
-	// Summary returns what the kubelet of a node says of CPU time and memory, in JSON.
+	// Summary returns the kubelet's statistics of CPU time and memory of a node, in JSON.
 	Summary func(ctx context.Context, node string) ([]byte, error)
 	// Review asks whether the user may do something.
 	Review func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
 	// REST is the client of the core group, for subresources.
 	REST rest.Interface
-	// Version returns the version of the API server, such as v1.36.3. It fails with ErrNotKubernetes if the answer has none.
+	// Version returns the version of the API server, such as v1.36.3. It fails with ErrNotKubernetes if the answer has
+	// none.
 	Version func(ctx context.Context) (string, error)
-	// Kinds returns what a group version has. It fails with NotFound if that is not served.
+	// Kinds returns the resources of a group version. It fails with NotFound if that version is not served.
 	Kinds func(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error)
 }
 
@@ -80,7 +82,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 // Parameters writes options into the query of a request.
 var Parameters = sync.OnceValue(func() runtime.ParameterCodec { return runtime.NewParameterCodec(scheme()) })
 
-// New returns a client for what config leads to. It contacts no server.
+// New returns a client for the API server of config. It contacts no server.
 func New(config *rest.Config) (*Client, error) {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -146,7 +148,7 @@ func clientFor(config *rest.Config, transport *http.Client, v schema.GroupVersio
 	return rest.RESTClientForConfigAndClient(one, transport)
 }
 
-// rootOf returns the path below which a group version is.
+// rootOf returns the URL path of a group version.
 func rootOf(v schema.GroupVersion) string {
 	if v.Group == "" {
 		return "/api"
@@ -154,7 +156,7 @@ func rootOf(v schema.GroupVersion) string {
 	return "/apis"
 }
 
-// ErrNotKubernetes means that what answers is not an API server of Kubernetes.
+// ErrNotKubernetes means that the server that answered is not an API server of Kubernetes.
 var ErrNotKubernetes = errors.New("not a Kubernetes API server")
 
 func version(ctx context.Context, at rest.Interface) (string, error) {

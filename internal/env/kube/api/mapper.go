@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Mapper finds the resources of kinds. It asks for each group version once, until Reset.
+// Mapper finds the resources of kinds. It requests each group version once, until Reset.
 type Mapper struct {
 	client *Client
 	known  map[schema.GroupVersion]*metav1.APIResourceList
@@ -26,7 +26,7 @@ func NewMapper(client *Client) *Mapper {
 	return &Mapper{client: client, known: map[schema.GroupVersion]*metav1.APIResourceList{}}
 }
 
-// Reset forgets what is known: definitions have been added or removed.
+// Reset clears the cache, because definitions were added or removed.
 func (m *Mapper) Reset() { clear(m.known) }
 
 // Resource returns the resource of a kind, and whether its objects have a namespace. The error is a
@@ -47,8 +47,8 @@ func find(list *metav1.APIResourceList, kind string) int {
 	return slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
 
-// Serves reports whether the API server serves a version (apps/v1) or a kind of one (apps/v1/Deployment, v1/Pod). A server
-// that does not answer serves nothing.
+// Serves reports whether the API server serves a version (apps/v1) or a kind of one (apps/v1/Deployment, v1/Pod). It
+// returns false if the server does not answer.
 func (m *Mapper) Serves(ctx context.Context, name string) bool {
 	kind := ""
 	if strings.Count(name, "/") == 2 || strings.HasPrefix(name, "v1/") {
@@ -63,7 +63,7 @@ func (m *Mapper) Serves(ctx context.Context, name string) bool {
 	return err == nil && (kind == "" || find(list, kind) >= 0)
 }
 
-// kinds returns what a group version has, from memory if it has been asked for.
+// kinds returns the resources of a group version, from the cache if possible.
 func (m *Mapper) kinds(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
 	if list, ok := m.known[of]; ok {
 		return list, nil
@@ -75,8 +75,8 @@ func (m *Mapper) kinds(ctx context.Context, of schema.GroupVersion) (*metav1.API
 	return list, err
 }
 
-// resource is the client of the resource called name, whose objects are T and whose lists are L. Without a namespace it is
-// that of all namespaces, or of a resource that has none.
+// resource is the client of the resource called name, whose objects are T and whose lists are L. Without a namespace it
+// covers all namespaces, or a cluster-scoped resource.
 type resource[T, L any] struct {
 	rest            *rest.RESTClient
 	name, namespace string
@@ -86,7 +86,7 @@ func (r resource[T, L]) to(request *rest.Request) *rest.Request {
 	return request.NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name)
 }
 
-// answer sends a request and decodes what comes back.
+// answer sends a request and decodes the response.
 func answer[T any](ctx context.Context, request *rest.Request, o runtime.Object) (*T, error) {
 	object := new(T)
 	return object, request.VersionedParams(o, Parameters()).Do(ctx).Into(any(object).(runtime.Object))

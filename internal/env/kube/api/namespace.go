@@ -22,8 +22,8 @@ func Namespace(meta metav1.ObjectMeta, level string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: meta}
 }
 
-// RemoveNamespace deletes a namespace and waits until it is gone, as long as ctx allows. It tolerates that the API server is
-// away for a while. The error says what keeps the namespace.
+// RemoveNamespace deletes a namespace and waits until it is gone or ctx ends. It tolerates that the API server is away
+// for a while. The error names what keeps the namespace.
 func RemoveNamespace(ctx context.Context, client *Client, name string, interval time.Duration) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
@@ -44,7 +44,7 @@ func RemoveNamespace(ctx context.Context, client *Client, name string, interval 
 
 const unsaid = "the API server does not say what keeps it"
 
-// awaitGone returns when a namespace is gone, or when ctx ends with what keeps it.
+// awaitGone returns when a namespace is gone. If ctx ends first, the error names what keeps it.
 func awaitGone(ctx context.Context, client *Client, name string, interval time.Duration) error {
 	why := unsaid
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
@@ -69,7 +69,7 @@ func awaitGone(ctx context.Context, client *Client, name string, interval time.D
 	return fmt.Errorf("wait until namespace %s is gone: %w", name, err)
 }
 
-// stuck says what keeps a namespace that is being deleted, in the words of the API server.
+// stuck returns what keeps a namespace that is being deleted, in the API server's words.
 func stuck(ns *corev1.Namespace) string {
 	var why []string
 	for _, c := range ns.Status.Conditions {

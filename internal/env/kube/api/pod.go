@@ -21,7 +21,7 @@ import (
 // User is the uid and gid of pods without rights.
 const User = 65532
 
-// Restricted returns a pod for a node that the strictest PodSecurity admits. Callers set what it needs besides.
+// Restricted returns a pod for a node that the strictest PodSecurity admits. Callers add what else it needs.
 func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1.Pod {
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError // the runtime says "exec format error" there alone
 	c.SecurityContext = &corev1.SecurityContext{
@@ -29,7 +29,7 @@ func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 	return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(1)), // with 0 the object would go before the pod
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(1)), // with 0 the object would be removed before the pod has ended
 		EnableServiceLinks: new(false), AutomountServiceAccountToken: new(false), Affinity: On(node),
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsNonRoot: new(true), RunAsUser: new(int64(User)),
@@ -71,17 +71,18 @@ func PickFamily(addresses []string, family int) string {
 	return ""
 }
 
-// Await says which pods to wait for.
+// Await describes the pods to wait for.
 type Await struct {
 	Names []string
 	// List returns the pods by name. Errors of an API server that is away or busy are tolerated.
 	List func(context.Context) (map[string]*corev1.Pod, error)
 	// Done reports whether a pod is as wanted.
 	Done func(*corev1.Pod, State) bool
-	// Interval is the time between two lists, Limit the time for all pods, Patience that for a state that may pass.
+	// Interval is the time between two lists, Limit bounds the wait for all pods, Patience the time in a state that may
+	// pass.
 	Interval, Limit, Patience time.Duration
-	// Lost is called for each pod that is gone, cannot be done or is late, and the wait for the others continues. Without it the
-	// first such pod ends the wait with an error. (optional)
+	// Lost is called for each pod that is gone, cannot become done or is late, and the wait for the others continues.
+	// If nil, the first such pod ends the wait with an error. (optional)
 	Lost func(name, why string)
 }
 
@@ -105,8 +106,8 @@ func (e *LateError) why() string {
 	return cmp.Or(e.Waiting[e.Pod].Why, idle)
 }
 
-// Pods returns all listed pods when those with the names are done. It fails with a *LateError after the limit, and at once
-// for a pod that is gone or that cannot be done; with Lost it does neither.
+// Pods returns all listed pods when the named ones are done. It fails with a *LateError after the limit, and at once
+// for a pod that is gone or cannot become done. With Lost it calls Lost instead.
 func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	since, lost := map[string]time.Time{}, map[string]bool{}
 	var pods map[string]*corev1.Pod
@@ -154,7 +155,8 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	return pods, err
 }
 
-// state returns how a pod is and whether it is done. The error says that it never will be. since has when states began that may pass.
+// state returns the state of a pod and whether it is done. It returns an error if the pod never will be. since has the
+// start of states that may pass.
 func (a Await) state(name string, p *corev1.Pod, since map[string]time.Time) (now State, done bool, err error) {
 	if p == nil {
 		return now, false, fmt.Errorf("pod %s is gone: it was deleted", name)
@@ -174,7 +176,7 @@ func (a Await) state(name string, p *corev1.Pod, since map[string]time.Time) (no
 	return now, false, nil
 }
 
-// nodeOf returns the node that a pod runs on, or that On has asked for.
+// nodeOf returns the node that a pod runs on, else the node that it was requested on.
 func nodeOf(p *corev1.Pod) string {
 	if p.Spec.NodeName != "" {
 		return p.Spec.NodeName
@@ -193,15 +195,15 @@ func Passing(err error) bool {
 	return code >= 500 || code == 429
 }
 
-// State is what the status of a pod says.
+// State is the summary of a pod's status.
 type State struct {
 	// Running means that a container runs, Ready that it also passes the pod's condition.
 	Running, Ready bool
-	// Why says in the cluster's words what keeps the pod from being ready, "" if unknown.
+	// Why is what keeps the pod from being ready, in the cluster's words; "" if unknown.
 	Why string
 	// Hopeless means that waiting does not help; Patient, that it may.
 	Hopeless, Patient bool
-	// Ended means that a container has ended, Failed that it ended badly. The phase of its pod follows later.
+	// Ended means that a container has ended, Failed that it ended with an error. The phase of its pod follows later.
 	Ended, Failed bool
 	Advice        string
 }
@@ -216,7 +218,7 @@ const (
 func StateOf(p *corev1.Pod) State {
 	over := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 	switch {
-	case p.DeletionTimestamp != nil && (!over || p.Status.Reason == ""): // the end of its container is that of the pod
+	case p.DeletionTimestamp != nil && (!over || p.Status.Reason == ""): // the end of its container is the end of the pod
 		return State{Hopeless: true, Why: "it is being deleted"}
 	case over:
 		return State{Hopeless: true, Ended: true, Failed: p.Status.Phase == corev1.PodFailed, Why: ended(p)}
@@ -260,7 +262,7 @@ func containerState(c corev1.ContainerStatus) State {
 	return State{Why: why}
 }
 
-// ended says why a pod has ended.
+// ended returns why a pod has ended.
 func ended(p *corev1.Pod) string {
 	var parts []string
 	if p.Status.Reason != "" || p.Status.Message != "" {
@@ -288,7 +290,7 @@ func terminated(t *corev1.ContainerStateTerminated) string {
 	return s
 }
 
-// LastWarning returns the last warning about a pod or a Service, "" without one or without the right to read it.
+// LastWarning returns the last warning event of a pod or a Service, "" without one or without the right to read it.
 func LastWarning(ctx context.Context, client *Client, namespace, name string) string {
 	list, err := client.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
 	if err != nil {
@@ -306,7 +308,7 @@ func LastWarning(ctx context.Context, client *Client, namespace, name string) st
 	return last.Reason + ": " + last.Message
 }
 
-// Unready says why a node is not ready, "" if it is.
+// Unready returns why a node is not ready, "" if it is.
 func Unready(n corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
@@ -323,13 +325,13 @@ const (
 	// LabelManagedBy is ManagedBy on everything.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "cnibench"
-	// LabelRun is the id of the run that made it; kube clean finds namespaces by it.
+	// LabelRun is the id of the run that created the object; kube clean finds namespaces by it.
 	LabelRun = "cnibench.dev/run"
-	// AnnotationExpires is when it may be swept, RFC 3339.
+	// AnnotationExpires is when the object may be removed, RFC 3339.
 	AnnotationExpires = "cnibench.dev/expires"
 )
 
-// Labels returns those of an object of a run, Owned those of any other.
+// Labels returns the labels of an object of a run, Owned of any other object.
 func Labels(run string) map[string]string {
 	return map[string]string{LabelManagedBy: ManagedBy, LabelRun: run}
 }
@@ -337,7 +339,7 @@ func Labels(run string) map[string]string {
 // Owned returns a new map on each call, as Labels does: callers add to it.
 func Owned() map[string]string { return map[string]string{LabelManagedBy: ManagedBy} }
 
-// Until are the annotations of an object that may be swept from t on.
+// Until returns the annotations of an object that may be removed from t on.
 func Until(t time.Time) map[string]string {
 	return map[string]string{AnnotationExpires: t.UTC().Format(time.RFC3339)}
 }

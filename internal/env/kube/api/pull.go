@@ -14,11 +14,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// PullSecret is where a Secret is that images are pulled with. Pods take it from their own namespace, so that it is copied
-// into each of ours, under its name.
+// PullSecret locates a Secret that images are pulled with. Pods need it in their own namespace, so it is copied into
+// each of the run's, under its name.
 type PullSecret struct{ Namespace, Name string }
 
-// PullSecrets reads references: "namespace/name", or "name" in the namespace home. kubetext.SecretFaults has passed them.
+// PullSecrets parses references: "namespace/name", or "name" in the namespace home. kubetext.SecretFaults has checked
+// them.
 func PullSecrets(refs []string, home string) []PullSecret {
 	var all []PullSecret
 	for _, ref := range refs {
@@ -28,13 +29,13 @@ func PullSecrets(refs []string, home string) []PullSecret {
 	return all
 }
 
-// Pulling is what a pod beside the copies says to be pulled with them; nothing without any.
+// Pulling returns the imagePullSecrets of a pod in a namespace with the copies; nil for none.
 func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
 	return each.Of(secrets, func(s PullSecret) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: s.Name} })
 }
 
-// CopiesOf reads Secrets and returns copies of them that have the namespace, the labels and the annotations of like. They are
-// yet to be made.
+// CopiesOf reads Secrets and returns copies with the namespace, labels and annotations of like. It does not create
+// them.
 func CopiesOf(ctx context.Context, client *Client, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
 	var all []*corev1.Secret
 	for _, s := range secrets {
@@ -51,7 +52,7 @@ func CopiesOf(ctx context.Context, client *Client, secrets []PullSecret, like me
 	return all, nil
 }
 
-// CopySecrets makes what CopiesOf returns.
+// CopySecrets creates the copies that CopiesOf returns.
 func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like metav1.ObjectMeta) error {
 	copies, err := CopiesOf(ctx, client, secrets, like)
 	if err != nil {
@@ -66,7 +67,7 @@ func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like
 	return nil
 }
 
-// refused says how to get the rights where they are what is missing.
+// refused adds how to get the rights to an error that is caused by missing rights.
 func refused(err error, s PullSecret) error {
 	if !apierrors.IsForbidden(err) {
 		return err

@@ -1,8 +1,8 @@
 // Package chart renders Helm charts as `helm template` does, and contacts no cluster.
 //
-// It reads a chart of one level, from a directory or an archive, merges values, checks them against the chart's schema and
-// executes its templates. Helm's own engine links every API type of Kubernetes, 17 MB of the binary, to list the versions
-// that a cluster may serve. A test compares the output of both on the charts that recipes install.
+// It reads a chart of one level, from a directory or an archive, merges values, checks them against the chart's schema
+// and executes its templates. Helm's own engine links every API type of Kubernetes, 17 MB of the binary, to list the
+// versions that a cluster may serve. A test compares the output of both on the charts that recipes install.
 package chart
 
 import (
@@ -30,7 +30,7 @@ import (
 // Chart is a loaded chart.
 type Chart struct {
 	Metadata metadata
-	// values are the chart's own, templates the texts to execute by their paths, files all others.
+	// values are the chart's own values, templates the texts to execute by their paths, files all other files.
 	values map[string]any
 	// schema is what the values must conform to; optional.
 	schema    func() (*jsonschema.Resolved, error)
@@ -193,8 +193,8 @@ func (c *Chart) readDefinitions() []Document {
 	return list
 }
 
-// Values returns the chart's values with given laid over them: mappings merge, a null removes a key, anything else
-// replaces. It fails if the chart's schema does not allow the result.
+// Values returns the chart's values overridden by given: mappings merge, a null removes a key, anything else replaces.
+// It fails if the chart's schema does not allow the result.
 func (c *Chart) Values(given map[string]any) (map[string]any, error) {
 	all := merged(c.values, given)
 	if c.schema == nil {
@@ -218,10 +218,10 @@ func resolveSchema(text []byte) (*jsonschema.Resolved, error) {
 	return schema.Resolve(nil)
 }
 
-// schemaPath is how the validator says which part of the schema a value breaks.
+// schemaPath matches the part of the schema in an error of the validator.
 var schemaPath = pattern.New(`validating (\S+): `)
 
-// readable names the value at fault, as "value serve.port: minimum: ...".
+// readable rewrites the validator's error so that it begins with the faulty value: "value serve.port: minimum: ...".
 func readable(err error) string {
 	text, name := err.Error(), ""
 	for _, m := range schemaPath.FindAllStringSubmatch(text, -1) {
@@ -245,7 +245,7 @@ func (c *Chart) Without(templates map[string]bool) *Chart {
 	return &other
 }
 
-// merged returns a copy of defaults with given laid over it.
+// merged returns a copy of defaults, overridden by given.
 func merged(defaults, given map[string]any) map[string]any {
 	all := map[string]any{}
 	maps.Copy(all, given)

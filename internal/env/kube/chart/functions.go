@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// failure is the chart's own refusal, by its functions fail and required.
+// failure is an error that the chart raises itself, by its functions fail and required.
 type failure string
 
 // Error returns the chart's words.
 func (f failure) Error() string { return string(f) }
 
-// functions returns what templates may call: sprig's, without those that read this machine, and Helm's.
+// functions returns the functions for templates: sprig's, without those that read this machine, and Helm's.
 func functions() template.FuncMap {
 	f := sprig.TxtFuncMap()
 	delete(f, "env")
@@ -41,7 +41,7 @@ func functions() template.FuncMap {
 		var b bytes.Buffer
 		e := goyaml.NewEncoder(&b)
 		e.SetIndent(2)
-		_ = e.Encode(v) // as Helm: what cannot be written is nothing
+		_ = e.Encode(v) // as in Helm, a value that cannot be encoded yields nothing
 		return strings.TrimSuffix(b.String(), "\n")
 	}
 	f["toJson"] = func(v any) string { text, _ := json.Marshal(v); return string(text) }
@@ -60,7 +60,7 @@ func toYAML(v any) (string, error) {
 
 func unmarshalJSON(text []byte, into any, _ ...yaml.JSONOpt) error { return json.Unmarshal(text, into) }
 
-// decoded returns a mapping; as in Helm its key Error has what is wrong with the text.
+// decoded decodes a text into a mapping; as in Helm, an error is the value of the key Error.
 func decoded(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error) map[string]any {
 	m := map[string]any{}
 	if err := unmarshal([]byte(text), &m); err != nil {
@@ -69,7 +69,7 @@ func decoded(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error) ma
 	return m
 }
 
-// decodedArray returns a list; as in Helm its only element is what is wrong with the text.
+// decodedArray decodes a text into a list; as in Helm, an error is its only element.
 func decodedArray(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error) []any {
 	list := []any{}
 	if err := unmarshal([]byte(text), &list); err != nil {

@@ -16,26 +16,26 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Release says what a chart is rendered for. Templates read it as .Release and .Capabilities.
+// Release describes what a chart is rendered for. Templates read it as .Release and .Capabilities.
 type Release struct {
 	Name, Namespace string
-	// Service is what the label managed-by says; "" is Helm.
+	// Service is the value of the label managed-by; "" is Helm.
 	Service string
 	// KubeVersion is the version of the cluster, as v1.37.2; "" is one that all profiles support.
 	KubeVersion string
 	// Serves reports whether the cluster serves a version (apps/v1) or a kind (apps/v1/Deployment); nil assumes the
 	// versions of Kubernetes itself.
 	Serves func(name string) bool
-	// Strict fails where a template reads a value that is not set.
+	// Strict returns an error if a template reads a value that is not set.
 	Strict bool
 }
 
 // Document is one object of a rendered chart.
 type Document struct {
-	// Template is the path of the file that it is from.
+	// Template is the path of the file with the object.
 	Template string
 	Kind     string
-	// Hooks are the moments for which the chart asks: pre-install, pre-delete, test. Other objects have none.
+	// Hooks are the moments of a hook: pre-install, pre-delete, test. Other objects have none.
 	Hooks []string
 	Text  string
 }
@@ -76,8 +76,8 @@ func (v tree) AsMap() map[string]any { return v }
 // YAML returns the values as text.
 func (v tree) YAML() (string, error) { return toYAML(v.AsMap()) }
 
-// Render executes the chart's templates with values over its own and returns its objects in the order of installation:
-// the directory crds first, then by kind as Helm does.
+// Render executes the chart's templates with values, which override the chart's, and returns its objects in the order
+// of installation: the directory crds first, then by kind as Helm does.
 func (c *Chart) Render(values map[string]any, r Release) ([]Document, error) {
 	texts, err := c.Execute(values, r)
 	if err != nil {
@@ -108,7 +108,7 @@ var kinds = []string{
 	"IngressClass", "Ingress", "APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 }
 
-// Execute returns the text that each template makes, by its path. Partials, whose names begin with "_", have none.
+// Execute returns the output of each template by its path. Partials, whose names begin with "_", are omitted.
 func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, error) {
 	all, err := c.Values(values)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 	t := template.New(c.Metadata.Name).Option(missing)
 	t.Funcs(functions()).Funcs(recursive(t, missing))
 	root := c.Metadata.Name + "/"
-	// As Helm: the first of equal definitions is of the file that is nested deepest.
+	// As in Helm: of equal definitions the one in the most deeply nested file comes first.
 	order := slices.SortedFunc(maps.Keys(c.templates), func(a, b string) int {
 		return -cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
 	})
@@ -153,7 +153,7 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 // noValue is what text/template writes for a value that is not set.
 const noValue = "<no value>"
 
-// refused shortens the error of a chart that itself refuses its values.
+// refused shortens the error if the chart itself refuses its values.
 func (c *Chart) refused(err error) error {
 	var f failure
 	if errors.As(err, &f) {
@@ -162,7 +162,8 @@ func (c *Chart) refused(err error) error {
 	return err
 }
 
-// about is what templates read besides values. It fails if the chart does not support the cluster's version.
+// about returns what templates read in addition to values. It fails if the chart does not support the cluster's
+// version.
 func (c *Chart) about(r Release) (map[string]any, error) {
 	version, err := semver.NewVersion(cmp.Or(r.KubeVersion, assumedKubeVersion))
 	if err != nil {
@@ -209,7 +210,7 @@ func documents(name, text string) []Document {
 			Metadata struct{ Annotations map[string]any }
 		}
 		d := Document{Template: name, Text: part + "\n"}
-		// A document that is not YAML is reported by who decodes it.
+		// A document that is not YAML is reported when it is decoded.
 		if err := yaml.Unmarshal([]byte(part), &head); err == nil && head.Kind == "" {
 			continue
 		}

@@ -41,7 +41,7 @@ func (s *site) local() []plan.Variant {
 	return names
 }
 
-// Endpoints returns the ends of a route. Endpoints of several clusters have the context in their names.
+// Endpoints returns the ends of a route. With several clusters, the names of endpoints begin with the context.
 func (s *site) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
 	if silent := s.silent[r.Local()]; silent != nil {
 		why := "it did not pass its proof before the run: " + strings.Join(strings.Fields(silent.Error()), " ")
@@ -69,7 +69,7 @@ func (s *site) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why st
 	return s.mesh().Away(ctx, p, failed)
 }
 
-// Await waits until nodes that come back are there.
+// Await waits for nodes that are about to come back.
 func (s *site) Await(ctx context.Context) { s.mesh().Await(ctx) }
 
 // Renews returns all variants of the cluster: they share its pods.
@@ -80,7 +80,7 @@ func (s *site) Renews(plan.Variant) []plan.Variant {
 	return slices.Clone(s.measured)
 }
 
-// Renew makes the pods of the run anew, for all variants of the cluster.
+// Renew replaces the pods of the run, for all variants of the cluster.
 func (s *site) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	err := s.cluster.Renew(ctx)
 	if err == nil {
@@ -120,7 +120,7 @@ func (s *site) Policies(ctx context.Context, v plan.Variant, p plan.Path) []stri
 	return s.cluster.Policies(ctx, v.Local(), p)
 }
 
-// Places returns the pods of a route, then the host-network pods of their nodes as far as the plan has them.
+// Places returns the pods of a route, then the host-network pods of their nodes that the plan has.
 func (s *site) Places(r plan.Route) ([]env.Place, error) {
 	all := s.cluster.Ground(s.profile).Ends
 	find := func(role string, host bool) []env.Place {
@@ -141,7 +141,7 @@ func (s *site) Places(r plan.Route) ([]env.Place, error) {
 	return places, nil
 }
 
-// onNode is between the name of a pod and that of its node, which a reader wants to know.
+// onNode joins the name of a pod and the name of its node.
 const onNode = " on node "
 
 func placeOf(pod, node string) string { return pod + onNode + node }

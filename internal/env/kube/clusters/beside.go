@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// compared refuses clusters that the lab cannot be compared with, all faults at once, and gives the plan the mode of their
-// kube-proxy.
+// compared refuses clusters that the lab cannot be compared with; the error has all faults. It sets the plan's mode of
+// kube-proxy to the clusters'.
 func (e *Environment) compared(ctx context.Context) error {
 	var faults []error
 	modes := map[condition.ProxyMode]string{}

@@ -1,5 +1,5 @@
-// Package clusters measures Kubernetes clusters: one, several interleaved, or one cluster on which each profile is installed
-// in turn. It finds out which CNI runs, proves that from pods, and returns the run's pods as an environment.
+// Package clusters measures Kubernetes clusters: one, several interleaved, or one cluster on which each profile is
+// installed in turn. It finds out which CNI runs, proves that from pods, and returns the run's pods as an environment.
 package clusters
 
 import (
@@ -21,29 +21,30 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Options are what opening needs besides a plan.
+// Options are the options of Open that are not in a plan.
 type Options struct {
-	// Kubeconfig is the file to reach clusters by; "" follows kubectl's rules.
+	// Kubeconfig is the kubeconfig file; "" follows kubectl's rules.
 	Kubeconfig string
-	// Version is that of this program. It is a fact, and the tag of the default image.
+	// Version is this program's version. It is a fact, and the tag of the default image.
 	Version string
 	// Charts is the directory or file of charts and manifests for Install. (optional)
 	Charts string
-	// Say reports progress. Leaves notes what stays behind if the process ends at once; gone notes that it was removed.
+	// Say reports progress. Leaves notes something that remains if the process ends at once; gone notes that it was
+	// removed.
 	Say    func(format string, args ...any)
 	Leaves func(line string) (gone func())
-	// Shared makes a Service with several backends, which no trial uses, and keeps the pods for the whole run: both are for runs
-	// that look into what they measure. (optional)
+	// Shared creates a Service with several backends that no trial uses, and keeps the pods for the whole run. A
+	// diagnosis needs both. (optional)
 	Shared bool
 	// Settle bounds the wait for a first connection on each path; 0 is the default of package kube. (optional)
 	Settle time.Duration
-	// Beside raises what is compared with the clusters, from the detected names and kube-proxy's mode. It is called before
-	// anything is made in a cluster. With it a cluster is refused whose profile is not of the catalogue, or that does not
-	// serve every path of the plan. (optional)
+	// Beside raises the lab that is compared with the clusters, from the detected names and kube-proxy's mode. It is
+	// called before anything is created in a cluster. With it, Open refuses a cluster whose profile is not in the
+	// catalogue, or that does not serve every path of the plan. (optional)
 	Beside func(ctx context.Context, found plan.Plan) error
 }
 
-// Environment is one cluster or several: what runs there, what of it was proved, and the pods of this run.
+// Environment is one cluster or several: the detected CNI, the proofs, and the pods of this run.
 type Environment struct {
 	options Options
 	plan    plan.Plan
@@ -51,8 +52,8 @@ type Environment struct {
 	sites []*site
 }
 
-// Open connects to the clusters of a plan, detects what runs there, and creates the run's pods. It returns the environment
-// and the plan with the detected names. Faults of the plan are position.Faults or a *kube.ConfigError.
+// Open connects to the clusters of a plan, detects its CNI, and creates the run's pods. It returns the environment and
+// the plan with the detected names. Faults of the plan are position.Faults or a *kube.ConfigError.
 func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Plan, error) {
 	contexts := want.Cluster.Contexts
 	if len(contexts) == 0 {
@@ -62,7 +63,7 @@ func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Pl
 	return OpenAt(ctx, want, at, o)
 }
 
-// OpenAt is Open for clusters that may have a kubeconfig each.
+// OpenAt does the same as Open for clusters with separate kubeconfigs.
 func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) (*Environment, plan.Plan, error) {
 	e := &Environment{options: o}
 	found := map[string]string{}
@@ -99,7 +100,7 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 	return e, e.plan, nil
 }
 
-// share takes a plan, and gives each site what it measures of it.
+// share gives each site the part of a plan that it measures.
 func (e *Environment) share(p plan.Plan) {
 	e.plan = p
 	for _, s := range e.sites {
@@ -110,7 +111,7 @@ func (e *Environment) share(p plan.Plan) {
 // bare reports whether v is the bare node.
 func bare(v plan.Variant) bool { return v.Profile() == profile.Host }
 
-// imageOf returns the image of a plan, or the one that cnibench image makes of this version.
+// imageOf returns the image of a plan, or the default image of this version.
 func imageOf(want plan.Plan, version string) string {
 	if len(want.Tools()) > 0 {
 		return cmp.Or(want.Cluster.Image, image.ToolsName(version, want.Tools()).String())
@@ -121,7 +122,7 @@ func imageOf(want plan.Plan, version string) string {
 // At returns the cluster of a variant.
 func (e *Environment) At(name plan.Variant) env.Site { return e.at(name) }
 
-// at returns the site of a variant; the first where its context is unknown.
+// at returns the site of a variant; the first site if its context is unknown.
 func (e *Environment) at(name plan.Variant) *site {
 	context := name.Context()
 	for _, s := range e.sites {
@@ -132,7 +133,7 @@ func (e *Environment) at(name plan.Variant) *site {
 	return e.sites[0]
 }
 
-// Facts returns those of all clusters; a value of one of several begins with its context.
+// Facts returns the facts of all clusters; with several clusters, a value that belongs to one begins with its context.
 func (e *Environment) Facts(context.Context) (facts.Facts, error) {
 	all := facts.Facts{facts.Version: e.options.Version}
 	for _, s := range e.sites {
@@ -150,7 +151,7 @@ func (e *Environment) Facts(context.Context) (facts.Facts, error) {
 	return all, nil
 }
 
-// Profiles says of each profile whether it is what runs there.
+// Profiles returns for each profile whether the cluster runs it.
 func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	var all []result.Profile
 	for _, name := range e.plan.Measured() {
@@ -168,7 +169,7 @@ func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	return all, nil
 }
 
-// Conditions are those of all clusters: what differs between them cannot be told here.
+// Conditions returns the conditions of all clusters; a condition in which they differ is left unknown.
 func (e *Environment) Conditions() outcome.Conditions {
 	all, _ := e.Facts(context.Background()) // it has no error
 	c := outcome.FromFacts(all)

@@ -24,7 +24,7 @@ import (
 // samplers are privileged pods on the nodes of a site that record what the CPUs execute.
 type samplers struct {
 	post *detect.Lookout
-	// cpus are those of the load.
+	// cpus are the CPUs of the load.
 	cpus []int
 	// turns counts the sampled trials of each route.
 	turns map[plan.Route]int
@@ -41,7 +41,7 @@ type sampler struct {
 	ended   chan struct{}
 }
 
-// samplerPatience is how long a sampler may take to start and to answer, beside the trial itself.
+// samplerPatience is how long a sampler may take to start and to answer, in addition to the trial itself.
 const samplerPatience = 30 * time.Second
 
 // start starts the sampler of a node.
@@ -96,7 +96,7 @@ func (x *sampler) answer() (a control.SamplerAnswer, err error) {
 	return a, nil
 }
 
-// Close ends the sampler. A node that no longer answers is left: the sampler there ends by itself.
+// Close ends the sampler. If its node no longer answers, the sampler ends by itself.
 func (x *sampler) Close() error {
 	err := x.in.Close()
 	late := time.NewTimer(2 * time.Second)
@@ -111,14 +111,14 @@ func (x *sampler) Close() error {
 
 // recorder records one trial on the nodes of its ends.
 type recorder struct {
-	// on are the samplers, the client's node first; server is the one of the server's node.
+	// on are the samplers, the client's node first. server is the sampler of the server's node.
 	on     []*sampler
 	server int
-	// follows says that packets are followed, unknown that they are in other trials.
+	// follows means that this trial follows packets, unknown that only other trials do.
 	follows, unknown, apart bool
 }
 
-// onNodes starts the samplers of the nodes of a path. one says that the nodes are on one machine.
+// onNodes starts the samplers of the nodes of a path. one reports whether the nodes are on one machine.
 func (s *site) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *recorder, one bool, err error) {
 	if s.samplers == nil {
 		return nil, false, errors.New("the nodes have no samplers: they come with --inspect")
@@ -148,7 +148,7 @@ func (r *recorder) begin(b control.SamplerBegin) error {
 	return nil
 }
 
-// Sample prepares to record what the CPUs of the nodes of a path do.
+// Sample prepares to record what the CPUs of a path's nodes execute.
 func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
 	r, one, err := s.onNodes(v, p, length)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Re
 	turns, route := s.samplers.turns, plan.Single(v, p).Local()
 	turn := turns[route]
 	turns[route]++
-	// Nodes of one machine have something between them that is not of the CNI.
+	// Between nodes on one machine there are functions that do not belong to the CNI.
 	r.follows, r.unknown = one && turn%sample.FollowEvery == 0, one && turn%sample.FollowEvery != 0
 	begin := control.SamplerBegin{CPUs: s.samplers.cpus, Rate: sample.Rate, Length: length, Follow: r.follows}
 	if one { // both samplers sample the same CPUs
@@ -169,7 +169,8 @@ func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Re
 	return env.Recording{Start: r.start, Finish: r.finish}, nil
 }
 
-// Count prepares to count the runs of BPF programs on the nodes of a path. The kernel counts those of a whole machine.
+// Count prepares to count the runs of BPF programs on the nodes of a path. The kernel counts the runs on a whole
+// machine.
 func (s *site) Count(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
 	r, one, err := s.onNodes(v, p, length)
 	if err != nil {
@@ -223,7 +224,7 @@ func (r *recorder) start() error {
 	return nil
 }
 
-// finish returns the stacks of both nodes, by slices of the client.
+// finish returns the stacks of both nodes, weighted by the client's slices.
 func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
@@ -236,7 +237,7 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 // agentCommand is the name of this program in pods.
 const agentCommand = "cnibench"
 
-// stacks joins those of both nodes.
+// stacks joins the stacks of both nodes.
 func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, error) {
 	windows := sample.InWindow(client.Intervals)
 	nodes := map[uint64]string{}
@@ -273,13 +274,14 @@ func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, e
 			all.Foreign = (all.Foreign - own) / 2 // each sampler took the samples of the other node for foreign
 		}
 		all.Counters = stacks[0].Counters // both counted the same CPUs
-		all.Others = stacks[0].Others     // and met the same tasks
+		all.Others = stacks[0].Others     // both saw the same tasks
 		delete(all.Others, agentCommand)
 	}
 	return all, nil
 }
 
-// place names the root of a stack: a network namespace that no process of either node has is of what is between the nodes.
+// place returns the root of a stack. A network namespace without a process on either node belongs to the network
+// between the nodes.
 func place(root string, nodes map[uint64]string) string {
 	text, ok := strings.CutPrefix(root, control.SpaceRoot)
 	inode, err := strconv.ParseUint(text, 10, 64)

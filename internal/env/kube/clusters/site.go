@@ -27,22 +27,22 @@ type site struct {
 	// snapshot was read from the cluster; verdict follows from it.
 	snapshot detect.Snapshot
 	verdict  detect.Verdict
-	// profile is the name in the catalogue or, outside of it, the CNI's own.
+	// profile is the name in the catalogue, else the CNI's own name.
 	profile string
 	// broken lists disproved claims, "" if none.
 	broken string
 	facts  facts.Facts
 	// measured are the variants of the run that belong to the cluster.
 	measured []plan.Variant
-	// renews says whether pods may be made anew.
+	// renews means that pods may be replaced.
 	renews bool
-	// samplers are there during a run whose CPUs are sampled.
+	// samplers exist during a run whose CPUs are sampled.
 	samplers *samplers
 	// silent are the routes on which nothing answered, with the reason.
 	silent map[plan.Route]error
 }
 
-// find connects to the cluster of s, checks the user's rights, and detects what runs there.
+// find connects to the cluster of s, checks the user's rights, and detects its CNI.
 func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
 	var err error
 	if s.cluster, err = kube.Connect(clusterOptions(want, s.Location, o)); err != nil {
@@ -64,7 +64,7 @@ func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
 	return nil
 }
 
-// read detects the CNI from what the API server says.
+// read detects the CNI from the API server's objects.
 func (s *site) read(ctx context.Context) (err error) {
 	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {
 		return err
@@ -76,10 +76,12 @@ func (s *site) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// errNoNode means that lookouts have no place.
+// inspect detects from lookouts, by default on the first two ready nodes. If there are pods among the lookouts, it also
+// proves the paths.
 var errNoNode = errors.New("no ready Linux node to inspect")
 
-// inspect detects from lookouts, by default on the first two ready nodes. With pods among them it proves the paths, too.
+// inspect detects from lookouts, by default on the first two ready nodes. With pods among them it proves the paths,
+// too.
 func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options) (proofs []detect.Proof, err error) {
 	if len(at.Nodes) == 0 {
 		at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2)
@@ -105,12 +107,12 @@ func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options)
 	return proofs, errors.Join(err, left)
 }
 
-// lookouts are those of a run; the nodes are the caller's choice.
+// lookouts returns the options of a run's lookouts; the caller chooses the nodes.
 func (s *site) lookouts(want plan.Plan) detect.LookoutOptions {
 	return detect.LookoutOptions{Run: s.cluster.Run(), Image: s.cluster.Image(), PullSecrets: s.cluster.PullSecrets(), Family: want.Lab.Family}
 }
 
-// withoutInspect says how to do without lookouts.
+// withoutInspect adds to err how to run without lookouts.
 func withoutInspect(want plan.Plan, err error) error {
 	wayOut := "leave out --inspect: some of what runs there stays unproven then"
 	if want.Explain {
@@ -122,7 +124,7 @@ func withoutInspect(want plan.Plan, err error) error {
 	return advice.With(err, wayOut)
 }
 
-// nameOf is what a profile is called that may not be of the catalogue.
+// nameOf returns the name of a profile that may not be in the catalogue.
 func nameOf(v detect.Verdict) string {
 	return cmp.Or(v.Profile, strings.ToLower(v.CNI), "unknown")
 }
@@ -143,7 +145,8 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	if !want.Cluster.Inspect {
 		return s.prove(ctx, want, ground)
 	}
-	// These pods may see more than those that measure. They are gone before anything is measured, unless they sample.
+	// These pods have more rights than the pods of a trial. They are removed before anything is measured, unless they
+	// sample.
 	at := s.lookouts(want)
 	at.Nodes, at.Sampling = s.cluster.Nodes(), want.Explain
 	if want.Explain {
@@ -161,7 +164,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	return env.Close(ctx, post, err)
 }
 
-// prove holds what the cluster's configuration says against what is seen from the pods.
+// prove compares what the cluster's configuration claims with what the pods observe.
 func (s *site) prove(ctx context.Context, want plan.Plan, ground detect.Ground) error {
 	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, ground)
 	if err != nil {
@@ -171,7 +174,7 @@ func (s *site) prove(ctx context.Context, want plan.Plan, ground detect.Ground) 
 	s.facts = detect.Facts(verdict, snapshot, proofs)
 	maps.Copy(s.facts, s.cluster.Facts())
 	if s.facts[facts.NodesMachines] == "1" && len(want.Cluster.CPUs) == 0 {
-		cpus, _ := strconv.Atoi(s.facts[facts.CPUs]) // unknown is few: each trial has its CPUs
+		cpus, _ := strconv.Atoi(s.facts[facts.CPUs]) // an unknown number counts as too few: each trial has its own CPUs
 		s.facts[facts.Placement] = string(want.Lab.CPU.On(cpus))
 	}
 	broken := each.Of(detect.Mismatches(proofs), func(p detect.Proof) string { return p.String() })
@@ -182,7 +185,7 @@ func (s *site) prove(ctx context.Context, want plan.Plan, ground detect.Ground) 
 	return nil
 }
 
-// named puts the context before an error, where there are several.
+// named prefixes an error with the context if there are several clusters.
 func (s *site) named(err error) error {
 	if s.Context == "" || err == nil {
 		return err
@@ -190,13 +193,13 @@ func (s *site) named(err error) error {
 	return advice.With(fmt.Errorf("context %s: %w", s.Context, err), advice.Of(err))
 }
 
-// leftovers says what an interrupted run leaves there, and how to remove it.
+// leftovers describes what an interrupted run leaves on the cluster, and how to remove it.
 func (s *site) leftovers() string {
 	run := s.cluster.Run()
 	return fmt.Sprintf("run %s is still in the cluster; remove it: cnibench kube clean --run %s%s", run, run, s.Flags())
 }
 
-// found is what runs there, with what showed it.
+// found describes the detected CNI, and the source of that.
 func (s *site) found() string {
 	if s.verdict.Source == "" {
 		return s.profile
@@ -204,7 +207,7 @@ func (s *site) found() string {
 	return s.profile + " (" + s.verdict.Source + ")"
 }
 
-// clusterOptions are what a plan asks of a cluster.
+// clusterOptions returns the options of kube for a plan.
 func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Options {
 	o := kube.Options{
 		Kubeconfig: at.Kubeconfig, Context: at.Context, Cluster: want.Cluster, Say: options.Say,
@@ -225,15 +228,15 @@ func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Opti
 	return o
 }
 
-// DetectOptions say what to detect.
+// DetectOptions are the options of Detect.
 type DetectOptions struct {
 	kube.Location
-	// PullSecrets are for the image of Lookouts; without an image the API alone is asked. (optional)
+	// PullSecrets are for the image of Lookouts; without an image only the API is read. (optional)
 	PullSecrets []string
 	Lookouts    detect.LookoutOptions
 }
 
-// Detect finds out which CNI a cluster runs and, with an image, proves it from pods on the nodes.
+// Detect finds out which CNI a cluster runs. With an image, it proves that from pods on the nodes.
 func Detect(ctx context.Context, o DetectOptions, options Options) (detect.Finding, error) {
 	s := site{Location: o.Location}
 	var err error

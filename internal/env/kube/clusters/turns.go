@@ -19,26 +19,26 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// inTurn is one cluster on which the profiles of a plan are installed one after the other. The baseline is measured with the
-// first of them.
+// inTurn is one cluster on which the profiles of a plan are installed one after the other. The baseline is measured
+// with the first of them.
 type inTurn struct {
 	options   Options
 	plan      plan.Plan
 	installer *recipe.Installer
 	stages    [][]plan.Variant
-	// where is the cluster of commands in messages; patience bounds the removal of the run's pods.
+	// where is the cluster for commands in messages. patience bounds the removal of the run's pods.
 	where    kube.Location
 	patience time.Duration
-	// at is the stage whose profile is installed, -1 for none; now is the cluster with the run's pods in it, nil for none.
+	// at is the stage whose profile is installed, -1 for none. now is the cluster with the run's pods, nil for none.
 	at  int
 	now *Environment
 	// gone notes that the installed profile was removed.
 	gone func()
-	// facts are those of the first stage: a file has one header.
+	// facts are the facts of the first stage, since a file has one header.
 	facts facts.Facts
 }
 
-// OpenInTurn installs the first profile of a plan. The cluster may have no CNI but one that this program installed.
+// OpenInTurn installs the first profile of a plan. It refuses a cluster with a CNI that another program installed.
 func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.Plan, error) {
 	e := &inTurn{options: o, plan: want, patience: env.CloseTimeout, at: -1}
 	var names []string
@@ -81,8 +81,8 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.P
 	return e, want, nil
 }
 
-// Enter makes the profile of stage i the installed one: it removes the run's pods and then the profile before, also if the
-// pods cannot be removed, installs that of stage i, and proves that it runs.
+// Enter makes the profile of stage i the installed one: it removes the run's pods, removes the previous profile even if
+// the pods remain, installs the profile of stage i, and proves that it runs.
 func (e *inTurn) Enter(ctx context.Context, i int) error {
 	if e.at == i && e.now != nil {
 		return nil
@@ -92,7 +92,7 @@ func (e *inTurn) Enter(ctx context.Context, i int) error {
 	}
 	name := e.stages[i][0]
 	e.options.Say("installing %s", name)
-	e.at = i // also if it fails: then it is uninstalled by name
+	e.at = i // even if it fails: the profile is then uninstalled by name
 	e.gone = e.options.Leaves(e.stillThere(name.Profile()))
 	e.installer.Version, e.installer.Sets = name.Recipe()
 	if err := e.installer.Install(ctx, name.Profile()); err != nil {
@@ -105,12 +105,12 @@ func (e *inTurn) Enter(ctx context.Context, i int) error {
 	return err
 }
 
-// stillThere says that a profile is installed, and how to remove it.
+// stillThere returns a warning that a profile is installed, with how to remove it.
 func (e *inTurn) stillThere(name string) string {
 	return name + " is still installed: cnibench cni uninstall " + name + e.where.Flags()
 }
 
-// leave removes the run's pods within patience: a finalizer may keep a namespace for ever.
+// leave removes the run's pods, within patience: a finalizer may keep a namespace for ever.
 func (e *inTurn) leave(ctx context.Context) error {
 	if e.now == nil {
 		return nil
@@ -134,7 +134,7 @@ func (e *inTurn) uninstall(ctx context.Context) error {
 	err := e.installer.Uninstall(ctx, name)
 	var nothing *recipe.NotInstalledError
 	switch {
-	case errors.As(err, &nothing): // its installation was refused: what is on the nodes is not ours
+	case errors.As(err, &nothing): // the installation was refused: what is on the nodes belongs to others
 		e.at = -1
 		e.gone()
 		return nil
@@ -150,10 +150,10 @@ func (e *inTurn) uninstall(ctx context.Context) error {
 	return e.installer.Sweep(ctx, left.Left)
 }
 
-// Facts returns those of the first stage.
+// Facts returns the facts of the first stage.
 func (e *inTurn) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
 
-// Profiles returns all profiles of the plan; those of the current stage with why they are skipped.
+// Profiles returns all profiles of the plan. Profiles of the current stage have the reason if they are skipped.
 func (e *inTurn) Profiles(ctx context.Context) ([]result.Profile, error) {
 	here, err := e.now.Profiles(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (nothing) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) 
 	return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: "no profile is installed"}
 }
 
-// Conditions returns those of the installed profile.
+// Conditions returns the conditions of the installed profile.
 func (e *inTurn) Conditions() outcome.Conditions {
 	if e.now == nil {
 		return outcome.Conditions{}
@@ -193,7 +193,7 @@ func (e *inTurn) Conditions() outcome.Conditions {
 	return e.now.Conditions()
 }
 
-// Close removes everything. Uninstalling the profile has its own time, whatever the pods used of ctx.
+// Close removes everything. Uninstalling the profile has its own timeout, independent of what the pods used of ctx.
 func (e *inTurn) Close(ctx context.Context) error {
 	left := e.leave(ctx)
 	again, stop := context.WithTimeout(context.WithoutCancel(ctx), env.CloseTimeout)

@@ -1,6 +1,6 @@
-// Package deploy makes the files under deploy/ from what is true in the program: the roles from the table of rights, and
-// the plain manifests from the Helm chart with its default values. make generate writes them; a test says when they are
-// behind. The product does not use it.
+// Package deploy generates the files under deploy/: the roles from the table of rights, and the plain manifests from
+// the Helm chart with its default values. make generate writes them; a test fails when they are outdated. The product
+// does not use it.
 package deploy
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/chart"
 )
 
-// order is that of the kinds in a manifest: what others need comes first.
+// order is the order of the kinds in a manifest: objects that others need come first.
 var order = []string{"rbac.yaml", "configmap.yaml", "pvc.yaml", "cronjob.yaml"}
 
-// Render renders the chart in the directory dir with values over its own, as one manifest, and its notes. The values are
-// held against the chart's schema.
+// Render renders the chart in the directory dir with values, which override the chart's, as one manifest, and its
+// notes. It checks the values against the chart's schema.
 func Render(dir string, r chart.Release, values map[string]any) (manifest, notes string, err error) {
 	c, err := chart.Load(dir)
 	if err != nil {
@@ -70,10 +70,10 @@ func cronJob(dir string) ([]byte, error) {
 	return []byte(cronJobHead + manifest), nil
 }
 
-// Chart is where the chart lies under the directory deploy.
+// Chart is the chart's path under the directory deploy.
 const Chart = "chart/cnibench"
 
-// Write writes what is generated under the directory deploy. The files that have changed come back.
+// Write writes the generated files under the directory deploy. It returns the files that have changed.
 func Write(deploy string) (changed []string, err error) {
 	put := func(name string, b []byte) error {
 		name = filepath.Join(deploy, name)

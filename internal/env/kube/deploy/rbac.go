@@ -14,13 +14,13 @@ import (
 type grant struct {
 	group     string
 	resources []string
-	// names bound it to objects of these names. (optional)
+	// names restricts it to objects with these names. (optional)
 	names []string
 	verb  string
 	why   string
 }
 
-// detection is what reading the CNI's configuration needs besides kube.Rights, as package detect does it.
+// detection is the rights that package detect needs to read the CNI's configuration, in addition to kube.Rights.
 var detection = []grant{
 	{group: "apps", resources: []string{"daemonsets"}, verb: "list", why: "the CNI's daemon and kube-proxy, their images and arguments"},
 	{resources: []string{"configmaps"}, names: configMaps(), verb: "get", why: "how the CNI and kube-proxy are configured; these and no others"},

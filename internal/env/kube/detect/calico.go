@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
-// calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of calico-node
-// replaces the Installation.
+// calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of
+// calico-node replaces the Installation.
 func (d *detective) calico(w workloadSpec) {
 	if w.Name == "calico-vpp-node" {
 		d.Title = "Calico with VPP: no profile describes it"
@@ -46,7 +46,7 @@ func (d *detective) calico(w workloadSpec) {
 	d.calicoClaims(inst)
 }
 
-// theDefault returns the object of a kind that is called default; nil if no object is.
+// theDefault returns the object of a kind with the name default; nil if there is none.
 func (d *detective) theDefault(kind string) map[string]any {
 	for _, o := range d.objects(kind) {
 		if text(o, "metadata", "name") == "default" {
@@ -56,7 +56,7 @@ func (d *detective) theDefault(kind string) map[string]any {
 	return nil
 }
 
-// pools returns the enabled pools, IPv4 first. It doubts IPv4 pools with different encapsulations.
+// pools returns the enabled pools, IPv4 first. IPv4 pools with different encapsulations are a doubt.
 func (d *detective) pools() []map[string]any {
 	list := slices.DeleteFunc(d.objects("IPPool"), func(p map[string]any) bool { return field(p, "spec", "disabled") == true })
 	colons := func(p map[string]any) int { return strings.Count(text(p, "spec", "cidr"), ":") } // IPv4 has none
@@ -88,8 +88,8 @@ func poolMode(p map[string]any) string {
 	return "none"
 }
 
-// calicoClaims compares the pools with the nodes' annotations, because Calico gives a node an address on the tunnel's device only
-// where there is a tunnel. It takes the MTU from the operator's status or from a ConfigMap.
+// calicoClaims compares the pools with the nodes' annotations, because Calico gives a node an address on the tunnel's
+// device only where there is a tunnel. It takes the MTU from the operator's status or from a ConfigMap.
 func (d *detective) calicoClaims(inst map[string]any) {
 	tunnels := map[string]string{}
 	for _, n := range d.Nodes {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ciliumStatus is the status of a Cilium agent, as far as it concerns the dataplane: the first word of each line by the
+// ciliumStatus is the part of a Cilium agent's status that concerns the dataplane: the first word of each line by the
 // line's name. Lines about the replacement of kube-proxy have the prefix "Details/". Routing is Network and Host.
 type ciliumStatus map[string]string
 
@@ -56,14 +56,14 @@ func first(text string) string {
 	return ""
 }
 
-// statusLines say what the lines of a status mean.
+// statusLines maps the lines of a status to settings.
 var statusLines = []struct {
 	line string
-	// mode names the line in a comparison of nodes, which must agree; "" is not compared.
+	// mode is the name of the line in a comparison of nodes, which must agree; "" is not compared.
 	mode string
 	// setting is the setting of package config that the line shows.
 	setting string
-	// means are the agent's options by the line's value in lower case. Without it the setting is the option.
+	// means maps the line's value in lower case to the agent's options. Without it the setting is the option.
 	means map[string]string
 }{
 	{"Network", "routing", "routing-mode", map[string]string{
@@ -94,7 +94,7 @@ var statusLines = []struct {
 	{"CNI Chaining", "", "cni-chaining-mode", nil},
 }
 
-// mode describes what must be equal on all nodes.
+// mode describes the values that must be equal on all nodes.
 func (s ciliumStatus) mode() string {
 	var parts []string
 	for _, l := range statusLines {
@@ -105,8 +105,8 @@ func (s ciliumStatus) mode() string {
 	return strings.Join(parts, ", ")
 }
 
-// options returns the status as options of the ConfigMap, so that package config judges it too. shown are the settings and
-// options that the status shows.
+// options returns the status as options of the ConfigMap, so that package config judges it too. shown are the settings
+// and options that the status shows.
 func (s ciliumStatus) options() (options map[string]string, shown map[string]bool) {
 	options, shown = map[string]string{}, map[string]bool{}
 	for _, l := range statusLines {
@@ -124,7 +124,7 @@ func (s ciliumStatus) options() (options map[string]string, shown map[string]boo
 	return options, shown
 }
 
-// encapsulation is "none" or the tunnel's protocol, "" if the status does not say.
+// encapsulation returns "none" or the tunnel's protocol, "" if the status does not show it.
 func (s ciliumStatus) encapsulation() string {
 	if options, _ := s.options(); options["routing-mode"] != "native" {
 		return options["tunnel-protocol"]

@@ -17,7 +17,7 @@ const (
 	canal   = "canal"
 	flannel = "flannel"
 	kindnet = "kindnet"
-	// kubeRouter may connect pods, or filter their traffic beside a CNI that does.
+	// kubeRouter may connect pods, or only filter the traffic of another CNI.
 	kubeRouter = "kube-router"
 )
 
@@ -30,7 +30,8 @@ func named(name string) profile.CNI {
 	return c
 }
 
-// CNIOf returns the CNI that a DaemonSet's name shows, "" for another DaemonSet and for kube-router's, which may filter only.
+// CNIOf returns the CNI that a DaemonSet's name shows, "" for another DaemonSet and for kube-router's, which may filter
+// only.
 func CNIOf(daemonSet string) string {
 	if slices.Contains(profile.Multus, daemonSet) {
 		return residue.Multus
@@ -43,7 +44,7 @@ func CNIOf(daemonSet string) string {
 	return ""
 }
 
-// controllers are Deployments of CNIs whose names begin with no daemon's.
+// controllers are Deployments of CNIs whose names do not begin with the name of a daemon.
 var controllers = []string{"calico-typha", "calico-kube-controllers", "calico-apiserver", "tigera-operator",
 	"kube-ovn-controller", "kube-ovn-pinger", "kube-ovn-monitor", "ovn-central", "ovs-ovn", "antrea-controller"}
 
@@ -56,7 +57,7 @@ func ServesNetwork(pod string) bool {
 	return slices.ContainsFunc(of, func(name string) bool { return pod == name || strings.HasPrefix(pod, name+"-") })
 }
 
-// companions change pods' traffic beside the CNI.
+// companions change pods' traffic in addition to the CNI.
 var companions = []struct{ daemon, says string }{
 	{"istio-cni-node", "istio-cni is installed: traffic of pods in the mesh goes through a proxy"},
 	{"ztunnel", "Istio's ztunnel runs: traffic of pods in the ambient mesh goes through it"},

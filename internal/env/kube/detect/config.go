@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// object is one object of the cluster for package config. body is what came from JSON.
+// object wraps one object of the cluster for package config. body is decoded JSON.
 func object(name string, body map[string]any) config.Input {
 	text, err := json.Marshal(body)
 	if err != nil { // values of JSON only
@@ -18,7 +18,7 @@ func object(name string, body map[string]any) config.Input {
 	return config.Input{Name: name, Text: string(text), Unlined: true}
 }
 
-// configured judges objects. It returns false if they cannot be judged, which is a doubt.
+// configured judges objects. ok is false if they cannot be judged, which is a doubt.
 func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
 	if d.KubeProxy.Mode != "" && d.KubeProxy.Runs == Yes {
 		objects = append(objects, object("kube-proxy", map[string]any{
@@ -27,7 +27,7 @@ func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
 	}
 	objects = append(objects, d.policyObjects()...)
 	known := config.Known{}
-	if d.CNI == cilium { // its options depend on it
+	if d.CNI == cilium { // the agent's options depend on it
 		known.Version = d.Version
 	}
 	r, err := config.Check(objects, known)
@@ -38,11 +38,11 @@ func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
 	return r, true
 }
 
-// adopt takes the report's profile, and its settings as those asked for.
+// adopt takes the report's profile, and the report's settings as the requested ones.
 func (d *detective) adopt(r config.Report) {
 	for _, s := range r.Settings {
 		if s.Component == kubeProxy || s.Name == config.RequiredMTU || s.Name == config.RouteMTU {
-			continue // Verdict.KubeProxy has it, or the nodes show it
+			continue // Verdict.KubeProxy has this setting, or the nodes show it
 		}
 		by := s.By
 		if s.Origin == config.Default {
@@ -51,7 +51,7 @@ func (d *detective) adopt(r config.Report) {
 		d.Settings = append(d.Settings, setting{Component: s.Component, Name: s.Name, Asked: s.Value, AskedBy: by})
 	}
 	d.measured(r)
-	// The cluster runs although a rule refuses its configuration, for a reason that is not visible: that is a doubt.
+	// A rule refuses the configuration, but the cluster runs, for an unknown reason: that is a doubt.
 	for _, f := range r.Findings {
 		if f.Severity.Rank() >= finding.Otherwise.Rank() || f.ID == "policy-ignored" {
 			d.doubt("%s (rule %s)", f.Saw, f.ID)
@@ -59,7 +59,7 @@ func (d *detective) adopt(r config.Report) {
 	}
 }
 
-// measured replaces the profile by that of a report.
+// measured replaces the profile by the report's.
 func (d *detective) measured(r config.Report) {
 	if len(r.Measured) != 1 {
 		return
@@ -76,7 +76,7 @@ func (d *detective) measured(r config.Report) {
 	d.But = append(slices.Clone(d.But[:d.own]), m.But...)
 }
 
-// asked returns the setting of a component, or nil.
+// asked returns the requested setting of a component, or nil.
 func (d *detective) asked(component, name string) *setting {
 	for i := range d.Settings {
 		if s := &d.Settings[i]; s.Component == component && s.Name == name {

@@ -13,7 +13,7 @@ import (
 
 // conflist is a CNI configuration.
 type conflist struct {
-	// File and Node are where it was read, "" if that is not known.
+	// File and Node locate the conflist, "" if unknown.
 	File, Node string
 	Name       string
 	Plugins    []plugin
@@ -26,7 +26,8 @@ type plugin struct {
 	// Mode and MTU are options of macvlan and ipvlan; a missing option is zero.
 	Mode string
 	MTU  int
-	// Delegates are what Multus calls; the first makes the pod's first device. Each is a plugin, or a chain of Plugins.
+	// Delegates are the plugins that Multus calls; the first makes the pod's first device. Each is a plugin, or a chain
+	// of Plugins.
 	Delegates []plugin
 	Plugins   []plugin
 }
@@ -76,8 +77,8 @@ func (c conflist) types() string {
 	return strings.Join(each.Of(c.Plugins, func(p plugin) string { return p.Type }), ", ")
 }
 
-// owner returns the CNI that brings the conflist's plugin, else the plugin's name. Canal's conflist has Calico's plugin,
-// and canal in its name.
+// owner returns the CNI that installs the conflist's plugin, else the plugin's name. Canal's conflist has Calico's
+// plugin, and canal in its name.
 func (c conflist) owner() string {
 	p := c.main()
 	if p.Type == calico && (strings.Contains(c.Name, canal) || strings.Contains(c.File, canal)) {
@@ -109,7 +110,7 @@ func (d *detective) firstConflists() []conflist {
 	return all
 }
 
-// isPlugin reports whether a profile is a plugin without a daemon, after which it is named.
+// isPlugin reports whether a profile is a plugin without a daemon; the profile is named after it.
 func isPlugin(name string) bool {
 	p, ok := profile.Lookup(name)
 	return ok && (p.Family == "plugins" || p.Family == "sriov")
@@ -143,7 +144,8 @@ func (d *detective) standalone() {
 	}
 }
 
-// PlanterSpace is the prefix of the namespace in which this program installs a plugin by a DaemonSet called PlanterName.
+// PlanterSpace is the prefix of the namespace in which this program installs a plugin by a DaemonSet called
+// PlanterName.
 const (
 	PlanterSpace = "cnibench-cni-"
 	PlanterName  = "planter"

@@ -5,8 +5,8 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// dialect judges a CNI by what package config reads of its DaemonSet, its ConfigMaps, the nodes' first conflists and OpenShift's
-// Network. It keeps the title where they do not say the mode.
+// dialect judges a CNI by what package config reads from its DaemonSet, its ConfigMaps, the nodes' first conflists and
+// OpenShift's Network. It keeps the title if they do not show the mode.
 func (d *detective) dialect(p present) {
 	d.Title = p.Title + ": no profile describes it"
 	if of, described := profile.OfCNI(p.Name); described {
@@ -32,9 +32,10 @@ func (d *detective) dialect(p present) {
 	}
 }
 
-// policyObjects are what decides whether policies are enforced: one of them, and the components that enforce them beside the CNI.
+// policyObjects returns what decides whether policies are enforced: one policy, and the components that enforce
+// policies in addition to the CNI.
 func (d *detective) policyObjects() []config.Input {
-	if d.Distribution == "K3s" { // it enforces them without a pod
+	if d.Distribution == "K3s" { // K3s enforces them without a pod
 		return nil
 	}
 	var all []config.Input

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Finding is a verdict with what was proved of it.
+// Finding is a verdict with its proofs.
 type Finding struct {
 	Verdict
 	Proofs []Proof `json:"proofs,omitempty"`

@@ -31,8 +31,8 @@ func ClientsOf(config *rest.Config) (Clients, error) {
 	return Clients{Kube: kube, Dynamic: custom, Exec: way.run, Stream: way.Stream}, nil
 }
 
-// run runs a program in a container and returns what it prints. The error has the command, its pod, and the last line of its
-// stderr.
+// run runs a program in a container and returns its output. The error has the command, its pod, and the last line of
+// its stderr.
 func (w Way) run(ctx context.Context, c ContainerRef, argv []string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	err := w.Stream(ctx, c, argv, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
@@ -65,7 +65,7 @@ type Way struct {
 	Config *rest.Config
 }
 
-// Stream runs argv in a container until it ends, over WebSocket, or over SPDY where a proxy refuses WebSocket.
+// Stream runs argv in a container until it ends, over WebSocket, or over SPDY if a proxy refuses WebSocket.
 func (w Way) Stream(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error {
 	url := w.Kube.REST.Post().Namespace(c.Namespace).Resource("pods").Name(c.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: argv, Stdin: o.Stdin != nil, Stdout: true, Stderr: true}, api.Parameters()).URL()

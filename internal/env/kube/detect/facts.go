@@ -36,7 +36,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	var unproven, disproved []string
 	unproven = append(unproven, v.Unproven...)
 	proved := map[string]bool{}
-	proofs = together(proofs)
+	proofs = mergeProofs(proofs)
 	for _, p := range proofs {
 		switch p.Result {
 		case OK:
@@ -78,8 +78,8 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	return f
 }
 
-// together merges proofs that differ only in their place.
-func together(proofs []Proof) []Proof {
+// mergeProofs merges proofs that differ only in their place.
+func mergeProofs(proofs []Proof) []Proof {
 	var all []Proof
 	where := map[Proof][]string{}
 	for _, p := range proofs {

@@ -15,8 +15,8 @@ const (
 	flannelData    = "flannel.alpha.coreos.com/backend-data"
 )
 
-// flannel judges net-conf.json, and the backend in the nodes' annotations: K3s has these only. Of canal it judges flannel's
-// part; Calico's part has one mode.
+// flannel judges net-conf.json, and the backend in the nodes' annotations; K3s has only the annotations. For canal it
+// judges flannel's part; Calico's part has one mode.
 func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 	component, namespace, configured := of.Name, daemon.Namespace, ""
 	if c, ok := d.configMap(namespace, of.ConfigMaps...); ok {

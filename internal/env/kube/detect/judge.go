@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// judge compares a verdict with what the ends saw.
+// judge compares a verdict with what the ends observed.
 func judge(v Verdict, s Snapshot, g Ground) []Proof {
 	var proofs []Proof
 	if g.Profile != "" {
@@ -70,7 +70,7 @@ func placed(s Snapshot, seen seenAtEnd) Proof {
 	return p
 }
 
-// machines counts the kernels that the nodes run on, 0 if a node's is not known.
+// machines counts the kernels that the nodes run on; it returns 0 if a node's kernel is unknown.
 func machines(nodes []corev1.Node) int {
 	boots := map[string]bool{}
 	for _, n := range nodes {
@@ -110,7 +110,7 @@ func inPod(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	default:
 		most := under - known.ReservedOn(4)
 		room.Claimed = fmt.Sprintf("at most %d", most)
-		if room.Result = OK; mtu > most { // the default of upstream Canal; the proof of the path shows what happens to large packets
+		if room.Result = OK; mtu > most { // upstream Canal's default; the proof of the path shows whether large packets pass
 			room.Result, room.Why = doubtful, fmt.Sprintf("%d bytes are added to a packet between nodes, and the node's device carries %d: connections must discover the smaller path MTU", known.ReservedOn(4), under)
 		} else if mtu < most {
 			room.Why = fmt.Sprintf("%d bytes below the largest that fits", most-mtu)
@@ -132,7 +132,7 @@ func onNode(v Verdict, seen seenAtEnd) []Proof {
 	for _, name := range known.Absent {
 		if d, there := seen.Device(name); there {
 			p := Proof{What: "no tunnel", Where: seen.Node, Claimed: "no " + name, Seen: describe(d), Result: mismatch}
-			if v.Profile == "cilium-native-dsr" && name == "cilium_geneve" { // DSR may carry the client's address in it
+			if v.Profile == "cilium-native-dsr" && name == "cilium_geneve" { // DSR may carry the client's address in Geneve
 				p.Result, p.Why = OK, "DSR with Geneve dispatch has it"
 			}
 			proofs = append(proofs, p)
@@ -284,7 +284,7 @@ func (p *Proof) wire(w netstate.Wire, claimed string) {
 // proofResult is how a proof ended.
 type proofResult int
 
-// Results. A mismatch fails a run; the others are recorded. Doubtful means that the claim holds and the cluster's
+// Results. A mismatch fails a run; the others are recorded. Doubtful means that the claim is true but the cluster's
 // configuration is poor, which affects its numbers.
 const (
 	notProven proofResult = iota
@@ -300,12 +300,12 @@ func (r proofResult) String() string { return results[r] }
 // MarshalText returns the name.
 func (r proofResult) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// Proof compares one claim with what was seen.
+// Proof compares one claim with an observation.
 type Proof struct {
-	// What is the subject, Where the place: a node, a pod or a path.
+	// What is the subject of the claim. Where is its place: a node, a pod or a path.
 	What  string `json:"what"`
 	Where string `json:"where,omitempty"`
-	// Claimed is the verdict's value, Seen the value in place; Seen is "" if nothing could be seen.
+	// Claimed is the verdict's value, Seen the observed value; Seen is "" if nothing was observed.
 	Claimed string      `json:"claimed,omitempty"`
 	Seen    string      `json:"seen,omitempty"`
 	Result  proofResult `json:"result"`

@@ -20,7 +20,7 @@ import (
 // lookoutContainer is the container of a lookout's pod.
 const lookoutContainer = "agent"
 
-// LookoutOptions say where the pods of a Lookout run.
+// LookoutOptions define the pods of a Lookout.
 type LookoutOptions struct {
 	// Run is the id in the namespace's name and label.
 	Run string
@@ -28,7 +28,7 @@ type LookoutOptions struct {
 	Image string
 	// PullSecrets are copied into the namespace to pull the image.
 	PullSecrets []api.PullSecret
-	// Nodes are those to look at: the first is the client's, the second the server's.
+	// Nodes are the nodes to inspect: the first is the client's, the second the server's.
 	Nodes []string
 	// Pods adds an ordinary pod on each node.
 	Pods bool
@@ -40,8 +40,8 @@ type LookoutOptions struct {
 	Family int
 }
 
-// Lookout has pods in a namespace of its own that look at nodes: in the node's network, with the rights to list
-// netfilter's chains and BPF programs, to see frames, and to read /etc/cni/net.d. Post fails where a cluster refuses
+// Lookout has pods in a separate namespace that inspect nodes: in the node's network, with the rights to list
+// netfilter's chains and BPF programs, to capture frames, and to read /etc/cni/net.d. Post fails if a cluster refuses
 // such pods (PodSecurity, a policy); what they would show stays unproven.
 type Lookout struct {
 	clients   Clients
@@ -114,11 +114,12 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 		host.Spec.Volumes = []corev1.Volume{{Name: "cni", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d"}}}}
 		c := &host.Spec.Containers[0]
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "cni", MountPath: "/etc/cni/net.d", ReadOnly: true}}
-		// NET_ADMIN and SYS_ADMIN list chains and programs, NET_RAW sees frames. Nothing is changed with them. With SYS_ADMIN a sampler has
-		// the kernel count the runs of programs, too.
+		// NET_ADMIN and SYS_ADMIN list chains and programs, NET_RAW captures frames. They change nothing. With
+		// SYS_ADMIN a sampler also lets the kernel count the runs of programs.
 		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW", "SYS_ADMIN", "DAC_READ_SEARCH"}
 		if o.Sampling {
-			// They find the load threads among the processes of the node, read kernel symbols, and have room for samples.
+			// Samplers find the load threads among the node's processes, read kernel symbols, and need memory for
+			// samples.
 			host.Spec.HostPID = true
 			c.SecurityContext.Capabilities.Add = append(c.SecurityContext.Capabilities.Add, "SYS_PTRACE", "SYSLOG", "IPC_LOCK")
 		}
@@ -145,9 +146,9 @@ func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
 }
 
 const (
-	// askAgain is the time between two lists of what is waited for: a watch needs another right.
+	// askAgain is the time between two lists while waiting: a watch needs another right.
 	askAgain = 300 * time.Millisecond
-	// postLimit bounds the wait until all pods run, patience that for a state that may pass.
+	// postLimit bounds the wait until all pods run, patience the time in a state that may pass.
 	postLimit = 3 * time.Minute
 	patience  = 15 * time.Second
 )

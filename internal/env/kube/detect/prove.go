@@ -17,14 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// looker runs a program in a pod and returns its stdout, also that of a program that failed.
+// looker runs a program in a pod and returns its stdout, even if the program failed.
 type looker interface {
 	Exec(ctx context.Context, pod string, argv []string) (stdout []byte, err error)
 }
 
 // End is a pod to look from.
 type End struct {
-	// Pod is its name for By; Node is where it should run.
+	// Pod is the key of the end for By. Node is the node that it should run on.
 	Pod, Node string
 	By        looker
 	// Host is true for a pod in the node's own network. Role is "client" or "server" for an end of the paths.
@@ -36,7 +36,7 @@ type End struct {
 
 // Route is a pair of ends that a path leads between.
 type Route struct {
-	// Path is its name, Client and Server are names of Ends.
+	// Path is the path's name. Client and Server are names of Ends.
 	Path           string
 	Client, Server string
 }
@@ -50,17 +50,17 @@ type Ground struct {
 }
 
 const (
-	// program is this program in the pods, echoPort a UDP port that is free in all of them.
+	// program is the path of this program in the pods. echoPort is a UDP port that is free in all of them.
 	program  = "/cnibench"
 	echoPort = 19411
-	// lookTime bounds a look; echoTime how long one end answers; watchTime how long frames are watched, and sendTime, which
-	// ends before, how long they are sent.
+	// lookTime bounds a look. echoTime is how long one end answers, watchTime how long frames are captured. sendTime,
+	// which ends earlier, is how long they are sent.
 	lookTime, echoTime  = 20 * time.Second, 40 * time.Second
 	watchTime, sendTime = 5 * time.Second, 3 * time.Second
 )
 
-// Prove looks from every end and tries every route. It returns the snapshot with what the ends saw, its verdict and the
-// proofs. It fails only if ctx has ended; any other failure leaves a claim unproven.
+// Prove looks from every end and tries every route. It returns the snapshot with the observations of the ends, its
+// verdict and the proofs. It fails only if ctx has ended; any other failure leaves a claim unproven.
 func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proof, error) {
 	var proofs []Proof
 	s.Seen, proofs = look(ctx, g)
@@ -83,7 +83,7 @@ func random() []byte {
 	return b
 }
 
-// look asks every end at the same time.
+// look inspects every end concurrently.
 func look(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 	answers, errs := make([]seenAtEnd, len(g.Ends)), make([]error, len(g.Ends))
 	var all sync.WaitGroup
@@ -157,7 +157,7 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	return proofs
 }
 
-// run runs look with args in the pod of an end, and reads its answer into answer unless that is nil.
+// run runs look with args in the pod of an end, and decodes its output into answer unless that is nil.
 func (t *trial) run(ctx context.Context, e End, answer any, args ...string) error {
 	argv := append([]string{program, "look", "--mark", t.mark}, args...)
 	out, err := e.By.Exec(ctx, e.Pod, argv)
@@ -170,7 +170,8 @@ func (t *trial) run(ctx context.Context, e End, answer any, args ...string) erro
 	return nil
 }
 
-// unmarked returns an error without the mark of this proof: it becomes a fact, and facts are compared between runs.
+// unmarked returns an error without the mark of this proof. The error becomes a fact, and facts are compared between
+// runs.
 func unmarked(err error, mark string) error {
 	text := strings.ReplaceAll(err.Error(), " --mark "+mark, "")
 	return errors.New(strings.Join(strings.Fields(text), " "))
@@ -205,7 +206,7 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	switch p.Result = OK; {
 	case min(m.There, m.Back) < claimed && m.Silent:
 		p.Result, p.Why = mismatch, "larger packets vanish without an ICMP error: connections will hang"
-	case min(m.There, m.Back) < claimed: // the default of upstream Canal, and of dual-stack flannel for IPv6: traffic gets through
+	case min(m.There, m.Back) < claimed: // upstream Canal's default, and that of dual-stack flannel for IPv6: traffic passes
 		p.Result, p.Why = doubtful, "packets larger than "+p.Seen+" are refused with an ICMP error"
 	}
 	return p
@@ -247,7 +248,7 @@ func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s S
 
 // watcher finds a host-network pod on one of the nodes, and the device of the node's default route.
 func (t *trial) watcher(s Snapshot, nodes ...string) (End, string, bool) {
-	// An end that may list chains has more rights, and probably sees frames.
+	// An end that may list chains has more rights, and can probably capture frames.
 	best, device := End{}, ""
 	for _, node := range nodes {
 		for _, e := range t.ground.Ends {

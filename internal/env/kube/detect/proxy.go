@@ -12,8 +12,8 @@ import (
 
 const kubeProxy = "kube-proxy"
 
-// proxy finds whether kube-proxy runs, and its mode. Its own answer on a node counts first, then its pods and their
-// configuration, then its rules.
+// proxy finds whether kube-proxy runs, and its mode. The order of sources is its own answer on a node, its pods and
+// their configuration, its rules.
 func (d *detective) proxy() {
 	p := &d.KubeProxy
 	configured, pods := d.proxyPods()
@@ -82,7 +82,7 @@ func (d *detective) showProxy(configured configClaim, live map[string]string) {
 	}
 }
 
-// proxyPods returns the configured mode, and kube-proxy's version with what runs it.
+// proxyPods returns the configured mode, and kube-proxy's version with the object that runs it.
 func (d *detective) proxyPods() (mode, pods configClaim) {
 	w, ok := d.daemon(kubeProxy, "rke2-kube-proxy")
 	if !ok {

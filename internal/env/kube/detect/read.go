@@ -26,7 +26,7 @@ import (
 type Clients struct {
 	Kube    *api.Client
 	Dynamic dynamic.Interface
-	// Exec runs a program in a container and returns its stdout; nil if it must not run programs in others' pods.
+	// Exec runs a program in a container and returns its stdout; nil if Read must not run programs in others' pods.
 	Exec func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error)
 	// Stream runs a program in a container until it ends; nil like Exec.
 	Stream func(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error
@@ -35,11 +35,11 @@ type Clients struct {
 // ContainerRef names a container.
 type ContainerRef struct{ Namespace, Pod, Container string }
 
-// usual are the namespaces of CNIs and kube-proxy. They are read where listing all namespaces is forbidden.
+// usual are the namespaces of CNIs and kube-proxy. They are read if listing all namespaces is forbidden.
 var usual = []string{"kube-system", "kube-flannel", "calico-system", "tigera-operator", "cilium"}
 
-// Read reads what Detect judges. Unproven lists what could not be read for lack of a right. Read fails if the API server
-// does not answer, or if ctx has ended.
+// Read reads what Detect judges. Unproven lists what could not be read because a right is missing. Read fails if the
+// API server does not answer, or if ctx has ended.
 func Read(ctx context.Context, c Clients) (Snapshot, error) {
 	r := &reader{ctx: ctx, Clients: c, selectors: map[string]string{}}
 	for _, step := range []func() error{r.version, r.nodes, r.daemonSets, r.staticProxies, r.configMaps, r.calicoObjects, r.networks, r.policies, r.ciliumStatus} {
@@ -62,8 +62,8 @@ type reader struct {
 	selectors map[string]string
 }
 
-// tolerate returns nil for a missing right, which it notes as unproven, and for a missing object; else err with what was
-// asked.
+// tolerate returns nil for a missing right, which it records as unproven, and for a missing object. Otherwise it
+// returns err with what was requested.
 func (r *reader) tolerate(err error, what string) error {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -91,7 +91,7 @@ func (r *reader) nodes() error {
 	return nil
 }
 
-// daemonSets lists those of all namespaces, or of the usual ones where listing all is forbidden.
+// daemonSets lists the DaemonSets of all namespaces, or of the usual ones if listing all is forbidden.
 func (r *reader) daemonSets() error {
 	list, err := r.Kube.DaemonSets(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
 	if err == nil {
@@ -158,7 +158,7 @@ func (r *reader) staticProxies() error {
 	return nil
 }
 
-// configMaps gets those of the CNI and of kube-proxy by name, because fewer users may list ConfigMaps.
+// configMaps gets the ConfigMaps of the CNI and of kube-proxy by name, because fewer users may list ConfigMaps.
 func (r *reader) configMaps() error {
 	for _, c := range cnis {
 		w, ok := r.s.daemon(c.Daemons...)
@@ -233,7 +233,7 @@ func (r *reader) networks() error {
 	return err
 }
 
-// policies reads one NetworkPolicy: whether there is any is enough. The right to list them is optional.
+// policies reads one NetworkPolicy, since it only matters whether there is any. The right to list them is optional.
 func (r *reader) policies() error {
 	l, err := r.Kube.NetworkPolicies(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -310,7 +310,7 @@ func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
 	return old, nil
 }
 
-// mtu takes the pods' MTU from their devices. A different configured MTU is a doubt.
+// mtu takes the pods' MTU from their devices. If the configured MTU differs, that is a doubt.
 func (d *detective) mtu() {
 	by := map[string]string{}
 	for _, p := range d.pods() {
@@ -332,8 +332,8 @@ func (d *detective) mtu() {
 	}
 }
 
-// leftovers lists what CNIs other than cni have left on a node, as far as a look at it shows. Signs that several CNIs have
-// in common are left out: one of them may be in force.
+// leftovers lists what CNIs other than cni have left on a node, by a look at the node. It omits signs that several CNIs
+// share: one of them may be in force.
 func leftovers(cni string, s netstate.State) []string {
 	if cni == "" {
 		return nil
@@ -348,7 +348,7 @@ func leftovers(cni string, s netstate.State) []string {
 	return found
 }
 
-// leftovers doubts a cluster with leftovers of another CNI, because packets pass them too.
+// leftovers adds a doubt if a cluster has leftovers of another CNI, because packets pass them too.
 func (d *detective) leftovers() {
 	for _, h := range d.hosts() {
 		if found := leftovers(d.CNI, h.State); len(found) > 0 {

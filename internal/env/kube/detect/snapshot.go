@@ -32,9 +32,9 @@ type Snapshot struct {
 	Objects []map[string]any
 	// CiliumStatus is the output of `cilium-dbg status --verbose` by node.
 	CiliumStatus map[string]string
-	// seenAtEnd is what was seen from pods.
+	// Seen has the observations from pods.
 	Seen []seenAtEnd
-	// Unproven is what could not be read, with the reason.
+	// Unproven lists what could not be read, with the reason.
 	Unproven []string
 }
 
@@ -57,10 +57,10 @@ func ReadyNodes(nodes []corev1.Node, n int) []string {
 	return names[:min(n, len(names))]
 }
 
-// workloadSpec is what runs a CNI's daemon or kube-proxy.
+// workloadSpec is the workload that runs a CNI's daemon or kube-proxy.
 type workloadSpec struct {
 	Kind, Namespace, Name string
-	// Containers have their command among Args, and of Env the variables that are given as text.
+	// Containers have their command among Args, and in Env the variables with a literal value.
 	Containers []corev1.Container
 	// Desired and Ready count pods.
 	Desired, Ready int
@@ -75,12 +75,12 @@ type configMap struct {
 	Data            map[string]string
 }
 
-// String is its kind and full name.
+// String returns the kind and full name of the ConfigMap.
 func (c configMap) String() string { return "ConfigMap " + c.Namespace + "/" + c.Name }
 
-// seenAtEnd is what was seen from a pod.
+// seenAtEnd is the observation from one pod.
 type seenAtEnd struct {
-	// Pod is namespace/name, Node where the API says that it runs.
+	// Pod is namespace/name. Node is the pod's node by the API.
 	Pod, Node string
 	// Host is true for a pod in the node's own network namespace.
 	Host bool
@@ -107,7 +107,7 @@ func (s Snapshot) runs(c profile.CNI) bool {
 	return ok
 }
 
-// configMap returns the first ConfigMap with one of the names; of several with one name, that in the namespace.
+// configMap returns the first ConfigMap with one of the names; if several share a name, the one in the namespace.
 func (s Snapshot) configMap(namespace string, names ...string) (configMap, bool) {
 	for _, name := range names {
 		for _, anywhere := range []bool{false, true} {
@@ -144,7 +144,7 @@ func (s Snapshot) pods() []seenAtEnd {
 
 // field returns the value at the path of keys, nil if it is missing.
 func field(o map[string]any, keys ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(o, keys...) // what has another shape has no such field
+	value, _, _ := unstructured.NestedFieldNoCopy(o, keys...) // an object of another shape has no such field
 	return value
 }
 
@@ -154,7 +154,7 @@ func text(o map[string]any, keys ...string) string {
 	return s
 }
 
-// imageVersion is the tag of an image, "" if it has none or is named by digest alone.
+// imageVersion returns the tag of an image, "" for none or for an image that only has a digest.
 func imageVersion(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	slash := strings.LastIndex(image, "/")

@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Verdict is which dataplane a cluster runs.
+// Verdict is the dataplane that a cluster runs.
 type Verdict struct {
-	// Profile is the one that fits, "" if none does or several may. Title describes it. But lists the differences
+	// Profile is the matching profile, "" if none or several may match. Title describes it. But lists the differences
 	// between the cluster and the profile in the lab.
 	Profile string   `json:"profile"`
 	Title   string   `json:"title"`
@@ -28,12 +28,12 @@ type Verdict struct {
 	Distribution string       `json:"distribution,omitempty"`
 	Settings     []setting    `json:"settings,omitempty"`
 	KubeProxy    proxyVerdict `json:"kubeProxy"`
-	// MTU is that of the pods in bytes; Encapsulation "none", "vxlan", "geneve", "ipip", "wireguard", or with "between
-	// subnets" behind it; Encryption "none", "wireguard" or "ipsec".
+	// MTU is the pods' MTU in bytes. Encapsulation is "none", "vxlan", "geneve", "ipip" or "wireguard", optionally
+	// followed by "between subnets". Encryption is "none", "wireguard" or "ipsec".
 	MTU           configClaim `json:"mtu"`
 	Encapsulation configClaim `json:"encapsulation"`
 	Encryption    configClaim `json:"encryption"`
-	// Doubts speak against the verdict; Unproven could not be seen.
+	// Doubts contradict the verdict. Unproven could not be observed.
 	Doubts   []string `json:"doubts,omitempty"`
 	Unproven []string `json:"unproven,omitempty"`
 }
@@ -42,10 +42,10 @@ type Verdict struct {
 type setting struct {
 	Component string `json:"component"`
 	Name      string `json:"name"`
-	// Asked is the configured value, AskedBy the object that configures it, or whose default it is.
+	// Asked is the configured value, AskedBy the object that sets it or defines its default.
 	Asked   string `json:"asked,omitempty"`
 	AskedBy string `json:"askedBy,omitempty"`
-	// InForce is the value in force, SeenBy its source; both are "" if it was not seen.
+	// InForce is the value in force, SeenBy its source; both are "" if it was not observed.
 	InForce string `json:"inForce,omitempty"`
 	SeenBy  string `json:"seenBy,omitempty"`
 }
@@ -111,7 +111,7 @@ func (d *detective) unproven(format string, args ...any) {
 	}
 }
 
-// distributions are known by the kubelet's version, by a node's provider id, or by a label.
+// distributions are recognized by the kubelet's version, by a node's provider id, or by a label.
 var distributions = []struct{ name, version, provider, label string }{
 	{"RKE2", "+rke2", "rke2://", ""},
 	{"K3s", "+k3s", "k3s://", ""},
@@ -124,8 +124,7 @@ var distributions = []struct{ name, version, provider, label string }{
 	{"Talos", "", "talos://", ""},
 }
 
-// distribution returns the distribution, "" if it is not known. A cloud's provider id alone says only whose machines
-// the nodes are.
+// distribution returns the distribution, "" if unknown. A cloud's provider id alone shows only who owns the machines.
 func distribution(nodes []corev1.Node) string {
 	for _, n := range nodes {
 		for _, d := range distributions {

@@ -167,7 +167,7 @@ func (i *Installer) established(ctx context.Context, objects []object) error {
 
 // condition reports whether an object's status says that a condition holds.
 func condition(o object, kind string) bool {
-	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // what has another shape has no such condition
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // an object of another shape has no such condition
 	for _, c := range list {
 		fields, _ := c.(map[string]any)
 		if fields["type"] == kind && fields["status"] == "True" {
@@ -177,8 +177,8 @@ func condition(o object, kind string) bool {
 	return false
 }
 
-// until polls ask until missing is "". It also retries errors of the API server that may pass. The error at the end of the
-// wait has what was missing last.
+// until polls ask until missing is "". It retries temporary errors of the API server. After the limit, the error has
+// the last missing.
 func (i *Installer) until(ctx context.Context, what string, ask func(context.Context) (missing string, err error)) error {
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, pause, i.Timeout, true, func(ctx context.Context) (bool, error) {

@@ -23,9 +23,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// chart renders a chart and applies its objects: definitions, hooks before the installation, all others, hooks after it.
-// Hooks of other moments are omitted. Uninstall removes the objects in reverse, an operator's own first, as hooks before
-// a deletion do.
+// chart renders a chart and applies its objects: definitions, hooks before the installation, all others, hooks after
+// it. Hooks of other moments are omitted. Uninstall removes the objects in reverse, an operator's own first, as hooks
+// before a deletion do.
 func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	c, err := i.load(ctx, a.Chart)
 	if err != nil {
@@ -57,7 +57,7 @@ func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	return nil
 }
 
-// during returns the hooks of a moment; "" returns the objects that are not hooks.
+// during returns the hooks of a moment; for "" the objects that are not hooks.
 func during(list []chart.Document, moment string) []chart.Document {
 	return slices.DeleteFunc(slices.Clone(list), func(d chart.Document) bool {
 		if moment == "" {
@@ -161,8 +161,8 @@ func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	return loaded, nil
 }
 
-// ConfigChart returns the chart to judge values by. source is a directory, an archive, or the name of a chart that recipes
-// install, which is then downloaded in their version.
+// ConfigChart returns the chart to judge values by. source is a directory, an archive, or the name of a chart that
+// recipes install, which is then downloaded in their version.
 func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return rendering(chart.Load(source))
@@ -173,7 +173,7 @@ func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 // ErrNoChart is of a chart that no recipe installs.
 var ErrNoChart = errors.New("neither a file nor one of")
 
-// DownloadChart downloads a chart that recipes install, in the given version, or in that of the recipes if it is "".
+// DownloadChart downloads a chart that recipes install, in the given version, or in the recipes' version if it is "".
 func DownloadChart(ctx context.Context, name, version string) (*config.Chart, error) {
 	charts, err := installed()
 	if err != nil {
@@ -198,7 +198,8 @@ func ShownChart(text string) string {
 	return ""
 }
 
-// installed returns the charts that recipes install, by name. Charts of definitions alone have no values to judge.
+// installed returns the charts that recipes install, by name. It omits charts that only have definitions and so no
+// values to judge.
 func installed() (map[string]Chart, error) {
 	recipes, err := All()
 	if err != nil {
@@ -221,7 +222,7 @@ func rendering(c *chart.Chart, err error) (*config.Chart, error) {
 		return nil, err
 	}
 	render := func(values map[string]any, skip map[string]bool) ([]config.Rendered, error) {
-		text, err := json.Marshal(values) // charts expect numbers as JSON has them
+		text, err := json.Marshal(values) // charts expect numbers decoded from JSON
 		if err != nil {
 			return nil, err
 		}

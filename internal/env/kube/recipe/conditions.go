@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
-// Survey is what runs on a cluster, and leftovers of earlier CNIs.
+// Survey is the CNI of a cluster, and leftovers of earlier CNIs.
 type Survey struct {
 	// CNIs are the DaemonSets of CNIs, as "namespace/name", by owner.
 	CNIs map[string]string
@@ -31,7 +31,7 @@ type Survey struct {
 	Unseen []string
 }
 
-// Survey finds what runs and what is left.
+// Survey finds the cluster's CNI and leftovers.
 func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 	s := Survey{CNIs: map[string]string{}}
 	seen := residue.Cluster{}
@@ -173,8 +173,8 @@ func (s Survey) against(r Recipe, stopProxy bool) []string {
 	return list
 }
 
-// older reports whether the kernel version a, such as 6.8.0-31-generic, is before b, such as 6.8. A version that cannot be
-// read is not older.
+// older reports whether the kernel version a, such as 6.8.0-31-generic, is before b, such as 6.8. A version that cannot
+// be read is not older.
 func older(a, b string) bool {
 	x, errA := version.ParseGeneric(a)
 	y, errB := version.ParseGeneric(b)

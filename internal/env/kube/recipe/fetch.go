@@ -49,7 +49,7 @@ func fetch(ctx context.Context, address string) ([]byte, error) {
 	return text, err
 }
 
-// fetchChart reads a chart from its repository. The error says how to do without.
+// fetchChart downloads a chart from its repository. The error describes how to install without the repository.
 func fetchChart(ctx context.Context, c Chart) (*chart.Chart, error) {
 	archive, err := fetchArchive(ctx, c)
 	if err != nil {
@@ -97,13 +97,13 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 	return nil, fmt.Errorf("index.yaml does not list version %s", c.Version)
 }
 
-// isVersion reports whether version is the asked one, or one of the asked minor version, such as "1.14". An index lists the newest
-// first.
+// isVersion reports whether version is asked, or belongs to the minor version asked, such as "1.14". An index lists the
+// newest first.
 func isVersion(version, asked string) bool {
 	return version == asked || strings.Count(asked, ".") == 1 && strings.HasPrefix(version, asked+".") && !strings.Contains(version, "-")
 }
 
-// manifest reads a manifest: from the user's source, else from its address.
+// manifest reads a manifest from the user's source, else from its address.
 func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
 	names := []string{path.Join(m.Version, path.Base(m.URL))}
 	if i.Version == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
-// fieldManager is the name under which objects are applied. label has their profile as its value.
+// fieldManager is the field manager of applied objects. label's value is their profile.
 const (
 	fieldManager = "cnibench"
 	label        = "cnibench.dev/recipe"
@@ -23,26 +23,26 @@ const (
 
 // Dry runs of Options.
 const (
-	// DryRunClient prints the objects. It asks the API server only for what Render requires.
+	// DryRunClient prints the objects. It reads from the API server only what Render requires.
 	DryRunClient = "client"
 	// DryRunServer lets the API server validate the objects without storing them.
 	DryRunServer = "server"
 )
 
-// Options say how to install.
+// Options are the options of an installation.
 type Options struct {
-	// For names the variant; "" is the first that the API server can install.
+	// For is the name of the variant; "" is the first that the API server can install.
 	For string
 	// Params that are not set are read from the cluster.
 	Params Params
-	// Version is that of the chart or manifest; "" is the recipe's.
+	// Version is the version of the chart or manifest; "" is the recipe's.
 	Version string
 	// Sets are --set expressions for the chart.
 	Sets []string
-	// Source is a chart or manifest, or a directory with several, used instead of those of the recipe. (optional)
+	// Source is a chart or manifest, or a directory with several, that replaces the recipe's. (optional)
 	Source string
-	// Image has this program as /cnibench. Its pods read and write files on nodes; without it only the API shows leftovers.
-	// (optional)
+	// Image has this program as /cnibench. Its pods read and write files on nodes. Without it, only leftovers that the
+	// API shows are found. (optional)
 	Image string
 	// PullSecrets are copied to the pods' namespace to pull Image. (optional)
 	PullSecrets []api.PullSecret
@@ -50,7 +50,7 @@ type Options struct {
 	Timeout time.Duration
 	// DryRun is DryRunClient, DryRunServer or "".
 	DryRun string
-	// Force installs despite reasons against it.
+	// Force installs despite reasons not to.
 	Force bool
 	// StopProxy stops the DaemonSet kube-proxy if the profile replaces it. Uninstall starts it again.
 	StopProxy bool
@@ -102,8 +102,9 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s is not installed:\n%s", e.Profile, strings.Join(e.Reasons, "\n"))
 }
 
-// Install installs the recipe of a profile and waits until pods get addresses. A *RefusedError lists the reasons against it,
-// a *MissingError the missing parameters. Objects applied before a failure are recorded, so that Uninstall finds them.
+// Install installs the recipe of a profile and waits until pods get addresses. A *RefusedError lists the reasons
+// against it, a *MissingError the missing parameters. Objects applied before a failure are recorded, so that Uninstall
+// finds them.
 func (i *Installer) Install(ctx context.Context, profile string) error {
 	out, err := i.Prepare(ctx, profile)
 	if err != nil {
@@ -139,7 +140,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 	return i.wait(ctx, inv)
 }
 
-// Prepare renders the recipe of a profile with the given parameters and those of the cluster.
+// Prepare renders the recipe of a profile with the given parameters, and the others from the cluster.
 func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, error) {
 	r, err := Lookup(profile)
 	if err != nil {
@@ -166,7 +167,7 @@ func (i *Installer) variant(r Recipe) string {
 	return ""
 }
 
-// actAll takes the actions in order; the conflists of all nodes are one.
+// actAll performs the actions in order; the conflists of all nodes count as one action.
 func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) error {
 	var conflists []Action
 	for n, a := range out.Actions {

@@ -28,12 +28,12 @@ type inventory struct {
 	Profile  string   `json:"profile"`
 	Variant  string   `json:"variant"`
 	Versions []string `json:"versions,omitempty"`
-	// Source is the chart or manifest used instead of the recipe's; its version may differ.
+	// Source is the chart or manifest that replaced the recipe's; its version may differ.
 	Source string `json:"source,omitempty"`
 	// Wait are the workloads that must have rolled out.
 	Wait  []string `json:"wait,omitempty"`
 	Items []item   `json:"items,omitempty"`
-	// ProxyStopped says that the DaemonSet kube-proxy was stopped.
+	// ProxyStopped means that the DaemonSet kube-proxy was stopped.
 	ProxyStopped bool `json:"proxyStopped,omitempty"`
 }
 

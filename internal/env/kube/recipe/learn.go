@@ -27,8 +27,8 @@ const (
 	proxySelector = "cnibench.dev/kube-proxy-stopped"
 )
 
-// Learn returns the parameters. Missing ones are read from the cluster: its nodes, the pods' range in the configuration of
-// kubeadm or kube-proxy, and the address behind the kubernetes Service.
+// Learn returns the parameters. Missing ones are read from the cluster: its nodes, the pods' range in the configuration
+// of kubeadm or kube-proxy, and the address behind the kubernetes Service.
 func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	p := i.Params
 	if len(p.Nodes) == 0 {
@@ -112,7 +112,7 @@ func (i *Installer) readConfigMap(ctx context.Context, namespace, name string) (
 	return m.Data, nil
 }
 
-// kubeadm is what is read of kubeadm's configuration of the cluster.
+// kubeadm is the part of kubeadm's cluster configuration that is read.
 type kubeadm struct {
 	ControlPlaneEndpoint string
 	Networking           struct{ PodSubnet string }

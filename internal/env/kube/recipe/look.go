@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
-// Leftovers is the command of this program that prints a residue.Node of the node whose root is mounted at hostRoot.
+// Leftovers is the command of this program that prints a residue.Node for the node whose root is mounted at hostRoot.
 const (
 	Leftovers = "leftovers"
 	hostRoot  = "/host"
@@ -58,8 +58,8 @@ func (i *Installer) look(ctx context.Context, nodes []corev1.Node) (map[string]r
 	return found, nil
 }
 
-// Sweep removes what is left: annotations, taints and definitions through the API, the rest by its command, which a
-// privileged pod runs in the node's own root. The error lists what could not be removed.
+// Sweep removes leftovers: annotations, taints and definitions through the API, the rest by its command, which a
+// privileged pod runs in the node's root. The error lists what could not be removed.
 func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	var errs []error
 	commands := map[string][]string{}
@@ -162,7 +162,7 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 	return out, nil
 }
 
-// ended waits for a pod to end and returns what it printed.
+// ended waits for a pod to end and returns its output.
 func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, error) {
 	pods, err := api.Await{
 		Names: []string{pod}, Interval: pause, Limit: lookLimit, Patience: lookPatience,
@@ -184,7 +184,7 @@ func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, e
 // nodePod returns a privileged host-network pod with the node's root mounted.
 func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
 	mounts := corev1.MountPropagationHostToContainer
-	if !readOnly { // what is unmounted there is unmounted on the node
+	if !readOnly { // an unmount in the pod applies to the node
 		mounts = corev1.MountPropagationBidirectional
 	}
 	return &corev1.Pod{

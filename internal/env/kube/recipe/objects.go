@@ -78,7 +78,7 @@ func merged(manifest, over string) ([]object, error) {
 	return objects, errors.Join(errs...)
 }
 
-// named returns the kind and the full name.
+// named returns an object's kind and full name.
 func named(o object) string {
 	if o.GetNamespace() == "" {
 		return o.GetKind() + " " + o.GetName()
@@ -86,13 +86,13 @@ func named(o object) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// laidOver returns o with p laid over it: mappings merge key by key, a null removes a key, lists of named elements merge by
+// laidOver returns o overridden by p: mappings merge key by key, a null removes a key, lists of named elements merge by
 // their names, and anything else is replaced. Recipes patch containers and variables, which have names.
 func laidOver(o, p object) object {
-	return &unstructured.Unstructured{Object: over(o.Object, p.Object).(map[string]any)}
+	return &unstructured.Unstructured{Object: mergeInto(o.Object, p.Object).(map[string]any)}
 }
 
-func over(was, change any) any {
+func mergeInto(was, change any) any {
 	switch change := change.(type) {
 	case map[string]any:
 		fields, _ := was.(map[string]any)
@@ -101,7 +101,7 @@ func over(was, change any) any {
 			all = map[string]any{}
 		}
 		for key, value := range change {
-			if all[key] = over(all[key], value); value == nil {
+			if all[key] = mergeInto(all[key], value); value == nil {
 				delete(all, key)
 			}
 		}
@@ -115,7 +115,7 @@ func over(was, change any) any {
 				return change
 			}
 			if at := slices.IndexFunc(list, func(e any) bool { return nameOf(e) == name }); at >= 0 {
-				list[at] = over(list[at], element)
+				list[at] = mergeInto(list[at], element)
 			} else {
 				list = append(list, element)
 			}

@@ -18,17 +18,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Params are the parameters of a cluster. The zero value of a field is unknown.
+// Params are the parameters of a cluster. A zero field is unknown.
 type Params struct {
 	// PodCIDR is the range of all pods.
 	PodCIDR netip.Prefix
 	// APIServer is the HOST:PORT of the API server; a Service's address does not work without a CNI.
 	APIServer string
-	// MTU is that of the nodes' devices in bytes; 0 leaves it to the CNI.
+	// MTU is the MTU of the nodes' devices in bytes; 0 leaves it to the CNI.
 	MTU int
 	// Device is the nodes' device towards one another.
 	Device string
-	// NodeSubnet is the subnet of the nodes' own addresses, Gateway its router, PodRange the part of it that pods get.
+	// NodeSubnet is the subnet of the nodes' own addresses, Gateway its router, PodRange the part of the subnet for
+	// pods.
 	NodeSubnet, PodRange netip.Prefix
 	Gateway              netip.Addr
 	// Cluster is the name of the kind cluster.
@@ -37,14 +38,15 @@ type Params struct {
 	Nodes []Node
 }
 
-// Node is what differs between the nodes of a cluster.
+// Node has the parameters that differ between the nodes of a cluster.
 type Node struct {
 	Name    string
 	Address netip.Addr
 	PodCIDR netip.Prefix
 }
 
-// WithDefaults returns p with defaults for the pods' range, that of flannel's manifest, and for the name of a kind cluster.
+// WithDefaults returns p with defaults for the pods' range, which is the one in flannel's manifest, and for the name of
+// a kind cluster.
 func (p Params) WithDefaults() Params {
 	if !p.PodCIDR.IsValid() {
 		p.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
@@ -71,7 +73,7 @@ type MissingError struct {
 	Profile, Variant string
 	// Flags describe the flags to give, one for each parameter.
 	Flags []string
-	// Learnable is true if a cluster can show one of them.
+	// Learnable is true if one of them can be read from a cluster.
 	Learnable bool
 }
 
@@ -156,7 +158,7 @@ const (
 	lastOfNode    = "LAST-OF-NODE"
 )
 
-// nodes returns the cluster's nodes, or one placeholder if they are not known.
+// nodes returns the cluster's nodes, or one placeholder if they are unknown.
 func (p Params) nodes() []Node {
 	if len(p.Nodes) > 0 {
 		return p.Nodes
@@ -231,7 +233,7 @@ func (r *Rendered) set(expressions []string) error {
 	return fmt.Errorf("--set is for the values of a chart, and %s for %s has none%s", r.Recipe.Profile, r.Variant.Name, advice)
 }
 
-// overlaid returns the YAML document text with the expressions laid over it; a null removes a key. The error lists every
+// overlaid returns the YAML document text overridden by the expressions; a null removes a key. The error lists every
 // faulty expression.
 func overlaid(text string, expressions []string) (string, error) {
 	var values any
@@ -245,6 +247,6 @@ func overlaid(text string, expressions []string) (string, error) {
 			errs = append(errs, fmt.Errorf("--set %s: %w", e, err))
 		}
 	}
-	merged, err := yaml.Marshal(over(values, given))
+	merged, err := yaml.Marshal(mergeInto(values, given))
 	return string(merged), errors.Join(append(errs, err)...)
 }

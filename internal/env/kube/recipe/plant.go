@@ -19,8 +19,8 @@ import (
 // planter returns the namespace of the DaemonSet that writes conflists.
 func planter(profile string) string { return detect.PlanterSpace + profile }
 
-// plant writes the conflist of each node by a pod on it, because plugins without a daemon do not. The pods use the host's
-// network, which requires no CNI, and remove the conflist when they end.
+// plant writes the conflist of each node by a pod on it, because plugins without a daemon do not write one. The pods
+// use the host's network, which requires no CNI, and remove the conflist when they end.
 func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action, nodes []Node) error {
 	if i.Image == "" && i.DryRun == "" {
 		return errors.New("writing files on nodes requires an image of this program: give --image (see cnibench image)")
@@ -38,7 +38,7 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 		specs[a.Node] = string(text)
 	}
 	parts := planterObjects(planter(inv.Profile), i.image(), specs)
-	last := len(parts) - 1 // the DaemonSet follows the copies of its pull secrets
+	last := len(parts) - 1 // the DaemonSet comes after the copies of its pull secrets
 	daemons := parts[last].(*appsv1.DaemonSet)
 	daemons.Spec.Template.Spec.ImagePullSecrets = api.Pulling(i.PullSecrets)
 	if i.DryRun == "" { // a dry run does not print Secrets

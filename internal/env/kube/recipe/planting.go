@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// PlantVerb is the command of this program that applies a PlantSpec. Its pods mount the directory of CNI configuration at PlantDir and the
-// specifications, one file for each node, at PlantSpecs.
+// PlantVerb is the command of this program that applies a PlantSpec. Its pods mount the directory of CNI configuration
+// at PlantDir and the specifications, one file for each node, at PlantSpecs.
 const (
 	PlantVerb  = "plant"
 	PlantDir   = "/cni"
@@ -21,8 +21,8 @@ const (
 	PlantReady = "/tmp/planted"
 )
 
-// PlantSpec is what a node needs for a CNI plugin without a daemon: one file of CNI configuration, and routes to the other nodes' pods.
-// A pod on the node applies it, and removes the file when it ends.
+// PlantSpec is what a node needs for a CNI plugin without a daemon: one file of CNI configuration, and routes to the
+// other nodes' pods. A pod on the node applies it, and removes the file when it ends.
 type PlantSpec struct {
 	// File is the name of the file of CNI configuration, Text its contents.
 	File string `json:"file"`
@@ -31,7 +31,7 @@ type PlantSpec struct {
 	Routes []PlantRoute `json:"routes,omitempty"`
 }
 
-// PlantRoute leads to the pods of another node by way of its address.
+// PlantRoute is a route to the pods of another node through that node's address.
 type PlantRoute struct {
 	To  netip.Prefix `json:"to"`
 	Via netip.Addr   `json:"via"`

@@ -16,23 +16,24 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Recipe says how the dataplane of a profile comes onto a cluster.
+// Recipe describes how to install the dataplane of a profile on a cluster.
 type Recipe struct {
-	// Profile is the name of the profile, Family that of its folder in package profile.
+	// Profile is the name of the profile, Family the name of its folder in package profile.
 	Profile string `yaml:"-"`
 	Family  string `yaml:"-"`
-	// KubeProxy is what it wants of kube-proxy: any, none, the name of a mode, or managed: it stops a DaemonSet itself.
+	// KubeProxy is the required state of kube-proxy: any, none, the name of a mode, or managed: the CNI stops the
+	// DaemonSet itself.
 	KubeProxy string `yaml:"kubeProxy"`
 	// Kernel is the oldest version of the nodes' kernel, as "5.10".
 	Kernel string `yaml:"kernel"`
-	// NodeCIDRs says that every node must have its podCIDR.
+	// NodeCIDRs requires that every node has its podCIDR.
 	NodeCIDRs bool `yaml:"nodeCIDRs"`
-	// Needs are conditions in words that the API server cannot tell of.
+	// Needs describes conditions that the API server cannot check.
 	Needs []string `yaml:"needs"`
 	// Parts are texts that the steps refer to by name.
 	Parts map[string]string `yaml:"parts"`
 
-	// Title is the CNI's name; Secondary is true if it runs beside another CNI.
+	// Title is the CNI's name; Secondary is true if it runs in addition to another CNI.
 	Title     string    `yaml:"-"`
 	Secondary bool      `yaml:"-"`
 	Variants  []Variant `yaml:"-"`
@@ -55,19 +56,19 @@ const (
 type Variant struct {
 	Name  string `yaml:"name"`
 	Title string `yaml:"title"`
-	// Profiles are those that can be installed so; none means all of the family.
+	// Profiles are the profiles that this variant can install; none means all of the family.
 	Profiles []string `yaml:"profiles"`
 	// Set has parameters and parts of this variant.
 	Set map[string]string `yaml:"set"`
-	// Needs are conditions of this variant, besides those of the recipe.
+	// Needs are conditions of this variant, in addition to the recipe's.
 	Needs []string `yaml:"needs"`
 	// Wait are the workloads that must have rolled out: "DaemonSet namespace/name".
 	Wait  []string `yaml:"wait"`
 	Steps []Step   `yaml:"steps"`
 }
 
-// Step is one thing to apply; exactly one of its first six fields says which. Text is the chart's values,
-// patches of the manifest, the objects, or the file's contents.
+// Step is one thing to apply. Exactly one of its first six fields is set and gives the kind. Text is the chart's
+// values, patches of the manifest, the objects, or the file's contents.
 type Step struct {
 	Chart    string `yaml:"chart"`
 	Manifest string `yaml:"manifest"`
@@ -171,7 +172,7 @@ func (r Recipe) At(version string) Recipe {
 	return r
 }
 
-// Versions returns what a variant installs, as "name version", in the order of its steps.
+// Versions returns the charts and manifests of a variant, as "name version", in the order of its steps.
 func (r Recipe) Versions(v Variant) []string {
 	var list []string
 	add := func(name, version string) {
@@ -188,7 +189,7 @@ func (r Recipe) Versions(v Variant) []string {
 	return list
 }
 
-// read returns the recipes of the profiles that have one. The error lists every fault of every file.
+// read returns all recipes in files. The error lists every fault of every file.
 func read(files fs.FS) ([]Recipe, error) {
 	var list []Recipe
 	var errs []error

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// actionKind says what an action does.
+// actionKind is the kind of an action.
 type actionKind string
 
 // Kinds of actions.
@@ -22,7 +22,7 @@ const (
 	applyManifest actionKind = "manifest"
 	// applyObjects applies Text.
 	applyObjects actionKind = "objects"
-	// writeFile writes Text into the file Name; the user does it.
+	// writeFile is an action of the user: write Text into the file Name.
 	writeFile actionKind = "file"
 	// MakeKind creates a kind cluster with the configuration Text.
 	MakeKind actionKind = "kind"
@@ -99,7 +99,7 @@ type writer struct {
 	errs    []error
 }
 
-// step adds the actions of s: one, or one for each node if they differ.
+// step adds the actions of s: one, or one for each node if nodes differ.
 func (w *writer) step(s Step) {
 	if s.Conflist == "" && !s.PerNode {
 		w.action(s, nil)
@@ -110,9 +110,9 @@ func (w *writer) step(s Step) {
 	}
 }
 
-// action adds one action. Values of the node come first, then those of the variant, the parameters and the recipe's parts.
+// action adds one action. A value is taken from the node, else from the variant, the parameters and the recipe's parts.
 func (w *writer) action(s Step, node map[string]string) {
-	q, _ := profile.Lookup(w.recipe.Profile) // that each recipe has its profile is tested
+	q, _ := profile.Lookup(w.recipe.Profile) // a test checks that each recipe has its profile
 	given := w.params.values(q)
 	x := expander{lookup: func(name string) (string, bool) {
 		for _, m := range []map[string]string{node, w.variant.Set, given, w.recipe.Parts} {
@@ -223,7 +223,7 @@ func (a Action) Story() []string {
 	case installChart:
 		c := a.Chart
 		story := []string{fmt.Sprintf("chart %s %s as release %s in namespace %s", c.Chart, c.Version, c.Release, c.Namespace)}
-		if a.Text == "" { // it has definitions alone, which are too large for the Secret of a release
+		if a.Text == "" { // a chart with only definitions, which are too large for the Secret of a release
 			return append(story, fmt.Sprintf("helm template %s %s --repo %s --version %s | kubectl apply --server-side -f -", c.Release, c.Chart, c.Repo, c.Version))
 		}
 		return append(story, fmt.Sprintf("helm install %s %s --repo %s --version %s --namespace %s --create-namespace --values THIS", c.Release, c.Chart, c.Repo, c.Version, c.Namespace))
@@ -249,7 +249,7 @@ func (a Action) Story() []string {
 	return nil
 }
 
-// differs describes what to write in place of each placeholder of a node.
+// differs describes what to replace each placeholder of a node with.
 func (a Action) differs() []string {
 	var story []string
 	if strings.Contains(a.Text, podCIDROfNode) {

@@ -13,8 +13,8 @@ var reference = pattern.New(`\$\{([a-z0-9-]+)(\??)\}`)
 // deepest bounds references within references; the data has three levels.
 const deepest = 8
 
-// expander replaces references by their texts. A reference alone in its line may have a text of several lines, which get its
-// indentation. A line with an optional reference is removed if its text is missing, with the comment above it.
+// expander replaces references by their texts. A reference alone in its line may have a text of several lines, which
+// get its indentation. A line whose optional reference has no text is removed, together with the comment above it.
 type expander struct {
 	// lookup returns the text for a name.
 	lookup func(name string) (text string, ok bool)

@@ -14,8 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
-// Uninstall removes what Install applied for a profile, in reverse, and waits until each object is gone, because an operator
-// must outlive its objects. Objects that existed before are kept. Package residue finds what the CNI left on nodes.
+// Uninstall removes what Install applied for a profile, in reverse, and waits until each object is gone, because an
+// operator must outlive its objects. Objects that existed before are kept. Package residue finds what the CNI left on
+// nodes.
 func (i *Installer) Uninstall(ctx context.Context, profile string) error {
 	inv, err := i.installed(ctx, profile)
 	if err != nil {
@@ -38,7 +39,7 @@ func (i *Installer) Uninstall(ctx context.Context, profile string) error {
 	return i.forgetInventory(ctx, inv.Profile)
 }
 
-// installed returns the inventory of a profile. The error names what is installed.
+// installed returns the inventory of a profile. The error lists the installed profiles.
 func (i *Installer) installed(ctx context.Context, profile string) (*inventory, error) {
 	all, err := i.inventories(ctx)
 	if err != nil {
@@ -57,7 +58,7 @@ func (i *Installer) installed(ctx context.Context, profile string) (*inventory, 
 // NotInstalledError means that the profile has no installation record.
 type NotInstalledError struct {
 	Profile string
-	// There says what is installed.
+	// There names what is installed.
 	There string
 }
 
@@ -69,7 +70,7 @@ func (e *NotInstalledError) Error() string {
 func (i *Installer) remove(ctx context.Context, it item) error {
 	at, err := i.resource(ctx, it.object())
 	if meta.IsNoMatchError(err) {
-		return nil // it is gone with its definition
+		return nil // it was removed with its definition
 	}
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func (i *Installer) remove(ctx context.Context, it item) error {
 	return i.gone(ctx, it.String(), func(ctx context.Context) (metav1.Object, error) { return at.Get(ctx, it.Name, metav1.GetOptions{}) })
 }
 
-// gone waits until an object is gone. The error lists its finalizers.
+// gone waits until an object is gone. The error has its finalizers.
 func (i *Installer) gone(ctx context.Context, name string, get func(context.Context) (metav1.Object, error)) error {
 	return i.until(ctx, name+" is gone", func(ctx context.Context) (string, error) {
 		now, err := get(ctx)

@@ -33,7 +33,7 @@ func (i *Installer) wait(ctx context.Context, inv *inventory) error {
 	return i.attaches(ctx)
 }
 
-// rolled waits until all pods of a workload, "Kind namespace/name", are of its newest form and ready.
+// rolled waits until all pods of a workload, "Kind namespace/name", are ready and of its current template.
 func (i *Installer) rolled(ctx context.Context, workload string) error {
 	kind, path, _ := strings.Cut(workload, " ")
 	namespace, name, _ := strings.Cut(path, "/")
@@ -69,7 +69,7 @@ func (i *Installer) rolled(ctx context.Context, workload string) error {
 	})
 }
 
-// trouble says what keeps pods of a namespace from running, for the message that ends a wait.
+// trouble describes what keeps pods of a namespace from running, for an error after the limit.
 func (i *Installer) trouble(ctx context.Context, namespace string) string {
 	pods, err := i.client.Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -80,7 +80,7 @@ func (i *Installer) trouble(ctx context.Context, namespace string) string {
 		for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
 			if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
 				words := w.Message
-				if t := s.LastTerminationState.Terminated; t != nil { // what a container that ended said is more
+				if t := s.LastTerminationState.Terminated; t != nil { // the message of the ended container has more detail
 					words = cmp.Or(strings.TrimSpace(t.Message), words)
 				}
 				list = append(list, strings.TrimSpace(fmt.Sprintf("%s: %s %s", p.Name, w.Reason, words)))
@@ -114,12 +114,13 @@ func (i *Installer) notReady(ctx context.Context) (string, error) {
 
 const (
 	probeName = "cnibench-attach-"
-	// detachLimit bounds how long pods may take to go.
+	// detachLimit bounds how long the removal of pods may take.
 	detachLimit = time.Minute
 )
 
-// attaches makes a pod on each node that takes pods and waits until each has an address. The pods' image need not even be
-// there: a pod has its address before anything of it runs. It is not pulled: kubelets tell the address after that.
+// attaches creates a pod on each node that takes pods and waits until each has an address. The pods' image need not
+// exist: a pod gets its address before its containers start. The image is not pulled, since kubelets report the address
+// only after a pull.
 func (i *Installer) attaches(ctx context.Context) (err error) {
 	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -154,7 +155,7 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 	return err
 }
 
-// detach deletes pods and waits until they are gone: the CNI must still be there when the runtime asks it to detach them.
+// detach deletes pods and waits until they are gone: the CNI must still run when the runtime detaches them.
 func (i *Installer) detach(ctx context.Context, names []string) error {
 	ctx, stop := context.WithTimeout(ctx, detachLimit)
 	defer stop()
@@ -176,7 +177,7 @@ const defaultImage = "registry.k8s.io/pause:3.10"
 
 func (i *Installer) image() string { return cmp.Or(i.Image, defaultImage) }
 
-// probe is a pod on a node, within the restrictions of the strictest clusters.
+// probe returns a pod for a node, within the restrictions of the strictest clusters.
 func (i *Installer) probe(node string) *corev1.Pod {
 	p := api.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: api.Owned()}, node, corev1.Container{Name: "attach", Image: i.image()})
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

@@ -21,18 +21,18 @@ import (
 type Place struct {
 	Name string
 	NS   *netns.NS
-	// Changes are those of the file.
+	// Changes are the changes of the file.
 	Changes profilefile.Place
-	// Profile is the file, Values are those of the variables.
+	// Profile is the file; Values are the values of the variables.
 	Profile profilefile.Profile
 	Values  map[string]string
 	// Pods are the node's ends of its pods' devices, for BPF programs.
 	Pods []string
-	// Iptables finds the program for rules.
+	// Change makes the changes. It returns what to close to undo them.
 	Iptables func() (*ipt.Tool, error)
 }
 
-// Change makes the changes and returns what to close when they end.
+// Rules adds the rules of iptables. Call it again after other rules were replaced.
 func (p Place) Change(ctx context.Context) ([]io.Closer, error) {
 	var programs []io.Closer
 	for _, step := range []struct {

@@ -8,8 +8,8 @@
 //	err = n.Dead()                           a daemon that has ended by itself
 //	err = n.Close()                          DEL of each pod, end of the daemons
 //
-// What programs write below /run, /var/lib and /etc is private to the node (package room). Package plan has the table of
-// keys; package lab builds the nodes.
+// What programs write below /run, /var/lib and /etc is private to the node (package room). Package plan has the table
+// of keys; package lab builds the nodes.
 package own
 
 import (
@@ -38,13 +38,13 @@ type Options struct {
 	// Name is, for example, "node-1".
 	Name string
 	NS   *netns.NS
-	// Values are those of the variables by name.
+	// Values are the values of the variables by name.
 	Values map[string]string
-	// CPUs are those that the programs may use; none is any.
+	// CPUs are the CPUs that the programs may use; none means any.
 	CPUs []int
 	// Cgroup is the descriptor of the node's cgroup, 0 without one.
 	Cgroup int
-	// IPv6 says which addresses of a pod count.
+	// IPv6 selects the family of a pod's addresses.
 	IPv6 bool
 }
 
@@ -54,7 +54,7 @@ type Node struct {
 	room    *child.Room
 	plugins *plugins
 	daemons []*daemon
-	// pods are those that were added, in order.
+	// pods are the added pods, in order.
 	pods []Pod
 }
 
@@ -90,7 +90,7 @@ func (n *Node) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Join runs the commands of node.join with the values of another node beside those of this one.
+// Join runs the commands of node.join with another node's values in addition to this node's.
 func (n *Node) Join(ctx context.Context, peer map[string]string) error {
 	values := maps.Clone(n.Values)
 	maps.Copy(values, peer)
@@ -133,7 +133,7 @@ func (n *Node) shell(ctx context.Context, command string, values map[string]stri
 	err := n.room.Do(cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
-		_ = child.Signal(cmd, syscall.SIGKILL) // what the command left running
+		_ = child.Signal(cmd, syscall.SIGKILL) // processes that the command left running
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -147,8 +147,8 @@ func (n *Node) shell(ctx context.Context, command string, values map[string]stri
 	return nil
 }
 
-// command returns a shell's command in the node's namespace and cgroup, in the directory of the profile file. What it prints
-// goes to said.
+// command returns a shell's command in the node's namespace and cgroup, in the directory of the profile file. Its
+// output goes to said.
 func (n *Node) command(ctx context.Context, text string, values map[string]string, said *child.Tail) *exec.Cmd {
 	cmd := n.program(ctx, "/bin/sh", "-ec", text)
 	cmd.Env = environment(cmd, values)
@@ -216,7 +216,7 @@ func (n *Node) start(ctx context.Context, spec profilefile.Daemon) error {
 	return d.await(ctx)
 }
 
-// retryTime is the time between two looks at what makes a daemon ready.
+// retryTime is the time between two checks whether a daemon is ready.
 const retryTime = 20 * time.Millisecond
 
 // await waits until the daemon is ready.
@@ -246,7 +246,7 @@ func (d *daemon) await(ctx context.Context) error {
 	}
 }
 
-// unready returns what the daemon is not ready for, nil if it is ready.
+// unready returns why the daemon is not ready, nil if it is.
 func (d *daemon) unready(ctx context.Context) error {
 	if d.Ready.File != "" {
 		if err := d.node.room.Do(func() error { _, err := os.Stat(d.Ready.File); return err }); err != nil {
@@ -319,7 +319,7 @@ func (d *daemon) stop() {
 	signals := map[string]syscall.Signal{
 		"": syscall.SIGTERM, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL,
 	}
-	_ = child.Signal(d.cmd, signals[d.Signal]) // a daemon that is gone needs none
+	_ = child.Signal(d.cmd, signals[d.Signal]) // fails if the daemon has ended
 	late := time.NewTimer(d.Stop.Or(profilefile.DefaultStop))
 	defer late.Stop()
 	select {
@@ -330,8 +330,8 @@ func (d *daemon) stop() {
 	<-d.ended
 }
 
-// Close removes the pods by DEL, ends the daemons and closes the node. The error says what DEL could not remove. A second
-// Close does nothing.
+// Close removes the pods by DEL, ends the daemons and closes the node. The error lists what DEL could not remove. A
+// second Close does nothing.
 func (n *Node) Close() error {
 	if n == nil || n.room == nil {
 		return nil
@@ -339,7 +339,7 @@ func (n *Node) Close() error {
 	var err error
 	for _, p := range slices.Backward(slices.Clone(n.pods)) {
 		if err = n.Del(context.Background(), p); err != nil {
-			break // the others would wait as long; their devices end with the namespaces
+			break // the other pods would wait as long; their devices end with the namespaces
 		}
 	}
 	for _, d := range slices.Backward(n.daemons) {

@@ -36,15 +36,15 @@ type Pod struct {
 	NS   *netns.NS
 }
 
-// attached is what ADD returned for a pod.
+// attached is the result of ADD for a pod.
 type attached struct {
 	Addr netip.Prefix
 	MAC  net.HardwareAddr
-	// Devices are those of the node that the plugins name.
+	// Devices are the node's devices that the plugins name.
 	Devices []string
 }
 
-// plugins are those of a node's network configuration.
+// plugins are the plugins of a node's network configuration.
 type plugins struct {
 	cni  *libcni.CNIConfig
 	list *libcni.NetworkConfigList
@@ -100,7 +100,7 @@ func (n *Node) Add(ctx context.Context, p Pod) (at attached, err error) {
 	return at, err
 }
 
-// read takes from a result what the lab needs.
+// read returns the part of a result that the lab needs.
 func (n *Node) read(got types.Result) (at attached, err error) {
 	if got == nil {
 		return at, errors.New("the plugins returned no result")
@@ -184,7 +184,7 @@ func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, en
 	out := &child.Bounded{Limit: maxOutput, Burst: func() { _ = child.Signal(cmd, syscall.SIGKILL) }}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), out, &said
 	err := cmd.Run()
-	_ = child.Signal(cmd, syscall.SIGKILL) // what the plugin left running
+	_ = child.Signal(cmd, syscall.SIGKILL) // processes that the plugin left running
 	if out.Over() {
 		return nil, fmt.Errorf("it wrote more than %d bytes to stdout", maxOutput)
 	}

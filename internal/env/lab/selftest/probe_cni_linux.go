@@ -13,7 +13,7 @@ func checkedPods(ctx context.Context, s *scene) finding {
 	return finding{want: "no error", got: "no error"}
 }
 
-// leftByDel requires that DEL removes all that ADD made.
+// leftByDel requires that DEL removes everything that ADD made.
 func leftByDel(ctx context.Context, s *scene) finding {
 	left, err := s.inst.Rehearse(ctx)
 	if err != nil {

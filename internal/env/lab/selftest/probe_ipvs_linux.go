@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// proxyIPVS compares the nodes' Services with kube-proxy's device and virtual servers. It also looks for chains of
+// proxyIPVS compares the nodes' Services with kube-proxy's device and virtual servers. It also fails for chains of
 // kube-proxy's iptables mode.
 func proxyIPVS(ctx context.Context, s *scene) finding {
 	addresses, ports, nodePorts := 0, 0, 0
@@ -56,7 +56,7 @@ func proxyIPVS(ctx context.Context, s *scene) finding {
 	})
 }
 
-// nodeAddresses returns the addresses of kube-proxy's device and those of the node's other devices.
+// nodeAddresses returns the addresses of kube-proxy's device and the addresses of the node's other devices.
 func nodeAddresses(n *lab.Node) (held, own []netip.Addr, err error) {
 	err = devices(n.NS, func(_ *link.Handle, d link.Device) error {
 		for _, a := range d.Addresses {

@@ -126,7 +126,7 @@ func largestFrame(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (cut || (largest <= limit) == segmented)}
 }
 
-// bulk makes a bulk transfer between nodes, for the frames that were captured of it.
+// bulk makes a bulk transfer between nodes, and captures its frames.
 func (s *scene) bulk(ctx context.Context) (*trial, error) {
 	t := &trial{}
 	if t.ends, t.err = s.ends(s.want.crossPath()); t.err != nil {
@@ -143,11 +143,11 @@ func (s *scene) bulk(ctx context.Context) (*trial, error) {
 	return t, t.tcp.err
 }
 
-// largestMerged makes a bulk transfer whose frames must come to the receiving pod merged.
+// largestMerged makes a bulk transfer whose frames must reach the receiving pod merged.
 func largestMerged(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
 	want := fmt.Sprintf("above %d", limit)
-	// Until a trial, what a macvlan or ipvlan sends is limited to a segment, and comes one by one.
+	// Before a trial, a macvlan or ipvlan sends single segments, so they arrive one by one.
 	if d, err := link.DeviceIn(s.pod(0, 0).NS, nic); err == nil && d.Kind != "veth" && d.GSOMaxSegs == 1 {
 		return finding{want: "sent one by one", got: "sent one by one"}
 	}
@@ -209,7 +209,7 @@ func (s *scene) sender(path plan.Path, owner *lab.Host) string {
 	return nic
 }
 
-// leaves checks by which devices the client's node, or the node that the client entered, sends packets to the wire.
+// leaves checks which devices the client's node, or the node that the client entered, sends packets to the wire with.
 func leaves(path plan.Path, want string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]

@@ -30,9 +30,9 @@ type scene struct {
 	pods map[*lab.Pod]*capture.Capture
 	// nodes capture on every device of the first two nodes; nil without BPF programs.
 	nodes []*capture.Capture
-	// dialers make connections where the clients are.
+	// dialers make connections from the clients' hosts.
 	dialers map[*lab.Host]*lab.Dialer
-	// trials are for the paths that must work; refusals, by the ID of their checks, are for what must not.
+	// trials are for the paths that must work. refusals are for connections that must fail, by the ID of their checks.
 	trials   map[plan.Path]*trial
 	refusals map[string]outcome
 	// unserved has the errors of calls to the Service without endpoints, by network.
@@ -224,13 +224,13 @@ func routes(ns *netns.NS) ([]link.Route, error) {
 	return link.At(ns, (*link.Handle).Routes)
 }
 
-// segmented says whether devices must segment packets to the MTU.
+// segmented reports whether devices must segment packets to the MTU.
 func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == plan.NICWire }
 
 // podMTU returns the MTU of pods.
 func (s *scene) podMTU() int { return s.inst.Spec.PodMTU() }
 
-// pathMTU returns the longest packet of a pod that reaches another node in one piece.
+// pathMTU returns the longest packet of a pod that reaches another node unfragmented.
 func (s *scene) pathMTU() int { return min(s.podMTU(), s.inst.Spec.TunnelMTU()) }
 
 // fullFrame returns the length of the largest frame on the underlay.

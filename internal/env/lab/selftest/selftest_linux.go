@@ -64,7 +64,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	return run(ctx, inst, want)
 }
 
-// Connect adds the standing connections of an instance that has passed its test, and asserts that they are there.
+// Connect adds the standing connections of an instance that has passed its test, and asserts that they exist.
 func Connect(inst *lab.Instance) []Assertion {
 	if inst.Spec.Lab.Connections == 0 {
 		return nil

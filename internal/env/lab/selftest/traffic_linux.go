@@ -19,9 +19,9 @@ import (
 const (
 	// longest bounds an exchange that must work. It is long because the machine may be busy, and only delays a failure.
 	longest = 2 * time.Second
-	// shortest is the least that is left of it after a failed exchange.
+	// shortest is the least time of it that remains after a failed exchange.
 	shortest = 300 * time.Millisecond
-	// impatience bounds an exchange that must not work.
+	// impatience bounds an exchange that must fail.
 	impatience = 500 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ type exchange struct {
 	bind netip.Addr
 	// dial is the server's address or its Service's.
 	dial netip.AddrPort
-	// listen is the server's port. 0 is any, which then replaces the port of dial.
+	// listen is the server's port. 0 means any; the chosen port then replaces the port of dial.
 	listen uint16
 	// size is the size of the request, in bytes.
 	size    int
@@ -94,7 +94,7 @@ func (x exchange) network(protocol string) string {
 }
 
 // bound repeats bind while the port is in use, until ctx ends. A process that this program starts has copies of all
-// descriptors until its exec, also of a listener that was just closed.
+// descriptors until its exec, even of a listener that was just closed.
 func bound(ctx context.Context, bind func() error) error {
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
@@ -235,8 +235,8 @@ func (x exchange) udp(ctx context.Context) outcome {
 	return out
 }
 
-// attempts is how often a datagram is sent within the patience of an exchange. UDP promises no delivery, and a busy machine
-// loses one of thousands.
+// attempts is how often a datagram is sent within the patience of an exchange. UDP promises no delivery, and a busy
+// machine loses one of thousands.
 const attempts = 4
 
 // datagrams sends a request until its response arrives.

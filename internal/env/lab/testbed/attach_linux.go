@@ -28,32 +28,32 @@ const maxRequest = 4 << 10
 // ErrNameTaken means that another lab has the name.
 var ErrNameTaken = errors.New("another lab has this name")
 
-// ErrNoHost means that the lab has no host of the requested name.
+// ErrNoHost means that the lab has no host with the requested name.
 var ErrNoHost = errors.New("no host")
 
 type request struct {
 	// Host is a name, "" for all names.
 	Host string `json:"host"`
-	// Describe asks for what another process needs to measure in the lab.
+	// Describe asks for the description that another process needs to measure in the lab.
 	Describe bool `json:"describe,omitempty"`
 }
 
 // answer is the response of a lab to a request.
 type answer struct {
 	Error string `json:"error,omitempty"`
-	// Hosts are all hosts if none was requested, or if the requested one does not exist.
+	// Hosts are all hosts, if no host was requested or the requested host does not exist.
 	Hosts []string `json:"hosts,omitempty"`
 	// Cgroup is the directory of the host's cgroup, in whose sockets eBPF profiles translate Services.
 	Cgroup string `json:"cgroup,omitempty"`
-	// Instances describe those that are up, if that was requested.
+	// Instances describe the instances that are up, if requested.
 	Instances []lab.Description `json:"instances,omitempty"`
 }
 
-// server gives other processes access to the hosts of a lab. It listens on an abstract Unix socket, which has no file and ends with
-// the process. A client sends the name of a host and receives the descriptor of its network namespace.
+// server gives other processes access to the hosts of a lab. It listens on an abstract Unix socket, which has no file
+// and ends with the process. A client sends the name of a host and receives the descriptor of its network namespace.
 type server struct{ listener *net.UnixListener }
 
-// Listen opens the socket of the lab called name. The error is ErrNameTaken if another lab has it.
+// Listen opens the socket of the lab called name. It fails with ErrNameTaken if another lab has that name.
 func Listen(name string) (*server, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: prefix + name, Net: "unix"})
 	if names, _ := Names(); err != nil && slices.Contains(names, name) {
@@ -68,7 +68,7 @@ func Listen(name string) (*server, error) {
 // Close ends Serve.
 func (s *server) Close() { _ = s.listener.Close() } // the socket ends with the process
 
-// hosts are the hosts of instances. With several instances the name of the instance is a prefix of each name.
+// hosts are the hosts of instances. With several instances, the name of each host begins with the instance's.
 type hosts []*lab.Instance
 
 // all yields every host with its name.
@@ -86,7 +86,7 @@ func (r hosts) all(yield func(string, *lab.Host) bool) {
 	}
 }
 
-// Serve answers until the server is closed, with those that stand at the moment of a request.
+// Serve answers requests until the server is closed, with the instances at the time of each request.
 func (s *server) Serve(instances func() []*lab.Instance) {
 	for {
 		c, err := s.listener.AcceptUnix()
@@ -100,7 +100,7 @@ func (s *server) Serve(instances func() []*lab.Instance) {
 	}
 }
 
-// reply answers one request. Only root and the lab's own user get its namespaces.
+// reply answers one request. Only root and the lab's own user get namespaces.
 func reply(c *net.UnixConn, r hosts) error {
 	uid, err := handover.PeerUID(c)
 	if err != nil {
@@ -163,7 +163,8 @@ func Ask(name, host, sudo string) (answer, *netns.NS, error) {
 	return ask(name, request{Host: host}, sudo)
 }
 
-// Describe requests what is needed to measure in the lab called name. It trusts the same labs as Ask.
+// Describe returns the description that a process needs to measure in the lab called name. It trusts the same labs as
+// Ask.
 func Describe(name, sudo string) ([]lab.Description, error) {
 	a, ns, err := ask(name, request{Describe: true}, sudo)
 	return a.Instances, errors.Join(err, ns.Close())

@@ -16,9 +16,9 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// sampling follows packets for samples. Its programs are loaded once, when the first trial is sampled.
+// sampling lets samples follow packets. Its programs are loaded once, when the first trial is sampled.
 type sampling struct {
-	// rate is how many samples are taken in a second of a CPU. Packets are followed in one of every so many sampled trials.
+	// rate is the number of samples per second and CPU. One of every sampled trials follows packets.
 	rate, every int
 
 	load    sync.Once
@@ -28,7 +28,7 @@ type sampling struct {
 	turns map[plan.Route]int
 }
 
-// follow returns what follows packets, nil unless it is the turn of a path's trial.
+// follow returns the program that follows packets, nil unless it is the turn of this trial of the path.
 func (s *sampling) follow(r plan.Route) (*space.Tracker, error) {
 	s.load.Do(func() { s.tracker, s.failed = space.Load(); s.turns = map[plan.Route]int{} })
 	turn := s.turns[r]
@@ -49,17 +49,17 @@ func (s *sampling) close() error {
 // recorder records one trial.
 type recorder struct {
 	*record.Recorder
-	// spaces has the names of the hosts by the inode of their namespace.
+	// spaces maps the inode of a namespace to its host's name.
 	spaces map[uint32]string
 	// client and server are the hosts at the ends.
 	client, server string
-	// unknown says that packets are not followed in this trial, but are in others.
+	// unknown means that this trial does not follow packets although other trials do.
 	unknown bool
-	// apart says that the kernel accounts interrupts apart from tasks.
+	// apart means that the kernel accounts interrupts separately from tasks.
 	apart bool
 }
 
-// Sample prepares to record what the CPUs of a path do.
+// Sample prepares to record what the CPUs of a path execute.
 func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
 	inst := e.Instance(v)
 	if inst == nil || inst.Err != nil {
@@ -91,7 +91,7 @@ func (s *sampling) begin(r *recorder, route plan.Route, cpus []int, length time.
 	return env.Recording{Start: r.Start, Finish: r.finish}, nil
 }
 
-// Sample prepares to record what the CPUs of a path do.
+// Sample prepares to record what the CPUs of a path execute.
 func (e *Standing) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
 	ends, err := e.ends(p)
 	if err != nil {
@@ -124,7 +124,7 @@ func spacesOf(inst *lab.Instance) (map[uint32]string, error) {
 	return spaces, nil
 }
 
-// finish returns the stacks of the load threads and of the kernel's own work for them, by slices of the client.
+// finish returns the stacks of the load threads and of the kernel's work for them, weighted by the client's slices.
 func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
@@ -144,12 +144,12 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 	return seen, err
 }
 
-// Count prepares to count the runs of BPF programs: the kernel counts those of the whole machine.
+// Count prepares to count the runs of BPF programs. The kernel counts the runs on the whole machine.
 func (e *Environment) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
 	return count()
 }
 
-// Count is as that of Environment.
+// Count does the same as Environment.Count.
 func (e *Standing) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
 	return count()
 }

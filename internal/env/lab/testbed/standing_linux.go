@@ -26,10 +26,10 @@ import (
 
 // StandingOptions are the options of OpenStanding.
 type StandingOptions struct {
-	// Lab is the name of the lab, Profile that of its instance, "" for the only one.
+	// Lab is the name of the lab, Profile the name of its instance, "" for the only one.
 	Lab     string
 	Profile plan.Variant
-	// From and To are the names of a node or a pod on each of two nodes; "" is as the lab has its paths. (optional)
+	// From and To are the names of a node or a pod on each of two nodes; "" uses the lab's own paths. (optional)
 	From, To string
 	// Sudo is the id of the user that called sudo, "" for none.
 	Sudo string
@@ -38,12 +38,12 @@ type StandingOptions struct {
 	Version string
 }
 
-// Standing is a lab of another process as the environment of a run: one of "cnibench lab up", as it is at this moment. That process
-// describes it and hands over its namespaces; agents are of this process. Nothing is raised, tested or changed. It is the site
-// of its only variant.
+// Standing is a lab of another process, raised by "cnibench lab up", as the environment of a run. That process
+// describes it and hands over its namespaces; agents belong to this process. Nothing is raised, tested or changed.
+// Standing is the site of its only variant.
 type Standing struct {
 	options StandingOptions
-	// prefix is before the names of hosts where the lab has several instances.
+	// prefix precedes the names of hosts if the lab has several instances.
 	prefix  string
 	of      lab.Description
 	starter *netns.Starter
@@ -56,7 +56,7 @@ var (
 	_ env.Sampler = (*Standing)(nil)
 )
 
-// OpenStanding asks the lab for what it has. The error is of the lab or says which instances there are.
+// OpenStanding requests the lab's description. It returns the lab's error, or an error that lists the instances.
 func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	all, err := Describe(o.Lab, o.Sudo)
 	if err != nil {
@@ -86,7 +86,7 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	return e, nil
 }
 
-// between makes the direct paths between nodes lead from one place to another, and that to the Service begin there.
+// between lets the direct paths between nodes lead from one place to another, and the path to the Service begin there.
 func (e *Standing) between(from, to string) error {
 	if from == "" && to == "" {
 		return nil
@@ -136,7 +136,7 @@ func (e *Standing) Profiles(context.Context) ([]result.Profile, error) {
 // At returns the lab.
 func (e *Standing) At(plan.Variant) env.Site { return e }
 
-// Conditions returns what the lab's own facts say. Its line rate is not among them: a fault may be there.
+// Conditions returns the conditions in the lab's own facts. It omits the line rate, because the lab may have a fault.
 func (e *Standing) Conditions() outcome.Conditions {
 	c := outcome.FromFacts(e.facts)
 	for _, h := range e.of.Hosts {
@@ -189,10 +189,10 @@ func (e *Standing) endpoint(name string) control.Endpoint {
 
 func (e *Standing) host(name string) lab.HostDescription {
 	i := slices.IndexFunc(e.of.Hosts, func(h lab.HostDescription) bool { return h.Name == name })
-	return e.of.Hosts[i] // names are those of the description
+	return e.of.Hosts[i] // names are from the description
 }
 
-// start starts this program with arguments in a host, in the host's cgroup as the lab's own agents.
+// start starts this program with arguments in a host and in the host's cgroup, like the lab's own agents.
 func (e *Standing) start(h lab.HostDescription, args ...string) (io.ReadWriteCloser, error) {
 	at, ns, err := Ask(e.options.Lab, e.prefix+h.Name, e.options.Sudo)
 	if err != nil {
@@ -205,7 +205,7 @@ func (e *Standing) start(h lab.HostDescription, args ...string) (io.ReadWriteClo
 			if err != nil {
 				return err
 			}
-			defer group.Close() // after the start, when the kernel has used it
+			defer group.Close() // not before the start, since the kernel uses it then
 			child.InCgroup(cmd, int(group.Fd()))
 		}
 		return e.starter.Start(ns, cmd, h.Aside...)

@@ -30,7 +30,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Options are the options of Open besides a plan.
+// Options are the options of Open in addition to the plan.
 type Options struct {
 	// Agent is the command line that starts an agent, Env its environment.
 	Agent, Env []string
@@ -40,8 +40,8 @@ type Options struct {
 	Name string
 	// Say reports progress.
 	Say func(format string, args ...any)
-	// SampleRate is how many samples are taken in a second of a CPU, with packets followed in every sampled trial; 0 is few
-	// enough of both to cost little. (optional)
+	// SampleRate is the number of samples per second and CPU; then every sampled trial follows packets. 0 chooses a
+	// rate and a share of trials that cost little. (optional)
 	SampleRate int
 }
 
@@ -57,7 +57,7 @@ type Environment struct {
 }
 
 // Open raises every variant of a plan at the same time and runs their self-tests. Variants that cannot be raised or
-// fail are skipped.
+// fail their self-test are skipped.
 func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 	names := p.Measured()
 	o.Say("raising %d profiles", len(names))
@@ -138,12 +138,12 @@ func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 type testedInstance struct {
 	Instance   *lab.Instance
 	Assertions []selftest.Assertion
-	// unchanged is why an object of the instance could not be changed for its account, or a fault not be planted.
+	// unchanged is why the cost of a change could not be measured, or a fault not be planted.
 	unchanged error
 }
 
 // SelfTests tests all instances, as many at a time as there are CPUs, and returns them in their order. It then switches
-// on the delay and loss of their wires.
+// on the delay and loss of their links.
 func SelfTests(ctx context.Context, instances []*lab.Instance) []testedInstance {
 	all := make([]testedInstance, len(instances))
 	slots := make(chan struct{}, runtime.NumCPU())
@@ -223,7 +223,7 @@ func (e *Environment) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) 
 	return each.Of(mesh.LabNodes(e.plan.Lab.Nodes), func(name string) mesh.Node { return mesh.Node{Name: name} }), nil
 }
 
-// Away returns none: nodes of a lab stay.
+// Away returns none: a lab's nodes do not go away.
 func (e *Environment) Away(context.Context, mesh.Pair, bool) (node, why string) { return "", "" }
 
 // Await has nothing to wait for.
@@ -237,13 +237,13 @@ func (e *Environment) Follow(ctx context.Context, r plan.Route, o journey.Option
 // LatePods is false: the lab makes pods itself.
 func (e *Environment) LatePods() bool { return false }
 
-// Raised returns what it cost to raise the instance that is up.
+// Raised returns the cost of raising the current instance.
 func (e *Environment) Raised(v plan.Variant) map[string]float64 { return e.Instance(v).Raised }
 
-// Renews returns v: every variant has nodes of its own.
+// Renews returns v: every variant has its own nodes.
 func (e *Environment) Renews(v plan.Variant) []plan.Variant { return []plan.Variant{v} }
 
-// Renew raises variants anew. Their self-tests are not repeated: the same description stands again.
+// Renew raises variants again. Their self-tests are not repeated, because the description is the same.
 func (e *Environment) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	stands := e.Lab.Renew(ctx, names)
 	for _, name := range names {

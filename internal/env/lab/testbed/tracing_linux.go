@@ -18,10 +18,10 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// pass follows one workload on one path of one instance: it starts the workload between the ends of the path, puts probes at the points
-// that packets pass, and returns what they saw.
+// pass follows one workload on one path of one instance: it starts the workload between the ends of the path, puts
+// probes at the points that packets pass, and returns their records.
 //
-// It is a pass of its own, apart from timed trials: probes cost time. What they cost is measured in the same pass, by windows without
+// It is separate from timed trials, because probes cost time. The same pass measures that cost, by windows without
 // probes, with probes at both ends of a transaction, and with all probes, in turn.
 type pass struct {
 	journey.Options
@@ -30,8 +30,8 @@ type pass struct {
 	sides control.Sides
 }
 
-// followed follows the workload on a path of a variant. The error is a *control.NotServedError if the variant does not
-// serve the path, and Instance.Err if it was not raised.
+// followed follows the workload on a path of a variant. It fails with a *control.NotServedError if the variant does not
+// serve the path, and with Instance.Err if it was not raised.
 func followed(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t journey.Trace, err error) {
 	ends, err := l.Endpoints(r)
 	if err != nil {
@@ -51,7 +51,7 @@ func followed(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) 
 	}
 	defer func() { err = errors.Join(err, p.sides.Client.Close(), p.sides.Servers[0].Close()) }()
 	t = journey.Trace{
-		Profile: r.Variant, Path: r.Path, Workload: o.Workload, Client: place(inst, way.Client), Server: place(inst, way.Server),
+		Profile: r.Variant, Path: r.Path, Workload: o.Workload, Client: namespaceOwner(inst, way.Client), Server: namespaceOwner(inst, way.Server),
 	}
 	if t.Hosts, err = journeyHosts(inst); err != nil {
 		return t, err
@@ -73,10 +73,11 @@ func (p *pass) dial(ctx context.Context) error {
 	return nil
 }
 
-// surveyTime is how long traffic flows until the hooks of netfilter are known.
+// surveyTime is how long traffic flows to find the hooks of netfilter.
 const surveyTime = 200 * time.Millisecond
 
-// rounds is how many windows there are of each sort. longest is the length of one at most, so that the buffer of records has room.
+// rounds is the number of windows of each kind. longest bounds their length, so that the buffer of records does not
+// overflow.
 const (
 	rounds  = 10
 	longest = 50 * time.Millisecond
@@ -112,7 +113,7 @@ func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (er
 	return (&probing{p, t, f, lists}).rounds(ctx)
 }
 
-// probing is a pass with its probes, and the trace that they add to.
+// probing is a pass with its probes, and the trace that they fill.
 type probing struct {
 	*pass
 	trace    *journey.Trace
@@ -120,7 +121,8 @@ type probing struct {
 	lists    map[string][]journey.HookList
 }
 
-// rounds measures windows without probes, with those at both ends, and with all, in an order that turns around from round to round.
+// rounds measures windows without probes, with probes at both ends, and with all, in an order that is reversed from
+// round to round.
 func (p *probing) rounds(ctx context.Context) error {
 	p.trace.Rounds = make([]journey.Round, rounds)
 	spare := 2 * rounds
@@ -140,7 +142,7 @@ func (p *probing) rounds(ctx context.Context) error {
 			slices.Reverse(steps)
 		}
 		for _, step := range steps {
-			// A window is so short that another program can take all of it: it is measured again.
+			// A window is so short that another program can take its whole time: then it is measured again.
 			for err := step(); err != nil; err = step() {
 				if spare--; spare < 0 || ctx.Err() != nil {
 					return err
@@ -161,7 +163,7 @@ func (p *probing) probed(ctx context.Context, which follow.Which, into *journey.
 		_, dropped := f.Read(0)
 		return fmt.Errorf("with probes: %w", errors.Join(err, dropped))
 	}
-	// Those of the warm-up are read, too, and are not in the window.
+	// Transactions of the warm-up are read, too, and are not in the window.
 	whole := float64(p.Transactions) / rounds * float64(p.window()+p.Warmup) / float64(p.window())
 	got, err := f.Read(int(math.Ceil(whole)))
 	if err != nil {
@@ -190,7 +192,7 @@ func (p *probing) probed(ctx context.Context, which follow.Which, into *journey.
 	return nil
 }
 
-// trial runs the workload once and returns how fast it was. It calls before when both sides are ready.
+// trial runs the workload once and returns its rate. It calls before when both sides are ready.
 func (p *pass) trial(ctx context.Context, window time.Duration, before func() error) (none journey.Window, err error) {
 	ask := control.Prepare{Sampled: true, Workload: p.Workload, Warmup: p.Warmup, Window: window, Timeout: 5 * time.Second, Setup: 3 * time.Second}
 	if err := p.sides.Prepare(ctx, p.ends, ask); err != nil {
@@ -212,8 +214,8 @@ func (p *pass) trial(ctx context.Context, window time.Duration, before func() er
 	}, nil
 }
 
-// place returns the name of the host in whose namespace a host is.
-func place(inst *lab.Instance, name string) string {
+// namespaceOwner returns the name of the host that owns the namespace of a host.
+func namespaceOwner(inst *lab.Instance, name string) string {
 	all := inst.Distinct()
 	i := slices.IndexFunc(all, func(h *lab.Host) bool { return h.NS == inst.Host(name).NS })
 	return all[i].Name

@@ -23,10 +23,10 @@ import (
 // Hook is where on a device a program runs.
 type Hook int
 
-// Ingress and Egress are the two sides of a device: packets that come in from its wire, and those that go out. Primary
-// and Peer are the ends of a netkit pair, by the name of its primary device: a program at the peer sees what the pod
-// sends, one at the primary what the node sends to it. It runs in the context of the sender, on the other side of the
-// pair.
+// Ingress and Egress are the two sides of a device: packets that arrive from its wire, and packets that leave. Primary
+// and Peer are the ends of a netkit pair, by the name of its primary device: a program at the peer sees the pod's
+// packets, a program at the primary sees packets from the node to the pod. It runs in the context of the sender, on the
+// other side of the pair.
 const (
 	Ingress Hook = iota
 	Egress
@@ -45,7 +45,7 @@ var hooks = [...]struct {
 
 func (h Hook) String() string { return hooks[h].name }
 
-// Device puts prog on a hook of the named device of ns, after the programs that are there. Close takes it off.
+// Device attaches prog to a hook of the named device of ns, after existing programs. Close detaches it.
 func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Closer, err error) {
 	err = ns.Do(func() error {
 		at, err := index(device)
@@ -75,8 +75,8 @@ type Place struct {
 	Program string
 }
 
-// Devices puts the programs of a collection on devices of ns. When one fails, those before it are returned with the
-// error.
+// Devices attaches the programs of a collection to devices of ns. If one fails, it returns those already attached with
+// the error.
 func Devices(ns *netns.NS, coll *ebpf.Collection, places ...Place) ([]io.Closer, error) {
 	var links []io.Closer
 	for _, p := range places {
@@ -101,7 +101,7 @@ func Index(ns *netns.NS, device string) (at int, err error) {
 	return at, nil
 }
 
-// Interface returns the named device of ns. Index is quicker while programs are being put on devices.
+// Interface returns the named device of ns. Index is faster while programs are being attached to devices.
 func Interface(ns *netns.NS, device string) (found *net.Interface, err error) {
 	err = ns.Do(func() (err error) {
 		found, err = net.InterfaceByName(device)
@@ -113,8 +113,8 @@ func Interface(ns *netns.NS, device string) (found *net.Interface, err error) {
 	return found, nil
 }
 
-// index asks by ioctl: netlink, and net.InterfaceByName with it, would wait for the kernel's one lock over all devices,
-// which each program that is being put on a device holds for a grace period of RCU.
+// index uses an ioctl: netlink, and with it net.InterfaceByName, would wait for the kernel's single lock over all
+// devices. Each program that is being attached to a device holds that lock for an RCU grace period.
 func index(device string) (int, error) {
 	req, err := unix.NewIfreq(device)
 	if err != nil {
@@ -145,7 +145,7 @@ func classic(ns *netns.NS, index int, hook Hook, prog *ebpf.Program) (io.Closer,
 	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
 		LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT,
 	}}
-	// Replace, because the other side may have made it already.
+	// Replace, because the other side may have created it already.
 	if err := netlink.QdiscReplace(qdisc); err != nil {
 		return nil, fmt.Errorf("clsact qdisc: %w", err)
 	}
@@ -161,7 +161,7 @@ func classic(ns *netns.NS, index int, hook Hook, prog *ebpf.Program) (io.Closer,
 	return &classicFilter{ns: ns, filter: f}, nil
 }
 
-// Close takes the filter off; the qdisc stays for the other side, and does nothing.
+// Close removes the filter; the qdisc stays for the other side, and does nothing.
 func (c *classicFilter) Close() error {
 	return c.ns.Do(func() error {
 		err := netlink.FilterDel(c.filter)
@@ -172,7 +172,7 @@ func (c *classicFilter) Close() error {
 	})
 }
 
-// Cgroup puts prog on a socket hook of the cgroup (v2) at path, for the processes in it and below it.
+// Cgroup attaches prog to a socket hook of the cgroup (v2) at path, for the processes in it and below it.
 func Cgroup(path string, at ebpf.AttachType, prog *ebpf.Program) (io.Closer, error) {
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: path, Attach: at, Program: prog})
 	if err != nil {
@@ -181,7 +181,8 @@ func Cgroup(path string, at ebpf.AttachType, prog *ebpf.Program) (io.Closer, err
 	return l, nil
 }
 
-// Load loads a collection. The error of a program that the verifier refuses has one line; VerifierLog has them all.
+// Load loads a collection. The error of a program that the verifier refuses has one line; VerifierLog returns all of
+// them.
 func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollectionWithOptions(spec, opts)
 	if errors.Is(err, os.ErrPermission) && VerifierLog(err) == "" {
@@ -193,8 +194,8 @@ func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (
 	return coll, nil
 }
 
-// Shared returns the options by which a collection of spec uses existing tables. Tables of except, and those that the
-// compiler makes (.rodata), stay its own.
+// Shared returns options that make a collection of spec use existing tables. The tables in except, and those that the
+// compiler creates (.rodata), stay its own.
 func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.Cache, except ...string) ebpf.CollectionOptions {
 	common := map[string]*ebpf.Map{}
 	for name, m := range tables {
@@ -205,7 +206,7 @@ func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.C
 	return ebpf.CollectionOptions{MapReplacements: common, Cache: cache}
 }
 
-// VerifierLog returns what the verifier said about the program that err is about, "" if it refused none.
+// VerifierLog returns the verifier's log in err, "" if it refused no program.
 func VerifierLog(err error) string {
 	var refused *ebpf.VerifierError
 	if errors.As(err, &refused) {
@@ -214,14 +215,14 @@ func VerifierLog(err error) string {
 	return ""
 }
 
-// Counter is what the programs of a node counted for one outcome, in packets.
+// Counter is the number of packets that a node's programs counted for one outcome.
 type Counter struct {
-	// Direction is "ingress", "egress" or "service", "" if the programs do not tell.
+	// Direction is "ingress", "egress" or "service", "" if the programs do not count it.
 	Direction string
 	// Outcome is, for example, "forwarded", or why packets were dropped.
 	Outcome string
 	Drop    bool
-	// Full says that there was no room for the packet's flow, in a table or among the ports of source translation.
+	// Full means that there was no room for the packet's flow, in a table or among the ports of source translation.
 	Full    bool
 	Packets uint64
 }
@@ -234,7 +235,7 @@ func (c Counter) Reason() string {
 	return c.Direction + ": " + c.Outcome
 }
 
-// Absent turns the error of a table that has no such key into success.
+// Absent converts the error of a table that lacks a key into success.
 func Absent(err error) error {
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return nil
@@ -258,8 +259,8 @@ func name(prog *ebpf.Program) string {
 	return "program"
 }
 
-// File loads the programs of an object file and puts them on devices of ns. When one fails, those before it are returned
-// with the error. What is returned keeps the programs and their maps.
+// File loads the programs of an object file and attaches them to devices of ns. If one fails, it returns those already
+// attached with the error. The returned closers keep the programs and their maps.
 func File(ns *netns.NS, file string, places ...Place) ([]io.Closer, error) {
 	spec, err := ebpf.LoadCollectionSpec(file)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package attach puts loaded programs on their hooks: the two sides of a device, the two ends of a netkit pair, and the
-// socket calls of a cgroup.
+// Package attach attaches loaded programs to their hooks: the two sides of a device, the two ends of a netkit pair, and
+// the socket calls of a cgroup.
 //
-// Everything is attached by a link, and nothing is pinned, so the end of the process takes the programs off. Where the
-// kernel has no tcx (before 6.6) a device gets a classic filter on a clsact qdisc instead; that one outlives the
-// process, but not the namespace that holds the device.
+// Everything is attached by a link, and nothing is pinned, so the end of the process detaches the programs. If the
+// kernel has no tcx (before 6.6), a device gets a classic filter on a clsact qdisc instead, which outlives the process,
+// but not the device's namespace.
 //
 // Load turns a collection into programs in the kernel, and keeps the verifier's whole log in the error.
 package attach

@@ -10,7 +10,7 @@ import (
 // Entries counts the entries of a hash table.
 func Entries(m *ebpf.Map) (int, error) {
 	key, next := make([]byte, m.KeySize()), make([]byte, m.KeySize())
-	var from any // the first key comes after none
+	var from any // nil asks for the first key
 	for n := 0; ; n++ {
 		switch err := m.NextKey(from, next); {
 		case errors.Is(err, ebpf.ErrKeyNotExist):

@@ -8,7 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// MapMemory returns the bytes of each BPF map of the kernel by its number, those of other programs too. It needs CAP_SYS_ADMIN.
+// MapMemory returns the bytes of each BPF map of the kernel by its number, including other programs' maps. It needs
+// CAP_SYS_ADMIN.
 func MapMemory() (map[ebpf.MapID]uint64, error) {
 	all := map[ebpf.MapID]uint64{}
 	for id := ebpf.MapID(0); ; {
@@ -40,6 +41,6 @@ func mapMemory(id ebpf.MapID) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, _ := info.Memlock() // 0 where the kernel does not say
+	n, _ := info.Memlock() // 0 if the kernel does not report it
 	return n, nil
 }

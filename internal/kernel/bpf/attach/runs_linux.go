@@ -15,17 +15,17 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
-// RunCount is how often a program ran, and how long in all.
+// RunCount is the number of runs of a program, and their total time.
 type RunCount struct {
 	// Name is the kernel's, of at most 15 bytes.
 	Name     string
 	Runs, Ns uint64
 }
 
-// RunCounter is the kernel's own count of the runs of BPF programs, and of the time that they take (BPF_ENABLE_STATS), for all programs
-// that are loaded when it is made. Counting costs each run two readings of the clock, so it belongs into a trial of its own.
+// RunCounter is the kernel's count of the runs of BPF programs, and of their time (BPF_ENABLE_STATS), for all programs
+// that are loaded when it is created. Counting costs each run two readings of the clock, so use it in a separate trial.
 type RunCounter struct {
-	// EmptyNs is what the kernel counts for a run of a program that does nothing: its readings of the clock.
+	// EmptyNs is the counted time of an empty program: the kernel's clock readings.
 	EmptyNs float64
 	// BeganNs is when Start was called, on the monotonic clock.
 	BeganNs int64
@@ -43,7 +43,7 @@ type countedProgram struct {
 // emptyRuns is how many runs of an empty program are counted.
 const emptyRuns = 20_000
 
-// CountRuns turns the kernel's count on. It fails without the right to, and before Linux 5.8.
+// CountRuns turns the kernel's count on. It fails without the right, and before Linux 5.8.
 func CountRuns() (c *RunCounter, err error) {
 	c = &RunCounter{}
 	if c.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
@@ -78,7 +78,7 @@ func CountRuns() (c *RunCounter, err error) {
 	}
 }
 
-// runsOfNothing returns what is counted for a run of a program that does nothing.
+// runsOfNothing returns the counted time of an empty program.
 func runsOfNothing() (ns float64, err error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.SocketFilter, License: "Dual BSD/GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
@@ -133,7 +133,7 @@ func (c *RunCounter) Read() ([]RunCount, error) {
 	return list, nil
 }
 
-// Close turns the kernel's count off, unless another program wants it.
+// Close turns the kernel's count off, unless another program uses it.
 func (c *RunCounter) Close() error {
 	errs := []error{c.stats.Close()}
 	for _, p := range c.programs {

@@ -39,15 +39,15 @@ func Cgroup(t *testing.T) string {
 	return filepath.Clean(dir)
 }
 
-// A Call is what a child process is asked to do, in one line on its standard input.
+// A Call is the request to a child process, in one line on its standard input.
 type Call struct {
 	Network   string
 	Addr      netip.AddrPort
 	Connected bool // false: UDP by sendto and recvfrom
 }
 
-// RunCall is the child's side: the test binary calls it when it finds itself started by Calls. It prints one line:
-// what the server saw, and whom the socket says it talks to.
+// RunCall is the child's side: the test binary calls it if Calls started it. It prints one line: what the server saw,
+// and the socket's peer address.
 func RunCall() {
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	var c Call
@@ -76,7 +76,7 @@ func (c Call) run() (netip.AddrPort, string, error) {
 	}
 	defer conn.Close()
 	saw, err := Converse(conn, 3000)
-	// RemoteAddr is the address that Go dialed; getpeername returns the kernel's.
+	// RemoteAddr is the address that Go dialled; getpeername returns the kernel's.
 	peer := "-"
 	raw, rerr := conn.(syscall.Conn).SyscallConn()
 	if rerr == nil {
@@ -121,7 +121,7 @@ func (c Call) datagram() (netip.AddrPort, string, error) {
 	return saw, peer, nil
 }
 
-// Place runs a call in a process of its own: born in the cgroup, then inside the namespace.
+// Place runs a call in its own process: started in the cgroup, then inside the namespace.
 func Place(t *testing.T, s *netns.Starter, ns *netns.NS, group string, c Call) (server, peer, failure string) {
 	t.Helper()
 	exe, err := os.Executable()

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Watch is a rule in a namespace's forward hook that turns connection tracking on and counts what passes.
+// Watch is a rule in a namespace's forward hook that turns connection tracking on and counts packets.
 type Watch struct {
 	ns    *netns.NS
 	table *nftables.Table
@@ -53,7 +53,7 @@ func (w *Watch) Packets(t *testing.T) uint64 {
 	return 0
 }
 
-// Masquerade gives packets that leave ns with the mark the address of the device that they leave by.
+// Masquerade gives packets that leave ns with the mark the address of their outgoing device.
 func Masquerade(t *testing.T, ns *netns.NS, mark uint32) {
 	t.Helper()
 	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()))

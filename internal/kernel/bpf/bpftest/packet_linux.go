@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Packet is a frame to be crafted. Zero fields take what an ordinary packet has.
+// Packet is a frame to be crafted. Zero fields have the values of an ordinary packet.
 type Packet struct {
 	Src, Dst         string // IPv4 or IPv6
 	Proto            uint8
@@ -129,7 +129,7 @@ func pseudo(src, dst netip.Addr, proto uint8, length int) []byte {
 	return binary.BigEndian.AppendUint16(append(b, 0, proto), uint16(length))
 }
 
-// Sum is the Internet checksum of b; over bytes that hold their own checksum it is 0.
+// Sum returns the Internet checksum of b; it is 0 if b includes its own checksum.
 func Sum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i+1 < len(b); i += 2 {
@@ -144,8 +144,8 @@ func Sum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// Sums checks the header's and the transport's checksum of an IPv4 frame and says what is wrong, or "". Of an IPv6
-// frame without extension headers, which has no checksum of the header, it checks the transport's.
+// Sums checks the header's and the transport's checksum of an IPv4 frame and returns what is wrong, or "". For an IPv6
+// frame without extension headers it checks the transport's; the header has no checksum.
 func Sums(frame []byte) string {
 	ip := frame[14:]
 	if ip[0]>>4 == 6 {
@@ -180,7 +180,7 @@ func ARP(sender, target string) []byte {
 	return append(b, g[:]...)
 }
 
-// Run runs a program once on a frame: its verdict and what became of the frame.
+// Run runs a program once on a frame. It returns the program's verdict and the resulting frame.
 func Run(t *testing.T, prog *ebpf.Program, frame []byte) (verdict uint32, out []byte) {
 	t.Helper()
 	opts := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Repeat: 1}

@@ -1,5 +1,5 @@
-// Package bpftest is the small world in which the eBPF dataplanes are tested: nodes on a switch, pods behind veth pairs,
-// and traffic that says what its ends saw. It also crafts packets for runs of a single program.
+// Package bpftest is a small network for tests of the eBPF dataplanes: nodes on a switch, pods behind veth pairs, and
+// traffic whose ends report what they see. It also crafts packets for runs of a single program.
 //
 //	   switch (br0, 10.10.0.0/24)
 //	     │           │          │
@@ -25,7 +25,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Topology is the switch and what hangs on it.
+// Topology is the switch and the hosts connected to it.
 type Topology struct {
 	t      *testing.T
 	v6     bool
@@ -53,7 +53,7 @@ type Pod struct {
 
 const bridge = "br0"
 
-// NewTopology makes the switch, or skips the test with the right that is missing. With v6, nodes and pods have IPv6
+// NewTopology creates the switch, or skips the test and names the missing right. With v6, nodes and pods have IPv6
 // addresses.
 func NewTopology(t *testing.T, v6 bool) *Topology {
 	t.Helper()
@@ -61,7 +61,7 @@ func NewTopology(t *testing.T, v6 bool) *Topology {
 	top.at = open(t, top.Switch)
 	must(t, top.at.Add(link.Bridge{Name: bridge, MulticastSnooping: true}))
 	In(t, top.Switch, func() error {
-		// Absent where br_netfilter is not loaded, which is as good.
+		// Missing if br_netfilter is not loaded, which has the same effect.
 		_ = Sysctl("net/bridge/bridge-nf-call-iptables", "0")
 		return nil
 	})
@@ -107,8 +107,8 @@ func In(t *testing.T, ns *netns.NS, fn func() error) {
 	must(t, ns.Do(fn))
 }
 
-// Node adds a node with the given last byte of its address. It forwards, does not filter by reverse path, and its
-// default route leads to the switch.
+// Node adds a node whose address ends with last. It forwards, does not filter by reverse path, and its default route
+// leads to the switch.
 func (top *Topology) Node(last byte) *Node {
 	top.t.Helper()
 	n := &Node{t: top.t, NS: NewNS(top.t), IP: netip.AddrFrom4([4]byte{10, 10, 0, last})}
@@ -133,7 +133,7 @@ func (top *Topology) Node(last byte) *Node {
 	return n
 }
 
-// Pod adds a pod: its address as /32 or /128, the gateway on the link, and everything else behind it.
+// Pod adds a pod: its address as /32 or /128, the gateway on the link, and all other destinations behind the gateway.
 func (n *Node) Pod(ip, gateway netip.Addr, mtu int) *Pod {
 	n.t.Helper()
 	p := &Pod{NS: NewNS(n.t), IP: ip, Device: fmt.Sprintf("lxc%d", len(n.Pods)+1)}
@@ -187,7 +187,7 @@ func (n *Node) Address(device string, p netip.Prefix) {
 	must(n.t, n.at.Add(link.Address{Dev: device, Addr: p}))
 }
 
-// Route adds a route to the node. via may be invalid, for what is on the link.
+// Route adds a route to the node. via may be invalid, for destinations on the link.
 func (n *Node) Route(dst netip.Prefix, via netip.Addr, device string, mtu int) {
 	n.t.Helper()
 	must(n.t, n.at.Add(link.Route{To: dst, Via: via, Dev: device, MTU: mtu, LinkScope: !via.IsValid()}))

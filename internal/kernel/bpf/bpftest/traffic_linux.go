@@ -16,13 +16,13 @@ import (
 // Patience is how long traffic may take before it counts as lost.
 const Patience = 3 * time.Second
 
-// Server answers TCP and UDP on one port: with the address that it saw, and then with what it was sent.
+// Server answers TCP and UDP on one port: it sends the client's address, and then echoes.
 type Server struct {
 	tcp net.Listener
 	udp net.PacketConn
 }
 
-// Serve starts a server inside ns, for the time of the test. It is reached by the address family of at.
+// Serve starts a server inside ns, for the duration of the test, in the address family of at.
 func Serve(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	t.Helper()
 	s := &Server{}
@@ -67,8 +67,8 @@ func (s *Server) serveUDP() {
 	}
 }
 
-// Exchange sends size random bytes over network (tcp4, tcp6, udp4 or udp6) from ns to the server at addr, and wants
-// them back. It returns the address that the server saw.
+// Exchange sends size random bytes over network (tcp4, tcp6, udp4 or udp6) from ns to the server at addr, and requires
+// that they return. It returns the address that the server saw.
 func Exchange(ns *netns.NS, network string, addr netip.AddrPort, size int) (netip.AddrPort, error) {
 	var c net.Conn
 	err := ns.Do(func() (err error) {
@@ -88,7 +88,7 @@ func Converse(c net.Conn, size int) (netip.AddrPort, error) {
 	c.SetDeadline(time.Now().Add(Patience))
 	sent := make([]byte, size)
 	rand.Read(sent)
-	// Two rounds, so that packets of an open flow are seen too.
+	// Two rounds, to include packets of an established flow.
 	var saw netip.AddrPort
 	for round := range 2 {
 		if network := c.LocalAddr().Network(); network == "udp" || round == 0 {

@@ -10,7 +10,8 @@ import (
 // legOpen are the flags of a leg whose device has let an established flow pass: LEG_SYN, LEG_ACK, LEG_APPROVED.
 const legOpen = 1<<0 | 1<<1 | 1<<4
 
-// Connect adds TCP flows to the flow table and returns how many entries it has then. It has room for Options.Connections.
+// Connect adds TCP flows to the flow table, which has room for Options.Connections of them. It returns the number of
+// entries in the table.
 func (n *Node) Connect(count int, ends func(i int) (from, to netip.AddrPort)) (int, error) {
 	table := n.table("ct")
 	leg := func(e *encoder) { e.u32(0, 0, 1, 0, legOpen, 0) } // bytes, packets, seqno, flags, ifindex
@@ -20,7 +21,7 @@ func (n *Node) Connect(count int, ends func(i int) (from, to netip.AddrPort)) (i
 	rest := int(table.ValueSize()) - len(value.bytes)
 	value.u8(make([]byte, rest)...)
 	for i := range count {
-		a, b := ends(i) // no packet looks for them, so any order of addresses will do
+		a, b := ends(i) // no packet looks these flows up, so the order of addresses does not matter
 		if b.Compare(a) < 0 {
 			a, b = b, a
 		}

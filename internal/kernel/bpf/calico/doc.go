@@ -1,6 +1,6 @@
-// Package calico is an eBPF dataplane that does, per packet, the work that Calico 3.32 does in eBPF mode: the same hooks,
-// helpers, tail calls and kinds of table lookup. It is written for measuring, from the outside behaviour; it has no
-// agent. A node handles IPv4 or IPv6, as its address is; the programs are compiled for each.
+// Package calico is an eBPF dataplane that does, per packet, the work that Calico 3.32 does in eBPF mode: the same
+// hooks, helpers, tail calls and kinds of table lookup. It is written for measuring, from the outside behaviour; it has
+// no agent. A node handles IPv4 or IPv6, as its address is; the programs are compiled for each.
 //
 // What an established flow costs, without a service:
 //
@@ -23,7 +23,7 @@
 //
 // # Raising a node
 //
-// The caller makes namespaces, devices, addresses and routes; this package only what lies in tables and on hooks.
+// The caller makes namespaces, devices, addresses and routes; this package handles only tables and hooks.
 //
 //  1. Devices in the node: the wire (eth0) with a default route; for tunnels an external VXLAN device on port 4789
 //     with an address from the node's block, and routes for the other nodes' blocks to it (mtu 1450) with the ARP
@@ -42,8 +42,8 @@
 //  7. Close. Nothing is pinned, so the end of the process does the same.
 //
 // For NodePort, call SetService with each node's address and port on all nodes, the backends of the node itself as
-// Local. The tunnel between nodes takes 50 bytes, with IPv6 70: the client's path must have an MTU of 1450 (1430) or the
-// wire one of 1550 (1570), or full packets are dropped and counted.
+// Local. The tunnel between nodes takes 50 bytes, with IPv6 70: the client's path must have an MTU of 1450 (1430) or
+// the wire one of 1550 (1570), or full packets are dropped and counted.
 //
 // What keeps an IPv6 link (neighbour and router discovery, multicast listeners) passes every hook as it is; on the
 // node's own devices so does all that is sent to a link-local address.

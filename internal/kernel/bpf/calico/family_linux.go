@@ -7,11 +7,11 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// family is what differs between IPv4 and IPv6: the C programs are compiled for each, and each has tables of its own.
+// family is the difference between IPv4 and IPv6: the C programs are compiled for each, and each has its own tables.
 type family struct {
 	name    string
 	address int    // bytes
-	tables  string // what their names begin with
+	tables  string // prefix of their names
 
 	mains, preamble, connect func() (*ebpf.CollectionSpec, error)
 	// connectName is the program that connectAt runs.
@@ -41,17 +41,17 @@ func familyOf(a netip.Addr) *family {
 	return nil
 }
 
-// has says whether an address is of the family.
+// has reports whether an address belongs to the family.
 func (f *family) has(a netip.Addr) bool { return familyOf(a) == f }
 
 // bits is the length of an address.
 func (f *family) bits() int { return 8 * f.address }
 
-// zero stands for no address in keys and values.
+// zero returns the encoding of no address in keys and values.
 func (f *family) zero() []byte { return make([]byte, f.address) }
 
-// encoder writes keys and values of tables as the C structs have them. Addresses and ports are in network order, the
-// rest in the machine's.
+// encoder encodes keys and values of tables in the layout of the C structs. Addresses and ports are in network order,
+// other fields in the machine's.
 type encoder struct{ bytes []byte }
 
 func (e *encoder) u8(v ...uint8) *encoder {
@@ -78,12 +78,12 @@ func (e *encoder) port(v uint16) *encoder {
 
 func (e *encoder) address(a netip.Addr) *encoder { return e.u8(a.AsSlice()...) }
 
-// be16 is a port as a program finds it in a register.
+// be16 returns a port as a program reads it from memory.
 func be16(port uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
 }
 
-// ifaceConfig is struct iface_config: what a preamble knows of its device.
+// ifaceConfig is struct iface_config: a preamble's configuration of its device.
 type ifaceConfig struct {
 	host   netip.Addr
 	tunnel uint32
@@ -129,10 +129,10 @@ func backendValue(a netip.AddrPort) []byte {
 	return new(encoder).address(a.Addr()).port(a.Port()).u8(0, 0).bytes
 }
 
-// affinityID takes the service out of struct nat_aff_key.
+// affinityID returns the service in a struct nat_aff_key.
 func (f *family) affinityID(key []byte) uint32 { return binary.NativeEndian.Uint32(key[f.address:]) }
 
-// affinityBackend takes what backendValue writes out of struct nat_aff_value.
+// affinityBackend returns the backend in a struct nat_aff_value, encoded as by backendValue.
 func (f *family) affinityBackend(value []byte) string { return string(value[8 : 8+f.address+4]) }
 
 // setKey is struct set_key, of a set's number and a prefix in it.
@@ -144,7 +144,7 @@ func setKey(set uint64, p netip.Prefix) []byte {
 // Offset of the address in struct set_key, which is packed.
 const setKeyAddr = 12
 
-// Offsets of struct state's first fields, as state.h has them.
+// Offsets of the first fields of struct state, as in state.h.
 const stateSrc = 0
 
 func (f *family) stateDst() int16      { return int16(f.address) }

@@ -28,7 +28,7 @@ const (
 	fromService
 )
 
-// Slots of the jump table, as state.h has them.
+// Slots of the jump table, as in state.h.
 const (
 	jumpAccepted = 8
 	jumpDenied   = 16
@@ -37,7 +37,7 @@ const (
 	jumpSlots    = 4096
 )
 
-// Flags of a route, as state.h has them.
+// Flags of a route, as in state.h.
 const (
 	routeWorkload = 1 << 0
 	routeLocal    = 1 << 1
@@ -61,7 +61,7 @@ type Node struct {
 	links     []io.Closer
 	workloads map[string]*workload // by device
 	next      uint32               // the first that was never given out
-	free      []uint32             // those that were given back
+	free      []uint32             // slots that were returned
 	services  map[frontend]*service
 	nextID    uint32
 }
@@ -73,8 +73,8 @@ type workload struct {
 	ip              netip.Addr
 }
 
-// Load loads the node's programs and puts them on its own devices. Close takes everything off; so does the end of the
-// process. attach.VerifierLog has the verifier's words about an error.
+// Load loads the node's programs and attaches them to its own devices. Close detaches everything; so does the end of
+// the process. attach.VerifierLog returns the verifier's log for an error.
 func Load(o Options) (*Node, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("calico dataplane: %w", err)
@@ -160,7 +160,7 @@ func (n *Node) fillJumps() error {
 	return nil
 }
 
-// enter puts a preamble with the constants of one device and side in front of the programs of its kind.
+// enter attaches a preamble with the constants of one device and side, which calls the programs of its kind.
 func (n *Node) enter(links *[]io.Closer, device string, k kind, policy uint32) error {
 	spec := n.entry.Copy()
 	c := ifaceConfig{host: n.opts.NodeIP, tunnel: n.tunnel, policy: policy, kind: k, dsr: n.opts.DSR}
@@ -184,12 +184,13 @@ func (n *Node) enter(links *[]io.Closer, device string, k kind, policy uint32) e
 	return nil
 }
 
-// share are the options that make a collection use the node's tables.
+// share returns options that make a collection use the node's tables.
 func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 	return attach.Shared(n.mains.Maps, spec, n.cache)
 }
 
-// AddWorkload puts a pod's programs on its device and announces its address. All is allowed until SetPolicy.
+// AddWorkload attaches a pod's programs to its device and announces its address. All traffic is allowed until
+// SetPolicy.
 func (n *Node) AddWorkload(w Workload) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -236,7 +237,7 @@ func (n *Node) addWorkload(w Workload) error {
 	return n.enter(&added.links, w.Device, toWorkload, added.ingress[0])
 }
 
-// RemoveWorkload takes the programs of a pod off its device and withdraws its address.
+// RemoveWorkload detaches the programs of a pod from its device and withdraws its address.
 func (n *Node) RemoveWorkload(device string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -269,7 +270,7 @@ func (n *Node) slot() (uint32, error) {
 	return n.next - 1, nil
 }
 
-// remove takes a pod's programs off.
+// remove detaches a pod's programs.
 func (n *Node) remove(device string) error {
 	w := n.workloads[device]
 	if w == nil {
@@ -279,7 +280,7 @@ func (n *Node) remove(device string) error {
 	return attach.CloseAll(w.links)
 }
 
-// SetRoute announces what is behind a prefix; the longest decides.
+// SetRoute announces what is behind a prefix; the longest prefix wins.
 func (n *Node) SetRoute(r Route) error {
 	flags := uint32(0)
 	switch r.Kind {
@@ -340,7 +341,7 @@ var outcomes = []string{
 	"fragment without its first", "too big for the tunnel",
 }
 
-// flowNotCreated is the outcome of a packet whose flow found no room.
+// flowNotCreated is the outcome of a packet for whose flow the table had no room.
 const flowNotCreated = 6
 
 // Counters returns what the programs counted since Load, summed over CPUs.
@@ -359,7 +360,7 @@ func (n *Node) Counters() ([]attach.Counter, error) {
 	return list, nil
 }
 
-// Close takes every program off and frees the tables.
+// Close detaches every program and frees the tables.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,25 +12,26 @@ import (
 // Options describe a node. The devices must exist in NS when Load is called.
 type Options struct {
 	NS *netns.NS
-	// NodeIP decides the family of all that the node handles: addresses of the other are refused, and its packets pass
-	// unseen, except that those of pods are dropped.
+	// NodeIP determines the address family of the node. Addresses of the other family are refused. Its packets pass
+	// unchanged, except that pods' packets are dropped.
 	NodeIP netip.Addr
-	// Wire is the node's data device (eth0), Tunnel the external VXLAN device on port 4789; empty means that no route
-	// may be Tunneled.
+	// Wire is the node's data device (eth0), Tunnel the external VXLAN device on port 4789; if Tunnel is empty, no
+	// route may be Tunneled.
 	Wire, Tunnel string
 	// ServiceDevice is the far end (bpfout.cali) of the veth pair to which the node routes its own UDP to services:
 	// each service's address via 169.254.1.1 (with IPv6: 2001:db8::1) dev bpfin.cali, with NodeIP as the source and a
-	// permanent neighbour for the gateway. Empty does without.
+	// permanent neighbour for the gateway. Empty means none.
 	ServiceDevice string
-	// DSR lets a backend elsewhere answer a NodePort client directly instead of through the node it spoke to. All nodes
-	// have to agree.
+	// DSR lets a backend on another node answer a NodePort client directly instead of through the entered node. All
+	// nodes must have the same setting.
 	DSR bool
-	// Flows is the capacity of the flow table, which is LRU and allocated whole: 0 for 65,536 (the product has
-	// 512,000), of about 170 bytes each.
+	// Flows is the capacity of the flow table, which is LRU and allocated completely: 0 means 65,536 (the product has
+	// 512,000). An entry takes about 170 bytes.
 	Flows int
-	// Connections is the room beyond, for those of Connect.
+	// Connections is the additional room for Connect.
 	Connections int
-	// Frontends and Endpoints are how many of Services the tables must hold; at least the product's 65,536 and 262,144.
+	// Frontends and Endpoints are the numbers of Services and backends that the tables must hold; at least the
+	// product's 65,536 and 262,144.
 	Frontends, Endpoints int
 }
 
@@ -52,11 +53,11 @@ func (o Options) check() error {
 type Workload struct {
 	IP     netip.Addr
 	Device string
-	// NATOutgoing marks packets that leave for an address in no pool (0x3800000), for the node's masquerade rule.
+	// NATOutgoing marks packets to addresses outside all pools (0x3800000), for the node's masquerade rule.
 	NATOutgoing bool
 }
 
-// RouteKind says what lives behind a prefix.
+// RouteKind is the kind of destination behind a prefix.
 type RouteKind int
 
 // The kinds. Local workloads are announced by AddWorkload.
@@ -68,7 +69,7 @@ const (
 	Pool                            // addresses that are not masqueraded
 )
 
-// Route is one entry of the node's routing knowledge, which policy-free decisions are taken by.
+// Route is one entry of the node's routing table in BPF, which decides forwarding without policy.
 type Route struct {
 	Prefix  netip.Prefix
 	Kind    RouteKind
@@ -85,7 +86,7 @@ const (
 	UDP      Proto = 17
 )
 
-// Rule is one step of a workload's policy. All that is set has to match.
+// Rule is one rule of a workload's policy. All set fields must match.
 type Rule struct {
 	Allow bool
 	Proto Proto
@@ -93,18 +94,18 @@ type Rule struct {
 	Set   uint64 // the peer is in this set (SetIPSet); 0 is everybody
 }
 
-// Policy is what a workload may receive and send. Rules are asked in order, the first that matches decides, none is a
-// denial. A nil list allows all.
+// Policy is what a workload may receive and send. The first matching rule decides; without a match traffic is denied. A
+// nil list allows everything.
 type Policy struct{ Ingress, Egress []Rule }
 
-// Service is a frontend and who serves it.
+// Service is a frontend with its backends.
 type Service struct {
 	Frontend netip.AddrPort
 	Proto    Proto
-	// Backends are all of them; Local are those of this node, which come first in the kernel's order.
+	// Local are the backends on this node, which come first in the kernel's order; Remote are the others.
 	Local, Remote []netip.AddrPort
-	// LocalOnly gives packets from outside a backend of this node or none (externalTrafficPolicy Local).
+	// LocalOnly sends packets from outside only to backends on this node (externalTrafficPolicy Local).
 	LocalOnly bool
-	// Affinity keeps a client with its backend for this long, in whole seconds; 0 does not.
+	// Affinity keeps a client with its backend for this long, in whole seconds; 0 means none.
 	Affinity time.Duration
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// maxRules keeps every jump of a generated program within its 16 bits. More rules continue in further programs, by tail
-// calls, of which the kernel allows 33 for a packet.
+// maxRules keeps every jump of a generated program within 16 bits. More rules continue in further programs, by tail
+// calls; the kernel allows 33 for a packet.
 const maxRules = 1500
 
-// noProto is above every protocol number, so a comparison with it never holds. The verifier does not know that; it
+// noProto is above every protocol number, so a comparison with it is never true. The verifier does not know that; it
 // refuses code without a jump to it.
 const noProto = 256
 
-// SetPolicy generates the workload's two policy programs anew and puts them in place. Open flows are not judged again.
+// SetPolicy generates the workload's two policy programs and replaces the old ones. Established flows are not judged
+// again.
 func (n *Node) SetPolicy(device string, p Policy) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,8 +51,8 @@ func (n *Node) setPolicy(w *workload, p Policy) error {
 	return nil
 }
 
-// setSide puts the programs of one side in place, the first one last: packets see all rules of before or all new ones. What
-// the programs of before continued in stays until its slots are used again, for packets under way.
+// setSide replaces the programs of one side, the first program last, so that packets pass either all old rules or all
+// new ones. Continuations of the old programs stay until their slots are used again, for packets under way.
 func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 	parts := slices.Collect(slices.Chunk(rules, maxRules))
 	if len(parts) == 0 {
@@ -79,7 +80,7 @@ func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 	return nil
 }
 
-// place loads the program of some rules into a slot. What no rule matches jumps to the slot otherwise.
+// place loads the program of some rules into a slot. Without a matching rule, the program jumps to the slot otherwise.
 func (n *Node) place(slot uint32, rules []Rule, peer int16, otherwise uint32) error {
 	code, err := n.generate(rules, peer, otherwise)
 	if err != nil {
@@ -95,7 +96,7 @@ func (n *Node) place(slot uint32, rules []Rule, peer int16, otherwise uint32) er
 	return errors.Join(err, prog.Close())
 }
 
-// generate writes the rules as a chain of comparisons, one after the other, which is what makes policy linear here:
+// generate writes the rules as a chain of comparisons, one after the other, so the cost of policy is linear:
 //
 //	r9 = state
 //	rule 0: proto, port, set: no match jumps to rule 1; a match jumps to allow or deny
@@ -148,7 +149,7 @@ func (n *Node) generate(rules []Rule, peer int16, otherwise uint32) (asm.Instruc
 	), nil
 }
 
-// match is the comparisons of one rule; a mismatch jumps to next.
+// match returns the comparisons of one rule; a mismatch jumps to next.
 func (n *Node) match(r Rule, peer int16, next string) asm.Instructions {
 	var code asm.Instructions
 	if r.Proto != AnyProto {
@@ -173,7 +174,7 @@ func (n *Node) match(r Rule, peer int16, next string) asm.Instructions {
 	return code
 }
 
-// setKeyStack is where a rule has its struct set_key on the stack; the address in it is then at a multiple of eight.
+// setKeyStack is the offset of a rule's struct set_key on the stack, which aligns its address to eight bytes.
 const setKeyStack = -32 - setKeyAddr
 
 // writeSetKey puts the key together, the address taken from the packet.
@@ -199,7 +200,7 @@ func (n *Node) writeSetKey(set uint64, peer int16) asm.Instructions {
 	return code
 }
 
-// SetIPSet adds prefixes to a set of peers. A set's number is not 0.
+// SetIPSet adds prefixes to a set of peers. The number of a set is not 0.
 func (n *Node) SetIPSet(set uint64, add []netip.Prefix) error {
 	for _, p := range add {
 		if !n.family.has(p.Addr()) {

@@ -25,7 +25,7 @@ type service struct {
 	count int
 }
 
-// SetService makes a frontend, or changes it. New flows see the change; open ones stay with their backend.
+// SetService creates or changes a frontend. New flows use the new backends; established flows keep theirs.
 func (n *Node) SetService(s Service) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,7 +60,7 @@ func (s Service) check(f *family) error {
 	return nil
 }
 
-// writeService writes backends before the frontend that counts them, and deletes those that it no longer counts last.
+// writeService writes backends before the frontend with their number, and then deletes surplus backends.
 func (n *Node) writeService(s Service, cur *service) error {
 	be := n.table("nat_be")
 	all := slices.Concat(s.Local, s.Remote)
@@ -114,7 +114,7 @@ func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 	return nil
 }
 
-// forget ends the affinity of clients to backends that a service has no more.
+// forget ends the affinity of clients to backends that a service no longer has.
 func (n *Node) forget(id uint32, keep []netip.AddrPort) error {
 	have := map[string]bool{}
 	for _, b := range keep {

@@ -9,14 +9,14 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// Of maps.h: the direction of a flow that came to a pod, and where struct ct_entry has its lifetime.
+// From maps.h: the direction of a flow that arrived at a pod, and the offset of the lifetime in struct ct_entry.
 const (
 	ctIn       = 1
 	ctLifetime = 24
 )
 
-// Connect adds TCP flows to the table of flows, each as the programs of the pod at its end note it, and returns how many
-// entries the table has then. The table has room for Sizes.FlowsTCP.
+// Connect adds TCP flows to the flow table, each as the programs of the pod at its end would, and returns the number of
+// entries in the table. The table has room for Sizes.FlowsTCP.
 func (n *Node) Connect(count int, ends func(i int) (from, to netip.AddrPort)) (int, error) {
 	table := n.table("cilium_ct%d")
 	value := make([]byte, table.ValueSize())

@@ -1,8 +1,8 @@
 // Package cilium is an eBPF dataplane that does, per packet, the work that Cilium 1.20 does: the same hooks, helpers,
 // tail calls and kinds of table lookup. It is written for measuring, from the outside behaviour; it has no agent.
 //
-// A plane serves IPv4 or IPv6, whichever the node's address is of. The same C makes the programs of both (l3.h); IPv6 does
-// the same lookups, with keys of 16 bytes for an address.
+// A plane serves IPv4 or IPv6, whichever the node's address is of. The same C makes the programs of both (l3.h); IPv6
+// does the same lookups, with keys of 16 bytes for an address.
 //
 // What an established flow costs, without a service:
 //
@@ -19,14 +19,13 @@
 //	event                  at the exit and at the pod, for the first packet with a TCP flag and every 5 s
 //	last                   redirect_peer | fib_lookup + redirect_neigh | set_tunnel_key + redirect
 //
-// What enters a node, unless it is for a frontend, adds the frontend's lookup, one of translated sources, one of metrics and two
-// tail calls.
-// What leaves by the wire adds two of flows, one of endpoints and a tail call; with a tunnel one of flows.
-// With WireGuard, a pod's packet for another node adds a mark and, at the wire, one ipcache lookup; it is redirected to the
-// device that encrypts, which adds one of flows. The encrypted packet passes the wire's program without a lookup. At the other
-// node it enters twice: encrypted like any packet for the node, and decrypted with the lookups of what enters a node. With IPsec
-// it adds one of nodes and one of the key, and passes the stack by cilium_net; at the other node, one of nodes as it enters, and
-// the way by cilium_host once it is decrypted.
+// What enters a node, unless it is for a frontend, adds the frontend's lookup, one of translated sources, one of
+// metrics and two tail calls. What leaves by the wire adds two of flows, one of endpoints and a tail call; with a
+// tunnel one of flows. With WireGuard, a pod's packet for another node adds a mark and, at the wire, one ipcache
+// lookup; it is redirected to the device that encrypts, which adds one flow lookup. The encrypted packet passes the
+// wire's program without a lookup. At the other node it enters twice: encrypted like any packet for the node, and
+// decrypted with the lookups of what enters a node. With IPsec it adds one of nodes and one of the key, and passes the
+// stack by cilium_net; at the other node, one of nodes as it enters, and the way by cilium_host once it is decrypted.
 //
 // Between nodes the destination's half runs at the other node: in from_netdev (one ipcache lookup more), from_overlay
 // (the identity is the VNI), or, with Legacy, in from_host behind that node's stack. PacketLB adds a service lookup to
@@ -34,7 +33,7 @@
 //
 // # Raising a node
 //
-// The caller makes namespaces, devices, addresses and routes; this package only what lies in tables and on hooks.
+// The caller makes namespaces, devices, addresses and routes; this package handles only tables and hooks.
 //
 //  1. Devices in the node: the wire (eth0), the pair cilium_host and cilium_net (veth, no ARP, up, rp_filter 0,
 //     forwarding and accept_local 1; the pods' gateway address as /32 on cilium_host), and for tunnels an external
@@ -56,12 +55,13 @@
 //
 // For NodePort, call SetService with each address and port that is served (the node's own address is one), on every
 // node, NodePort set. DSR packets are longer than the client's first, by 8 bytes in IPv4 and 24 in IPv6: leave room.
-// Counters say what was dropped and why; a run that drops is not a measurement. The programs end a pod's link-local IPv6
-// packets (router solicitations, group reports) at its device, as Cilium does, and do not count them as drops.
+// Counters have the reasons for dropped packets; a run with drops is not a measurement. The programs end a pod's
+// link-local IPv6 packets (router solicitations, group reports) at its device, as Cilium does, and do not count them as
+// drops.
 //
-// Left out: both families in one plane, host firewall, L7 proxy, node encryption, bandwidth manager, a reader of the events, XDP,
-// endpoint routes (so the primary end of a netkit pair and a veth's egress have no program, as in Cilium without them),
-// and the collector of ended flows: the tables are LRU, and ended flows stay until their room is needed.
+// Left out: both families in one plane, host firewall, L7 proxy, node encryption, bandwidth manager, a reader of the
+// events, XDP, endpoint routes (so the primary end of a netkit pair and a veth's egress have no program, as in Cilium
+// without them), and the collector of ended flows: the tables are LRU, and ended flows stay until their room is needed.
 package cilium
 
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux host host.bpf.c -- -I../include -Wall -Werror -mcpu=v3

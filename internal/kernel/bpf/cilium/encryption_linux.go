@@ -8,13 +8,13 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// wireguardKey is what the agent writes into entries of addresses whose packets WireGuard encrypts.
+// wireguardKey is the agent's mark in entries of addresses whose packets WireGuard encrypts.
 const wireguardKey = 0xff
 
 // wireguardCalls are the slots of the tail calls at the device that encrypts; edge.h numbers them.
 var wireguardCalls = map[uint32]string{1: "handle_wireguard", 4: "nat_egress", 5: "dsr", 6: "nat_ingress"}
 
-// variants are the programs of nodes that encrypt in place of others: by WireGuard, and by IPsec, "" where they have the same.
+// variants are programs that replace others on nodes that encrypt, by WireGuard and by IPsec; "" means no replacement.
 var variants = map[string][2]string{
 	"from_container": {"from_container_marked", "from_container_marked"},
 	"from_netdev":    {"", "from_netdev_ipsec"},
@@ -22,7 +22,7 @@ var variants = map[string][2]string{
 	"to_host":        {"", "to_host_ipsec"},
 }
 
-// variant returns the program that the node has in the place of the one that does not encrypt.
+// variant returns the node's replacement of a program that does not encrypt.
 func (n *Node) variant(program string) string {
 	in := variants[program]
 	switch e := n.opts.Encryption; {
@@ -34,7 +34,7 @@ func (n *Node) variant(program string) string {
 	return program
 }
 
-// choose leaves in a specification what the node has, of programs and tables.
+// choose removes programs and tables from a specification that the node does not use.
 func (n *Node) choose(spec *ebpf.CollectionSpec) {
 	for plain, others := range variants {
 		for _, name := range []string{plain, others[0], others[1]} {
@@ -49,7 +49,7 @@ func (n *Node) choose(spec *ebpf.CollectionSpec) {
 	}
 }
 
-// configureEncryption sets the constants of devices that packets to be encrypted go to.
+// configureEncryption sets the constants for devices that packets are sent to for encryption.
 func (n *Node) configureEncryption() error {
 	o := n.opts
 	if o.Encryption.WireGuard != "" {
@@ -75,7 +75,7 @@ func (n *Node) configureEncryption() error {
 	return nil
 }
 
-// loadEncryption loads the programs of the device that encrypts, if there is one, or notes the node's key for IPsec.
+// loadEncryption loads the programs of the device that encrypts, if there is one, or stores the node's key for IPsec.
 func (n *Node) loadEncryption() error {
 	if key := n.opts.Encryption.IPsec; key != 0 {
 		return n.host.Maps["cilium_encrypt_state"].Put(uint32(0), key)
@@ -98,7 +98,7 @@ func (n *Node) loadEncryption() error {
 	return fillCalls(n.wireguard, wireguardCalls)
 }
 
-// key is that of the addresses whose packets are encrypted, 0 if none are.
+// key returns the key for addresses whose packets are encrypted, 0 if none are.
 func (n *Node) key() uint8 {
 	if n.opts.Encryption.WireGuard != "" {
 		return wireguardKey

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// pod is what the kernel holds for one endpoint. The tail-call table has to stay open: the kernel empties it when the
-// last descriptor goes.
+// pod is the kernel state of one endpoint. The tail-call table must stay open: the kernel empties it when its last
+// descriptor is closed.
 type pod struct {
 	Endpoint
 	link   io.Closer
@@ -28,9 +28,9 @@ func (p *pod) close() error {
 	return errors.Join(err, p.policy.Close(), p.calls.Close())
 }
 
-// AddEndpoint loads the programs of a pod, puts them on the host's end of its veth pair and announces its address. The
-// pod's policy is AllowAll until SetPolicy. Different pods may be added at the same time; nothing else may be asked
-// about a pod before its AddEndpoint has returned.
+// AddEndpoint loads the programs of a pod, attaches them to the host's end of its veth pair and announces its address.
+// The pod's policy is AllowAll until SetPolicy. Different pods may be added concurrently; call no other method for a
+// pod before its AddEndpoint has returned.
 func (n *Node) AddEndpoint(e Endpoint) error {
 	if err := e.check(n.fam, n.opts.Legacy); err != nil {
 		return fmt.Errorf("cilium dataplane: endpoint %d: %w", e.ID, err)
@@ -45,7 +45,7 @@ func (n *Node) AddEndpoint(e Endpoint) error {
 	if taken {
 		return fmt.Errorf("cilium dataplane: endpoint %d is there already", e.ID)
 	}
-	// Not under the lock, so that the pods of a node can be added side by side.
+	// Not under the lock, so that pods of a node can be added concurrently.
 	if err := n.addEndpoint(p); err != nil {
 		n.mu.Lock()
 		delete(n.endpoints, e.ID)
@@ -119,7 +119,7 @@ func (n *Node) addEndpoint(p *pod) error {
 	return err
 }
 
-// RemoveEndpoint takes the programs of a pod off its device and withdraws its address.
+// RemoveEndpoint detaches the programs of a pod from its device and withdraws its address.
 func (n *Node) RemoveEndpoint(id uint16) error {
 	n.mu.Lock()
 	p := n.endpoints[id]
@@ -140,7 +140,7 @@ func (n *Node) RemoveEndpoint(id uint16) error {
 	return nil
 }
 
-// SetPolicy replaces the policy of an endpoint. Packets of open flows are judged by it too, replies excepted. The
+// SetPolicy replaces the policy of an endpoint. It applies to packets of established flows too, except replies. The
 // table holds Sizes.Policy rules.
 func (n *Node) SetPolicy(id uint16, rules []Rule) error {
 	n.mu.Lock()
@@ -155,7 +155,7 @@ func (n *Node) SetPolicy(id uint16, rules []Rule) error {
 	return nil
 }
 
-// SetRule adds one rule to the policy of an endpoint, or removes it. Packets of open flows are judged by it too.
+// SetRule adds one rule to the policy of an endpoint, or removes it. It applies to packets of established flows too.
 func (n *Node) SetRule(id uint16, r Rule, in bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,7 +192,7 @@ func (p *pod) setPolicy(rules []Rule) error {
 			stale = append(stale, k)
 		}
 	}
-	// New before old, so that what both allow is never denied in between.
+	// New before old, so that traffic that both allow is never denied in between.
 	for k, e := range want {
 		if err := p.policy.Put(k, e); err != nil {
 			return fmt.Errorf("%d rules: %w", len(want), err)
@@ -206,7 +206,7 @@ func (p *pod) setPolicy(rules []Rule) error {
 	return nil
 }
 
-// entry is the rule as the kernel's trie has it; policy.h draws the key.
+// entry returns the rule in the format of the kernel's trie; policy.h draws the key.
 func (r Rule) entry() (lxcPolicyKey, lxcPolicyEntry, error) {
 	const static = 40
 	if r.Port != 0 && r.Proto == AnyProto {

@@ -8,14 +8,14 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// family is what the two network protocols do not share: the objects, the names of tables whose keys are addresses, and
-// how those keys lie in memory. Constants, and the tables that have room for either, are the same for both.
+// family is the difference between the two network protocols: the objects, the names of tables whose keys are
+// addresses, and the layout of those keys. Constants, and tables with room for both, are common.
 type family struct {
 	version         int // 4 or 6; the last character of tables and hooks
 	bits            int // of an address
 	number          uint8
 	host, lxc, sock func() (*ebpf.CollectionSpec, error)
-	// hooks are the programs of sock, by where they go.
+	// hooks are the programs of sock, by attach type.
 	hooks map[ebpf.AttachType]string
 }
 
@@ -51,16 +51,16 @@ const ipcacheStatic = 32
 // String is the name of the protocol.
 func (f *family) String() string { return fmt.Sprintf("IPv%d", f.version) }
 
-// table is the name of a table whose keys or values are addresses; %d in it stands for the number of the family.
+// table returns the name of a table whose keys or values are addresses; %d in name becomes the number of the family.
 func (f *family) table(name string) string { return fmt.Sprintf(name, f.version) }
 
-// has says that an address is one of the family.
+// has reports whether an address belongs to the family.
 func (f *family) has(a netip.Addr) bool { return a.IsValid() && a.BitLen() == f.bits && !a.Is4In6() }
 
 // single is the prefix of an address alone.
 func (f *family) single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, f.bits) }
 
-// words is an address as it lies where there is room for either family: IPv4 in the first of four words.
+// words returns an address in the format for both families: IPv4 uses the first of four words.
 func words(a netip.Addr) (w [4]uint32) {
 	b := a.AsSlice()
 	for i := range len(b) / 4 {
@@ -88,7 +88,7 @@ func (f *family) ipcacheKey(p netip.Prefix) hostIpcacheKey {
 	}
 }
 
-// lbKey is struct lb_key, whose address is as long as the family's.
+// lbKey returns a struct lb_key, whose address has the family's length.
 func lbKey(front netip.AddrPort, proto Proto, slot, scope int) []byte {
 	b := addrPort(front)
 	b = binary.NativeEndian.AppendUint16(b, uint16(slot))
@@ -103,12 +103,12 @@ func lbBackend(at netip.AddrPort, proto Proto) []byte {
 // lbFrontend is struct lb_frontend.
 func lbFrontend(at netip.AddrPort) []byte { return append(addrPort(at), 0, 0) }
 
-// addrPort is an address and a port as they lie in a packet.
+// addrPort returns an address and a port in the order of a packet.
 func addrPort(at netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(at.Addr().AsSlice(), at.Port())
 }
 
-// be16 is a port as it lies in a packet.
+// be16 returns a port in the order of a packet.
 func be16(port uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
 }
@@ -120,5 +120,5 @@ func flag(b bool) uint8 {
 	return 0
 }
 
-// isV6 excludes IPv4 addresses in IPv6 clothing, which are on no wire.
+// isV6 reports whether a is IPv6 and not an IPv4-mapped address, which never occurs in packets.
 func isV6(a netip.Addr) bool { return a.Is6() && !a.Is4In6() }

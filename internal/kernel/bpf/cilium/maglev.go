@@ -11,8 +11,7 @@ import (
 const maglevSize = 16381
 
 // maglevTable fills the slots of a service with indexes into backends. Every node computes the same table from the same
-// set of backends, in whatever order it learnt them; taking one of n away moves about 1/n of the slots. No backends
-// give nil.
+// set of backends, in any order. Removing one of n moves about 1/n of the slots. It returns nil without backends.
 func maglevTable(backends []netip.AddrPort) []int {
 	if len(backends) == 0 {
 		return nil
@@ -41,8 +40,8 @@ func maglevTable(backends []netip.AddrPort) []int {
 	}
 }
 
-// sortedByAddress returns the indexes of backends in the order of their addresses, so that turns do not depend on the
-// order in which they were given.
+// sortedByAddress returns the indexes of backends in the order of their addresses, so that the table does not depend on
+// the order of the argument.
 func sortedByAddress(backends []netip.AddrPort) []int {
 	order := make([]int, len(backends))
 	for i := range order {
@@ -58,7 +57,7 @@ func maglevHash(b netip.AddrPort, seed byte) uint64 {
 	h.Write([]byte{seed})
 	h.Write(a[:])
 	h.Write(binary.BigEndian.AppendUint16(nil, b.Port()))
-	// FNV leaves neighbours close together in the high bits; one multiplication round spreads them.
+	// FNV gives similar inputs similar high bits; one multiplication round spreads them.
 	x := h.Sum64()
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

@@ -43,8 +43,8 @@ var (
 	lxcCalls = map[uint32]string{1: "handle_ip", 2: "handle_neighbour", 3: "handle_ip_cont", 4: "reverse", 5: "arrive", 6: "admit"}
 )
 
-// Load loads the node's programs, for the family of NodeIP, and puts them on its devices. Close takes everything off;
-// so does the end of the process. attach.VerifierLog has the verifier's words about an error.
+// Load loads the node's programs, for the family of NodeIP, and attaches them to its devices. Close detaches
+// everything; so does the end of the process. attach.VerifierLog returns the verifier's log for an error.
 func Load(o Options) (*Node, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("cilium dataplane: %w", err)
@@ -99,7 +99,7 @@ func (n *Node) load() error {
 	return n.attachDevices()
 }
 
-// firstPort is the first that source translation may take; what is below belongs to the node's own sockets.
+// firstPort is the lowest port for source translation; lower ports belong to the node's own sockets.
 const firstPort = 32768
 
 func (n *Node) configure() error {
@@ -125,7 +125,7 @@ func (n *Node) configure() error {
 	return n.configureEncryption()
 }
 
-// size sets the capacities of a specification's tables; a table that is shared must have the same in each.
+// size sets the capacities of a specification's tables; a shared table must have the same capacity in each.
 func (n *Node) size(spec *ebpf.CollectionSpec) {
 	s := n.opts.Sizes
 	for name, entries := range map[string]int{
@@ -169,8 +169,8 @@ func (n *Node) attachDevices() error {
 	return err
 }
 
-// AttachCgroup translates services in the sockets of the processes in the cgroup (v2) at path and below it. Sockets
-// that exist already are translated too, from their next call on.
+// AttachCgroup translates services in the sockets of the processes in the cgroup (v2) at path and below it. It applies
+// to existing sockets from their next call.
 func (n *Node) AttachCgroup(path string) error {
 	spec, err := n.fam.sock()
 	if err != nil {
@@ -197,9 +197,9 @@ func (n *Node) AttachCgroup(path string) error {
 	return nil
 }
 
-// SetIPCache announces who a prefix belongs to, and, with tunnel valid, the node that packets for it are encapsulated
-// to, which may be of the other family. The longest prefix decides. Prefixes of this node's own pods are announced by
-// AddEndpoint.
+// SetIPCache announces the identity of a prefix. If tunnel is valid, packets for the prefix are encapsulated to that
+// node, which may be of the other family. The longest prefix wins. AddEndpoint announces the prefixes of this node's
+// own pods.
 func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) error {
 	if !n.fam.has(prefix.Addr()) {
 		return fmt.Errorf("cilium dataplane: announce %s: not an %s prefix, as the node's address is", prefix, n.fam)
@@ -221,7 +221,7 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 	return nil
 }
 
-// DeleteIPCache withdraws what SetIPCache announced of a prefix, if anything.
+// DeleteIPCache withdraws the announcement of a prefix by SetIPCache, if any.
 func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
 	if err := attach.Absent(n.host.Maps["cilium_ipcache"].Delete(n.fam.ipcacheKey(prefix))); err != nil {
 		return fmt.Errorf("cilium dataplane: withdraw %s: %w", prefix, err)
@@ -229,8 +229,8 @@ func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
 	return nil
 }
 
-// SetNodeAddress says that an address is one of this node's own, beyond NodeIP and Gateway: packets for it go up the
-// stack. It is announced under id.
+// SetNodeAddress adds an address of this node in addition to NodeIP and Gateway: packets for it go to the stack. It is
+// announced under id.
 func (n *Node) SetNodeAddress(a netip.Addr, id Identity) error {
 	if !n.fam.has(a) {
 		return fmt.Errorf("cilium dataplane: node address %s: not %s, as NodeIP is", a, n.fam)
@@ -242,7 +242,7 @@ func (n *Node) SetNodeAddress(a netip.Addr, id Identity) error {
 	return n.SetIPCache(n.fam.single(a), id, netip.Addr{})
 }
 
-// Close takes every program off and frees the tables.
+// Close detaches every program and frees the tables.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -261,7 +261,7 @@ func (n *Node) Close() error {
 	return err
 }
 
-// share are the options that make a collection use the node's tables.
+// share returns options that make a collection use the node's tables.
 func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 	return attach.Shared(n.host.Maps, spec, n.cache, perObject...)
 }

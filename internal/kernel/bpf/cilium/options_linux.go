@@ -13,11 +13,11 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Identity says who a packet is from, whatever its address: the label under which policy is written, and the VNI on
+// Identity is the identity of a packet's sender, independent of its address: policies refer to it, and it is the VNI on
 // the wire (24 bits).
 type Identity uint32
 
-// The identities that are reserved; pods have others, from 256 by custom.
+// The reserved identities; pods have others, usually from 256.
 const (
 	Any        Identity = 0 // in a Rule: everybody
 	Host       Identity = 1 // the pod's own node
@@ -35,55 +35,56 @@ const (
 	UDP      Proto = 17
 )
 
-// NodePort says whether and how frontends are served to packets that come in on the wire.
+// NodePort defines whether and how frontends are served to packets that arrive on the wire.
 type NodePort int
 
 // The three ways.
 const (
 	NodePortOff  NodePort = iota
-	NodePortSNAT          // a backend elsewhere sees this node; the reply comes back through it
-	NodePortDSR           // a backend elsewhere sees the client and answers it directly
+	NodePortSNAT          // a backend on another node sees this node as the client; the reply returns through it
+	NodePortDSR           // a backend on another node sees the client and answers it directly
 )
 
 // Options describe a node. The devices must exist when Load is called; their names are looked up in NS.
 type Options struct {
 	NS *netns.NS
-	// NodeIP is the address of Wire; Gateway is that of cilium_host, the pods' next hop. All addresses of a plane,
-	// except the ends of tunnels, have the family of NodeIP.
+	// NodeIP is the address of Wire. Gateway is the address of cilium_host, the pods' next hop. All addresses of a
+	// plane, except the ends of tunnels, have the family of NodeIP.
 	NodeIP, Gateway netip.Addr
 	// Wire is the node's network device (eth0).
 	Wire string
 	// Overlay is the external VXLAN device; empty routes natively.
 	Overlay string
-	// Encryption is of what pods of different nodes send each other, or with Overlay of all that goes through the tunnel. In IPv4
-	// only, and not with Legacy.
+	// Encryption applies to traffic between pods of different nodes, or with Overlay to everything in the tunnel. It is
+	// only supported for IPv4, and not with Legacy.
 	Encryption Encryption
 	// Pair are cilium_host and cilium_net.
 	Pair [2]string
-	// Legacy leaves and enters the node through its stack instead of by redirect_neigh and redirect_peer.
+	// Legacy uses the node's stack for packets that enter and leave instead of redirect_neigh and redirect_peer.
 	Legacy bool
 	// PacketLB translates services packet by packet at the pod's device, for pods that AttachCgroup does not cover.
 	PacketLB bool
-	// Masquerade is the prefix inside which pods keep their address; to the rest of the world they get NodeIP. The
-	// zero prefix masquerades nothing.
+	// Masquerade is the prefix inside which pods keep their address; for other destinations they get NodeIP. The zero
+	// prefix masquerades nothing.
 	Masquerade netip.Prefix
 	NodePort   NodePort
-	// Maglev picks backends for packets from outside by a table of 16,381 slots instead of at random.
+	// Maglev chooses backends for packets from outside by a table of 16,381 slots instead of at random.
 	Maglev bool
 	Sizes  Sizes
 }
 
-// Encryption says what encrypts packets between nodes; zero is nothing.
+// Encryption is what encrypts packets between nodes; the zero value means no encryption.
 type Encryption struct {
 	// WireGuard is the device that does.
 	WireGuard string
-	// IPsec is the number of this node's key, 1 to 15. States and policies of the kernel are the caller's, who announces other
-	// nodes by SetNode.
+	// IPsec is the number of this node's key, 1 to 15. The caller sets the kernel's states and policies, and announces
+	// other nodes by SetNode.
 	IPsec uint8
 }
 
-// Sizes are the capacities of the tables that the kernel allocates whole, in entries; zero takes that of AgentSizes. Flow
-// tables are LRU: full, they forget the flow that was silent longest. Product defaults are in brackets.
+// Sizes are the capacities of tables that the kernel allocates completely, in entries; zero means the value of
+// AgentSizes. Flow tables are LRU: a full table forgets the flow that was idle longest. Product defaults are in
+// brackets.
 type Sizes struct {
 	FlowsTCP int // 150 bytes each, 200 with IPv6
 	FlowsAny int
@@ -91,26 +92,28 @@ type Sizes struct {
 	Stats    int // [65,536], per CPU
 	// Policy is the number of rules of a pod (bpf-policy-map-max); at least the product's 16,384.
 	Policy int
-	// Ports are those of source translation, from 32,768 on; at most and by default 32,768, as in the product.
+	// Ports is the number of ports for source translation, from 32,768; at most and by default 32,768, as in the
+	// product.
 	Ports int
-	// LB is what each table of Services must hold (bpf-lb-map-max); at least the product's 65,536.
+	// LB is the required capacity of each table of Services (bpf-lb-map-max); at least the product's 65,536.
 	LB int
 }
 
-// AgentSizes returns the capacities that an agent takes on a node with the machine's memory, by its chart's values: tables of
-// flows share 0.25 % of it by their default sizes (bpf.mapDynamicSizeRatio), and have a least size. A smaller table would stay in
-// the processor's cache, and a connection would look cheaper than it is. Policystats, of few entries, are smaller.
+// AgentSizes returns the capacities that the agent chooses on a node with the machine's memory, by its chart's values:
+// tables of flows share 0.25 % of it in proportion to their default sizes (bpf.mapDynamicSizeRatio), with a minimum. A
+// smaller table would stay in the processor's cache, and a connection would look cheaper than it is. Policystats, with
+// few entries, are smaller.
 func AgentSizes() Sizes { return sizesFor(machineMemory()) }
 
 func sizesFor(memory uint64) Sizes {
 	const tcp, other, snat = 1 << 19, 1 << 18, 1 << 19
-	// Bytes that the agent reckons with: keys and values of IPv6; neighbours as many as translated sources; sockets.
+	// Bytes by the agent's formula: keys and values of IPv6; as many neighbours as translated sources; sockets.
 	const whole = (tcp+other)*94 + snat*(94+24) + other*52
 	share := func(normal, least uint64) int { return int(max(normal*(memory/400)/whole, least)) }
 	return Sizes{FlowsTCP: share(tcp, 1<<17), FlowsAny: share(other, 1<<16), SNAT: share(snat, 1<<17), Stats: 1024}
 }
 
-// machineMemory is what each node takes for its own, of a lab as of a test cluster: bytes, 0 if the kernel does not say.
+// machineMemory returns the memory that each node assumes, in a lab as in a test cluster: bytes, 0 if unknown.
 func machineMemory() uint64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -119,7 +122,7 @@ func machineMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit)
 }
 
-// allPorts are those from firstPort on.
+// allPorts is the number of ports from firstPort.
 const allPorts = 1<<16 - firstPort
 
 func (s Sizes) withDefaults() Sizes {
@@ -170,16 +173,16 @@ type Endpoint struct {
 	ID       uint16
 	Identity Identity
 	IP       netip.Addr
-	// Device is the host's end of the pod's pair of devices; MAC is the address of the pod's end.
+	// Device is the host's end of the pod's pair of devices. MAC is the address of the pod's end.
 	Device string
 	MAC    net.HardwareAddr
-	// Netkit says that the pair is of netkit devices at layer 3, Device the primary one, and MAC six zeros. It needs
-	// eBPF host routing.
+	// Netkit means that the pair is of netkit devices at layer 3; Device is the primary one, and MAC is six zeros. It
+	// needs eBPF host routing.
 	Netkit bool
 }
 
-// Rule is one entry of an endpoint's policy. What no rule allows is denied. Of the rules that match a packet the one
-// with the higher Precedence decides, a denial before a permission, then the narrower.
+// Rule is one entry of an endpoint's policy. Traffic that no rule allows is denied. Among the matching rules the one
+// with the highest Precedence decides, a denial before a permission, then the more specific.
 type Rule struct {
 	Identity   Identity // of the peer; Any is everybody
 	Egress     bool
@@ -192,16 +195,16 @@ type Rule struct {
 // AllowAll is the policy of an endpoint that no policy selects.
 func AllowAll() []Rule { return []Rule{{}, {Egress: true}} }
 
-// Service is a frontend and who serves it.
+// Service is a frontend with its backends.
 type Service struct {
 	Frontend netip.AddrPort
 	Proto    Proto
 	Backends []netip.AddrPort
-	// NodePort serves the frontend to packets from the wire. Local restricts those to LocalBackends, the ones of this
-	// node (externalTrafficPolicy Local); clients in the cluster see Backends all the same.
+	// NodePort serves the frontend to packets from the wire. Local restricts those packets to LocalBackends, the
+	// backends on this node (externalTrafficPolicy Local); clients in the cluster use all Backends.
 	NodePort      bool
 	Local         bool
 	LocalBackends []netip.AddrPort
-	// Affinity keeps a client with its backend for this long after its last new flow, in whole seconds; 0 does not.
+	// Affinity keeps a client with its backend for this long after its last new flow, in whole seconds; 0 means none.
 	Affinity time.Duration
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// Flags of a frontend and the scopes, as maps.h has them.
+// Flags of a frontend and the scopes, as in maps.h.
 const (
 	svcAffinity  = 1 << 0
 	svcNodePort  = 1 << 1
@@ -23,7 +23,7 @@ const (
 	scopeInternal = 1
 )
 
-// services is what the node knows about its frontends, to hand out numbers and to know what to take away.
+// services is the node's state of its frontends, used to assign numbers and to find what to delete.
 type services struct {
 	known  map[frontend]*service
 	nextID uint16
@@ -50,8 +50,8 @@ type service struct {
 	scopes [2][]netip.AddrPort // as programmed, by scope
 }
 
-// SetService makes a frontend, or changes it. New flows see the new backends at once; flows to a backend that is gone
-// pick another with their next packet.
+// SetService creates or changes a frontend. New flows use the new backends at once. A flow whose backend is gone
+// chooses another with its next packet.
 func (n *Node) SetService(s Service) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *services) number() (uint16, error) {
 	return s.nextID, nil
 }
 
-// DeleteService deletes a frontend, which does not have Maglev's table. New flows are not translated any more.
+// DeleteService deletes a frontend, which must not have Maglev's table. New flows are not translated after that.
 func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,8 +160,8 @@ func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 	return nil
 }
 
-// setScope writes one scope of a frontend: its slots, then the frontend with their number. Last it deletes the slots
-// beyond that number. change is the backends before and after.
+// setScope writes one scope of a frontend: its slots, then the frontend with their number, and finally deletes surplus
+// slots. change has the backends before and after.
 func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrPort) error {
 	m := n.table("cilium_lb%d_services")
 	was, is := change[0], change[1]
@@ -191,7 +191,7 @@ func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrP
 	return nil
 }
 
-// hold makes sure that the backends are in the kernel, and counts who names them.
+// hold writes the backends to the kernel if necessary, and counts the references to each.
 func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
 	for _, b := range list {
 		ref := n.services.backends[backend{b, proto}]
@@ -244,5 +244,5 @@ func (n *Node) setMaglev(id uint16, list []netip.AddrPort, proto Proto) error {
 	return outer.Put(id, inner)
 }
 
-// table is the node's table of this name, in which %d stands for the number of the family.
+// table returns the node's table of this name, in which %d becomes the number of the family.
 func (n *Node) table(name string) *ebpf.Map { return n.host.Maps[n.fam.table(name)] }

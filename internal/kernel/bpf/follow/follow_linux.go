@@ -34,23 +34,23 @@ type Host struct {
 	NS   *netns.NS
 }
 
-// Options say what is followed.
+// Options define what is followed.
 type Options struct {
 	Hosts []Host
 	// Client is the name of the host where transactions begin.
 	Client string
-	// Ports are those of the server and of Services before it, four at most; none for ICMP.
+	// Ports are the ports of the server and of Services, at most four; none for ICMP.
 	Ports []int
 	// Connects is true if each transaction opens a connection.
 	Connects bool
 	IPv6     bool
 }
 
-// buffer is the size of the buffer of records in bytes: a window of 50 ms has some 200,000 records. A transaction begins while there is
-// room for mostRecords.
+// buffer is the size of the buffer of records in bytes: a window of 50 ms has about 200,000 records. A transaction is
+// followed if there is room for mostRecords.
 const buffer, mostRecords = 16 << 20, 2000
 
-// recordHeader is that of each record in the buffer.
+// recordHeader is the size of the header of each record in the buffer.
 const recordHeader = 8
 
 // Follower is a set of probes.
@@ -59,14 +59,15 @@ type Follower struct {
 	names hosts
 	coll  *ebpf.Collection
 	links []io.Closer
-	// begin is the point at which a transaction begins, before how many were followed before Attach.
+	// begin is the point at which a transaction begins. before is how many were followed before Attach.
 	begin  journey.Point
 	before uint32
 	// Missing are points that cannot be seen, with the reason.
 	Missing []string
 }
 
-// tracepoint is a tracepoint of the kernel with what is not seen without it; "" if nothing can be seen.
+// tracepoint is a tracepoint of the kernel. without names what is not recorded without it; "" if nothing can be
+// recorded.
 type tracepoint struct{ program, name, without string }
 
 var tracepoints = []tracepoint{
@@ -80,7 +81,7 @@ var tracepoints = []tracepoint{
 	{"on_deliver", "sock_recv_length", "when an application receives"},
 }
 
-// Check finds early whether this process may follow, and whether the kernel has what probes need.
+// Check reports early whether this process may follow, and whether the kernel has what probes need.
 func Check() error {
 	err := features.HaveProgramType(ebpf.RawTracepoint)
 	if errors.Is(err, os.ErrPermission) {
@@ -97,7 +98,7 @@ func Check() error {
 	return err
 }
 
-// reduced takes out of spec what this kernel cannot do, and says what is not seen then.
+// reduced removes from spec what this kernel does not support, and returns what is not recorded then.
 func reduced(spec *ebpf.CollectionSpec) (missing []string, err error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -114,7 +115,7 @@ func reduced(spec *ebpf.CollectionSpec) (missing []string, err error) {
 	return missing, nil
 }
 
-// Open loads the probes and puts one in place that looks at the hooks of netfilter as soon as there is traffic.
+// Open loads the probes and attaches one that finds the hooks of netfilter as soon as there is traffic.
 func Open(o Options) (*Follower, error) {
 	f := &Follower{o: o, names: hosts{}}
 	if err := f.open(); err != nil {
@@ -150,7 +151,7 @@ func (f *Follower) open() error {
 	return errors.Join(f.trace("on_survey"), f.trace("on_survey_queue"))
 }
 
-// reduce takes programs out of spec whose tracepoints the kernel does not have, and says what is not seen then.
+// reduce removes programs from spec whose tracepoints the kernel lacks, and returns what is not recorded then.
 func reduce(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err error) {
 	for _, t := range tracepoints {
 		_, err := kernel.AnyTypesByName("btf_trace_" + t.name)
@@ -169,7 +170,7 @@ func reduce(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err 
 	return missing, nil
 }
 
-// settings are those of the programs. It notes the names of the namespaces.
+// settings returns the settings of the programs. It stores the names of the namespaces.
 func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err error) {
 	s = programsSettings{Room: buffer - mostRecords*(recordSize+recordHeader), Family: 4, Protocol: 6, Begin: uint8(journey.Send)}
 	for _, h := range f.o.Hosts {
@@ -207,7 +208,7 @@ func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err 
 	return s, nil
 }
 
-// trace puts a program at its tracepoint.
+// trace attaches a program to its tracepoint.
 func (f *Follower) trace(program string) error {
 	p := f.coll.Programs[program]
 	if p == nil {
@@ -221,7 +222,7 @@ func (f *Follower) trace(program string) error {
 	return nil
 }
 
-// Hooks returns what is registered at the netfilter hooks of hosts that have had traffic since Open, by their name.
+// Hooks returns the functions at the netfilter hooks of hosts that have had traffic since Open, by the host's name.
 func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 	functions, err := perf.ReadKernel()
 	if err != nil {
@@ -254,20 +255,20 @@ func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 	return lists, nil
 }
 
-// Which says which probes are put in place.
+// Which selects the probes to attach.
 type Which int
 
-// Ends are the probes that see a transaction begin and end. All are those and the ones at every point between.
+// Ends are the probes at which a transaction begins and ends. All are these and the probes at every point between.
 const (
 	Ends Which = iota
 	All
 )
 
-// SeesEnds says whether this kernel has the probes that Ends are.
+// SeesEnds reports whether this kernel has the probes for Ends.
 func (f *Follower) SeesEnds() bool { return f.coll.Programs["on_deliver"] != nil }
 
-// Attach puts probes in place and lets transactions be followed until Read. In lists are the hooks of each host: there are probes at those
-// alone, because an empty hook costs nothing. Where no device has a queueing discipline, no probe looks for one.
+// Attach attaches probes and follows transactions until Read. In lists are the hooks of each host: only these get
+// probes, because an empty hook costs nothing. If no device has a queueing discipline, queues get no probe.
 func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) error {
 	if err := f.detach(); err != nil { // those that surveyed
 		return err
@@ -299,7 +300,7 @@ func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) erro
 	return errors.Join(f.coll.Variables["passed"].Set(uint32(0)), f.set("armed", 1))
 }
 
-// atEnd says whether a program sees a transaction begin or end.
+// atEnd reports whether a program records the begin or the end of a transaction.
 func (f *Follower) atEnd(program string) bool {
 	begin := "on_send"
 	if f.begin == journey.Transmit {
@@ -308,8 +309,8 @@ func (f *Follower) atEnd(program string) bool {
 	return program == begin || program == "on_deliver"
 }
 
-// hook puts probes before the first and behind the last function of a hook. Nothing but confirming a new connection comes
-// later.
+// hook attaches probes before the first and after the last function of a hook. Only the confirmation of a new
+// connection comes later.
 func (f *Follower) hook(h Host, hook journey.Hook) error {
 	family := link.NetfilterProtocolFamily(link.NetfilterProtoIPv4)
 	if f.o.IPv6 {
@@ -341,16 +342,17 @@ func (f *Follower) set(variable string, value uint8) error {
 	return f.coll.Variables[variable].Set(value)
 }
 
-// Seen is what probes noted since Attach.
+// Seen is what probes recorded since Attach.
 type Seen struct {
-	// Events are those of some of the transactions that were followed, evenly.
+	// Events are from an even selection of the followed transactions.
 	Events []journey.Event
-	// Followed counts transactions, Passed those that were not followed because the buffer was full, Lost events without room.
+	// Followed counts transactions, Passed transactions that were not followed because the buffer was full, Lost events
+	// without room.
 	Followed, Passed int
 	Lost             uint64
 }
 
-// Read takes the probes off and returns what they noted of about so many transactions.
+// Read detaches the probes and returns the events of about the given number of transactions.
 func (f *Follower) Read(transactions int) (s Seen, err error) {
 	if err := errors.Join(f.set("armed", 0), f.set("active", 0), f.detach()); err != nil {
 		return s, err
@@ -393,7 +395,7 @@ func (f *Follower) detach() error {
 	return err
 }
 
-// Close takes the probes off.
+// Close detaches the probes.
 func (f *Follower) Close() error {
 	err := f.detach()
 	if f.coll != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/journey"
 )
 
-// recordSize is that of struct record in bytes.
+// recordSize is the size of struct record in bytes.
 const recordSize = 40
 
 // Hosts are the names of namespaces by their inode.
 type hosts map[uint32]string
 
-// decode reads a record of the programs. All bytes are the kernel's, of this machine.
+// decode decodes a record of the programs. All bytes are in the byte order of this machine.
 func (names hosts) decode(b []byte) (journey.Event, error) {
 	if len(b) != recordSize {
 		return journey.Event{}, fmt.Errorf("a record of %d bytes, want %d", len(b), recordSize)

@@ -1,5 +1,5 @@
 // Package ipip carries IPv4 in IPv4 between nodes by two eBPF programs, for kernels without the ipip driver. A report
-// that shows figures taken with it has to say so: it is a stand-in, not tunl0.
+// with its results must state that: it is a stand-in, not tunl0.
 //
 // To raise it on a node:
 //
@@ -9,8 +9,8 @@
 //  3. for each other node: SetPeer(its pods' prefix, its address), and a route for the prefix to the tunnel device;
 //  4. Close, or let the process end.
 //
-// The pods' own routes need the smaller MTU too: a packet that is too big for the wire after encapsulation is dropped
-// by the device without a word.
+// The pods' own routes need the smaller MTU too: the device silently drops a packet that is too big for the wire after
+// encapsulation.
 package ipip
 
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux programs ipip.bpf.c -- -I../include -Wall -Werror -mcpu=v3

@@ -16,9 +16,9 @@ import (
 // Options describe one node's end of the tunnels. The devices must exist in NS.
 type Options struct {
 	NS *netns.NS
-	// NodeIP is the outer source, and the only outer destination that is taken in.
+	// NodeIP is the outer source, and the only outer destination that is accepted.
 	NodeIP netip.Addr
-	// Wire is the node's network device, Tunnel the one that stands for tunl0.
+	// Wire is the node's network device, Tunnel the device that represents tunl0.
 	Wire, Tunnel string
 }
 
@@ -28,7 +28,7 @@ type Tunnel struct {
 	links []io.Closer
 }
 
-// outcomes are those of the programs' counters, in their order; from the third on packets were dropped.
+// outcomes are the outcomes of the programs' counters, in their order; from the third the packets were dropped.
 var outcomes = []string{"encapsulated", "decapsulated", "malformed", "behind no node", "could not be rewritten"}
 
 // Load loads the programs and attaches them: at the egress of Tunnel and at the ingress of Wire.
@@ -70,7 +70,7 @@ func (t *Tunnel) load(o Options) error {
 	return err
 }
 
-// SetPeer says which node the addresses of a prefix are behind. The longest prefix decides.
+// SetPeer sets the node behind which the addresses of a prefix are. The longest prefix wins.
 func (t *Tunnel) SetPeer(prefix netip.Prefix, node netip.Addr) error {
 	if !prefix.Addr().Is4() || !node.Is4() {
 		return fmt.Errorf("ipip stand-in: peer %s behind %s: not IPv4", prefix, node)
@@ -98,7 +98,7 @@ func (t *Tunnel) Counters() ([]attach.Counter, error) {
 	return list, nil
 }
 
-// Close takes the programs off.
+// Close detaches the programs.
 func (t *Tunnel) Close() error {
 	err := attach.CloseAll(t.links)
 	t.links = nil

@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Tracker is the loaded pair of programs. Close removes them.
+// Tracker is the loaded pair of programs. Close detaches them.
 type Tracker struct {
 	objects programsObjects
 	link    link.Link
@@ -42,12 +42,12 @@ func (t *Tracker) Rest() error {
 	return err
 }
 
-// Output says to which perf event of a CPU the namespaces are written.
+// Output sets the perf event of a CPU to which the namespaces are written.
 func (t *Tracker) Output(cpu, event int) error {
 	return t.objects.Rings.Put(uint32(cpu), uint32(event))
 }
 
-// Sampled is the descriptor of the program that a sampling event runs.
+// Sampled returns the descriptor of the program that a sampling event runs.
 func (t *Tracker) Sampled() int { return t.objects.CnibenchSample.FD() }
 
 // Close detaches and unloads the programs.

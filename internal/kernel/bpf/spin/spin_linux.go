@@ -13,13 +13,13 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Name is what the kernel calls the program.
+// Name is the program's name in the kernel.
 const Name = "spin"
 
 // next passes a packet on to the following program.
 const next = -1
 
-// Attach puts a program on the ingress of a device that counts down from n for each packet. Close takes it off.
+// Attach attaches a program to the ingress of a device that counts down from n for each packet. Close detaches it.
 func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	return put(ns, device, asm.Instructions{
 		asm.Mov.Imm(asm.R1, n),
@@ -28,8 +28,8 @@ func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	})
 }
 
-// Burst puts a program on the ingress of a device that counts down from n for each packet that it sees in the first part of each
-// period. Close takes it off.
+// Burst attaches a program to the ingress of a device that counts down from n for each packet in the first part of each
+// period. Close detaches it.
 func Burst(ns *netns.NS, device string, n int32, part, period time.Duration) (io.Closer, error) {
 	return put(ns, device, asm.Instructions{
 		asm.FnKtimeGetNs.Call(),
@@ -48,8 +48,9 @@ const (
 	line   = 64
 )
 
-// Walk puts a program on the ingress of a device that reads n lines of a cache for each packet, one after the other, from where the
-// packet before ended in a map of Walked bytes: what a packet finds in the caches, others have read long ago. Close takes it off.
+// Walk attaches a program to the ingress of a device that reads n cache lines for each packet, one after the other,
+// from where the previous packet ended in a map of Walked bytes: each packet evicts what others have in the caches.
+// Close detaches it.
 func Walk(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	memory, err := ebpf.NewMap(&ebpf.MapSpec{Name: Name, Type: ebpf.Array, KeySize: 4, ValueSize: Walked, MaxEntries: 1})
 	if err != nil {
@@ -71,10 +72,11 @@ func Walk(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	return c, errors.Join(err, memory.Close()) // the program holds the map
 }
 
-// Copied is how many bytes a copy has: a packet of TCP over IPv4 is at least as long.
+// Copied is the length of a copy in bytes: a packet of TCP over IPv4 is at least as long.
 const Copied = 64
 
-// Copy puts a program on the ingress of a device that copies the first bytes of each packet n times. Close takes it off.
+// Copy attaches a program to the ingress of a device that copies the first bytes of each packet n times. Close detaches
+// it.
 func Copy(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	return put(ns, device, asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),

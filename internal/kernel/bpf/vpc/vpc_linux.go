@@ -14,10 +14,10 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Name is what the kernel calls the program.
+// Name is the program's name in the kernel.
 const Name = "vpc_router"
 
-// Places in a context of a program at a device, and in a frame of IPv4.
+// Offsets in the context of a program at a device, and in a frame of IPv4.
 const (
 	dataStart, dataEnd = 76, 80
 	etherType          = 12
@@ -28,7 +28,7 @@ const (
 // next passes a packet on to the following program.
 const next = -1
 
-// Router gives frames the MAC address of the host that has their IPv4 destination. It leaves other frames as they are.
+// Router gives frames the MAC address of the host with their IPv4 destination. It leaves other frames unchanged.
 type Router struct {
 	stations *ebpf.Map
 	program  *ebpf.Program
@@ -56,7 +56,7 @@ func Open(stations map[netip.Addr]net.HardwareAddr) (*Router, error) {
 	return r, nil
 }
 
-// route is the program: R6 is the frame, R0 the entry of its destination.
+// route returns the program: R6 is the frame, R0 the entry of its destination.
 func route(table *ebpf.Map) asm.Instructions {
 	const key, pass = -4, "pass"
 	return asm.Instructions{
@@ -83,7 +83,7 @@ func route(table *ebpf.Map) asm.Instructions {
 	}
 }
 
-// Attach puts the router at a port: it sees what the host of the port sends.
+// Attach attaches the router to a port, where it receives what the host of the port sends.
 func (r *Router) Attach(ns *netns.NS, port string) error {
 	at, err := attach.Device(ns, port, attach.Ingress, r.program)
 	if err == nil {
@@ -92,10 +92,10 @@ func (r *Router) Attach(ns *netns.NS, port string) error {
 	return err
 }
 
-// Close takes the router off its ports, also off those that are gone.
+// Close detaches the router from its ports, even from ports that no longer exist.
 func (r *Router) Close() error {
 	for _, at := range r.at {
-		_ = at.Close() // the device may be gone, and the program with it
+		_ = at.Close() // fails if the device is gone, and the program with it
 	}
 	r.at = nil
 	if r.program != nil {

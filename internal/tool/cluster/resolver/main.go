@@ -1,9 +1,10 @@
-// Command resolver is the test cluster's name server: it knows the names that it is given, by UDP and TCP, and that there are no others.
-// A cluster's pods ask it as they ask CoreDNS, so that a lookup is what it is elsewhere: packets through a Service, and an answer.
+// Command resolver is the test cluster's name server: it answers for the names on its command line, by UDP and TCP, and
+// denies all others. A cluster's pods query it as they query CoreDNS, so a lookup is the same as elsewhere: packets
+// through a Service, and an answer.
 //
 //	resolver 5353 kubernetes.default.svc.cluster.local=10.96.0.1
 //
-// With late=90ms before the names, answers by UDP are so late: a slow resolver for tests.
+// With late=90ms before the names, answers by UDP are delayed by 90 ms: a slow resolver for tests.
 package main
 
 import (
@@ -46,7 +47,7 @@ func run(args []string) error {
 	return <-failed
 }
 
-// parse reads the arguments: a port, how late answers by UDP are, which may be left out, and names.
+// parse parses the arguments: a port, an optional delay of answers by UDP, and names.
 func parse(args []string) (port string, late time.Duration, known names, err error) {
 	if len(args) < 2 {
 		return "", 0, nil, errors.New("want a port, and one NAME=ADDRESS or more")
@@ -62,7 +63,7 @@ func parse(args []string) (port string, late time.Duration, known names, err err
 	return port, late, known, err
 }
 
-// names are the addresses of what is known, by the name in lower case with its last dot.
+// names has the addresses of the known names, by the name in lower case with its last dot.
 type names map[string]netip.Addr
 
 func parseNames(args []string) (names, error) {
@@ -86,7 +87,7 @@ func (known names) serveUDP(c net.PacketConn, late time.Duration) error {
 			return err
 		}
 		if reply, err := known.answer(query[:n]); err == nil {
-			time.AfterFunc(late, func() { _, _ = c.WriteTo(reply, from) }) // who has gone asks no more
+			time.AfterFunc(late, func() { _, _ = c.WriteTo(reply, from) }) // the client may have gone
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
-// Clientset is an API server in memory, and the client that asks it.
+// Clientset is an API server in memory, and its client.
 type Clientset struct {
 	*fake.Clientset
 	*api.Client

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// mostFiles bounds how many entries of one directory are listed: a node of Calico's has a pin for each program.
+// mostFiles bounds how many entries of one directory are listed: a node with Calico has a pin for each program.
 const mostFiles = 200
 
 // Files lists the entries of Paths below root, the root of a node. unseen lists what could not be read.
@@ -33,7 +33,7 @@ func Files(root string) (found, unseen []string) {
 	return found, unseen
 }
 
-// reason returns the error without its path, which is not the node's.
+// reason returns the error without its path, which differs from the path on the node.
 func reason(err error) string {
 	var bad *fs.PathError
 	if errors.As(err, &bad) {

@@ -1,9 +1,9 @@
-// Package residue finds leftovers of an earlier CNI: configuration, devices, chains, tables, BPF programs and pins on the
-// nodes, and custom resources, annotations and taints in the API. Deleting a CNI's manifest removes only its pods, and the
-// next CNI runs on top of the rest.
+// Package residue finds leftovers of an earlier CNI: configuration, devices, chains, tables, BPF programs and pins on
+// the nodes, and custom resources, annotations and taints in the API. Deleting a CNI's manifest removes only its pods,
+// and the next CNI runs on top of the rest.
 //
-// Judge is pure. It takes what package recipe saw (Cluster) and returns each leftover with its owner and the command that
-// removes it. What could not be seen is listed, so that nothing unseen counts as clean.
+// Judge is pure. It takes the observations of package recipe (Cluster) and returns each leftover with its owner and the
+// command that removes it. What could not be seen is listed, so that nothing unseen counts as clean.
 package residue
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// Owners of what is left, as Leftover names them and Cluster.InForce takes them.
+// Owners of leftovers, as in Leftover and Cluster.InForce.
 const (
 	Flannel   = "flannel"
 	Canal     = "canal"
@@ -32,18 +32,18 @@ const (
 	Plugins   = "the CNI plugins"
 )
 
-// Cluster is what was seen of a cluster.
+// Cluster is what was observed of a cluster.
 type Cluster struct {
 	Nodes []Node
 	// Definitions are the names of its CustomResourceDefinitions.
 	Definitions []string
 	// InForce are the owners that run now; their objects are not leftovers.
 	InForce []string
-	// Unseen lists what of the API could not be read, with the reason.
+	// Unseen lists what could not be read from the API, with the reason.
 	Unseen []string
 }
 
-// Node is what was seen of one node.
+// Node is what was observed of one node.
 type Node struct {
 	Name    string
 	Address netip.Addr
@@ -53,17 +53,17 @@ type Node struct {
 	// Looked is true if the node itself was inspected; otherwise Sight and Files are empty.
 	Looked bool
 	Sight  netstate.State
-	// Files are paths on the node, of those that Paths names.
+	// Files are the existing paths on the node among Paths.
 	Files []string
-	// Unseen lists what of the node could not be seen, with the reason.
+	// Unseen lists what could not be inspected on the node, with the reason.
 	Unseen []string
 }
 
-// Leftover is one thing that is left.
+// Leftover is one leftover.
 type Leftover struct {
-	// Node is where, "" for the cluster.
+	// Node is the node's name, "" for the cluster.
 	Node string `json:"node,omitempty"`
-	// Owner is the CNI that left it, or all that may have.
+	// Owner is the CNI that left it, or all CNIs that may have.
 	Owner string `json:"owner"`
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
@@ -76,7 +76,7 @@ func (l Leftover) String() string {
 	return fmt.Sprintf("%s: %s %s, left by %s", cmp.Or(l.Node, "cluster"), l.Kind, l.Name, l.Owner)
 }
 
-// Judge returns what is left, by node and then by owner.
+// Judge returns the leftovers, by node and then by owner.
 func Judge(c Cluster) []Leftover {
 	j := &judge{cluster: c}
 	if slices.Contains(c.InForce, Canal) { // canal is Calico's policy over flannel
@@ -94,13 +94,13 @@ func Judge(c Cluster) []Leftover {
 	return slices.Compact(j.left)
 }
 
-// judge collects what is left.
+// judge collects leftovers.
 type judge struct {
 	cluster Cluster
 	left    []Leftover
 }
 
-// sign identifies a leftover by its name. In names an asterisk at one end stands for any text.
+// sign identifies a leftover by its name. An asterisk at one end of a name stands for any text.
 type sign struct {
 	names, owners []string
 	harm          string
@@ -144,17 +144,17 @@ func (j *judge) node(n Node) {
 	}
 }
 
-// seen judges what the node itself shows.
+// seen judges what was observed on the node itself.
 func (j *judge) seen(n Node) {
 	for _, c := range n.Sight.Conflists {
 		j.file(n.Name, conflistDir+c.File)
 	}
 	for _, d := range n.Sight.Devices {
 		if d.Name == "tunl0" && len(d.Addresses) == 0 {
-			continue // the kernel adds it when its module is loaded
+			continue // the kernel adds it when it loads the module
 		}
 		if d.Name == "cilium_net" {
-			continue // it goes with cilium_host, its other end
+			continue // it disappears with cilium_host, its other end
 		}
 		if (strings.HasPrefix(d.Name, "lxc") || strings.HasPrefix(d.Name, "cali")) && d.Kind != "veth" && d.Kind != "netkit" {
 			continue // LXC too has devices with this prefix
@@ -191,7 +191,7 @@ func (j *judge) seen(n Node) {
 	}
 }
 
-// annotations judges those of a node. Those of one sign are one leftover.
+// annotations judges a node's annotations. All annotations of one sign are one leftover.
 func (j *judge) annotations(n Node) {
 	for _, s := range annotations {
 		var keys []string
@@ -213,7 +213,7 @@ const backup = ".cilium_bak"
 
 func (j *judge) file(node, name string) {
 	if name == "/run/cilium/deleteQueue" {
-		return // the plugin makes it again when a runtime detaches a last pod, and only Cilium reads it
+		return // the plugin creates it again when a runtime detaches the last pod, and only Cilium reads it
 	}
 	if strings.HasPrefix(name, conflistDir) && strings.HasSuffix(name, backup) {
 		j.add(node, "file", name, []sign{{[]string{name}, []string{Cilium}, "configuration of an earlier CNI, which Cilium renamed", rmFile}})
@@ -244,7 +244,7 @@ func detach(q netstate.Program) string {
 		return "tc filter del dev " + q.Device + " " + way
 	case "xdp":
 		return "ip link set dev " + q.Device + " xdp off"
-	case "tcx": // nothing but its pin keeps it there
+	case "tcx": // only its pin keeps it loaded
 		return fmt.Sprintf("rm -f /sys/fs/bpf/cilium/devices/%s/links/%s", q.Device, q.Name)
 	}
 	return "restart the node"

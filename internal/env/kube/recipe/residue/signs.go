@@ -64,7 +64,7 @@ func clearChains(word string) string {
 	return "for t in iptables ip6tables; do $t-save | grep -v " + word + " | $t-restore; done"
 }
 
-// chains are known by prefix. The kubelet makes its own KUBE- chains again.
+// chains are recognized by prefix. The kubelet creates its own KUBE- chains again.
 var chains = []sign{
 	{[]string{"KUBE-"}, []string{KubeProxy}, harmChains,
 		clearChains("KUBE-")},
@@ -88,7 +88,7 @@ var programs = []sign{
 	{[]string{"cali_*"}, []string{Calico}, harmBPF, ""},
 }
 
-// rules of the routing policy. Cilium puts its own before that of the local table, which it moves.
+// rules of the routing policy. Cilium puts its own rules before the local table's, which it moves.
 var rules = []sign{
 	{[]string{"fwmark 0x200/0xf00 lookup 2004", "fwmark 0xa00/0xf00 lookup 2005"}, []string{Cilium}, harmRules, "ip%6 rule del %s"},
 	{[]string{"lookup local"}, []string{Cilium}, harmRules, "ip%6 rule add pref 0 %s && ip%6 rule del pref %p %s"},
@@ -103,7 +103,7 @@ var definitions = []sign{
 	{[]string{"*.crd.antrea.io"}, []string{antrea}, harmState, rmDefinition},
 }
 
-// annotations are removed together; the command is made where the node is known.
+// annotations are removed together; the command is built when the node is known.
 var annotations = []sign{
 	{[]string{"flannel.alpha.coreos.com/*"}, []string{Flannel}, "flannel takes the address and the MAC of its device from it", ""},
 	{[]string{"projectcalico.org/*"}, []string{Calico}, "Calico takes the node's address and that of its tunnel from it", ""},
