@@ -191,7 +191,7 @@ func (a *comparison) run(cmd *cobra.Command, files []string) error {
 	return stateError(state)
 }
 
-// hold applies the budgets to the cells that are chosen, and says what comes of all together. One that reaches no cell is a
+// hold applies the budgets to the cells that are chosen, and says the result of all together. One that reaches no cell is a
 // mistake: it would always be kept.
 func hold(pair *compare.Pair, budgets []compare.Budget, chosen []compare.Filter) ([]report.Held, compare.State, error) {
 	var held []report.Held

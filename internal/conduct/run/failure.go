@@ -98,7 +98,7 @@ func (a attempt) full() map[string]uint64 {
 	if !ok {
 		return nil
 	}
-	// A counter that cannot be read is one that cannot be held against the trial.
+	// A counter that cannot be read is one that cannot fail the trial.
 	tables, _ := site.Full(a.Profile)
 	return tables
 }

@@ -114,7 +114,7 @@ type attempt struct {
 // span is how long is measured.
 type span struct{ warmup, window time.Duration }
 
-// seen is what came of an attempt.
+// seen is the result of an attempt.
 type seen struct {
 	client, server *sample.Observation
 	// drops are the drops on the hosts between the control.Ends, nil if they could not be read or do not matter.

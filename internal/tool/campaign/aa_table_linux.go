@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// same is what came of equal runs.
+// same is the result of equal runs.
 type same struct {
 	reports []report
 	pairs   []pair

@@ -18,7 +18,7 @@ import (
 )
 
 // articles repeats the four published comparisons in the lab by `cnibench reproduce`, and writes each of their figures and claims with
-// what became of it.
+// the verdict on it.
 type articles struct{ budget string }
 
 func (c *articles) flags(f *flag.FlagSet) {

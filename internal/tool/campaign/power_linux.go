@@ -182,7 +182,7 @@ func inPart(part, cost float64) float64 { return 1/(1-part+part/(1+cost)) - 1 }
 // known.
 type piece struct{ share, half float64 }
 
-// weigh measures a piece, from many: a twin of the subject that has them is set beside the subject itself, in turn within one run. Two
+// weigh measures a piece, from many: a twin of the subject that has them is measured with the subject itself, in turn within one run. Two
 // runs would differ by 1 % without any cost. Undisturbed values are what is tried, so whole windows say it.
 func (c *power) weigh(ctx context.Context, workload string, of *kind) (piece, error) {
 	var with, without []float64
