@@ -52,8 +52,8 @@ func onceEach(batches []Batch) {
 	}
 }
 
-// settleSizes gives readings one message size if the digits of their tool leave a range: a printed size within it, else
-// the size of an earlier reading of the case.
+// settleSizes sets the message size of readings whose tool prints too few digits to know it exactly: to a printed size
+// within the possible range, else to the size of an earlier reading of the case.
 func settleSizes(batches []Batch) {
 	known := map[plan.Case][]int{}
 	caseOf := func(r *Reading) plan.Case {

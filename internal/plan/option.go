@@ -54,7 +54,7 @@ func (o option) Default(k Kind) string {
 func field[S Spec, T comparable](key, word, help string, v values[T], at func(s *S) *T) option {
 	return option{Key: key, Word: word, Help: help, Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, text string) error {
-			read, err := v.sound(text)
+			read, err := v.parseValid(text)
 			if err != nil {
 				return err
 			}
@@ -118,7 +118,7 @@ var byWindow = func() option {
 	v := spans(minWindow, maxWindow)
 	return option{Key: "window", Word: "window", Help: "measurement window of this workload; otherwise that of the plan", Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, s string) (err error) {
-			w.Window, err = v.sound(s)
+			w.Window, err = v.parseValid(s)
 			return err
 		},
 		text: func(w Workload) string {

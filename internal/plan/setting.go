@@ -110,8 +110,8 @@ func (v values[T]) describe() string {
 	return strings.Join(v.words, ", ")
 }
 
-// sound reads a value that is not wrong.
-func (v values[T]) sound(text string) (T, error) {
+// parseValid parses a value. It also fails if the value is out of bounds.
+func (v values[T]) parseValid(text string) (T, error) {
 	read, err := v.parse(text)
 	if err == nil && v.wrong != nil {
 		if fault := v.wrong(read); fault != "" {

@@ -234,7 +234,7 @@ func windows() values[time.Duration] {
 		}
 		return given.wrong(d)
 	}
-	v.parse = given.sound
+	v.parse = given.parseValid
 	return v
 }
 

@@ -138,8 +138,8 @@ type Traits struct {
 	Decides []string
 }
 
-// rolling is the number of servers behind a Service, and whether each is taken out of the Service in turn; it still
-// serves for Drain.
+// rolling is the number of servers behind a Service. If Roll is true, each in turn is removed from the Service and
+// continues to serve for the time Drain.
 type rolling struct {
 	Backends int
 	Roll     bool

@@ -219,9 +219,9 @@ func entered(svc *corev1.Service) map[int]int {
 	return ports
 }
 
-// oneNumber reports whether every port has the same node port for TCP and UDP. The API server allocates them
+// sameNodePorts reports whether every port has the same node port for TCP and UDP. The API server allocates them
 // separately.
-func oneNumber(svc *corev1.Service) bool {
+func sameNodePorts(svc *corev1.Service) bool {
 	tcp := entered(svc)
 	return !slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
 		return p.Protocol == corev1.ProtocolUDP && tcp[int(p.Port)] != int(p.NodePort)

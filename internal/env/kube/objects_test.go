@@ -129,11 +129,11 @@ func TestNodePorts(t *testing.T) {
 	for i := range svc.Spec.Ports {
 		svc.Spec.Ports[i].NodePort = 30000 + svc.Spec.Ports[i].Port - 5201
 	}
-	if !oneNumber(svc) || entered(svc)[5201] != 30000 || entered(svc)[5202] != 30001 {
-		t.Errorf("node ports %v, one number %t", entered(svc), oneNumber(svc))
+	if !sameNodePorts(svc) || entered(svc)[5201] != 30000 || entered(svc)[5202] != 30001 {
+		t.Errorf("node ports %v, one number %t", entered(svc), sameNodePorts(svc))
 	}
 	svc.Spec.Ports[1].NodePort = 31000
-	if oneNumber(svc) {
+	if sameNodePorts(svc) {
 		t.Error("TCP and UDP have different node ports, and nobody minds")
 	}
 }

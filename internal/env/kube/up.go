@@ -311,7 +311,7 @@ func (c *Cluster) makeService(ctx context.Context, s serviceSpec) error {
 		r.address = "" // nothing is entered there
 	}
 	if s.NodePort() {
-		if !oneNumber(svc) {
+		if !sameNodePorts(svc) {
 			return errors.New("the API server gave TCP and UDP different node ports, and a path has one")
 		}
 		r.nodePorts = entered(svc)

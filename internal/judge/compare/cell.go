@@ -104,7 +104,7 @@ const (
 // Recorded returns the typical estimate, whose samples are the numbers in the result file.
 func (c Cell) Recorded() Estimate { return c.windows().Estimate }
 
-// windows is the cell by whole windows alone.
+// windows returns the cell with only its estimates from whole windows.
 func (c *Cell) windows() *Cell {
 	if c.Typical == nil {
 		return c

@@ -26,7 +26,7 @@ const (
 	messages, paceTime = 1024, time.Millisecond
 	// bareMessages is how many of them have no checksum.
 	bareMessages = 512
-	// smallMessage is the length of a small one.
+	// smallMessage is the length of a small message, in bytes.
 	smallMessage = 128
 	// lateTime is how long to wait for the last answers: a busy machine answers late, which is not a loss.
 	lateTime = time.Second
