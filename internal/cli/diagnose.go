@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -127,17 +124,17 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "cnibench-diagnose-")
+	name, remove, err := resultFile(a.output)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	name := cmp.Or(a.output, filepath.Join(dir, DefaultResult))
+	defer remove()
 	out, err := createResult(name, false)
 	if err != nil {
 		return err
 	}
 	p.shared, p.settle = true, settleTime
+	wanted := want // without what is found
 	var evidence diagnose.Evidence
 	began := time.Now()
 	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
@@ -175,13 +172,17 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	answer := diagnose.Judge(&evidence)
 	answer.Profile = want.Profiles[0].String()
 	var x *report.Explanation
+	var lost error // the answer stands without an explanation
 	if a.explain {
-		if x, err = a.explained(cmd, want, lab, answer.Verdict, filepath.Join(dir, "sampled.jsonl")); err != nil {
-			return err
+		if x, lost = a.explained(cmd, wanted, lab, answer.Verdict); lost != nil {
+			x = &report.Explanation{A: want.Profiles[0], B: want.Profiles[0], Without: []string{lost.Error()}}
 		}
 	}
 	if err := p.write(a.format, report.BuildDiagnosis(answer, x)); err != nil {
 		return err
+	}
+	if lost != nil && cmd.Context().Err() != nil { // interrupted
+		return lost
 	}
 	switch answer.Verdict {
 	case diagnose.Fine:
@@ -194,7 +195,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 
 // explained samples requests on the two paths whose difference the verdict states, and returns where their CPU time is
 // spent.
-func (a *diagnosis) explained(cmd *cobra.Command, want plan.Plan, lab string, v diagnose.Verdict, name string) (*report.Explanation, error) {
+func (a *diagnosis) explained(cmd *cobra.Command, want plan.Plan, lab string, v diagnose.Verdict) (*report.Explanation, error) {
 	from, to := diagnose.HostPath, diagnose.PodPath
 	if v == diagnose.Service {
 		from, to = diagnose.PodPath, diagnose.ServicePath
@@ -205,6 +206,11 @@ func (a *diagnosis) explained(cmd *cobra.Command, want plan.Plan, lab string, v 
 	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 		return a.open(ctx, want, lab, say)
 	}
+	name, remove, err := resultFile("")
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
 	if err := a.sampleInto(cmd.Context(), open, name, a.quiet); err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -95,15 +93,11 @@ func (a *explanation) run(cmd *cobra.Command, args []string) error {
 		}
 		return a.print(file)
 	}
-	name := a.output
-	if name == "" {
-		dir, err := os.MkdirTemp("", "cnibench-explain-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		name = filepath.Join(dir, DefaultResult)
+	name, remove, err := resultFile(a.output)
+	if err != nil {
+		return err
 	}
+	defer remove()
 	want, err := a.asked(cmd)
 	if err != nil {
 		return err

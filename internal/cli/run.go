@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -161,6 +162,15 @@ func (a *measurement) begin(cmd *cobra.Command) (*result.Writer, *result.Resumed
 	}
 	out, err := createResult(a.output, a.force)
 	return out, nil, want, err
+}
+
+// resultFile returns the name of a result file: the given one, or one in a temporary folder, which remove deletes.
+func resultFile(given string) (name string, remove func(), err error) {
+	if given != "" {
+		return given, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "cnibench-")
+	return filepath.Join(dir, DefaultResult), func() { _ = os.RemoveAll(dir) }, err
 }
 
 // createResult creates a result file. It replaces an existing file only if force is set. A file that cannot be created

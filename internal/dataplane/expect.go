@@ -3,6 +3,7 @@ package dataplane
 import (
 	"maps"
 	"net/netip"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -50,6 +51,8 @@ type Signs struct {
 	// that of connections between pods, on every node that they cross; 0 for none.
 	Marks map[plan.Path]uint32
 	Label int
+	// AffinityAfter is how long after a client's first connection to a Service session affinity holds; 0 is at once.
+	AffinityAfter time.Duration
 	// Firewall means that each node walks a list of rules for its pods, and a routing rule for their range.
 	Firewall bool
 	// Diverted is the entry of the routing policy, with its priority, that leads packets into the tunnel before the main

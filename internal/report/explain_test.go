@@ -59,7 +59,7 @@ func TestSampleNotes(t *testing.T) {
 	}
 }
 
-// TestExplainPaths: two paths of a profile are told apart by their names, and a path without samples says so.
+// TestExplainPaths: the columns have the names of the two paths. A path without samples is named as not explained.
 func TestExplainPaths(t *testing.T) {
 	name := plan.VariantOf("canal")
 	an := &compare.Analysis{Profiles: []plan.Variant{name}}

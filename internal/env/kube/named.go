@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -79,7 +80,7 @@ func findPod(ctx context.Context, client *api.Client, pod *corev1.Pod, port stri
 	behind := map[string]*corev1.Pod{pod.Name: pod}
 	at := diagnose.Pod{Name: pod.Name, Node: pod.Spec.NodeName, Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(number))}
 	add(&n, at, api.StateOf(pod).Ready, behind)
-	n.Policies = policiesOn(ctx, client, pod.Namespace, behind)
+	n.Policies = policiesOn(ctx, client, pod.Namespace, []*corev1.Pod{pod})
 	return n
 }
 
@@ -128,7 +129,7 @@ func findService(ctx context.Context, client *api.Client, service *corev1.Servic
 			add(&n, at, e.Conditions.Ready == nil || *e.Conditions.Ready, behind)
 		}
 	}
-	n.Policies = policiesOn(ctx, client, service.Namespace, behind)
+	n.Policies = policiesOn(ctx, client, service.Namespace, slices.Collect(maps.Values(behind)))
 	return n, nil
 }
 
@@ -165,19 +166,4 @@ func add(n *diagnose.Named, at diagnose.Pod, ready bool, behind map[string]*core
 		}
 	}
 	n.Unready = append(n.Unready, at.Name)
-}
-
-// policiesOn returns the names of the NetworkPolicies of a namespace that select one of these pods; none if the user
-// may not list them.
-func policiesOn(ctx context.Context, client *api.Client, namespace string, pods map[string]*corev1.Pod) []string {
-	list, err := client.NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
-	var all []string
-	for _, pod := range pods {
-		all = append(all, selecting(list.Items, pod)...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

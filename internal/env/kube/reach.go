@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/remotecommand"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -223,20 +224,27 @@ func (c *Cluster) Policies(ctx context.Context, profile plan.Variant, p plan.Pat
 	return c.policies(ctx, e.client, e.servers[0])
 }
 
-func (c *Cluster) policies(ctx context.Context, pods ...string) []string {
+func (c *Cluster) policies(ctx context.Context, names ...string) []string {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
-	list, err := c.client.NetworkPolicies(c.namespace(false)).List(ctx, metav1.ListOptions{})
+	var pods []*corev1.Pod
+	for _, s := range c.layout.pods {
+		if slices.Contains(names, s.Name) && !isHostPod(s.Name) { // no policy governs the host network
+			pods = append(pods, podObject(c.identity, c.options, *s))
+		}
+	}
+	return policiesOn(ctx, c.client, c.namespace(false), pods)
+}
+
+// policiesOn returns the names of the NetworkPolicies of a namespace that select one of its pods; none where they may not be read.
+func policiesOn(ctx context.Context, client *api.Client, namespace string, pods []*corev1.Pod) []string {
+	list, err := client.NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil // an optional right
 	}
 	var names []string
-	for _, name := range pods {
-		i := slices.IndexFunc(c.layout.pods, func(s *podSpec) bool { return s.Name == name })
-		if i < 0 || isHostPod(name) {
-			continue // no policy governs the host network
-		}
-		names = append(names, selecting(list.Items, podObject(c.identity, c.options, *c.layout.pods[i]))...)
+	for _, p := range pods {
+		names = append(names, selecting(list.Items, p)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

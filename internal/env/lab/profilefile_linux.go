@@ -101,6 +101,7 @@ func expectByFile(d *described, x profilefile.Expect) {
 	if x.Paths != nil {
 		e.Served = read(x.Paths)
 	}
+	e.AffinityAfter = time.Duration(x.AffinityAfter)
 	if x.Datagrams != nil {
 		e.Datagrams = read(x.Datagrams)
 	}
@@ -185,15 +186,6 @@ func (s instanceSpec) TunnelMTU() int {
 		return s.PodMTU()
 	}
 	return s.Lab.MTU - s.Profile.ReservedOn(s.Lab.Family)
-}
-
-// AffinityAfter returns how long after a client's first connection to a Service session affinity holds.
-func AffinityAfter(i *Instance) time.Duration {
-	s := i.Spec
-	if s.file == nil {
-		return 0
-	}
-	return time.Duration(s.file.Expect.AffinityAfter)
 }
 
 // Plugged reports whether CNI plugins connect the pods.

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -125,16 +124,12 @@ func (s Size) closed() bool { return strings.Contains(s.Failed, netstate.ButTo) 
 
 // oneWay describes that traffic that one end begins is lost, "" if it is not. The trials begin at the other end.
 func (s Size) oneWay() string {
-	failed := 0
-	for _, n := range s.Content.Dials.Failed {
-		failed += n
-	}
+	failed, why := s.Content.Dials.Failures()
 	switch {
 	case s.Silence():
 		return fmt.Sprintf("%s: no answer to datagrams from %s to %s", s.Path, s.From, s.To)
 	case failed > len(s.Content.Dials.Times):
-		return fmt.Sprintf("%s: %d of %d new connections from %s to %s failed (%s), and datagrams pass", s.Path, failed, failed+len(s.Content.Dials.Times), s.From, s.To,
-			strings.Join(slices.Sorted(maps.Keys(s.Content.Dials.Failed)), ", "))
+		return fmt.Sprintf("%s: %d of %d new connections from %s to %s failed (%s), and datagrams pass", s.Path, failed, failed+len(s.Content.Dials.Times), s.From, s.To, why)
 	}
 	return ""
 }
@@ -155,7 +150,7 @@ func (e *Evidence) behind(list []Backend) []Statement {
 	var bad, good []string
 	for _, b := range list {
 		switch {
-		case b.Name == "" || b.failed()+len(b.Times) == 0:
+		case b.Name == "" || len(b.Failed)+len(b.Times) == 0:
 		case b.bad():
 			bad = append(bad, b.String())
 		default:

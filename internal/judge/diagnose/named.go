@@ -2,10 +2,10 @@ package diagnose
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/measure/netstate"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -62,7 +62,7 @@ func named(e *Evidence) []Statement {
 		return fault(Service, n.Name, "%s; all its pods answer", saw)
 	case len(pods) < len(n.Pods):
 		return cleared("%s: some of its pods answer", n.Name)
-	case !slices.ContainsFunc(pods, func(b Backend) bool { return b.Failed[timeout] > 0 }):
+	case !slices.ContainsFunc(pods, func(b Backend) bool { return b.Failed[netstate.Timeout] > 0 }):
 		return proven(fault(Application, n.Name, "%s", saw)) // something answered for the pod
 	case len(n.Policies) > 0:
 		return unknown("%s: %s; the prober may not be a client that its NetworkPolicies admit: %s", n.Name, saw, strings.Join(n.Policies, ", "))
@@ -70,20 +70,10 @@ func named(e *Evidence) []Statement {
 	return fault(Service, n.Name, "%s", saw)
 }
 
-// timeout is the reason of a connection that nothing answered.
-const timeout = "timeout"
-
 // bad reports whether more than a share of the connections failed.
 func (b Backend) bad() bool {
-	failed := b.failed()
+	failed, _ := b.Failures()
 	return float64(failed) > badBackend*float64(failed+len(b.Times))
-}
-
-func (b Backend) failed() (n int) {
-	for _, k := range b.Failed {
-		n += k
-	}
-	return n
 }
 
 // String describes the results of connections.
@@ -92,8 +82,8 @@ func (b Backend) String() string {
 	if b.Name != "" {
 		name = b.Name
 	}
-	if b.failed() > 0 {
-		return fmt.Sprintf("%s (%s) failed %d of %d connections (%s)", name, b.To, b.failed(), b.failed()+len(b.Times), strings.Join(slices.Sorted(maps.Keys(b.Failed)), ", "))
+	if failed, why := b.Failures(); failed > 0 {
+		return fmt.Sprintf("%s (%s) failed %d of %d connections (%s)", name, b.To, failed, failed+len(b.Times), why)
 	}
 	if len(b.Times) == 0 {
 		return name + " was not tried"

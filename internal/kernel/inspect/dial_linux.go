@@ -99,7 +99,7 @@ func reason(err error) string {
 	var op *net.OpError
 	switch {
 	case errors.As(err, &op) && op.Timeout():
-		return "timeout"
+		return netstate.Timeout
 	case errors.As(err, &op):
 		return op.Err.Error()
 	}

@@ -3,6 +3,9 @@ package netstate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Account is the kernel's counters in one place, and what may slow or drop packets there (`cnibench look --count`).
@@ -91,4 +94,15 @@ type Dialled struct {
 	// Times are the connect times in ns, sorted; Failed counts the failures by reason.
 	Times  []int64        `json:"times,omitempty"`
 	Failed map[string]int `json:"failed,omitempty"`
+}
+
+// Timeout is the reason of a connection that nothing answered.
+const Timeout = "timeout"
+
+// Failures returns how many connections failed, and the reasons.
+func (d Dialled) Failures() (n int, why string) {
+	for _, k := range d.Failed {
+		n += k
+	}
+	return n, strings.Join(slices.Sorted(maps.Keys(d.Failed)), ", ")
 }

@@ -29,7 +29,7 @@ func TestResults(t *testing.T) {
 
 // TestChoose: a flag names some of all; without it they are all.
 func TestChoose(t *testing.T) {
-	for text, want := range map[string]int{"": len(neighbours), "-beside=bursts,nothing": 2, "-beside=nobody": -1} {
+	for text, want := range map[string]int{"": len(neighbours), "-beside=bursts,nothing": 2, "-beside=unknown": -1} {
 		f, some := flag.NewFlagSet("", flag.ContinueOnError), []neighbour(nil)
 		f.SetOutput(io.Discard)
 		choose(f, &some, "beside", "", neighbours)

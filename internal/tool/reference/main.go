@@ -9,12 +9,17 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/kube/deploy"
 	"github.com/cnibench/cnibench/internal/report/schema"
 )
 
 func main() {
+	if len(os.Args) != 3 || strings.HasPrefix(os.Args[1], "-") {
+		fmt.Fprintln(os.Stderr, "usage: reference DOCS DEPLOY: two directories")
+		os.Exit(2)
+	}
 	err := writeAll(os.Args[1])
 	if err == nil {
 		_, err = deploy.Write(os.Args[2])

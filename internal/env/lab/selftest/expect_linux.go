@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -44,17 +43,10 @@ type expectation struct {
 	merges bool
 	// long says that super-packets are longer than 64 KiB.
 	long bool
-	later
-	// policies is the number of policies that select every pod.
-	policies int
-}
-
-// later is what holds some time after a first packet.
-type later struct {
-	// affinityAfter is how long after a client's first connection to a Service session affinity holds.
-	affinityAfter time.Duration
 	// flowtable is after how many packets a connection passes the rules of nodes by a flowtable; 0 is never.
 	flowtable int
+	// policies is the number of policies that select every pod.
+	policies int
 }
 
 // tunnel describes the device that encapsulates, and its packets.

@@ -26,8 +26,8 @@ func serviceChecks(x expectation) []check {
 		return nil
 	}
 	client := "a client"
-	if x.affinityAfter > 0 {
-		client += ", from " + x.affinityAfter.String() + " after its first connection,"
+	if x.AffinityAfter > 0 {
+		client += ", from " + x.AffinityAfter.String() + " after its first connection,"
 	}
 	var list []check
 	if x.Programs != nil && x.Programs.Maglev && !x.local {
@@ -157,7 +157,7 @@ const serviceCalls = 60
 func sticky(ctx context.Context, s *scene) finding {
 	const want = "one of 2"
 	svc := s.inst.Service(lab.StickyService)
-	for began := time.Now(); time.Since(began) < s.want.affinityAfter; {
+	for began := time.Now(); time.Since(began) < s.want.AffinityAfter; {
 		if _, err := s.census(ctx, svc, svc.Backends, 1); err != nil {
 			return failed(want, err)
 		}

@@ -55,7 +55,6 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	want.merges = inst.Spec.Lab.NIC == plan.NICWire && inst.Spec.Lab.GRO != condition.GROOff
 	want.long = inst.Spec.Lab.BigTCP == condition.BigTCPOn
 	want.plugged = inst.Spec.Plugged()
-	want.affinityAfter = lab.AffinityAfter(inst)
 	want.testServices = inst.Service(lab.NoneService) != nil
 	want.unbacked = want.unbacked || want.testServices && want.Programs != nil && want.Programs.Mute
 	if inst.Spec.Balanced() {
