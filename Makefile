@@ -35,9 +35,6 @@ fidelity: ## the lab beside real clusters with flannel, interleaved; writes its 
 	sh scripts/deps.sh e2e
 	$(SUDO) sh scripts/fidelity.sh
 
-diagnose: build ## faults planted in labs by plain tools, and what diagnose calls them; prints the table of docs/how-to/is-it-the-cni.md
-	$(SUDO) sh scripts/diagnose.sh bin/cnibench
-
 bench: ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/results/engine.md
 	sh scripts/deps.sh bench
 	go build -trimpath -o bin/bench ./internal/tool/bench
@@ -46,13 +43,14 @@ bench: ## the load engine against iperf3, netperf, wrk and plain C, interleaved;
 
 aa: ## equal runs, alone, beside a compile job and beside bursts, and how far they differ
 articles: ## the four published comparisons, repeated in the lab, with each of their figures and claims
+diagnose: ## faults planted in labs by plain tools, and what diagnose calls them (80 minutes)
 duet: ## two profiles measured at the same time beside in turn
 explain: ## costs of known place, and the parts that they are found in
 gate: ## the action's commands on pairs of a base and a change whose verdict is known
 power: ## costs of known size, and how often a comparison of two files finds them
 truth: ## links of known rate, delay and loss; refuses a busy machine
 aa: flags = -table internal/judge/compare/runs.tsv
-aa articles duet explain gate power truth: build ## each writes its table into docs/results/NAME.md
+aa articles diagnose duet explain gate power truth: build ## each writes its table into docs/results/NAME.md
 	sh scripts/deps.sh run
 	go build -trimpath -o bin/campaign ./internal/tool/campaign
 	$(SUDO) bin/campaign $@ $(flags) -document docs/results/$@.md bin/cnibench

@@ -35,8 +35,8 @@ type campaign interface {
 }
 
 var campaigns = map[string]campaign{
-	"aa": &equalRuns{}, "articles": &articles{}, "duet": &duet{}, "explain": &explanations{}, "fidelity": &clusters{}, "gate": &gate{},
-	"power": &power{}, "truth": &truths{},
+	"aa": &equalRuns{}, "articles": &articles{}, "diagnose": &plantedFaults{}, "duet": &duet{}, "explain": &explanations{},
+	"fidelity": &clusters{}, "gate": &gate{}, "power": &power{}, "truth": &truths{},
 }
 
 // setting is what every campaign gets: the cnibench that measures, the page, and the directory of results.
