@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -212,6 +213,17 @@ func (p Profile) FiltersBridge() bool { return slices.Contains(p.Needs, "br_netf
 
 // MaxFlowtable is the largest threshold that kindnet finds: it compares the lowest byte of the number of packets first.
 const MaxFlowtable = 254
+
+// ByFlowtable returns what kindnet's threshold means, "" if it is 0.
+func ByFlowtable(threshold string) string {
+	if threshold == "0" {
+		return ""
+	}
+	if n, err := strconv.Atoi(threshold); err != nil || n < 0 || n > MaxFlowtable {
+		return fmt.Sprintf("connections pass by a flowtable after %s packets: in the lab after %d at most", threshold, MaxFlowtable)
+	}
+	return fmt.Sprintf("connections pass by a flowtable after %s packets: in the lab kindnet(flowtable=%[1]s)", threshold)
+}
 
 // Flowtables returns the largest value of the condition flowtable for p, 0 if the CNI programs no flowtable. Calico has no threshold:
 // an established connection has had more than one packet.

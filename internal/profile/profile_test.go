@@ -108,3 +108,12 @@ func TestFunctions(t *testing.T) {
 		}
 	}
 }
+
+// TestByFlowtable: a threshold that the lab cannot raise is not named as a variant.
+func TestByFlowtable(t *testing.T) {
+	for threshold, want := range map[string]string{"0": "", "20": "kindnet(flowtable=20)", "254": "kindnet(flowtable=254)", "255": "254 at most", "": "254 at most", "-1": "254 at most"} {
+		if got := ByFlowtable(threshold); !strings.HasSuffix(got, want) || (want == "") != (got == "") {
+			t.Errorf("ByFlowtable(%q) = %q, want %q", threshold, got, want)
+		}
+	}
+}

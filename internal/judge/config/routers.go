@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // CNIs that route without an overlay of their own, or use one only between subnets.
@@ -111,8 +113,8 @@ func judgeKindnet(j *judge, v *values) {
 	if _, shown := v.changed(fast.path); !shown {
 		j.showValues(kindnet, v, fast.path)
 	}
-	if !fast.is("0") {
-		but = append(but, "connections pass by a flowtable after "+fast.text+" packets: in the lab kindnet(flowtable="+fast.text+")")
+	if says := profile.ByFlowtable(fast.text); says != "" {
+		but = append(but, says)
 		j.find("fast-path", fast, "fastpath-threshold: %s (%s)", fast.text, fast.source())
 	}
 	if !v.at("network-policy").on() {

@@ -228,8 +228,8 @@ func (d *detective) kindnet(w workloadSpec) {
 			return
 		}
 	}
-	if d.Profile == kindnet && w.flag("fastpath-threshold") != "0" {
-		d.But = append(d.But, "kindnet puts connections into a flowtable after some packets: in the lab kindnet(flowtable="+cmp.Or(w.flag("fastpath-threshold"), "20")+")")
+	if but := profile.ByFlowtable(cmp.Or(w.flag("fastpath-threshold"), "20")); d.Profile == kindnet && but != "" {
+		d.But = append(d.But, but)
 	}
 	if len(lists) == 0 {
 		d.unproven("kindnet's plugin on the nodes: no conflist was read, kind's default is ptp")
