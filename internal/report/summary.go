@@ -429,7 +429,7 @@ func functionLetters(a Ability) string {
 // proofWords explain the words of proofs.
 var proofWords = []struct{ word, text string }{
 	{"wire", "its self-test held on real packets in this run"},
-	{"both", "its self-test held, and the medians of its costs are within 5 % of a real cluster's"},
+	{"both", "its self-test held, and its costs are a real cluster's: within 5 % in the median, 10 % in each case"},
 	{"real", "measured on a real cluster"},
 	{"none", "nothing is proven"},
 }
