@@ -161,12 +161,12 @@ func differenceSection(d explain.Difference) Section {
 		}
 		g.Add(number.Clean(c.Title), scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), signedInterval(scale, c.By), mark)
 	}
-	if rest := d.Rest; d.Unnamed > 0 {
+	if rest := d.Rest; rest.Parts > 0 {
 		mark := withinNoise
 		if !rest.Noise {
 			mark = "each within the noise or small"
 		}
-		g.Add(number.Counted(d.Unnamed, "other part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), signedInterval(scale, rest.By), mark)
+		g.Add(number.Counted(rest.Parts, "other part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), signedInterval(scale, rest.By), mark)
 	}
 	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), signedInterval(scale, d.Total), "")
 	sides := []explain.Side{d.A, d.B}

@@ -30,7 +30,8 @@ func TestExplanation(t *testing.T) {
 			change("sched", "scheduling and wake-ups", 4000, 4350, 700), change("unexplained", "not explained", 100, 150, 120),
 		},
 		Families: []explain.Change{change("netfilter", "netfilter", 1000, 3000, 400)},
-		Rest:     change("", "", 14900, 16850, 600), Unnamed: 12,
+		Rest:     explain.Several{Change: change("", "", 14900, 16850, 600), Parts: 12},
+		Spread:   explain.Several{Change: change("", "", 12000, 13550, 500), Parts: 10},
 	}
 	x := report.Explanation{A: plan.VariantOf("bridge"), B: plan.VariantOf("canal"), Differences: []explain.Difference{d}}
 	for _, format := range []string{"txt", "md"} {

@@ -34,14 +34,19 @@ type Difference struct {
 	Changes []Change
 	// Families are the sums by family, the largest first.
 	Families []Change
-	// Rest is the sum of the parts that are not Named, Unnamed their number.
-	Rest    Change
-	Unnamed int
+	// Rest is the sum of the parts that are not Named, Spread that of those among them whose family Findings does not name.
+	Rest, Spread Several
 	// Nothing means that there is nothing to explain: the two do not differ by more than the margin, or not
 	// significantly. Margin is true for the former.
 	Nothing, Margin bool
 	// Prediction predicts B from the parts of A, nil unless Predict was called.
 	Prediction *Prediction
+}
+
+// Several is the change of a number of parts together.
+type Several struct {
+	Change
+	Parts int
 }
 
 // Between explains the difference from A to B, two sides of one result. ok is false if one of them has no parts.
@@ -59,14 +64,23 @@ func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
 	}
 	d.Changes = each.Of(slices.Sorted(maps.Keys(ids)), func(id string) Change { return change(ids[id], a, b, id) })
 	d.Families = families(d.Changes, a, b)
-	rest := each.Where(d.Changes, func(c Change) bool { return !d.Named(c) })
-	d.Rest, d.Unnamed = d.Of(each.Of(rest, func(c Change) string { return c.ID })...), len(rest)
 	order := func(x, y Change) int {
 		return cmp.Or(cmp.Compare(math.Abs(y.By.Value), math.Abs(x.By.Value)), cmp.Compare(x.ID, y.ID))
 	}
 	slices.SortFunc(d.Changes, order)
 	slices.SortFunc(d.Families, order)
+	said, _ := d.largest()
+	d.Rest = d.several(func(c Change) bool { return !d.Named(c) })
+	d.Spread = d.several(func(c Change) bool {
+		return !d.Named(c) && !slices.ContainsFunc(said, func(f Change) bool { return f.ID == c.Family })
+	})
 	return d, true
+}
+
+// several sums up the changes that are chosen.
+func (d Difference) several(chosen func(Change) bool) Several {
+	parts := each.Of(each.Where(d.Changes, chosen), func(c Change) string { return c.ID })
+	return Several{d.Of(parts...), len(parts)}
 }
 
 // Of returns the measured change of several parts together. Its interval is narrower than the sum of the parts'

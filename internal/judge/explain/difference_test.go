@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,8 +44,21 @@ func TestDiffuse(t *testing.T) {
 	if math.Abs(sum-d.Total.Value) > 1e-6 {
 		t.Errorf("the lines add up to %.1f of %.1f ns", sum, d.Total.Value)
 	}
+	families, _ := d.largest()
+	sum = d.Spread.By.Value
+	for _, f := range families {
+		sum += f.By.Value
+	}
+	for _, c := range d.Changes {
+		if d.Named(c) && !slices.ContainsFunc(families, func(f Change) bool { return f.ID == c.Family }) {
+			sum += c.By.Value
+		}
+	}
+	if math.Abs(sum-d.Total.Value) > 1e-6 {
+		t.Errorf("the families of the finding, its spread and the other lines add up to %.1f of %.1f ns", sum, d.Total.Value)
+	}
 	said := strings.Join(d.Findings(), " ")
-	if !d.spreadOut() || d.Rest.Noise || d.Rest.By.Value < 0.5*d.Total.Value || !strings.Contains(said, "is spread over") {
-		t.Errorf("%.0f of %.0f ns are of %d parts together (%+v): %s", d.Rest.By.Value, d.Total.Value, d.Unnamed, d.Rest.By, said)
+	if !d.spreadOut() || d.Spread.Noise || d.Spread.By.Value < 0.25*d.Total.Value || !strings.Contains(said, "is spread over") {
+		t.Errorf("%.0f of %.0f ns are of %d parts together (%+v): %s", d.Spread.By.Value, d.Total.Value, d.Spread.Parts, d.Spread.By, said)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -25,7 +26,7 @@ func (d Difference) Named(c Change) bool {
 
 // spreadOut reports whether a relevant share of the difference is spread over parts that are each not significant.
 func (d Difference) spreadOut() bool {
-	return !d.Nothing && !d.Rest.Noise && d.Unnamed > 1 && math.Abs(d.Rest.By.Value) >= spread*math.Abs(d.Total.Value)
+	return !d.Nothing && !d.Spread.Noise && d.Spread.Parts > 1 && math.Abs(d.Spread.By.Value) >= spread*math.Abs(d.Total.Value)
 }
 
 // most is the least share of the difference that the parts of a finding explain together.
@@ -37,7 +38,7 @@ func (d Difference) Findings() []string {
 	a, b := d.A.Name(), d.B.Name()
 	if d.Prediction != nil {
 		said := d.measured(scale)
-		if named := d.largest(scale); named != "" && !d.Nothing {
+		if named := d.summary(scale); named != "" && !d.Nothing {
 			said = append(said, named)
 		}
 		return append(said, d.Prediction.findings(d, scale)...)
@@ -54,12 +55,12 @@ func (d Difference) Findings() []string {
 		cheap, dear = d.B, d.A
 	}
 	said := d.measured(scale)
-	if named := d.largest(scale); named != "" {
+	if named := d.summary(scale); named != "" {
 		said = append(said, named)
 	}
 	if d.spreadOut() {
-		said = append(said, fmt.Sprintf("%s of the difference (%s) is spread over %d parts, each within its error.",
-			number.Percent(d.Rest.By.Value/d.Total.Value), scale.Format(math.Abs(d.Rest.By.Value)), d.Unnamed))
+		said = append(said, fmt.Sprintf("%s of the difference (%s) is spread over %d other parts, each within its error or small.",
+			number.Percent(d.Spread.By.Value/d.Total.Value), scale.Format(math.Abs(d.Spread.By.Value)), d.Spread.Parts))
 	}
 	if saved := saving(dear, cheap, scale); saved != "" {
 		said = append(said, saved)
@@ -76,23 +77,28 @@ func (d Difference) measured(scale number.Scale) []string {
 	return []string{fmt.Sprintf("%s costs %s %s %s than %s.", d.B.Name(), scale.Format(math.Abs(d.Total.Value)), scale.Unit, more, d.A.Name())}
 }
 
-// largest names the families that explain most of the difference.
-func (d Difference) largest(scale number.Scale) string {
-	var names []string
-	sum := 0.0
+// largest returns the families that explain most of the difference, and their share of it.
+func (d Difference) largest() (families []Change, share float64) {
 	for _, c := range d.Families {
 		if c.By.Value*d.Total.Value <= 0 || c.Noise || c.ID == Unexplained.Family {
 			continue
 		}
-		names = append(names, fmt.Sprintf("%s (%s)", c.Title, scale.Format(math.Abs(c.By.Value))))
-		if sum += c.By.Value / d.Total.Value; sum >= most {
+		families = append(families, c)
+		if share += c.By.Value / d.Total.Value; share >= most {
 			break
 		}
 	}
-	if len(names) == 0 {
+	return families, share
+}
+
+// summary names the families that explain most of the difference, "" if none does.
+func (d Difference) summary(scale number.Scale) string {
+	families, share := d.largest()
+	if len(families) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of the difference: %s.", number.Percent(sum), strings.Join(names, ", "))
+	names := each.Of(families, func(c Change) string { return fmt.Sprintf("%s (%s)", c.Title, scale.Format(math.Abs(c.By.Value))) })
+	return fmt.Sprintf("%s of the difference: %s.", number.Percent(share), strings.Join(names, ", "))
 }
 
 // saving describes what the more expensive side would save without its largest removable part.
