@@ -31,7 +31,7 @@ func Detect(b []byte) (string, error) {
 	if ours(b) {
 		return "", errors.New("already a result of cnibench: use report, compare or check")
 	}
-	if err := relativeOf(b, true); err != nil {
+	if err := unreadTool(b, true); err != nil {
 		return "", err
 	}
 	if f, ok := matching(b, ""); ok {
@@ -43,7 +43,7 @@ func Detect(b []byte) (string, error) {
 	if parts, _ := within(b, ""); len(parts) > 0 {
 		return parts[0].format.Name, nil
 	}
-	if err := relativeOf(b, false); err != nil {
+	if err := unreadTool(b, false); err != nil {
 		return "", err
 	}
 	names, _ := Formats()
@@ -130,7 +130,7 @@ func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 		}
 	}
 	if err != nil && !looks {
-		if relative := relativeOf(b, false); relative != nil {
+		if relative := unreadTool(b, false); relative != nil {
 			return Batch{}, relative
 		}
 		return Batch{}, advice.With(err, "leave out --from to detect the format; or "+csvWay)

@@ -66,9 +66,9 @@ var relatives = []relative{
 const csvWay = `write its numbers into a CSV file (docs/reference/import.md): line 1 is "# cnibench-csv v1", line 2 "profile,path,workload,metric,value,unit", ` +
 	`then a row for each number, such as "canal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s"`
 
-// relativeOf returns an error that names the tool of b with the way out, nil if b is unknown. first tries only the
+// unreadTool returns an error that names the tool of b with the way out, nil if b is unknown. first tries only the
 // relatives with first.
-func relativeOf(b []byte, first bool) error {
+func unreadTool(b []byte, first bool) error {
 	head := b[:min(len(b), 1<<20)]
 	for _, r := range relatives {
 		if first && !r.first || !r.looks.Match(head) {

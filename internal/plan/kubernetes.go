@@ -91,6 +91,13 @@ type Cluster struct {
 // OnCluster reports whether p is measured on Kubernetes.
 func (p Plan) OnCluster() bool { return p.Environment == EnvKubernetes || p.Environment == EnvKind }
 
+// Beside reports whether p measures the lab beside clusters: profiles of clusters have a context, those of the lab none.
+func (p Plan) Beside() bool {
+	inLab := func(v Variant) bool { return v.Context() == "" }
+	lab := each.Where(p.Profiles, inLab)
+	return p.OnCluster() && len(lab) > 0 && len(lab) < len(p.Profiles)
+}
+
 // settleCluster sets values that follow from the environment: a cluster has one CNI and not the lab's many, and the
 // baseline is the bare node.
 func (p Plan) settleCluster() Plan {

@@ -45,14 +45,15 @@ func (b *builder) aheadOfHost(needs []Need) string {
 	return ""
 }
 
-// bareVerdict returns the verdict on a bare network compared with the best dataplane of a need.
+// bareVerdict returns the verdict on a bare network compared with the best dataplane of a need; None if it is better than
+// that: best is said of dataplanes.
 func (b *builder) bareVerdict(n Need, bare plan.Variant) compare.Verdict {
 	two := b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
 	switch {
 	case len(two) < 2:
 		return compare.None
 	case two[0].Cell.Profile == bare && two[1].ToBest.Verdict == compare.Worse:
-		return compare.Better
+		return compare.None
 	}
 	return two[1].ToBest.Verdict
 }

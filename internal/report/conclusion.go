@@ -189,7 +189,7 @@ func (s *sentence) claimText(x compare.Comparison) string {
 
 // ratioText returns a ratio with its interval.
 func ratioText(x compare.Comparison) string {
-	return fmt.Sprintf("%s (%s to %s)", number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High))
+	return number.Range(x.Ratio, x.Low, x.High)
 }
 
 // concludeAlone is the sentence of the only profile of a row: how it compares with the baseline.
@@ -396,14 +396,14 @@ func decidingRepetitions(xs []compare.Comparison) (text string, run int) {
 	if len(open) == 0 {
 		return "", 0
 	}
-	slices.SortFunc(open, func(x, y compare.Comparison) int { return cmp.Compare(x.N+x.Need, y.N+y.Need) })
+	slices.SortFunc(open, func(x, y compare.Comparison) int { return cmp.Compare(x.Trials+x.Need, y.Trials+y.Need) })
 	x := open[len(open)/2]
 	text = moreRepetitions(x.Need) + " would decide"
 	if open[len(open)-1].Need > x.Need {
 		text += " most"
 	}
 	if x.Need <= mostRepetitions {
-		run = x.N + x.Need
+		run = x.Trials + x.Need
 	}
 	return text, run
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/fidelity"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -23,7 +24,7 @@ func BuildFidelity(p *fidelity.Page) Document {
 	s := Section{Notes: append(fidelityVerdicts(p),
 		fmt.Sprintf("Measured on %s: %s of %s, seed %d, lab and clusters interleaved in one run.",
 			h.Created.UTC().Format(time.DateOnly), number.Counted(p.Repetitions, "repetition"), number.Duration(h.Plan.Duration), h.Plan.Seed),
-		"Ratios are the cluster's value over the lab's, each over that of the bare node (host) of its place in the same repetition, with their 95 % intervals; 1 means that the lab is true. within 5 %: the whole interval is. differs: not so, and significant after correction for all rows of the cluster. The bare nodes themselves are compared with each other without that, and not judged.",
+		"Ratios are the cluster's value over the lab's, each over that of the bare node (host) of its place in the same repetition, with their 95 % intervals; 1 means that the lab is true. They are not the ratios of the medians beside them. within 5 %: the whole interval is. differs: not so, and significant after correction for all rows of the cluster. The bare nodes themselves are compared with each other without that, and not judged.",
 	)}
 	if p.Kernel != nil {
 		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(*p.Kernel)))
@@ -102,8 +103,13 @@ func fidelitySummary(p *fidelity.Page) Grid {
 			continue
 		}
 		s := stat.Summarize(off, 0.95)
-		g.Add(x.name, fmt.Sprint(len(off)), fmt.Sprint(count[fidelity.Near]), fmt.Sprint(count[fidelity.Differs]), fmt.Sprint(count[fidelity.Undecided]),
-			number.Percent(s.Median), number.Percent(s.Max))
+		cells := each.Of([]fidelity.Verdict{fidelity.Near, fidelity.Differs, fidelity.Undecided}, func(v fidelity.Verdict) string {
+			if x.bare { // not judged
+				return number.Absent
+			}
+			return fmt.Sprint(count[v])
+		})
+		g.Add(x.name, append(append([]string{fmt.Sprint(len(off))}, cells...), number.Percent(s.Median), number.Percent(s.Max))...)
 	}
 	for _, f := range p.Failed {
 		g.Notes = append(g.Notes, number.Clean(fmt.Sprintf("%d of %d trials of %s failed: %s.", f.Failed, f.Tried, f.Case, f.Kind)))

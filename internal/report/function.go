@@ -197,8 +197,8 @@ func (p Proof) text() string {
 		costs := each.Of(f.Workloads, func(w profile.Compared) string {
 			return fmt.Sprintf("%s %+.0f %% (%+.0f %%)", w.Name, 100*w.Distance, 100*w.Farthest)
 		})
-		return text + fmt.Sprintf("; cost beside a real cluster (%s, %s): %d of %d cases equal within 5 %%, %d differ; the cluster's CPU time over the lab's, median (and farthest): %s",
-			f.Measured, plan.NIC(f.NIC).Label(), f.All.Within, f.All.Rows, f.All.Differ, strings.Join(costs, ", "))
+		return text + fmt.Sprintf("; cost beside a real cluster (%s, %s): %d of %d cases proven equal within 5 %%, %d differ, %d undecided; the cluster's CPU time over the lab's, median (and farthest): %s",
+			f.Measured, plan.NIC(f.NIC).Label(), f.All.Within, f.All.Rows, f.All.Differ, f.All.Rows-f.All.Within-f.All.Differ, strings.Join(costs, ", "))
 	}
 	return text + "; cost never compared with a real cluster"
 }

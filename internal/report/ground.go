@@ -47,6 +47,8 @@ func (b *builder) modelText() string {
 	switch {
 	case b.header.Origin != "":
 		return ""
+	case b.header.Plan.Beside():
+		return "Lab model, NIC model " + string(b.header.Plan.Lab.NIC) + ", and real cluster (names with @)."
 	case !b.inLab():
 		return "Real cluster."
 	case nic.Label() == "":

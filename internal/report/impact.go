@@ -145,7 +145,7 @@ func changeText(c *impact.Change) string {
 	case !c.Claimed():
 		return string(compare.Inconclusive)
 	}
-	return fmt.Sprintf("%s (%s to %s)", number.Ratio(c.Value), number.Ratio(c.Low), number.Ratio(c.High))
+	return number.Range(c.Value, c.Low, c.High)
 }
 
 // jobText formats the change of the whole job, if its verdict is a claim.

@@ -116,16 +116,20 @@ func repeatCommand(p plan.Plan) string {
 	if len(p.Profiles) == 0 || len(p.Paths) == 0 || len(p.Workloads) == 0 {
 		return ""
 	}
-	if p.OnCluster() {
+	beside := p.Beside()
+	if p.OnCluster() && !beside {
 		p, _ = p.WithoutLab() // files of older versions have settings that do not apply to clusters
 	}
 	p.Lab = p.Lab.Filled()
 	usual := plan.Default()
 	line, switches := "cnibench run", ""
+	if beside {
+		line = "cnibench fidelity"
+	}
 	for _, x := range plan.Settings() {
 		said := x.Always || x.Text(p) != x.Text(usual) || x.Key == "warmup" && p.OnCluster()
 		switch {
-		case x.Flag == "" || !said:
+		case x.Flag == "" || !said || beside && slices.Contains([]string{"environment", "profiles", "baseline"}, x.Key):
 		case x.Switch:
 			switches += " --" + x.Flag
 		default:

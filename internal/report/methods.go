@@ -69,7 +69,7 @@ func (b *builder) methodsParagraph(d Document) string {
 	if slices.ContainsFunc(b.analysis.Cells, func(c compare.Cell) bool { return c.Typical != nil }) {
 		values = "undisturbed (weighted means of what was measured near the machine's full speed) for CPU time, rates and times, else medians"
 	}
-	said = append(said, fmt.Sprintf("Values are %s; a difference counts if its interval excludes the margin of %s.", values, number.Percent(b.analysis.Margin)))
+	said = append(said, fmt.Sprintf("Values are %s; a difference counts if its corrected interval excludes equal and is not within the margin of %s.", values, number.Percent(b.analysis.Margin)))
 	return strings.Join(append(said, "Run: "+d.Citation), " ")
 }
 
@@ -79,9 +79,12 @@ func (b *builder) measuredSentence(profiles string) string {
 	if origin == "csv" {
 		origin = "a CSV file"
 	}
+	const lab = "the lab of cnibench, which builds nodes and pods as network namespaces of one machine"
 	switch imported := "The numbers of " + profiles + " are from " + origin; {
 	case b.inLab():
-		return "We measured " + profiles + " in the lab of cnibench, which builds nodes and pods as network namespaces of one machine"
+		return "We measured " + profiles + " in " + lab
+	case origin == "" && b.header.Plan.Beside():
+		return "We measured " + profiles + ": names with @ on that Kubernetes cluster, the others in " + lab
 	case origin == "":
 		return "We measured " + profiles + " on a Kubernetes cluster"
 	case b.header.Plan.Environment == "kubernetes":

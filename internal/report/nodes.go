@@ -166,6 +166,9 @@ func (v nodesView) findings(heading string, list []matrix.Finding) []Grid {
 			g.Add(label, e.Metric+roles[e.Role], string(e.Path.From), amount(e.Metric, e.Value), amount(e.Metric, e.Typical), fmt.Sprintf("%d/%d", e.Hits, e.Of))
 			label = ""
 		}
+		if more := len(f.Evidence) - mostEvidence; more > 0 {
+			g.Notes = append(g.Notes, v.name(f)+" differs in "+number.Counted(more, "more value")+" (-f json).")
+		}
 		if f.Doubt != "" {
 			note := v.name(f) + " " + doubts[f.Doubt] + "."
 			if len(f.Decide) > 0 && len(f.Nodes) == 1 {
@@ -217,7 +220,7 @@ func mark(f float64) string {
 	return "#"
 }
 
-const markNote = "From the node of the row to that of the column. · does not differ, + up to 2 times, digits are times, # 10 times and more."
+const markNote = "From the node of the row to that of the column. · less than 1.25 times, + up to 2 times, digits are times, # 10 times and more."
 
 // grid returns a map as text, nil of too many nodes.
 func (v nodesView) grid(s shading) []Grid {
@@ -297,8 +300,8 @@ func shade(f float64) int {
 
 // shares compares the cost of the pods' network with the hosts', pair by pair.
 func (v nodesView) shares() []Grid {
-	g := Grid{Title: "The CNI's share, of the same pairs", Label: "metric", Columns: []string{"workload", "hosts", "pods", "factor"},
-		Notes: []string{"factor: how many times worse a pair is between pods than between its hosts, the median over pairs."}}
+	g := Grid{Title: "Pods beside hosts, of the same pairs", Label: "metric", Columns: []string{"workload", "hosts", "pods", "factor"},
+		Notes: []string{"hosts, pods: medians over pairs. factor: how many times worse a pair is between pods than between its hosts, the median of that over pairs."}}
 	for _, m := range v.Matrices {
 		if m.Path.From != plan.Pod || m.Rare() {
 			continue

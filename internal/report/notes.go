@@ -188,7 +188,7 @@ func (b *builder) legendLines() []string {
 	}
 	if len(tests) > 0 {
 		out = append(out,
-			fmt.Sprintf("Ratios are to %s. Same: the whole interval is within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all comparisons of its column (Benjamini-Hochberg).", base, number.Percent(b.analysis.Margin), 1-b.analysis.Confidence),
+			fmt.Sprintf("Ratios are to %s. Same: the whole interval is within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all comparisons of its column (Benjamini-Hochberg). ?: neither.", base, number.Percent(b.analysis.Margin), 1-b.analysis.Confidence),
 			"Test: "+strings.Join(tests, "; ")+".")
 	}
 	if aa := b.twinVerdicts(); aa != "" {
@@ -201,7 +201,7 @@ func (b *builder) legendLines() []string {
 		out = append(out, number.Absent+": the profile does not serve this path; see the reasons below.")
 	}
 	if b.kinds[NotMeasured] {
-		out = append(out, "n/m: not measured.")
+		out = append(out, "n/m: not measured, or too little for this number.")
 	}
 	return out
 }

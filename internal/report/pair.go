@@ -121,7 +121,7 @@ func plainNote(ms []compare.Match) []string {
 	for _, m := range ms {
 		switch {
 		case m.Yardstick:
-			moved = append(moved, m.Plain.Ratio)
+			moved = append(moved, m.Ratio)
 		case !m.Common.IsZero():
 			common = number.Clean(m.Common.String())
 		default:
@@ -131,8 +131,11 @@ func plainNote(ms []compare.Match) []string {
 	var notes []string
 	if common != "" {
 		text := fmt.Sprintf("Ratios are of quotients to %s, measured in turn in both", common)
-		if len(moved) > 0 && !math.IsNaN(moved[0]) {
-			text += fmt.Sprintf("; %s itself: %s", common, Change(moved[0]))
+		if moved = each.Where(moved, number.Finite); len(moved) > 0 {
+			text += fmt.Sprintf("; %s itself: %s", common, Change(slices.Min(moved)))
+			if len(moved) > 1 {
+				text += " to " + Change(slices.Max(moved))
+			}
 		}
 		notes = append(notes, text+".")
 	}
@@ -269,7 +272,7 @@ func (b *pairBuilder) legendLines(budgets bool) []string {
 	}
 	lines := []string{
 		fmt.Sprintf("%s; ± is the longer arm of its %s interval%s.", valuesAre(weighted, medians, ""), number.Percent(p.Confidence), free),
-		fmt.Sprintf("Ratios are B to A, each as a quotient to the baseline that both measured in turn with it, where there is one: what the moment does to all cancels out. Above the median a ratio is of the values. The interval holds quotients and values: better and worse are what both say. Same: quotients (above the median both) are within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all that is shown (Holm): the chance of any wrong call in it is at most that.", number.Percent(p.Margin), alpha),
+		fmt.Sprintf("Ratios are B to A, each as a quotient to the baseline that both measured in turn with it, where there is one: what the moment does to all cancels out. Above the median a ratio is of the values. The interval holds quotients and values: better and worse are what both say. Same: quotients (above the median both) are within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all that is shown (Holm): the chance of any wrong call in it is at most that. ?: neither.", number.Percent(p.Margin), alpha),
 		"Test: Mann-Whitney and the median of all pairwise ratios; Student's t on logarithms, which assumes that they scatter log-normally, for undisturbed values and where the repetitions are too few for ranks. compare --history follows many runs.",
 	}
 	if budgets {

@@ -249,7 +249,7 @@ func figureGrid(group []findings.Figure, scale number.Scale) Grid {
 			claimed = number.Ratio(f.Claimed)
 		}
 		if e := f.Ratio; !math.IsNaN(e.Ratio) {
-			ratio = fmt.Sprintf("%s (%s to %s)", number.Ratio(e.Ratio), number.Ratio(e.Low), number.Ratio(e.High))
+			ratio = number.Range(e.Ratio, e.Low, e.High)
 		}
 		if f.Outcome == findings.NotTestable {
 			i := slices.Index(reasons, f.Why)

@@ -429,7 +429,7 @@ func functionLetters(a Ability) string {
 // proofWords explain the words of proofs.
 var proofWords = []struct{ word, text string }{
 	{"wire", "its self-test held on real packets in this run"},
-	{"both", "its self-test held, and its costs are a real cluster's: within 5 % in the median, 10 % in each case"},
+	{"both", "its self-test held, and the estimates of its costs are a real cluster's: within 5 % in the median, 10 % in each case"},
 	{"real", "measured on a real cluster"},
 	{"none", "nothing is proven"},
 }
@@ -546,7 +546,7 @@ func doubtNotes(needs []Need) []string {
 	}
 	if len(kinds) > 0 {
 		texts := each.Of(kinds, func(id string) string { return fmt.Sprintf("%s in %d", id, counts[id]) })
-		notes = append(notes, fmt.Sprintf("Doubts, of %s: %s (--all says why).", number.Counted(shown, "value"), number.Few(texts)))
+		notes = append(notes, fmt.Sprintf("Doubts in most trials, of %s of dataplanes: %s (--all says why).", number.Counted(shown, "value"), number.Few(texts)))
 	}
 	return notes
 }
@@ -578,7 +578,7 @@ func (b *builder) nextSteps(d Document, file string) []Item {
 		open = append(open, n.Conclusion.Ties...)
 	}
 	if _, run := decidingRepetitions(open); run > 0 && b.header.Origin == "" {
-		items = append(items, Item{Name: "decide the rest" + b.remainingTime(d.Run, run), Text: fmt.Sprintf("cnibench run --resume%s --repetitions %d", to, run), Code: true})
+		items = append(items, Item{Name: "decide more" + b.remainingTime(d.Run, run), Text: fmt.Sprintf("cnibench run --resume%s --repetitions %d", to, run), Code: true})
 	}
 	if b.inLab() {
 		items = append(items, Item{Name: "on your cluster", Text: "cnibench run --env kubernetes", Code: true})

@@ -173,8 +173,10 @@ func (v *View) imported() bool { return v.header.Origin != "" }
 // inLab reports whether it is a run of the lab, in which both ends share one machine.
 func (v *View) inLab() bool { return !v.imported() && v.header.Plan.Environment != "kubernetes" }
 
-// withoutWire reports whether there is no wire between nodes: in a lab without a line rate.
-func (v *View) withoutWire() bool { return v.inLab() && v.lineRate() == 0 }
+// withoutWire reports whether there is no wire between nodes: in a lab or on one machine, without a line rate.
+func (v *View) withoutWire() bool {
+	return v.lineRate() == 0 && (v.inLab() || v.facts["nodes.machines"] == "1")
+}
 
 func (v *View) source() string {
 	return number.Clean(cmp.Or(v.facts["source"], v.header.Plan.Name))

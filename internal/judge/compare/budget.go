@@ -194,7 +194,7 @@ func (b Budget) undecided(h *Holding, point, confidence float64) {
 	if !b.Relative {
 		n, least = h.B.N, int(math.Ceil(-math.Log2(1-confidence)))
 	}
-	h.More = moreRepetitions(n, (high-low)/2-wide, math.Abs(point-limit)-wide, least)
+	h.More = repetitionsOf(moreRepetitions(n, (high-low)/2-wide, math.Abs(point-limit)-wide, least), n, h.B.N)
 }
 
 // Outcome is the worst state among holdings: broken before undecided before kept.

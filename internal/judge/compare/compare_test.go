@@ -466,3 +466,12 @@ func TestWarningsAreInTheManual(t *testing.T) {
 		}
 	}
 }
+
+// TestRepetitionsOf: what a test counts as one value may be several repetitions.
+func TestRepetitionsOf(t *testing.T) {
+	for _, x := range []struct{ values, n, trials, want int }{{3, 10, 10, 3}, {1, 5, 10, 2}, {331, 5, 10, 662}, {1, 4, 10, 3}, {2, 0, 0, 2}, {most, 5, 10, most}} {
+		if got := repetitionsOf(x.values, x.n, x.trials); got != x.want {
+			t.Errorf("%d more values after %d of %d repetitions are %d repetitions, want %d", x.values, x.n, x.trials, got, x.want)
+		}
+	}
+}

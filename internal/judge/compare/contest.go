@@ -77,8 +77,9 @@ func (c *contest) compare(i, j int) Comparison {
 		x.Confidence = min(single.Confidence, x.Confidence)
 	}
 	rules := c.rules(oneFamily)
-	if x.Verdict = judge(pending{x: &x, c: cell, base: base}, rules); x.Verdict == Inconclusive {
-		x.Need = need(single, rules, false)
+	pair := pending{x: &x, c: cell, base: base}
+	if x.Verdict = judge(pair, rules); x.Verdict == Inconclusive {
+		pair.undecided(need(single, rules, false))
 	}
 	return x
 }

@@ -36,6 +36,8 @@ type Comparison struct {
 	Verdict Verdict `json:"verdict"`
 	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts or if unknown.
 	Need int `json:"need"`
+	// Trials is the number of repetitions that Need is beyond. The number in Effect counts instances if several trials share one.
+	Trials int `json:"-"`
 }
 
 // pending is a comparison that waits for its family.
@@ -44,6 +46,19 @@ type pending struct {
 	c, base *Cell
 	// apart is true for two results that were measured at different times, so that their trials do not form pairs.
 	apart bool
+}
+
+// undecided sets how many repetitions would decide, from how many values in addition to those of the test.
+func (p pending) undecided(values int) {
+	p.x.Need, p.x.Trials = repetitionsOf(values, p.x.N, min(p.c.N, p.base.N)), min(p.c.N, p.base.N)
+}
+
+// repetitionsOf returns the number of repetitions that have so many values, if n values are of trials repetitions.
+func repetitionsOf(values, n, trials int) int {
+	if n <= 0 || n >= trials {
+		return values
+	}
+	return min(most, (values*trials+n-1)/n)
 }
 
 // againstBaseline compares c with the baseline's cell. It returns false if there is nothing to compare with.

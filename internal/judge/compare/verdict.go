@@ -75,7 +75,7 @@ func settle(all []pending, r rules) {
 	for _, p := range all {
 		p.x.Verdict = judge(p, r)
 		if p.x.Verdict == Inconclusive {
-			p.x.Need = need(*p.x, r, p.apart)
+			p.undecided(need(*p.x, r, p.apart))
 		}
 	}
 }
@@ -149,7 +149,7 @@ func side(direction metric.Better, larger bool) Verdict {
 // most bounds the result of need: a ratio at the very edge of the margin would take any number of repetitions.
 const most = 1_000_000
 
-// need estimates how many more repetitions would decide, by the quicker of two ways: an interval that excludes 1, or an
+// need estimates how many more values would decide, by the quicker of two ways: an interval that excludes 1, or an
 // interval within the margin. The latter has twice the level because each side is tested separately. A corrected p
 // value needs a longer interval, and enough repetitions that the test can reach such a value. It returns 0 if no number
 // would do, because the widening alone leaves it open.

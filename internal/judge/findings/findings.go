@@ -386,7 +386,7 @@ func interval(e stat.Effect) string {
 	if math.IsNaN(e.Ratio) {
 		return "no ratio"
 	}
-	return fmt.Sprintf("%s (%s to %s)", number.Ratio(e.Ratio), number.Ratio(e.Low), number.Ratio(e.High))
+	return number.Range(e.Ratio, e.Low, e.High)
 }
 
 // String describes the claim.

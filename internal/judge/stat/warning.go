@@ -53,10 +53,10 @@ func Examine(xs []float64, s Summary) []Warning {
 	}
 	var w []Warning
 	if s.Wide() {
-		w = append(w, Warning{ID: Spread, Message: fmt.Sprintf("the interval reaches %.0f%% from the median: more or longer repetitions, or a quieter machine", 100*s.HalfWidth())})
+		w = append(w, Warning{ID: Spread, Message: fmt.Sprintf("the interval of these values alone reaches %.0f%% from their median: more or longer repetitions, or a quieter machine", 100*s.HalfWidth())})
 	}
 	if n := outliers(xs, s.Median); n > 0 {
-		w = append(w, Warning{ID: Outlier, Message: fmt.Sprintf("%d of %d values stand far off the rest: something else may have run", n, len(xs))})
+		w = append(w, Warning{ID: Outlier, Message: fmt.Sprintf("%d of %d values far off the rest: something else may have run", n, len(xs))})
 	}
 	if p, up := trend(xs); p < steady {
 		way := "falls"

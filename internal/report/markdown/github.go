@@ -63,7 +63,9 @@ func githubSummary(w io.Writer, d report.Document) error {
 	for _, g := range s.Grids {
 		Table(&b, g)
 	}
-	Table(&b, summaryTable(s))
+	if len(s.Columns) > 0 {
+		Table(&b, summaryTable(s))
+	}
 	b.WriteString("\nAll tables: `cnibench report -f html`, or `-f markdown`.\n")
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -245,9 +245,9 @@ func (p *printer) conclusions(all []report.Conclusion, l layout) {
 	switch {
 	case equal == 0:
 	case said == 0:
-		p.bullets("No significant difference in any row.")
+		p.bullets("No two differ significantly in any row.")
 	default:
-		p.bullets("No significant difference in the other rows.")
+		p.bullets("No two differ significantly in the other rows.")
 	}
 }
 

@@ -174,6 +174,18 @@ func Ratio(v float64) string {
 	return Number(v) + "x"
 }
 
+// Range writes a factor with its interval: "1.52x (1.4x to 1.6x)". An end that is only rounded to 1 has a third decimal, since an
+// interval that excludes 1 must not look as if it reached it.
+func Range(v, low, high float64) string {
+	end := func(v float64) string {
+		if text := Ratio(v); text != "1.00x" || v == 1 {
+			return text
+		}
+		return strconv.FormatFloat(v, 'f', 3, 64) + "x"
+	}
+	return Ratio(v) + " (" + end(low) + " to " + end(high) + ")"
+}
+
 // Duration returns d in its two largest units: "4m12s", "1h5m", "2.5s", "300ms".
 func Duration(d time.Duration) string {
 	switch {

@@ -205,3 +205,14 @@ func TestWithin(t *testing.T) {
 		}
 	}
 }
+
+// TestRange: an interval that excludes 1 does not look as if it reached it.
+func TestRange(t *testing.T) {
+	for want, v := range map[string][3]float64{
+		"1.04x (1.002x to 1.07x)": {1.04, 1.0021, 1.07}, "0.88x (0.78x to 0.997x)": {0.88, 0.78, 0.997}, "1.00x (1.00x to 1.00x)": {1, 1, 1}, "2.00x (1.01x to 12.0x)": {2, 1.0056, 12},
+	} {
+		if got := Range(v[0], v[1], v[2]); got != want {
+			t.Errorf("Range%v = %s, want %s", v, got, want)
+		}
+	}
+}
