@@ -55,7 +55,7 @@ func fidelityCommand(p *program) *cobra.Command {
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
 	group(cmd, plan.GroupCluster, true, "kubeconfig")
-	hide(cmd, "env", "sweep", "explain", "pairs", "concurrency", "sequential", "plant", "tool")
+	hide(cmd, "env", "sweep", "pairs", "concurrency", "sequential", "plant", "tool")
 	return cmd
 }
 

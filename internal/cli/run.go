@@ -41,8 +41,8 @@ type measurement struct {
 	show func() error
 }
 
-const runLong = `Measure a plan and print its report. Without arguments this is every profile that the lab can raise, on five
-paths, under stream, rr and crr, in about four minutes. Every trial is on the disk before the next begins: --resume
+const runLong = `Measure a plan and print its report. Without arguments these are the usual profiles, on five paths,
+under stream, rr and crr, in about four minutes. Every trial is on the disk before the next begins: --resume
 continues a run that was killed. With more --repetitions it extends a run that is complete.`
 
 const runExample = `  sudo cnibench run

@@ -250,9 +250,11 @@ func (v Variant) inForce(p Plan) Plan {
 // nothing if that is the MTU of the run.
 func duplicateVariants(p Plan) []string {
 	var notes []string
+	installed := func(v Variant) string { version, sets := v.Recipe(); return fmt.Sprint(version, sets) }
 	for i, v := range p.Profiles {
 		for _, w := range p.Profiles[:i] {
-			if v.Profile() == w.Profile() && v.Context() == w.Context() && !v.IsTwin() && !w.IsTwin() && v != w && reflect.DeepEqual(v.inForce(p), w.inForce(p)) {
+			alike := v.Profile() == w.Profile() && v.Context() == w.Context() && installed(v) == installed(w)
+			if alike && !v.IsTwin() && !w.IsTwin() && v != w && reflect.DeepEqual(v.inForce(p), w.inForce(p)) {
 				notes = append(notes, fmt.Sprintf("%s and %s are measured under the same conditions: leave one out", w, v))
 				break
 			}

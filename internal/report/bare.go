@@ -46,7 +46,7 @@ func (b *builder) aheadOfHost(needs []Need) string {
 }
 
 // bareVerdict returns the verdict on a bare network compared with the best dataplane of a need; None if it is better than
-// that: best is said of dataplanes.
+// that: dataplanes alone can be best.
 func (b *builder) bareVerdict(n Need, bare plan.Variant) compare.Verdict {
 	two := b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
 	switch {

@@ -18,7 +18,7 @@ type Warning struct {
 
 // The warnings of Examine.
 const (
-	// Few means that the sample is too small to be compared with anything.
+	// Few means that the sample is too small to be compared without an assumption about its distribution.
 	Few = "few-repetitions"
 	// Spread means that the interval is wide relative to the median.
 	Spread = "spread"
@@ -49,7 +49,7 @@ func Examine(xs []float64, s Summary) []Warning {
 		return nil
 	}
 	if len(xs) < MinRepetitions {
-		return []Warning{{ID: Few, Message: fmt.Sprintf("%d of the %d repetitions that a comparison needs at least", len(xs), MinRepetitions)}}
+		return []Warning{{ID: Few, Message: fmt.Sprintf("%d of %d repetitions: with fewer, a comparison assumes that values scatter log-normally", len(xs), MinRepetitions)}}
 	}
 	var w []Warning
 	if s.Wide() {
