@@ -54,7 +54,7 @@ func visibleText(xs []compare.Comparison, confidence float64) []string {
 // widenedText describes how far intervals are widened because each profile was raised once.
 func widenedText(f compare.Floor) string {
 	if !f.Measured {
-		return fmt.Sprintf("Each profile was raised once: intervals are widened by %s, an assumption, for there was no twin with two repetitions.", number.Percent(f.Share))
+		return fmt.Sprintf("Intervals of what was raised once are widened by %s, an assumption, for there was no twin with two repetitions.", number.Percent(f.Share))
 	}
 	x := slices.MaxFunc(f.Twins, func(x, y compare.Twin) int {
 		return cmp.Compare(math.Abs(math.Log(x.Ratio)), math.Abs(math.Log(y.Ratio)))
@@ -63,7 +63,7 @@ func widenedText(f compare.Floor) string {
 	if len(f.Twins) > 1 {
 		most = "at most "
 	}
-	return fmt.Sprintf("Each profile was raised once: intervals are widened by %s, as two instances of the baseline differ by %s%s (%s to %s, %s).",
+	return fmt.Sprintf("Intervals of what was raised once are widened by %s, as two instances of the baseline differ by %s%s (%s to %s, %s).",
 		number.Percent(f.Share), most, number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High), x.Path)
 }
 
@@ -214,7 +214,7 @@ func (b *builder) twinVerdicts() string {
 	if counts == "" {
 		return ""
 	}
-	return "A/A, the baseline against its twin: " + counts + "."
+	return "A/A, the baseline against its twin, all metrics: " + counts + "."
 }
 
 // standInPaths returns the paths of the baseline's cells that were used for other paths.

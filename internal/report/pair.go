@@ -73,15 +73,17 @@ func (b *pairBuilder) cut() [][]compare.Match {
 	return out
 }
 
-// bySize orders decided matches first, then by the size of the difference.
+// bySize orders decided matches first, by the size of the difference. The ratios of others are not shown.
 func bySize(x, y compare.Match) int {
 	switch {
-	case isDecided(x) == isDecided(y):
+	case isDecided(x) && isDecided(y):
 		return cmp.Compare(y.Size(), x.Size())
 	case isDecided(x):
 		return -1
+	case isDecided(y):
+		return 1
 	}
-	return 1
+	return 0
 }
 
 func isDecided(m compare.Match) bool {
