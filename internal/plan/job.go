@@ -71,6 +71,12 @@ func (s jobSpec) check(f *faultList) {
 
 // Title returns the name of the workload in a report. A job's includes its pattern.
 func (w Workload) Title() string {
+	switch w.Spec.(type) {
+	case RR, Stream:
+		if w.Traits().Protocol == UDP {
+			return w.Kind().Title() + " by UDP"
+		}
+	}
 	s, ok := w.Spec.(jobSpec)
 	if !ok {
 		return w.Kind().Title()

@@ -291,7 +291,7 @@ func (n Need) shortName() string {
 // columnNames has the short names of needs.
 var columnNames = map[string]string{
 	"Requests on standing connections": "requests", "A connection for each request": "connects", "Bulk transfer": "bulk",
-	"HTTP requests": "HTTP", "From outside": "outside", "Highest rate without loss": "throughput", "Tail latency": "tail", "CPU efficiency": "CPU",
+	"Requests on standing connections by UDP": "requests UDP", "Bulk transfer by UDP": "bulk UDP", "HTTP requests": "HTTP", "From outside": "outside", "Highest rate without loss": "throughput", "Tail latency": "tail", "CPU efficiency": "CPU",
 }
 
 func (n Need) summaryColumn() SummaryColumn {
