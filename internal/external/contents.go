@@ -46,7 +46,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 		}
 		for _, r := range b.Readings {
 			for _, condition := range r.Conditions {
-				adapter.AddName(&leftOut, condition+", a condition that no workload has")
+				adapter.AddName(&leftOut, condition+", which the imported workload does not express")
 			}
 		}
 		adapter.MergeFacts(h.Facts, b.Facts)
@@ -130,7 +130,7 @@ func records(batches []Batch) ([]result.Record, error) {
 	for _, b := range batches {
 		for _, r := range b.Readings {
 			if len(r.Conditions) > 0 {
-				r.Warn(adapter.Conditional, "the test also had %s, which no workload has", strings.Join(r.Conditions, ", "))
+				r.Warn(adapter.Conditional, "the test also had %s, which the imported workload does not express", strings.Join(r.Conditions, ", "))
 			}
 			if err := whole(r); err != nil {
 				return nil, err

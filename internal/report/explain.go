@@ -354,8 +354,11 @@ func missingNotes(s explain.Side) []string {
 		add("the kernel paused the sampling %d times", s.Throttled)
 	}
 	if idle := s.Idle(); idle > uint64(s.Samples) {
-		add("the path is mostly idle: %s of the samples are of idle CPUs and other tasks, and the parts stand on the rest",
-			number.Percent(float64(idle)/float64(idle+uint64(s.Samples))))
+		who := "idle CPUs"
+		if len(s.Others) == 0 {
+			who += " and other tasks"
+		}
+		add("the path is mostly idle: %s of the samples are of %s, and the parts stand on the rest", number.Percent(float64(idle)/float64(idle+uint64(s.Samples))), who)
 	}
 	if names := otherTasks(s); names != "" {
 		add("other tasks on its CPUs are %s", names)

@@ -34,19 +34,19 @@ type Growth struct {
 // growthNotes explain how to read the curves.
 var growthNotes = []string{
 	"The kind of a curve is that of the law that predicts each point best from the others: constant, logarithmic or linear. Points count by their intervals.",
-	"A change is claimed where its interval excludes zero and the margin. Constant means that a change beyond the margin over the whole range is excluded (two one-sided tests).",
+	"A change is claimed where its interval excludes zero and it is beyond the margin. Constant means that a change beyond the margin over the whole range is excluded (two one-sided tests).",
 }
 
 // swept are the words for one more of a condition.
 var swept = map[string]string{
 	"services": "Service", "endpoints": "endpoint of each Service", "policies": "policy that selects the pods",
-	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU", "nodes": "node", "flows": "flow", "connections": "standing connection", "message": "byte of a message",
+	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU", "nodes": "node", "flows": "flow", "pod-mtu": "byte of the pods' MTU", "connections": "standing connection", "message": "byte of a message",
 }
 
 // several are the words for many of a condition.
 var several = map[string]string{
 	"services": "Services", "endpoints": "endpoints", "policies": "policies", "policies-unselected": "policies that select no pod",
-	"pods-per-node": "pods a node", "connections": "standing connections", "mtu": "bytes of MTU", "message": "bytes of a message",
+	"pods-per-node": "pods a node", "connections": "standing connections", "mtu": "bytes of MTU", "pod-mtu": "bytes of the pods' MTU", "message": "bytes of a message",
 }
 
 func conditionUnit(condition string) string {
@@ -117,6 +117,12 @@ func (w wording) between(low, high float64) string {
 	return s.Format(low) + " to " + s.Format(high) + " " + s.Unit
 }
 
+// estimate writes a number with its interval, all in the unit of the number.
+func (w wording) estimate(v, low, high float64) string {
+	s := number.Common(w.base(), v)
+	return fmt.Sprintf("%s %s (%s to %s)", s.Format(v), s.Unit, s.Format(low), s.Format(high))
+}
+
 // line describes one profile's curve.
 func (w wording) line(l compare.GrowthLine) string {
 	name, of := number.Clean(l.Profile.String()), growthTarget(w.GrowthFamily)
@@ -131,7 +137,7 @@ func (w wording) line(l compare.GrowthLine) string {
 	}
 	switch l.Shape {
 	case stat.Linear, stat.Logarithmic:
-		text := fmt.Sprintf("%s: %s %s %s (%s) %s %s, %s.", name, each, verb, w.amount(slope), w.between(low, high), from, of, l.Shape)
+		text := fmt.Sprintf("%s: %s %s %s %s %s, %s.", name, each, verb, w.estimate(slope, low, high), from, of, l.Shape)
 		if l.Misfit > w.margin {
 			text += fmt.Sprintf(" Points differ from that law by up to %s.", number.Percent(l.Misfit))
 		}
@@ -141,7 +147,7 @@ func (w wording) line(l compare.GrowthLine) string {
 		if l.Unfit {
 			why = "neither a line nor a logarithm fits its points"
 		}
-		return fmt.Sprintf("%s: %s changes by %s (%s) up to %s; %s.", name, of, w.amount(l.Change), w.between(l.ChangeLow, l.ChangeHigh), last, why)
+		return fmt.Sprintf("%s: %s changes by %s up to %s; %s.", name, of, w.estimate(l.Change, l.ChangeLow, l.ChangeHigh), last, why)
 	case stat.Constant:
 		return fmt.Sprintf("%s: %s adds nothing to %s: constant within %s up to %s.", name, "a "+conditionUnit(w.sweep.Condition), of, number.Percent(w.margin), last)
 	}
@@ -154,7 +160,7 @@ func (w wording) line(l compare.GrowthLine) string {
 		return fmt.Sprintf("%s: %s: %s at %s, %s at %s; too few values for a curve.", name, of,
 			w.amount(first), countText(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last)
 	}
-	return fmt.Sprintf("%s: no change of %s is shown or excluded up to %s: %s (%s to %s).", name, of, last, w.between(l.ChangeLow, l.ChangeHigh),
+	return fmt.Sprintf("%s: a change of %s beyond the margin is neither shown nor excluded up to %s: %s (%s to %s).", name, of, last, w.between(l.ChangeLow, l.ChangeHigh),
 		number.Percent(l.ChangeLow/first), number.Percent(l.ChangeHigh/first))
 }
 

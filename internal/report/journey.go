@@ -19,7 +19,7 @@ import (
 const JourneySchema = "cnibench.journey/v1"
 
 // journeyNote explains the times of journeys.
-const journeyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time. The cost is measured in the same run, and subtracted from each step and from the total."
+const journeyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time. The cost is measured in the same run, and subtracted from each step and from the total where it is known."
 
 // JourneyPage has the followed journeys in the order of paths, workloads and profiles.
 type JourneyPage struct {

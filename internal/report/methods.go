@@ -17,9 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// RunID identifies a run by its time, its seed and its machine. It is the same in every report of a result.
+// RunID identifies a run by its time, its seed and its machine, or by its plan if the time is not known. It is the same in
+// every report of a result.
 func (d Result) RunID() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", d.Run.Created.UTC().Format(time.RFC3339Nano), d.Run.Plan.Seed, d.Facts[facts.Kernel], d.Facts[facts.CPUModel]))
+	of := fmt.Appendf(nil, "%s %d %s %s", d.Run.Created.UTC().Format(time.RFC3339Nano), d.Run.Plan.Seed, d.Facts[facts.Kernel], d.Facts[facts.CPUModel])
+	if p := d.Run.Plan; d.Run.Created.IsZero() { // of another tool, which says neither
+		of = fmt.Append(of, d.Run.Origin, p.Name, p.Profiles, p.Paths, p.Workloads)
+	}
+	sum := sha256.Sum256(of)
 	return hex.EncodeToString(sum[:6])
 }
 

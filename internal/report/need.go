@@ -81,7 +81,26 @@ func (b *builder) findNeeds() []Need {
 			out = append(out, b.orBetterKnown(w, *answer))
 		}
 	}
-	return out
+	return tellApart(out)
+}
+
+// tellApart adds to needs of one name the options of their workloads, or else their paths.
+func tellApart(needs []Need) []Need {
+	for _, same := range Grouped(slices.Clone(needs), func(n Need) string { return n.Name }) {
+		workloads := each.Once(each.Of(same, func(n Need) string { return n.Workload.String() }))
+		for i := range needs {
+			n := &needs[i]
+			switch {
+			case len(same) < 2 || n.Name != same[0].Name:
+			case len(workloads) == len(same):
+				_, options, _ := strings.Cut(strings.TrimSuffix(n.Workload.String(), ")"), "(")
+				n.Name += ", " + number.Clean(cmp.Or(options, "no options"))
+			default:
+				n.Name += ", " + n.Path.String()
+			}
+		}
+	}
+	return needs
 }
 
 // orBetterKnown returns n by the other metric of w if that is precise enough for the best and the worst, and n's metric

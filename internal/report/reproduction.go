@@ -89,8 +89,8 @@ func BuildReproduction(r Reproduction) Document {
 	d := Document{
 		Title: r.Source.Title,
 		Answer: Answer{Lines: []string{
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), outcomeCounts(each.Of(r.Figures, outcomeOf))),
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), outcomeCounts(outcomesOf(r.Claims))),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), outcomeCounts(each.Of(r.Figures, outcomeOf), outcomeText)),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), outcomeCounts(outcomesOf(r.Claims), asSaid)),
 		}},
 		Sections: []Section{r.differences()},
 		Data: struct {
@@ -116,7 +116,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		return compare.Key{Case: plan.Case{Workload: f.Published.Workload}, Metric: f.Published.Metric}
 	}) {
 		what := group[0].Published.Metric + " " + group[0].Published.Workload.Without("tool", "window").String()
-		g.Add(what, outcomeCounts(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome })))
+		g.Add(what, outcomeCounts(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome }), outcomeText))
 	}
 	s := &Summary{Lead: append(answer, r.otherProfiles()...)}
 	if len(g.Labels) > 0 {
@@ -140,7 +140,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 	for _, o := range findings.Outcomes {
 		of := each.Where(r.Claims, func(j findings.Judged) bool { return j.Outcome == o })
 		if len(of) > 0 {
-			claims = append(claims, Item{Name: outcomeText(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
+			claims = append(claims, Item{Name: asSaid(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
 		}
 	}
 	s.Lists = append(s.Lists, Section{Heading: "Claims", Items: claims})
@@ -176,9 +176,12 @@ func (r Reproduction) left() []Item {
 }
 
 // outcomeCounts counts outcomes in words.
-func outcomeCounts(all []findings.Outcome) string {
-	return tallied(all, findings.Outcomes, outcomeText)
+func outcomeCounts(all []findings.Outcome, text func(findings.Outcome) string) string {
+	return tallied(all, findings.Outcomes, text)
 }
+
+// asSaid returns the word for the outcome of a claim.
+func asSaid(o findings.Outcome) string { return string(o) }
 
 // differences lists what differs from the publication: settings of the plan, and properties that a plan cannot express.
 func (r Reproduction) differences() Section {

@@ -131,7 +131,7 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 		}), "; ")
 	}
 	if !slices.ContainsFunc(needs, func(n Need) bool { _, ok := n.Cores(); return ok }) {
-		s.Title = "Values"
+		s.Title = cmp.Or(strings.TrimPrefix(s.Title, "CPU cores that each load needs; "), "Values")
 	}
 	s.Columns, s.Loads = each.Of(needs, Need.summaryColumn), columnLoads(needs)
 	for i, n := range needs {

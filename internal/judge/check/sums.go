@@ -63,7 +63,9 @@ func because(a, b float64) string {
 
 func (t *trial) requestsTimesTime() string {
 	n, rate, ok := t.twoMetrics(metric.Requests, metric.RequestRate)
-	if !ok || t.seconds <= 0 || nearlyEqual(n, rate*t.seconds, sameSum) {
+	done, good := rate*t.seconds, n*(1-t.metrics[metric.ErrorRate])
+	// The rate of some tools is of all responses, that of others of the good ones.
+	if !ok || t.seconds <= 0 || nearlyEqual(n, done, sameSum) || nearlyEqual(good, done, sameSum) || good < done && done < n {
 		return ""
 	}
 	return fmt.Sprintf("%.0f requests in %.4g s are %.4g/s, and %.4g/s are stated%s", n, t.seconds, n/t.seconds, rate,

@@ -103,13 +103,18 @@ func (d Difference) summary(scale number.Scale) string {
 
 // saving describes what the more expensive side would save without its largest removable part.
 func saving(dear, cheap Side, scale number.Scale) string {
-	part := func(s Side, r Removal) Share { return s.Part(r.parts[0]) }
-	best := slices.MaxFunc(removals, func(x, y Removal) int { return cmp.Compare(part(dear, x).Share, part(dear, y).Share) })
-	p := part(dear, best)
-	if p.Share < 0.02 || p.Time.Value <= part(cheap, best).Time.Value {
+	part := func(s Side, r Removal) (time float64) {
+		for _, id := range r.on(s.Path) {
+			time += s.Part(id).Time.Value
+		}
+		return time
+	}
+	best := slices.MaxFunc(removals, func(x, y Removal) int { return cmp.Compare(part(dear, x), part(dear, y)) })
+	time := part(dear, best)
+	if time < 0.02*dear.Demand.Value || time <= part(cheap, best) {
 		return ""
 	}
-	return fmt.Sprintf("%s would save about %s %s %s.", dear.Name(), scale.Format(p.Time.Value), scale.Unit, best.Without)
+	return fmt.Sprintf("%s would save about %s %s %s.", dear.Name(), scale.Format(time), scale.Unit, best.Without)
 }
 
 // Common returns the parts of several sides, the largest of any of them first.

@@ -291,6 +291,18 @@ const (
 	Unclear Relation = "unclear"
 )
 
+// sidesAt reports whether the points that both curves have are all in the order side.
+func sidesAt(a, b Curve, side float64) bool {
+	for _, p := range a.Points {
+		for _, q := range b.Points {
+			if p.X == q.X && (p.Median-q.Median)*side < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Cross compares two curves from the first to the last X of both. They cross if their order at the last point
 // significantly differs from their order at the first.
 func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
@@ -317,10 +329,15 @@ func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
 		if slices.ContainsFunc(xs, func(x float64) bool { return side(x) != first }) {
 			return Unclear, Crossing{}
 		}
+		if !sidesAt(a, b, first) {
+			return Unclear, Crossing{}
+		}
 		if first < 0 {
 			return Under, Crossing{From: from, To: to}
 		}
 		return Over, Crossing{From: from, To: to}
+	case a.Unfit || b.Unfit: // no law says where
+		return Unclear, Crossing{}
 	}
 	c := Crossing{Falls: first > 0, Low: from, High: to, From: from, To: to}
 	for _, x := range xs {

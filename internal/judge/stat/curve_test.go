@@ -137,6 +137,24 @@ func TestCross(t *testing.T) {
 	}
 }
 
+// TestCrossOfNoLaw: a curve that no law fits crosses nowhere that could be named, and is under another where all points are.
+func TestCrossOfNoLaw(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	xs := []float64{0, 100, 1000, 10000}
+	step := func(x float64) float64 { return 50000 + 20000*min(1, math.Floor(x/1000)) }
+	c := func(truth func(float64) float64) Curve { return Grow(simulated(r, xs, truth, 0.002, 8), 0.95, 0.03) }
+	unfit := c(step)
+	if !unfit.Unfit {
+		t.Fatal("a law fits the steps")
+	}
+	if how, _ := Cross(unfit, c(func(float64) float64 { return 60000 }), 0.95); how == Crosses {
+		t.Error("a crossing was named")
+	}
+	if how, _ := Cross(unfit, c(func(float64) float64 { return 90000 }), 0.95); how != Under {
+		t.Error("all points are under, and it is", how)
+	}
+}
+
 // TestGrowFitsNone: a curve that grows faster than a line rises, although no law says by how much. One that scatters does not.
 func TestGrowFitsNone(t *testing.T) {
 	const runs = 300

@@ -73,9 +73,12 @@ func Common(base string, values ...float64) Scale {
 	return Scale{Unit: best.name + tail, Size: best.size}
 }
 
-// typical returns the middle one of the positive finite values, or 0.
+// typical returns the middle one of the sizes of finite values other than 0, or 0.
 func typical(values []float64) float64 {
-	vs := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !(v > 0) || math.IsInf(v, 0) })
+	vs := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return v == 0 || !Finite(v) })
+	for i, v := range vs {
+		vs[i] = math.Abs(v)
+	}
 	if len(vs) == 0 {
 		return 0
 	}
