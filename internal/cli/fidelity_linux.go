@@ -111,7 +111,7 @@ func (a *assessment) print(name string) error {
 	}
 	page, err := fidelity.Assess(c.Header, c.Records)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return usage(fmt.Errorf("%s: %w", name, err))
 	}
 	return a.write(a.format, report.BuildFidelity(page))
 }

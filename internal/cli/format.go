@@ -123,7 +123,7 @@ func terminal(w io.Writer) text.Options {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		o.ASCII = !utf8Locale()
 		o.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if the terminal does not know
-		o.Color = os.Getenv("NO_COLOR") == ""
+		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
 	if o.Width == 0 {
 		o.Width, _ = strconv.Atoi(os.Getenv("COLUMNS")) // 0 if unset

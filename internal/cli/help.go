@@ -94,6 +94,9 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 // takesNone refuses arguments.
 var takesNone = takes(0, 0, "")
 
+// kinds are the values of flags, by the type that pflag names.
+var kinds = map[string]string{"int": "a whole number", "uint": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a duration, such as 30s"}
+
 // nearestFlag adds the most similar flag to the error about an unknown flag. It drops the prefix from errors of a
 // choice and of a plan file.
 func nearestFlag(cmd *cobra.Command, err error) error {
@@ -101,6 +104,9 @@ func nearestFlag(cmd *cobra.Command, err error) error {
 		switch invalid.GetFlag().Value.(type) {
 		case choice, formatOrPlan:
 			return invalid.Unwrap()
+		}
+		if want := kinds[invalid.GetFlag().Value.Type()]; want != "" {
+			return fmt.Errorf("--%s: %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 		}
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")

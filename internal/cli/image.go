@@ -193,11 +193,14 @@ func fileSize(n int64) string {
 // writeWhole writes a temporary file in name's directory and renames it if all went well. It returns the size.
 func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
 	if err := result.Replaceable(name); err != nil {
-		return 0, err
+		return 0, usage(err)
+	}
+	if linked, err := filepath.EvalSymlinks(name); err == nil {
+		name = linked
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
-		return 0, err
+		return 0, cannotWrite(name, err)
 	}
 	defer func() {
 		if err != nil {

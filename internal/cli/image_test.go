@@ -129,7 +129,7 @@ func TestImageBadInput(t *testing.T) {
 	if names, err := filepath.Glob("*"); err != nil || len(names) > 0 {
 		t.Errorf("files %v, %v", names, err)
 	}
-	if code, _, stderr := command(append([]string{"image", "-o", "none/x.tar"}, good...)...); code != exitFailed || !strings.Contains(stderr, "none") {
+	if code, _, stderr := command(append([]string{"image", "-o", "none/x.tar"}, good...)...); code != exitUsage || !strings.Contains(stderr, "none/x.tar") {
 		t.Errorf("a directory that is not there: exit %d, %s", code, stderr)
 	}
 }

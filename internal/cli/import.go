@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -78,6 +79,9 @@ func (a *importing) run(args []string) error {
 	sources, err := a.sources(args)
 	if err != nil {
 		return usage(err)
+	}
+	if err := keepInputs(a.output, each.Of(sources, func(s source) string { return s.file })...); err != nil {
+		return err
 	}
 	c, err := a.gather(sources)
 	if err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -95,10 +96,13 @@ func (a *reporting) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if a.samples {
-		return a.writeSamples()
+	if err := keepInputs(a.output, a.file); err != nil {
+		return err
 	}
-	if a.output != "" && a.format == "markdown" && a.pictures == "" {
+	if a.samples {
+		return a.writeTo(a.output, a.writeSamples)
+	}
+	if a.output != "" && a.output != stdoutName && a.format == "markdown" && a.pictures == "" {
 		a.pictures = strings.TrimSuffix(a.output, filepath.Ext(a.output)) + "-pictures"
 	}
 	d, err := a.document(works)
@@ -122,16 +126,8 @@ func (a *reporting) run(cmd *cobra.Command) error {
 }
 
 // print writes d to the file of --output, or to stdout without it.
-func (a *reporting) print(d report.Document) (err error) {
-	if a.output == "" {
-		return a.write(a.format, d)
-	}
-	f, err := os.Create(a.output)
-	if err != nil {
-		return usage(fmt.Errorf("create the report: %w", err))
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return formats[a.format](f, d)
+func (a *reporting) print(d report.Document) error {
+	return a.writeTo(a.output, func(w io.Writer) error { return formats[a.format](w, d) })
 }
 
 // document reads the result once, with the details that pictures need and the stacks of samples if the report shows them.
@@ -156,12 +152,12 @@ func (a *reporting) document(works []impact.Work) (report.Document, error) {
 }
 
 // writeSamples writes the trials of the result as numbers that import reads.
-func (a *reporting) writeSamples() error {
+func (a *reporting) writeSamples(w io.Writer) error {
 	s, err := a.open(a.file)
 	if err != nil {
 		return usage(err)
 	}
-	out, err := spreadsheet.NewSamples(a.stdout, s.Header)
+	out, err := spreadsheet.NewSamples(w, s.Header)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}

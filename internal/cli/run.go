@@ -176,9 +176,12 @@ func resultFile(given string) (name string, remove func(), err error) {
 // createResult creates a result file. It replaces an existing file only if force is set. A file that cannot be created
 // is bad input.
 func createResult(name string, force bool) (*result.Writer, error) {
+	if name == stdoutName {
+		return nil, usage(errors.New("a result is a file that stands after each trial: -o names it, and not stdout"))
+	}
 	if force {
 		if err := result.Remove(name); err != nil {
-			return nil, err
+			return nil, usage(err)
 		}
 	}
 	w, err := result.Create(name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Stream is a result that is read record by record: one of cnibench, in bounded memory, or the converted output of
@@ -50,6 +51,9 @@ func NewStream(r io.Reader, name string) (*Stream, error) {
 	b, err := head.Peek(headSize)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, prefixed(name, adapter.Cause(err))
+	}
+	if !ours(b) && ours(plain(b)) {
+		return nil, prefixed(name, advice.With(errors.New("a result of cnibench that is packed, or in another encoding than UTF-8"), "unpack it; save it as UTF-8 without a byte order mark"))
 	}
 	if !ours(b) {
 		batch, err := Read(head, name, "")

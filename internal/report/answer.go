@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -52,6 +53,9 @@ func (b *builder) answerLines() []string {
 		return []string{"No trial was measured."}
 	}
 	if _, ok := b.mainPath(); !ok {
+		if names := each.Of(b.metrics, func(m metric.Metric) string { return m.Name }); len(names) > 0 && len(names) < 4 {
+			return []string{"No finished trial has a number of " + joinNames(names) + "."}
+		}
 		return []string{"No finished trial has a number to show."}
 	}
 	lines := each.Of(b.answer.Needs, func(n Need) string {

@@ -101,10 +101,18 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 
 // selectMetrics returns the metrics to show, in report order.
 func selectMetrics(names []string) ([]metric.Metric, error) {
+	var wrong []error
 	for _, n := range names {
 		if _, ok := metric.Lookup(n); !ok {
-			return nil, advice.With(fmt.Errorf("unknown metric %q", n), "`cnibench list metrics` prints all metrics")
+			fault := fmt.Sprintf("unknown metric %q", n)
+			if near := advice.Nearest(n, each.Of(metric.All(), func(m metric.Metric) string { return m.Name })); near != "" {
+				fault += ", did you mean " + near + "?"
+			}
+			wrong = append(wrong, errors.New(fault))
 		}
+	}
+	if len(wrong) > 0 {
+		return nil, advice.With(errors.Join(wrong...), "`cnibench list metrics` prints all metrics")
 	}
 	return each.Where(metric.All(), func(m metric.Metric) bool {
 		return names == nil && m.Headline || slices.Contains(names, m.Name)

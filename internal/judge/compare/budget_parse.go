@@ -105,6 +105,9 @@ func (b *Budget) setLimit(text, in string) error {
 	if in == "%" && m.Unit != "ratio" {
 		return fmt.Errorf("a change needs its sign: %+g%% or %+g%%", v, -v)
 	}
+	if in == "" && v != 0 && strings.Contains("ns bit/s B", m.Unit) { // too small to be meant
+		return fmt.Errorf("%g has no unit, and %s has one: write such as %s", v, b.Metric, map[string]string{"ns": "5us", "bit/s": "900Mbit/s", "B": "20MB"}[m.Unit])
+	}
 	b.Limit = v
 	if in != "" {
 		b.Limit, err = number.Convert(v, spelled(in, m.Unit), m.Unit)

@@ -56,6 +56,8 @@ func TestParseBudgetRefuses(t *testing.T) {
 		{" > +5%", "want a metric before"},
 		{"rr.p99 >", "want a limit"},
 		{"rr.p99 >= +5%", `want ">" alone`},
+		{"rr.p99 > 5", "5 has no unit, and rtt.p99 has one: write such as 5us"},
+		{"stream.goodput < 900", "such as 900Mbit/s"},
 		{"bogus > +5%", `unknown metric "bogus"`},
 		{"rx.p99 > +5%", `unknown metric "rx.p99"`},
 		{"profile=x bogus > +5%", "unknown metric"},
