@@ -191,6 +191,11 @@ func TestNotes(t *testing.T) {
 	if len(notes) != 1 || !strings.Contains(notes[0], "more than the budget of 10s: about 1 will be complete") {
 		t.Errorf("got %q", notes)
 	}
+	p = Default()
+	p.Profiles, p.Lab.Encryption = Variants("raw", "canal", "calico-vxlan"), "wireguard"
+	if notes := p.Notes(5); len(notes) != 1 || notes[0] != "--encryption has no effect on canal: measured without" {
+		t.Errorf("got %q", notes)
+	}
 }
 
 func TestValidate(t *testing.T) {

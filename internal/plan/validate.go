@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -222,7 +223,7 @@ func (p Plan) Notes(cases int) []string {
 		notes = append(notes, fmt.Sprintf("the pods end after %s (ttl), and %d repetitions of %d cases may take %s: a run that needs them all is cut short",
 			ttl, max(p.Repetitions, p.MaxRepetitions), cases, most.Round(time.Second)))
 	}
-	notes = append(notes, duplicateVariants(p)...)
+	notes = append(append(notes, duplicateVariants(p)...), p.withoutEffect()...)
 	for _, w := range p.Workloads {
 		if barred := p.barred(w); len(barred) > 0 && w.nic() == "" {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
@@ -233,6 +234,25 @@ func (p Plan) Notes(cases int) []string {
 	}
 	if size := largestDatagram(p); p.Lab.Family == 6 && p.Lab.MTU-tunnelIPv6 < size {
 		notes = append(notes, fmt.Sprintf("datagrams of %d bytes do not fit through every tunnel of IPv6 in one piece; message=%d does", size, p.Lab.MTU-tunnelIPv6))
+	}
+	return notes
+}
+
+// withoutEffect describes conditions of the whole run that some profiles do not have, and would be taken to have.
+func (p Plan) withoutEffect() (notes []string) {
+	encrypted := p.Lab.Encryption != "" && p.Lab.Encryption != condition.EncryptionOff
+	for _, c := range []struct {
+		flag string
+		set  bool
+	}{{"encryption", encrypted}, {"flowtable", p.Lab.Flowtable > 0}} {
+		if !c.set || p.OnCluster() {
+			continue
+		}
+		bare := []string{profile.Raw, profile.Host}
+		without := each.Where(p.Profiles, func(v Variant) bool { return !slices.Contains(bare, v.Profile()) && useless(c.flag, v) != "" })
+		if len(without) > 0 {
+			notes = append(notes, fmt.Sprintf("--%s has no effect on %s: measured without", c.flag, strings.Join(Texts(without), ", ")))
+		}
 	}
 	return notes
 }
