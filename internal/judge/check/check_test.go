@@ -83,6 +83,30 @@ func TestPublished(t *testing.T) {
 	}
 }
 
+// TestCopiedTrials: a trial that is recorded twice is not two repetitions.
+func TestCopiedTrials(t *testing.T) {
+	records := clean(rand.New(rand.NewPCG(1, 1)), 4)
+	for _, twice := range []bool{false, true} {
+		v := New(result.Header{})
+		for _, r := range records {
+			again := r
+			again.Repetition += 4
+			if err := v.Add(r); err != nil {
+				t.Fatal(err)
+			}
+			if twice {
+				if err := v.Add(again); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r, err := v.Report("a run", []string{"copied"})
+		if err != nil || len(r.Findings) > 0 != twice {
+			t.Errorf("recorded twice: %v, %v: %+v", twice, err, r.Findings)
+		}
+	}
+}
+
 // clean makes a result in which everything agrees: so many repetitions of every workload on every path, with noise.
 func clean(r *rand.Rand, repetitions int) []result.Record {
 	noise := func() float64 { return 1 + 0.06*(r.Float64()-0.5) }

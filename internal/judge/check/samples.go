@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -103,6 +104,8 @@ func exactly(k Key, x float64) string {
 const (
 	sureDigits = 5
 	someDigits = 3
+	// allDigits are as many as digits counts.
+	allDigits = 10
 )
 
 func copied(v *View, found *list) {
@@ -128,7 +131,23 @@ func copied(v *View, found *list) {
 			f.Severity = finding.Doubtful
 		}
 	}
+	var twice []string // cases with trials that were recorded twice
+	for _, c := range v.cells {
+		if !slices.Contains(quotients, c.Metric) {
+			continue
+		}
+		values := each.Where(c.Values(), func(x float64) bool { return digits(x) >= allDigits })
+		if name := c.Case.Key(); len(each.Once(values)) < len(values) && !slices.Contains(twice, name) {
+			twice = append(twice, name)
+		}
+	}
+	if len(twice) > 0 {
+		found.add(someOf(twice, len(v.cases)), "trials have one value in all of its digits")
+	}
 }
+
+// quotients are metrics that are divided by a time in ns, so that two trials never have the same value.
+var quotients = []string{metric.ServiceDemand, metric.TransactionRate, metric.RequestRate, metric.Goodput}
 
 // counts are metrics that are settings or whole numbers rather than measurements, so equal values are normal. So are
 // equal shares of a few ticks.
