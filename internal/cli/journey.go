@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/plot"
@@ -127,6 +128,8 @@ func (f *following) want(cmd *cobra.Command, names []string) (plan.Plan, error) 
 	if f.format == "svg" && len(want.Paths)*len(want.Workloads) > 1 {
 		fault("--format", "svg is one picture, of one path and one workload: want html for several")
 	}
+	want, own := profilefile.Load(want, os.ReadFile)
+	faults = append(faults, own...)
 	var more position.Faults
 	if err := want.Validate(); err != nil && !errors.As(err, &more) {
 		return want, err

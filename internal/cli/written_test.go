@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -40,5 +41,12 @@ func TestWriteTo(t *testing.T) {
 	}
 	if err := keepInputs(filepath.Join(dir, "another"), name); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestJourneyReadsProfileFiles: a file that cannot be read is refused before anything is raised.
+func TestJourneyReadsProfileFiles(t *testing.T) {
+	if code, stdout, stderr := command("journey", "canal,./none.yaml"); code != exitUsage || stdout != "" || !strings.Contains(stderr, "none.yaml: cannot be read") {
+		t.Errorf("exit %d, %q, %s", code, stdout, stderr)
 	}
 }

@@ -3,12 +3,14 @@ package result
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -66,7 +68,7 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 			"read it with the version of cnibench that wrote it")
 	}
 	if err := json.Unmarshal(b, &rd.header); err != nil {
-		return nil, rd.wrong("has a header that cannot be read: %w", err)
+		return nil, rd.wrong("has a header that cannot be read: %w", inWords(err))
 	}
 	return rd, nil
 }
@@ -90,13 +92,30 @@ func (r *Reader) Next() (Record, error) {
 		err = json.Unmarshal(b, &rec)
 	}
 	if err != nil {
-		return Record{}, r.wrong("line %d is not a record: %w", r.number, err)
+		return Record{}, r.wrong("line %d is not a record: %w", r.number, inWords(err))
 	}
 	if err := rec.check(); err != nil {
 		return Record{}, r.wrong("line %d: %w", r.number, err)
 	}
 	r.intern(&rec)
 	return rec, nil
+}
+
+// inWords describes what a line has in place of JSON, or of a value.
+func inWords(err error) error {
+	var syntax *json.SyntaxError
+	var value *json.UnmarshalTypeError
+	var date *time.ParseError
+	switch {
+	case errors.As(err, &value):
+		field := value.Field[strings.LastIndex(value.Field, ".")+1:]
+		return fmt.Errorf("%s has a %s where another kind of value is wanted", cmp.Or(field, "it"), value.Value)
+	case errors.As(err, &date):
+		return fmt.Errorf("%s is not a time such as 2026-01-02T15:04:05Z", date.Value)
+	case errors.As(err, &syntax), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it is not JSON: the line was edited or cut")
+	}
+	return err
 }
 
 // maxNames bounds the shared words.

@@ -148,7 +148,7 @@ func TestReaderRefuses(t *testing.T) {
 		"other json":    {`{"a": 1}` + "\n", "is not a cnibench result file"},
 		"version":       {strings.Replace(whole, "result/v1", "result/v2", 1), `has the schema "cnibench.result/v2", and this version reads "cnibench.result/v1"`},
 		"header types":  {`{"schema":"cnibench.result/v1","plan":7}` + "\n", "has a header that cannot be read"},
-		"garbage":       {head + "\ngarbage\n" + rest, "line 2 is not a record"},
+		"garbage":       {head + "\ngarbage\n" + rest, "line 2 is not a record: it is not JSON"},
 		"empty line":    {head + "\n\n" + rest, "line 2 is not a record"},
 		"type":          {head + "\n" + `{"type":"x"}` + "\n", `line 2: unknown type "x"`},
 		"joined":        {whole + whole, "line 5: it has no type; a header here means that two result files were joined"},
