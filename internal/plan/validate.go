@@ -29,6 +29,9 @@ func (p Plan) Validate() error {
 		if err := w.Validate(); err != nil {
 			fs.Add("workloads", "%s", err)
 		}
+		if _, err := p.loaded(w); err != nil {
+			fs.Add("workloads", "%s", err)
+		}
 		if c, ok := w.Capacity(); ok && !slices.Contains(p.Workloads, c) {
 			fs.Add("workloads", "%s is a share of the capacity that %s measures, which is missing", w, c)
 		}

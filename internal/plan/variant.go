@@ -191,8 +191,12 @@ func (p Plan) loaded(w Workload) (Workload, error) {
 	return out.Normalize(), out.checkWhole()
 }
 
-// unloadable adds faults for workloads of the plan that do not support the flows or the message size of v.
+// unloadable adds faults for workloads of the plan that do not support the flows or the message size of v. Those of the whole
+// run are not v's.
 func (fs *faults) unloadable(p Plan, field string, v Variant) {
+	if !v.sets("flows") && !v.sets("message") {
+		return
+	}
 	for _, w := range p.Workloads {
 		if _, err := v.over(p).loaded(w); err != nil {
 			fs.Add(field, "%s: %s", v, err)
