@@ -86,7 +86,7 @@ func compareCommand(p *program) *cobra.Command {
 	f.StringSliceVar(&a.mapped, "map", nil, "compare profile x of A with y of B: `x=y`, separated by commas")
 	f.BoolVarP(&a.history, "history", "H", false, "follow the cells of all files through time")
 	marginFlag(cmd, &a.margin)
-	complete(cmd, "metrics", metricNames)
+	complete(cmd, "metrics", metric.Names)
 	return cmd
 }
 
@@ -100,7 +100,7 @@ func (a *comparison) read(cmd *cobra.Command) error {
 	}
 	for _, name := range a.metrics {
 		if _, ok := metric.Lookup(name); !ok {
-			fault("metrics", fmt.Errorf("unknown metric %q%s (cnibench list metrics)", name, advice.DidYouMean(name, metricNames())))
+			fault("metrics", fmt.Errorf("unknown metric %q%s (cnibench list metrics)", name, advice.DidYouMean(name, metric.Names())))
 		}
 	}
 	for _, s := range a.only {

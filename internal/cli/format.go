@@ -23,6 +23,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/pprof"
 	"github.com/cnibench/cnibench/internal/report/spreadsheet"
 	"github.com/cnibench/cnibench/internal/report/text"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // formats are the renderers by name.
@@ -107,7 +108,7 @@ func (c choice) Type() string { return "string" }
 // Set refuses a word that is not among the choices.
 func (c choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("unknown %s %q: want %s", c.name, s, strings.Join(c.words, ", "))
+		return fmt.Errorf("unknown %s %q%s: want %s", c.name, s, strings.TrimSuffix(advice.DidYouMean(s, c.words), "?"), strings.Join(c.words, ", "))
 	}
 	*c.at = s
 	return nil

@@ -23,7 +23,6 @@ import (
 	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/report/spreadsheet"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -79,13 +78,9 @@ func reportCommand(p *program) *cobra.Command {
 	f.StringVar(&a.pictures, "pictures", "", "write each picture to `directory` too, as SVG")
 	f.StringVar(&a.impact, "impact", "", "what `work` of a job takes: transfer=SIZE, sync=SIZE (in parallel flows), requests=N, connections=N, each with /share=PERCENT of the job's time or all with network-share=PERCENT")
 	f.BoolVar(&a.samples, "samples", false, "with -f csv: the numbers of every trial, which import reads back")
-	complete(cmd, "metrics", metricNames)
+	complete(cmd, "metrics", metric.Names)
 	complete(cmd, "baseline", profile.Names)
 	return cmd
-}
-
-func metricNames() []string {
-	return each.Of(metric.All(), func(m metric.Metric) string { return m.Name })
 }
 
 func (a *reporting) run(cmd *cobra.Command) error {

@@ -104,11 +104,7 @@ func selectMetrics(names []string) ([]metric.Metric, error) {
 	var wrong []error
 	for _, n := range names {
 		if _, ok := metric.Lookup(n); !ok {
-			fault := fmt.Sprintf("unknown metric %q", n)
-			if near := advice.Nearest(n, each.Of(metric.All(), func(m metric.Metric) string { return m.Name })); near != "" {
-				fault += ", did you mean " + near + "?"
-			}
-			wrong = append(wrong, errors.New(fault))
+			wrong = append(wrong, fmt.Errorf("unknown metric %q%s", n, advice.DidYouMean(n, metric.Names())))
 		}
 	}
 	if len(wrong) > 0 {

@@ -31,6 +31,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -145,7 +147,7 @@ func Known(ids []string) error {
 	var unknown []string
 	for _, id := range ids {
 		if !slices.ContainsFunc(rules, func(r rule) bool { return r.id == id }) {
-			unknown = append(unknown, id)
+			unknown = append(unknown, id+advice.DidYouMean(id, each.Of(rules, func(r rule) string { return r.id })))
 		}
 	}
 	if len(unknown) == 0 {

@@ -383,7 +383,7 @@ func TestLabIsNoCluster(t *testing.T) {
 
 func TestUnknownRule(t *testing.T) {
 	_, err := New(result.Header{}).Report("r", []string{"spread", "bogus", "sprad"})
-	if err == nil || err.Error() != "there is no rule bogus, sprad" {
+	if err == nil || err.Error() != `there is no rule bogus, sprad, did you mean "spread"?` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -77,7 +78,7 @@ func (b *Budget) setMetric(s string) error {
 	}
 	m, known := metric.Lookup(name)
 	if !known {
-		return fmt.Errorf("unknown metric %q: cnibench list metrics names those that there are", number.Clean(s))
+		return fmt.Errorf("unknown metric %q%s: cnibench list metrics names those that there are", number.Clean(s), strings.TrimSuffix(advice.DidYouMean(name, metric.Names()), "?"))
 	}
 	if m.Better == metric.Neither {
 		return fmt.Errorf("%s describes and is not judged, so it has no budget", name)

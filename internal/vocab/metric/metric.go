@@ -232,6 +232,15 @@ var byName = func() map[string]Metric {
 // All returns the catalogue in report order.
 func All() []Metric { return slices.Clone(catalogue) }
 
+// Names returns the names of all metrics.
+func Names() []string {
+	names := make([]string, len(catalogue))
+	for i, m := range catalogue {
+		names[i] = m.Name
+	}
+	return names
+}
+
 // Lookup returns the metric called name.
 func Lookup(name string) (Metric, bool) {
 	m, ok := byName[name]
