@@ -108,7 +108,11 @@ func (c choice) Type() string { return "string" }
 // Set refuses a word that is not among the choices.
 func (c choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("unknown %s %q%s: want %s", c.name, s, strings.TrimSuffix(advice.DidYouMean(s, c.words), "?"), strings.Join(c.words, ", "))
+		meant := ""
+		if near := advice.Slip(s, c.words); near != "" {
+			meant = fmt.Sprintf(", did you mean %q", near)
+		}
+		return fmt.Errorf("unknown %s %q%s: want %s", c.name, s, meant, strings.Join(c.words, ", "))
 	}
 	*c.at = s
 	return nil

@@ -141,7 +141,7 @@ func TestNearestWords(t *testing.T) {
 		"cni":                             "a subcommand is required",
 		"run --profils x":                 "unknown flag: --profils, did you mean --profiles?",
 		"run --dry-run --profiles calcio": `unknown profile "calcio"`,
-		"explain -f htm":                  `unknown format "htm": want text`,
+		"explain -f htm":                  `unknown format "htm", did you mean "html": want text`,
 		"explain --profiles a canal ptp":  "leave out --profiles",
 		"run --dry-run -f none.yaml":      "none.yaml: no such file",
 		"run --dry-run --file .":          "is a directory",
