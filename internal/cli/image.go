@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -16,7 +12,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/image"
 	"github.com/cnibench/cnibench/internal/env/kind"
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -188,32 +183,4 @@ func (a *packaging) writeArchive(i *image.Image) error {
 func fileSize(n int64) string {
 	scale := number.Common("B", float64(n))
 	return scale.Format(float64(n)) + " " + scale.Unit
-}
-
-// writeWhole writes a temporary file in name's directory and renames it if all went well. It returns the size.
-func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
-	if err := result.Replaceable(name); err != nil {
-		return 0, usage(err)
-	}
-	if linked, err := filepath.EvalSymlinks(name); err == nil {
-		name = linked
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return 0, cannotWrite(name, err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	buffered := bufio.NewWriterSize(f, 1<<20)
-	err = errors.Join(write(buffered), buffered.Flush(), f.Chmod(0o644))
-	if info, statErr := f.Stat(); statErr == nil {
-		size = info.Size()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return 0, err
-	}
-	return size, os.Rename(f.Name(), name)
 }

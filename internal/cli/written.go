@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -44,10 +47,33 @@ func keepInputs(output string, inputs ...string) error {
 	return nil
 }
 
-// cannotWrite names the file that was asked for, and not a temporary one.
-func cannotWrite(name string, err error) error {
-	if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-		err = wrong.Err
+// writeWhole writes a temporary file in name's directory and renames it if all went well. It returns the size.
+func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
+	if err := result.Replaceable(name); err != nil {
+		return 0, usage(err)
 	}
-	return usage(fmt.Errorf("write %s: %w", name, err))
+	if linked, err := filepath.EvalSymlinks(name); err == nil {
+		name = linked
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+			err = wrong.Err // and not the name of the temporary file
+		}
+		return 0, usage(fmt.Errorf("write %s: %w", name, err))
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	err = errors.Join(write(buffered), buffered.Flush(), f.Chmod(0o644))
+	if info, statErr := f.Stat(); statErr == nil {
+		size = info.Size()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, err
+	}
+	return size, os.Rename(f.Name(), name)
 }

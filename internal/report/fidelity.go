@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -109,7 +110,7 @@ func fidelitySummary(p *fidelity.Page) Grid {
 			}
 			return fmt.Sprint(count[v])
 		})
-		g.Add(x.name, append(append([]string{fmt.Sprint(len(off))}, cells...), number.Percent(s.Median), number.Percent(s.Max))...)
+		g.Add(x.name, slices.Concat([]string{fmt.Sprint(len(off))}, cells, []string{number.Percent(s.Median), number.Percent(s.Max)})...)
 	}
 	for _, f := range p.Failed {
 		g.Notes = append(g.Notes, number.Clean(fmt.Sprintf("%d of %d trials of %s failed: %s.", f.Failed, f.Tried, f.Case, f.Kind)))

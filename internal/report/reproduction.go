@@ -89,8 +89,8 @@ func BuildReproduction(r Reproduction) Document {
 	d := Document{
 		Title: r.Source.Title,
 		Answer: Answer{Lines: []string{
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), outcomeCounts(each.Of(r.Figures, outcomeOf), outcomeText)),
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), outcomeCounts(outcomesOf(r.Claims), asSaid)),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), tallied(each.Of(r.Figures, outcomeOf), findings.Outcomes, outcomeText)),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), tallied(outcomesOf(r.Claims), findings.Outcomes, asSaid)),
 		}},
 		Sections: []Section{r.differences()},
 		Data: struct {
@@ -116,7 +116,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		return compare.Key{Case: plan.Case{Workload: f.Published.Workload}, Metric: f.Published.Metric}
 	}) {
 		what := group[0].Published.Metric + " " + group[0].Published.Workload.Without("tool", "window").String()
-		g.Add(what, outcomeCounts(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome }), outcomeText))
+		g.Add(what, tallied(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome }), findings.Outcomes, outcomeText))
 	}
 	s := &Summary{Lead: append(answer, r.otherProfiles()...)}
 	if len(g.Labels) > 0 {
@@ -173,11 +173,6 @@ func (r Reproduction) left() []Item {
 	return each.Of(Grouped(all, reason), func(of []findings.Figure) Item {
 		return Item{Name: number.Counted(len(of), "figure"), Text: reason(of[0])}
 	})
-}
-
-// outcomeCounts counts outcomes in words.
-func outcomeCounts(all []findings.Outcome, text func(findings.Outcome) string) string {
-	return tallied(all, findings.Outcomes, text)
 }
 
 // asSaid returns the word for the outcome of a claim.

@@ -131,7 +131,12 @@ func copied(v *View, found *list) {
 			f.Severity = finding.Doubtful
 		}
 	}
-	var twice []string // cases with trials that were recorded twice
+	recordedTwice(v, found)
+}
+
+// recordedTwice finds cases with trials that have one value in all of its digits.
+func recordedTwice(v *View, found *list) {
+	var twice []string
 	for _, c := range v.cells {
 		if !slices.Contains(quotients, c.Metric) {
 			continue

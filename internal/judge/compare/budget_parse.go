@@ -78,7 +78,7 @@ func (b *Budget) setMetric(s string) error {
 	}
 	m, known := metric.Lookup(name)
 	if !known {
-		return fmt.Errorf("unknown metric %q%s: cnibench list metrics names those that there are", number.Clean(s), strings.TrimSuffix(advice.DidYouMean(name, metric.Names()), "?"))
+		return fmt.Errorf("unknown metric %q: cnibench list metrics names those that there are%s", number.Clean(s), advice.DidYouMean(name, metric.Names()))
 	}
 	if m.Better == metric.Neither {
 		return fmt.Errorf("%s describes and is not judged, so it has no budget", name)
@@ -93,6 +93,9 @@ func (b *Budget) setMetric(s string) error {
 	return nil
 }
 
+// tinyUnits are base units that are too small to be meant by a limit without a unit, each with a limit that has one.
+var tinyUnits = map[string]string{"ns": "5us", "bit/s": "900Mbit/s", "B": "20MB"}
+
 // setLimit reads a change or a value.
 func (b *Budget) setLimit(text, in string) error {
 	v, err := strconv.ParseFloat(text, 64)
@@ -106,8 +109,8 @@ func (b *Budget) setLimit(text, in string) error {
 	if in == "%" && m.Unit != "ratio" {
 		return fmt.Errorf("a change needs its sign: %+g%% or %+g%%", v, -v)
 	}
-	if in == "" && v != 0 && strings.Contains("ns bit/s B", m.Unit) { // too small to be meant
-		return fmt.Errorf("%g has no unit, and %s has one: write such as %s", v, b.Metric, map[string]string{"ns": "5us", "bit/s": "900Mbit/s", "B": "20MB"}[m.Unit])
+	if like, tiny := tinyUnits[m.Unit]; tiny && in == "" && v != 0 {
+		return fmt.Errorf("%g has no unit, and %s has one: write such as %s", v, b.Metric, like)
 	}
 	b.Limit = v
 	if in != "" {

@@ -329,7 +329,7 @@ func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
 		if slices.ContainsFunc(xs, func(x float64) bool { return side(x) != first }) {
 			return Unclear, Crossing{}
 		}
-		if !sidesAt(a, b, first) {
+		if (a.Unfit || b.Unfit) && !sidesAt(a, b, first) {
 			return Unclear, Crossing{}
 		}
 		if first < 0 {

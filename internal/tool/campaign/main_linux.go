@@ -35,7 +35,7 @@ type campaign interface {
 }
 
 var campaigns = map[string]campaign{
-	"aa": &equalRuns{}, "articles": &articles{}, "diagnose": &plantedFaults{}, "duet": &duet{}, "explain": &explanations{},
+	"aa": &equalRuns{}, "articles": &articles{}, "diagnose": plantedFaults{}, "duet": &duet{}, "explain": &explanations{},
 	"fidelity": &clusters{}, "gate": &gate{}, "power": &power{}, "truth": &truths{},
 }
 

@@ -177,7 +177,7 @@ func Ratio(v float64) string {
 	return Number(v) + "x"
 }
 
-// Range writes a factor with its interval: "1.52x (1.4x to 1.6x)". An end that is only rounded to 1 has a third decimal, since an
+// Range writes a factor with its interval: "1.52x (1.40x to 1.60x)". An end that is only rounded to 1 has a third decimal, since an
 // interval that excludes 1 must not look as if it reached it.
 func Range(v, low, high float64) string {
 	end := func(v float64) string {
