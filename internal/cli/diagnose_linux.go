@@ -15,7 +15,7 @@ import (
 func labVariant(name string) (plan.Variant, error) {
 	all, err := testbed.Describe(name, os.Getenv("SUDO_UID"))
 	if err != nil {
-		return plan.Variant{}, err
+		return plan.Variant{}, unknownName(err)
 	}
 	if len(all) != 1 {
 		return plan.Variant{}, usage(fmt.Errorf("lab %q has %d profiles: want one, as lab up has", name, len(all)))

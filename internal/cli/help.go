@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -117,6 +118,17 @@ func nearestFlag(cmd *cobra.Command, err error) error {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if near := advice.Nearest(name, names); near != "" {
 		return fmt.Errorf("%w, did you mean --%s?", err, near)
+	}
+	return err
+}
+
+// excluded matches the error of cobra about flags that exclude one another.
+var excluded = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(.*)\] were all set$`)
+
+// tooMany names the flags of which only one may be given, if err is about that.
+func tooMany(err error) error {
+	if m := excluded.FindStringSubmatch(err.Error()); m != nil {
+		return errors.New("--" + strings.ReplaceAll(m[1], " ", ", --") + ": want only one of them")
 	}
 	return err
 }

@@ -180,11 +180,8 @@ func labExec(out io.Writer, name string, args []string) error {
 		host = args[0]
 	}
 	answer, ns, err := testbed.Ask(name, host, os.Getenv("SUDO_UID"))
-	if errors.Is(err, testbed.ErrNoHost) {
-		return usage(err)
-	}
 	if err != nil {
-		return err
+		return unknownName(err)
 	}
 	if host == "" {
 		for _, line := range answer.Hosts {
@@ -194,6 +191,14 @@ func labExec(out io.Writer, name string, args []string) error {
 	}
 	defer ns.Close() // only reached when the command could not be run
 	return execIn(ns, answer.Cgroup, args[1:])
+}
+
+// unknownName marks err as a mistake in what was asked for, if it is about a name that no lab or no host of a lab has.
+func unknownName(err error) error {
+	if errors.Is(err, testbed.ErrNoLab) || errors.Is(err, testbed.ErrNoHost) {
+		return usage(err)
+	}
+	return err
 }
 
 // chooseLab returns name, or the name of the only lab that is up.
@@ -207,7 +212,7 @@ func chooseLab(name string) (string, error) {
 	}
 	switch len(names) {
 	case 0:
-		return "", advice.With(errors.New("no lab is up"), "start one: cnibench lab up calico-vxlan")
+		return "", usage(advice.With(errors.New("no lab is up"), "start one: cnibench lab up calico-vxlan"))
 	case 1:
 		return names[0], nil
 	}

@@ -186,7 +186,7 @@ func TestLabUpAndExec(t *testing.T) {
 		{[]string{"exec", "--lab", "test-one", "node-9", "--", "true"}, 2, `no host "node-9"; the hosts are switch, external, node-1`},
 		{[]string{"exec", "--lab", "test-one", "node-1", "--", "no-such-program"}, 1, "hint: the lab has the programs of this machine"},
 		{[]string{"exec", "--lab", "test-one", "node-1"}, 2, "node-1: which command?"},
-		{[]string{"exec", "--lab", "test-three", "node-1", "--", "true"}, 1, `no lab "test-three" is up`},
+		{[]string{"exec", "--lab", "test-three", "node-1", "--", "true"}, 2, `no lab "test-three" is up`},
 		{[]string{"up", "raw", "--name", "test-one"}, 2, `lab "test-one": another lab has this name`},
 		{[]string{"up", "raww"}, 2, `unknown profile "raww", did you mean "raw"?`},
 		{[]string{"up"}, 2, "want one profile, and there are 0 arguments"},

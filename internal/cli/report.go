@@ -78,6 +78,9 @@ func reportCommand(p *program) *cobra.Command {
 	f.StringVar(&a.pictures, "pictures", "", "write each picture to `directory` too, as SVG")
 	f.StringVar(&a.impact, "impact", "", "what `work` of a job takes: transfer=SIZE, sync=SIZE (in parallel flows), requests=N, connections=N, each with /share=PERCENT of the job's time or all with network-share=PERCENT")
 	f.BoolVar(&a.samples, "samples", false, "with -f csv: the numbers of every trial, which import reads back")
+	for _, other := range []string{"metrics", "baseline", "impact", "pictures", "margin", "all"} {
+		cmd.MarkFlagsMutuallyExclusive("samples", other) // every trial is written as it was measured
+	}
 	complete(cmd, "metrics", metric.Names)
 	complete(cmd, "baseline", profile.Names)
 	return cmd

@@ -28,8 +28,11 @@ const maxRequest = 4 << 10
 // ErrNameTaken means that another lab has the name.
 var ErrNameTaken = errors.New("another lab has this name")
 
-// ErrNoHost means that the lab has no host with the requested name.
-var ErrNoHost = errors.New("no host")
+// ErrNoLab means that no lab with the requested name is up, ErrNoHost that the lab has no host with that name.
+var (
+	ErrNoLab  = errors.New("no lab")
+	ErrNoHost = errors.New("no host")
+)
 
 type request struct {
 	// Host is a name, "" for all names.
@@ -174,7 +177,7 @@ func ask(name string, q request, sudo string) (answer, *netns.NS, error) {
 	var a answer
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: prefix + name, Net: "unix"})
 	if err != nil {
-		return a, nil, advice.With(fmt.Errorf("no lab %q is up", name), "start it: cnibench lab up")
+		return a, nil, advice.With(fmt.Errorf("%w %q is up", ErrNoLab, name), "start it: cnibench lab up")
 	}
 	defer c.Close()
 	// Any user may take the name, but must not choose the namespace.
