@@ -432,8 +432,8 @@ func TestNamespaceIsStuck(t *testing.T) {
 	takeDown(t, c)
 }
 
-// disturb runs a verb of the program that raised the cluster; the test is skipped where the cluster may not be disturbed.
-func disturb(t *testing.T, args ...string) {
+// disturb runs a verb of the program that raised the cluster and returns what it prints; the test is skipped where the cluster may not be disturbed.
+func disturb(t *testing.T, args ...string) string {
 	t.Helper()
 	tool, name := os.Getenv("CNIBENCH_E2E_TOOL"), os.Getenv("CNIBENCH_E2E_CLUSTER")
 	if tool == "" || name == "" {
@@ -443,6 +443,7 @@ func disturb(t *testing.T, args ...string) {
 	if err != nil {
 		t.Fatalf("cluster %v: %v: %s", args, err, out)
 	}
+	return string(out)
 }
 
 // TestAPIServerRestarts kills the API server in mid-trial: the trial fails, agents go, and the next trial works.

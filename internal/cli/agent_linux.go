@@ -26,12 +26,13 @@ import (
 // agentVerb is the command that the lab starts at an endpoint.
 const agentVerb = "agent"
 
-// hiddenCommands are those that cnibench calls itself with.
-func hiddenCommands(p *program) []*cobra.Command {
+// linuxCommands returns the commands that only Linux has: fidelity, and the hidden commands that cnibench starts as child
+// processes and in its pods.
+func linuxCommands(p *program) []*cobra.Command {
 	return []*cobra.Command{agentCommand(p), samplerCommand(p), janitorCommand(p), socketsCommand(p), wireGuardCommand(p), fidelityCommand(p), containedCommand(p), lookCommand(), leftoversCommand(), plantCommand()}
 }
 
-// agentOf returns the command of an agent if args start one, else nil.
+// agentOf returns the agent command if args begin with agentVerb, else nil.
 func agentOf(p *program, args []string) *cobra.Command {
 	if len(args) == 0 || args[0] != agentVerb {
 		return nil
@@ -73,7 +74,8 @@ func samplerCommand(p *program) *cobra.Command {
 	}
 }
 
-// firstRequest dials an address until a request is answered or limit has passed. It fills in what it observed.
+// firstRequest dials an address until a request is answered or limit has passed. It stores the number of dials and the
+// times, or the failure, in r.
 func firstRequest(ctx context.Context, to netip.AddrPort, limit time.Duration, r *kube.First) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -27,7 +27,8 @@ type articlePlan struct {
 // firstLook is how long an article takes by default.
 const firstLook = 5 * time.Minute
 
-// begin reads the plan.
+// begin reads the article's plan. Without exact it shortens the plan to firstLook: short windows, our default number of
+// repetitions, interleaved trials, and the baseline twice. environment "" is that of the plan file.
 func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, error) {
 	name := "exact/" + a.name + ".yaml"
 	text, err := examples.Articles.ReadFile(name)
@@ -47,8 +48,9 @@ func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, er
 	return p, file, nil
 }
 
-// finish decides which programs send, after the flags were applied. It returns a note for each workload that is not
-// sent as in the article. changed has the keys that flags set.
+// finish chooses the tool or engine of each workload, after the flags are applied, and the default warm-up if no tool
+// remains. It returns notes about replaced tools. It fails if --exact needs a tool that is not installed. changed has the
+// keys of the settings that flags set.
 func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string, error) {
 	notes, err := a.settleTools(p)
 	if tooled := slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return w.Tool != "" }); !a.exact && !tooled && changed["warmup"] == "" {
@@ -60,7 +62,9 @@ func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string,
 	return notes, err
 }
 
-// settleTools replaces the tools that cannot send.
+// settleTools replaces tools by the engine: all of them for --own, for a first look on a cluster, or if they exceed the
+// budget, else those that are not installed. It returns notes with the reasons. With exact it replaces none; in the lab it
+// fails if a tool is not installed.
 func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 	asked := p.Tools()
 	switch {

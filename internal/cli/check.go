@@ -104,7 +104,7 @@ func (a *checking) checkFile(name string) (check.Report, error) {
 	return v.Report(called(name), a.only)
 }
 
-// listRules prints what each rule finds.
+// listRules prints the id, severity and title of each rule.
 func (a *checking) listRules(rules []finding.Rule) error {
 	for _, r := range rules {
 		if _, err := fmt.Fprintf(a.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title); err != nil {

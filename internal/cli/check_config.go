@@ -29,10 +29,10 @@ func (a *checking) declareConfig(cmd *cobra.Command) {
 	f.StringArrayVar(&a.sets, "set", nil, "with --config: a `key=value` of the chart as helm --set takes it, after the files")
 }
 
-// configFlags are the flags that require --config. Each makes check judge a configuration, to say so.
+// configFlags are the flags that require --config. If one is given without it, check fails and says so.
 var configFlags = []string{"chart", "set", "cni-version", "underlay-mtu"}
 
-// known returns what the flags say beside the files, without the chart.
+// known returns the values of --cni-version and --underlay-mtu. It fails if one of them is invalid.
 func (a *checking) known(cmd *cobra.Command) (config.Known, error) {
 	known := config.Known{Version: a.version, Underlay: a.underlay}
 	_, ok := config.Minor(a.version)
@@ -45,7 +45,8 @@ func (a *checking) known(cmd *cobra.Command) (config.Known, error) {
 	return known, nil
 }
 
-// checkConfig judges the files together: they configure one cluster.
+// checkConfig judges the files and the --set values together, as the configuration of one cluster, and prints the result.
+// It fails with exitWorse or exitInconclusive if the result says so.
 func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 	switch {
 	case !a.config:
@@ -100,7 +101,8 @@ func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 // downloadTime limits the download of a chart that the user did not ask for.
 const downloadTime = 20 * time.Second
 
-// neededChart downloads the chart whose values were given without it. It returns nil, and says why, if it cannot.
+// neededChart downloads the chart that the given values belong to. If it cannot, it returns nil and prints the reason,
+// except for a chart that no recipe has: the report says that the values require it.
 func (a *checking) neededChart(ctx context.Context, of config.Needed) *config.Chart {
 	ctx, stop := context.WithTimeout(ctx, downloadTime)
 	defer stop()
@@ -120,7 +122,7 @@ func (a *checking) neededChart(ctx context.Context, of config.Needed) *config.Ch
 	return c
 }
 
-// setInput returns the values that a --set gives.
+// setInput parses the expression of one --set into an input of values.
 func setInput(expression string) (config.Input, error) {
 	in := config.Input{Name: "--set", Unlined: true}
 	values, err := strvals.Parse(expression)
@@ -132,7 +134,8 @@ func setInput(expression string) (config.Input, error) {
 	return in, err
 }
 
-// readConfig reads one file, or stdin for "-". One byte over the limit is enough to be refused.
+// readConfig reads one file, or stdin for "-". It reads at most one byte more than position.MaxFile; config.Check then
+// refuses the text as too large.
 func (a *checking) readConfig(name string) (config.Input, error) {
 	in := a.stdin
 	if name != "-" {

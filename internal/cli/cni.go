@@ -28,14 +28,14 @@ func cniCommand(p *program) *cobra.Command {
 type installation struct {
 	*program
 	where kube.Location
-	// own are the pods of this program on the nodes.
+	// own has the flags for pods of this program on the nodes.
 	own     podArgs
 	options recipe.Options
-	// texts of Params.
+	// podCIDR, subnet, pods and gateway are texts of flags, which read parses into options.Params.
 	podCIDR, subnet, pods, gateway string
 }
 
-func (a *installation) bind(cmd *cobra.Command) {
+func (a *installation) declare(cmd *cobra.Command) {
 	locate(cmd, &a.where)
 	f := cmd.Flags()
 	f.StringVar(&a.options.For, "for", "", "`way` to install it: helm, operator, manifest, conflist, rke2 or kind (default the recipe's first)")
@@ -51,7 +51,7 @@ func (a *installation) bind(cmd *cobra.Command) {
 	complete(cmd, "for", fixed(recipe.Helm, recipe.Operator, recipe.ByFile, recipe.Conflist, recipe.RKE2, recipe.Kind))
 }
 
-// read reads the texts of Params and returns every fault of what the flags say of the cluster.
+// read parses the flags about the cluster into options.Params. Its error lists all faults.
 func (a *installation) read() error {
 	p := &a.options.Params
 	var errs []error
@@ -71,8 +71,8 @@ func (a *installation) read() error {
 	return errors.Join(append(errs, p.Check())...)
 }
 
-// lookup returns the recipe of the profile, if one is named, with the other flags seen through as well, and what is wrong
-// beside them: every fault is reported before a cluster is asked.
+// lookup checks the flags and returns the recipe of the profile; without a profile, the zero Recipe. Its error joins all
+// faults, including the given ones, so that the user sees them before a cluster is contacted.
 func (a *installation) lookup(profile []string, faults ...error) (r recipe.Recipe, err error) {
 	for _, name := range profile {
 		// An unknown name gets the same error as in a plan, which suggests the nearest name.
@@ -88,7 +88,7 @@ func (a *installation) lookup(profile []string, faults ...error) (r recipe.Recip
 	return r, usage(errors.Join(faults...))
 }
 
-// faults returns what is wrong with how to install, which only flags say.
+// faults returns what is wrong with --timeout and --chart.
 func (a *installation) faults() []error {
 	var faults []error
 	if a.options.Timeout <= 0 {
@@ -102,7 +102,7 @@ func (a *installation) faults() []error {
 	return faults
 }
 
-// installer returns one for the cluster that the flags name. lookup comes before it.
+// installer returns an installer for the cluster that the flags name. Call lookup first: it parses the flags.
 func (a *installation) installer() (*recipe.Installer, error) {
 	reach := a.reach(a.where)
 	reach.PullSecrets = a.own.pull
@@ -134,19 +134,20 @@ func cniShowCommand(p *program) *cobra.Command {
 		ValidArgsFunction: recipeNames,
 		Example:           "  cnibench cni show flannel-host-gw\n  cnibench cni show calico-ebpf --for operator | cnibench check --config -",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			out, err := a.rendered(cmd.Context(), args[0])
+			out, err := a.render(cmd.Context(), args[0])
 			if err != nil {
 				return recipeError(err)
 			}
 			return out.Write(p.stdout)
 		},
 	}
-	a.bind(cmd)
+	a.declare(cmd)
 	return cmd
 }
 
-// rendered fills a recipe in from the flags, or with the help of the cluster that they name.
-func (a *installation) rendered(ctx context.Context, profile string) (recipe.Rendered, error) {
+// render fills in the recipe of a profile: from the cluster if the flags name one, else from the flags. If a value is
+// missing then, it asks the cluster that kubectl would use.
+func (a *installation) render(ctx context.Context, profile string) (recipe.Rendered, error) {
 	r, err := a.lookup([]string{profile})
 	if err != nil {
 		return recipe.Rendered{}, err
@@ -168,11 +169,12 @@ func (a *installation) rendered(ctx context.Context, profile string) (recipe.Ren
 	case !missing.Learnable:
 		return out, err
 	}
-	return a.learned(ctx, profile, err)
+	return a.renderFromCluster(ctx, profile, err)
 }
 
-// learned fills a recipe in with the help of the cluster that kubectl would ask. Its error also names what is missing.
-func (a *installation) learned(ctx context.Context, profile string, missing error) (recipe.Rendered, error) {
+// renderFromCluster fills in a recipe with values from the cluster that kubectl would use. If that cluster cannot be asked,
+// the error also contains missing.
+func (a *installation) renderFromCluster(ctx context.Context, profile string, missing error) (recipe.Rendered, error) {
 	var out recipe.Rendered
 	i, err := a.installer()
 	if err == nil {
@@ -185,7 +187,7 @@ func (a *installation) learned(ctx context.Context, profile string, missing erro
 	return out, fmt.Errorf("%w; and no cluster tells it: %w", missing, err)
 }
 
-// recipeError marks errors of the request as bad input, and adds the way out.
+// recipeError marks errors that the user can correct as usage errors, some with a hint. It returns other errors as they are.
 func recipeError(err error) error {
 	var missing *recipe.MissingError
 	var refused *recipe.RefusedError
@@ -202,7 +204,7 @@ func recipeError(err error) error {
 	return err
 }
 
-// oneProfile wants the name of a profile.
+// oneProfile fails unless args are one word, the name of a profile.
 func oneProfile(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
@@ -246,7 +248,7 @@ func cniInstallCommand(p *program) *cobra.Command {
 			return recipeError(i.Install(cmd.Context(), args[0]))
 		},
 	}
-	a.bind(cmd)
+	a.declare(cmd)
 	f := cmd.Flags()
 	choose(cmd, &o.DryRun, "dry-run", "client prints the objects, server has the API server judge them; nothing is kept; `where`",
 		[]string{recipe.DryRunClient, recipe.DryRunServer})
@@ -254,6 +256,6 @@ func cniInstallCommand(p *program) *cobra.Command {
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
 	f.BoolVar(&o.Force, "force", false, "install despite failed preflight checks")
 	f.BoolVar(&o.StopProxy, "stop-kube-proxy", false, "stop the DaemonSet kube-proxy where the profile replaces it; uninstall starts it again")
-	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes and write their CNI configuration")
+	a.own.declare(cmd, "`image` of this program, for pods that look at the nodes and write their CNI configuration")
 	return cmd
 }

@@ -45,7 +45,7 @@ func cniDetectCommand(p *program) *cobra.Command {
 	locate(cmd, &a.where)
 	f := cmd.Flags()
 	formatFlag(cmd, &a.format, documentNames)
-	a.pods.bind(cmd, "`image` of cnibench: look at nodes from pods, too")
+	a.pods.declare(cmd, "`image` of cnibench: look at nodes from pods, too")
 	f.StringSliceVar(&a.nodes, "nodes", nil, "with --image: the one or two `nodes` to look at (default the first two that are ready)")
 	return cmd
 }

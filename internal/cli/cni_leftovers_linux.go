@@ -17,7 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/inspect"
 )
 
-// leftoversCommand prints what of this node may be left of an earlier CNI.
+// leftoversCommand returns the command that prints what earlier CNIs may have left on this node. With --run it runs shell
+// commands in the node's root instead.
 func leftoversCommand() *cobra.Command {
 	var root string
 	var commands []string

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// plantCommand puts a CNI configuration and routes onto the node of its pod, until a signal ends it.
+// plantCommand returns the command that keeps a CNI configuration and routes on the node of its pod until a signal ends it.
 func plantCommand() *cobra.Command {
 	specs, dir, ready := recipe.PlantSpecs, recipe.PlantDir, recipe.PlantReady
 	check := false
@@ -48,7 +48,8 @@ func plantCommand() *cobra.Command {
 	return cmd
 }
 
-// plant returns when ctx ends, after it removed what it planted. It does not touch a route that existed before.
+// plant adds the routes of s and writes its CNI configuration into dir, then creates the file ready. When ctx ends, it
+// removes the configuration and the routes. It neither adds nor removes a route that existed before.
 func plant(ctx context.Context, s recipe.PlantSpec, dir, ready string) (err error) {
 	here, err := netns.Here()
 	if err != nil {

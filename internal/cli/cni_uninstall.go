@@ -60,7 +60,7 @@ func cniUninstallCommand(p *program) *cobra.Command {
 		},
 	}
 	locate(cmd, &a.where)
-	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
+	a.own.declare(cmd, "`image` of this program, for pods that look at the nodes")
 	formatFlag(cmd, &format, documentNames)
 	f := cmd.Flags()
 	f.DurationVar(&a.options.Timeout, "timeout", 10*time.Minute, "bound of each wait")
@@ -68,7 +68,7 @@ func cniUninstallCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// residueDocument lists what is left as findings.
+// residueDocument returns the report of a survey: a finding for each thing that a CNI left, and for what was not inspected.
 func residueDocument(s recipe.Survey) report.Document {
 	section := report.Section{Heading: "Left by earlier CNIs"}
 	for _, l := range s.Left {

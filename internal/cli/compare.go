@@ -54,7 +54,7 @@ type comparison struct {
 	mapped  []string
 	history bool
 	margin  float64
-	// filters, budgets and names are what only, failOn and mapped say.
+	// filters, budgets and names are the parsed values of only, failOn and mapped.
 	filters []compare.Filter
 	budgets []compare.Budget
 	names   map[plan.Variant]plan.Variant
@@ -90,7 +90,7 @@ func compareCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// read checks everything that the arguments say and returns all faults at once.
+// read checks and parses the flags. Its error lists all faults.
 func (a *comparison) read(cmd *cobra.Command) error {
 	var errs []error
 	fault := func(flag string, err error) {
@@ -129,7 +129,7 @@ func (a *comparison) read(cmd *cobra.Command) error {
 	return advice.With(errors.Join(errs...), "see "+cmd.CommandPath()+" --help")
 }
 
-// side reads one result file.
+// side reads and analyses one result file. A margin of 0 means that of its plan.
 func (p *program) side(name string, margin float64) (compare.Side, error) {
 	s, err := p.open(name)
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *program) side(name string, margin float64) (compare.Side, error) {
 	return compare.Side{Name: called(name), Header: s.Header, Analysis: a}, nil
 }
 
-// shows reports whether to show a metric.
+// shows reports whether to show a metric: those of --metrics, or without it the headline metrics.
 func (a *comparison) shows(name string) bool {
 	if a.metrics == nil {
 		m, _ := metric.Lookup(name)
@@ -155,7 +155,8 @@ func (a *comparison) shows(name string) bool {
 	return slices.Contains(a.metrics, name)
 }
 
-// run sets two files side by side, or follows the cells of all.
+// run compares two result files, or with --history prints how each cell changes over all files. It fails for bad flags or
+// files, and otherwise returns the exit state of the verdicts.
 func (a *comparison) run(cmd *cobra.Command, files []string) error {
 	if err := a.read(cmd); err != nil {
 		return usage(err)
@@ -171,7 +172,7 @@ func (a *comparison) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return usage(err)
 	}
-	held, kept, err := hold(pair, a.budgets, a.filters)
+	held, kept, err := judgeBudgets(pair, a.budgets, a.filters)
 	if err != nil {
 		return usage(err)
 	}
@@ -191,9 +192,9 @@ func (a *comparison) run(cmd *cobra.Command, files []string) error {
 	return stateError(state)
 }
 
-// hold applies the budgets to the cells that are chosen, and says the result of all together. One that reaches no cell is a
-// mistake: it would always be kept.
-func hold(pair *compare.Pair, budgets []compare.Budget, chosen []compare.Filter) ([]report.Held, compare.State, error) {
+// judgeBudgets applies each budget to the cells that the filters choose, all cells without filters, and returns the state
+// of all budgets together. It fails if a budget matches no cell: such a budget would always be kept.
+func judgeBudgets(pair *compare.Pair, budgets []compare.Budget, chosen []compare.Filter) ([]report.Held, compare.State, error) {
 	var held []report.Held
 	var errs []error
 	all := pair.Hold(budgets, func(k compare.Key) bool { return compare.Chosen(chosen, k) })
@@ -207,7 +208,7 @@ func hold(pair *compare.Pair, budgets []compare.Budget, chosen []compare.Filter)
 	return held, compare.Outcome(slices.Concat(all...)), advised
 }
 
-// follow follows the cells of all files through time.
+// follow prints how each cell changes over the files.
 func (a *comparison) follow(sides []compare.Side) error {
 	h := compare.Historian{Metrics: a.metrics, Filters: a.filters}
 	for _, s := range sides {

@@ -15,16 +15,16 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
-// containedVerb is an agent in the surroundings of a pod: a seccomp filter, and CPU accounting in cgroups as deep as
-// kubelet's. Both cost time at every system call and thread switch, and are not part of a dataplane. A lab that is
-// compared with a real cluster uses them too.
+// containedVerb is the command of an agent that runs under the conditions of a pod: with a seccomp filter, and in cgroups
+// as deep as kubelet's. Both cost time at every system call and thread switch, and are not part of a dataplane. A lab
+// that is compared with a real cluster needs them, too.
 const containedVerb = "contained-agent"
 
 // containedPrefix is the prefix of the names of the cgroup trees.
 const containedPrefix = "cnibench-contained"
 
-// claimGroups makes the cgroup tree for contained agents, and removes the trees that killed runs have left. path is ""
-// if the cpu controller has no hierarchy of its own.
+// claimGroups makes the cgroup tree for contained agents, and removes the trees that killed runs have left. remove deletes
+// the new tree. path is "" if the cpu controller has no hierarchy of its own.
 func claimGroups(ctx context.Context) (path string, remove func() error, err error) {
 	root, err := cgroup.Hierarchy("cpu")
 	if errors.Is(err, cgroup.ErrNoHierarchy) {
@@ -47,7 +47,7 @@ func claimGroups(ctx context.Context) (path string, remove func() error, err err
 	}, nil
 }
 
-// containedCommand takes the tree, "" for none.
+// containedCommand returns the command of containedVerb. Its argument is the cgroup tree, "" for none.
 func containedCommand(p *program) *cobra.Command {
 	agent := agentCommand(p)
 	serve := agent.RunE
@@ -62,8 +62,8 @@ func containedCommand(p *program) *cobra.Command {
 	return agent
 }
 
-// contain moves this process into a cgroup of its network namespace below the cgroup of its node, and applies the
-// seccomp filter.
+// contain moves this process into its cgroup below tree, as podGroup names it, and applies the seccomp filter. With tree ""
+// it only applies the filter.
 func contain(tree string) error {
 	if tree != "" {
 		path, err := podGroup(tree)
@@ -80,7 +80,8 @@ func contain(tree string) error {
 	return thread.FilterCalls()
 }
 
-// podGroup returns the cgroup for this process: below the cgroup of its node, as deep as a container of a pod.
+// podGroup returns the path of the cgroup for this process: one for each node and network namespace, as deep below tree as
+// that of a container of a pod.
 func podGroup(tree string) (string, error) {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -94,7 +95,8 @@ func podGroup(tree string) (string, error) {
 	return filepath.Join(tree, nodeOf(string(groups)), "kubepods", "burstable", "pod"+pod, "agent"), nil
 }
 
-// nodeOf returns the lab's node that a process belongs to, from its cgroup in the v2 tree: <tree>/<profile>/<node>.
+// nodeOf returns a name for the lab's node of a process, given its /proc/PID/cgroup: the cgroup in the v2 tree,
+// <tree>/<profile>/<node>, with _ for /. It returns "outside" if the process is in no such cgroup.
 func nodeOf(groups string) string {
 	for line := range strings.Lines(groups) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && path != "" {

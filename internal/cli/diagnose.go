@@ -35,21 +35,21 @@ Exit code: 0 the network is fine, 3 a fault is named, 4 undecided.`
 const diagnoseExample = `  cnibench diagnose --context prod --to shop/cart
   sudo cnibench diagnose --from node-1/pod-2 --to node-2/pod-1`
 
-// diagnoseWorkloads are what is measured on each path, the cheapest first.
+// The workloads of a diagnosis, the cheapest first, and its times.
 const (
 	diagnoseWorkloads = "ping,rr,dns(rate=200,timeout=1s),crr(rate=1000),stream,stream(reverse=true),stream(protocol=udp,rate=5M,message=64)"
 	// diagnoseResolver is measured on clusters, which have their own resolver.
 	diagnoseResolver = ",dns(server=cluster,rate=100,timeout=1s)"
-	// diagnoseBudget limits the trials and what precedes them. diagnoseLeast is what the trials get if that took long:
-	// a path that a policy closes never answers.
+	// diagnoseBudget limits the examination and the trials after it. diagnoseLeast is the least time for the trials if
+	// the examination takes long: a path that a policy closes never answers.
 	diagnoseBudget, diagnoseLeast = 55 * time.Second, 25 * time.Second
-	// longTrip is a round trip so long that a trial has few of them.
+	// longTrip is the round-trip time above which a trial would have too few round trips.
 	longTrip = 120 * time.Millisecond
 )
 
-// The deadlines of the parts of a diagnosis, so that the whole takes two minutes: the cluster's pods run and each path
-// has had settleTime for a first connection; packet sizes are tried; the trials are over; messages are compared.
-// Afterwards counters are read, and the pods are removed.
+// Deadlines since the start of a diagnosis, so that the whole takes at most two minutes: openEnd for the environment
+// (pods run, and each path had settleTime for a first connection), sizesEnd for trying packet sizes, trialsEnd for the
+// trials, messageEnd for comparing messages. Afterwards it reads counters and removes the pods.
 const (
 	settleTime = 45 * time.Second
 	openEnd    = 65 * time.Second
@@ -58,16 +58,17 @@ const (
 	messageEnd = 100 * time.Second
 )
 
-// spent returns how much of the diagnosis had passed when its environment was ready. A longer wait for pods, as for an
-// image, does not count: it would leave no time to measure.
+// spent returns how much of the diagnosis's time the opening of the environment has used: at most openEnd. A longer wait,
+// such as for an image, does not count, because it would leave no time to measure.
 func spent(opening time.Duration) time.Duration { return min(opening, openEnd) }
 
-// budget returns what remains for the trials after before was spent.
+// budget returns when the trials must end, as a time since the start, if they begin at before: at diagnoseBudget, or
+// diagnoseLeast after before if that is later, but at trialsEnd at the latest.
 func budget(before time.Duration) time.Duration {
 	return min(max(diagnoseBudget, before+diagnoseLeast), trialsEnd)
 }
 
-// nearWorkloads are not measured over a longTrip.
+// nearWorkloads are left out if round trips take longer than longTrip, or if a path does not answer.
 var nearWorkloads = []string{"ping", "stream", "stream(reverse)"}
 
 // diagnosis is one invocation of diagnose.
@@ -82,11 +83,11 @@ type diagnosis struct {
 	quiet  bool
 	// explain asks for an explanation of the CPU time, printed after the answer.
 	explain bool
-	// named is the Service or pod that --to names. (optional)
+	// named is the Service or pod that --to names; nil if it names none.
 	named *diagnose.Named
 }
 
-// diagnoseCommand returns the command of p.
+// diagnoseCommand returns the command diagnose.
 func diagnoseCommand(p *program) *cobra.Command {
 	a := diagnosis{program: p}
 	cmd := &cobra.Command{
@@ -113,14 +114,15 @@ func diagnoseCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// diagnoseSettings are the settings of a diagnosis that belong to no environment. All but the first two are specific to
-// diagnose.
+// diagnoseSettings are the settings that a diagnosis uses besides those of the lab and of clusters. It sets most of them
+// itself.
 var diagnoseSettings = []string{"environment", "profiles", "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "seed", "explain"}
 
-// run measures, judges and reports.
+// run measures, judges, and prints the answer. It returns nil if the network is fine, else an error with the exit code of
+// the verdict.
 func (a *diagnosis) run(cmd *cobra.Command) error {
 	p := a.program
-	want, lab, err := a.asked(cmd)
+	want, lab, err := a.buildPlan(cmd)
 	if err != nil {
 		return err
 	}
@@ -147,7 +149,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 		}
 		x := examination{start: time.Now().Add(-spent(time.Since(began))), named: a.named, evidence: &evidence, say: say}
 		e, met := x.begin(ctx, e, found)
-		want = fitted(found, met)
+		want = fitPlan(found, met)
 		want.Budget = x.start.Sub(began) + budget(time.Since(x.start))
 		return e, want, nil
 	}
@@ -174,7 +176,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	var x *report.Explanation
 	var lost error // the answer stands without an explanation
 	if a.explain {
-		if x, lost = a.explained(cmd, wanted, lab, answer.Verdict); lost != nil {
+		if x, lost = a.sampleRequests(cmd, wanted, lab, answer.Verdict); lost != nil {
 			x = &report.Explanation{A: want.Profiles[0], B: want.Profiles[0], Without: []string{lost.Error()}}
 		}
 	}
@@ -193,9 +195,9 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	return failed(exitWorse)
 }
 
-// explained samples requests on the two paths whose difference the verdict states, and returns where their CPU time is
-// spent.
-func (a *diagnosis) explained(cmd *cobra.Command, want plan.Plan, lab string, v diagnose.Verdict) (*report.Explanation, error) {
+// sampleRequests samples requests on the two paths whose difference the verdict states, and returns where their CPU time
+// is spent.
+func (a *diagnosis) sampleRequests(cmd *cobra.Command, want plan.Plan, lab string, v diagnose.Verdict) (*report.Explanation, error) {
 	from, to := diagnose.HostPath, diagnose.PodPath
 	if v == diagnose.Service {
 		from, to = diagnose.PodPath, diagnose.ServicePath
@@ -221,11 +223,12 @@ func (a *diagnosis) explained(cmd *cobra.Command, want plan.Plan, lab string, v 
 	return new(report.ExplainPaths(an, sides, from, to)), nil
 }
 
-// explainWindow is the window of a trial of explained.
+// explainWindow is the window of a trial of sampleRequests.
 const explainWindow = 300 * time.Millisecond
 
-// asked returns the plan of a diagnosis. lab is the name of the lab that is up, "" for another environment.
-func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
+// buildPlan returns the plan of a diagnosis, and the name of the running lab to diagnose, "" for another environment. It
+// sets the flags of the plan that a diagnosis fixes.
+func (a *diagnosis) buildPlan(cmd *cobra.Command) (plan.Plan, string, error) {
 	lab := a.lab
 	if lab == "" && !cmd.Flags().Changed("env") && !cmd.Flags().Changed("profiles") && !cmd.Flags().Changed("context") && a.kubeconfig == "" {
 		var err error
@@ -276,7 +279,8 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 	return want, lab, a.find(cmd, &want)
 }
 
-// find looks up the Services and pods that --from and --to name, and lets the paths of a plan run between their nodes.
+// find looks up the Services and pods that --from and --to name on a cluster, and makes their nodes the client node and the
+// server node of the plan.
 func (a *diagnosis) find(cmd *cobra.Command, want *plan.Plan) error {
 	at := kube.Location{Kubeconfig: a.kubeconfig}
 	if len(want.Cluster.Contexts) > 0 {
@@ -306,21 +310,21 @@ func (a *diagnosis) find(cmd *cobra.Command, want *plan.Plan) error {
 	return errors.Join(wrong, err)
 }
 
-// examined is an environment that is examined from when it is opened until it is closed.
+// examined is an environment that calls end before it closes, to complete the examination.
 type examined struct {
 	env.Environment
 	end func(context.Context)
 }
 
-// Close examines what happened, and closes the environment.
+// Close completes the examination, then closes the environment.
 func (x examined) Close(ctx context.Context) error {
 	x.end(ctx)
 	return x.Environment.Close(ctx)
 }
 
-// fitted shortens the wait for slow paths: a trial lasts three of the longest round trips, within the time for the
-// answer. On a path that does not answer, trials do not wait, and each is run once.
-func fitted(p plan.Plan, met run.Met) plan.Plan {
+// fitPlan fits the plan to slow paths: fewer repetitions, and windows of at least three round trips (counted as at most
+// 1 s each). If round trips exceed longTrip, or a path does not answer, it also leaves out nearWorkloads.
+func fitPlan(p plan.Plan, met run.Met) plan.Plan {
 	trip := met.Trip
 	switch {
 	case trip > longTrip || met.Closed:
@@ -337,15 +341,15 @@ func fitted(p plan.Plan, met run.Met) plan.Plan {
 
 // examination is what a diagnosis examines in addition to its trials.
 type examination struct {
-	// start is when the diagnosis began.
+	// start is when the diagnosis began, without the part of the wait for its environment beyond openEnd.
 	start    time.Time
 	named    *diagnose.Named
 	evidence *diagnose.Evidence
 	say      func(string, ...any)
 }
 
-// begin examines an environment before it is measured. It returns the environment with the examination attached, and
-// what was found.
+// begin reads counters and tries packet sizes before the trials, and returns what it found. The returned environment
+// compares messages when it closes, and adds the evidence.
 func (x examination) begin(ctx context.Context, e env.Environment, p plan.Plan) (env.Environment, run.Met) {
 	site, ok := e.At(p.Profiles[0]).(env.Looker)
 	if !ok {

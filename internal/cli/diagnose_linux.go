@@ -11,7 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// labVariant returns the variant of a lab that is up.
+// labVariant returns the variant that the running lab of this name has. It fails if there is no such lab, or if the lab has
+// several profiles.
 func labVariant(name string) (plan.Variant, error) {
 	all, err := testbed.Describe(name, os.Getenv("SUDO_UID"))
 	if err != nil {

@@ -42,7 +42,7 @@ func TestFitted(t *testing.T) {
 		{run.Met{Trip: 400 * time.Millisecond}, 1, 1, 1200 * time.Millisecond},
 		{run.Met{Closed: true}, 1, 1, p.Duration},
 	} {
-		if got := fitted(p, tt.met); got.Repetitions != tt.repetitions || len(got.Workloads) != tt.workloads || got.Duration != tt.duration {
+		if got := fitPlan(p, tt.met); got.Repetitions != tt.repetitions || len(got.Workloads) != tt.workloads || got.Duration != tt.duration {
 			t.Errorf("%+v: %d repetitions of %v for %v", tt.met, got.Repetitions, got.Workloads, got.Duration)
 		}
 	}

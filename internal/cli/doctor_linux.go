@@ -21,7 +21,7 @@ const idleTime = 300 * time.Millisecond
 // doctorSchema names the JSON format of doctor.
 const doctorSchema = "cnibench.doctor/v1"
 
-// machine is what doctor found, for programs.
+// machine is the JSON document of doctor.
 type machine struct {
 	Schema     string        `json:"schema"`
 	Features   []feature     `json:"features"`
@@ -37,7 +37,7 @@ type feature struct {
 	WayOut  string `json:"way_out,omitempty"`
 }
 
-// raisability reports whether the lab can raise a profile here.
+// raisability is a profile with whether the lab can raise it here, and the features that are missing for it.
 type raisability struct {
 	Name    string   `json:"name"`
 	Able    bool     `json:"able"`
@@ -105,8 +105,8 @@ func (m machine) document() report.Document {
 	}}
 }
 
-// lacking returns the features of needs, and the features that everything needs, that are missing. It leaves out
-// features whose presence is unknown: raising the profile will show.
+// lacking returns the features among needs, and netns, that findings show as missing. It leaves out features whose
+// presence is unknown: raising the profile will show.
 func lacking(needs []string, findings []probe.Finding) []string {
 	var lacks []string
 	for _, f := range findings {

@@ -21,8 +21,8 @@ import (
 // idle and on a busy machine (docs/results/aa.md).
 const quietScatter, busyScatter = 0.02, 0.05
 
-// preview prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers
-// are upper bounds.
+// preview prints what a run would measure and how long it would take. The numbers are upper bounds: only a raised profile
+// shows which paths it does not serve.
 func (a *measurement) preview(cmd *cobra.Command) error {
 	want, there, err := a.wanted(cmd)
 	if err != nil {
@@ -45,7 +45,8 @@ func (a *measurement) preview(cmd *cobra.Command) error {
 	return nil
 }
 
-// wanted returns the plan of a run, and what it finds in the file that it resumes. The file stays as it is.
+// wanted returns the plan of a run; with --resume also a note about the trials in the file. It does not change the
+// file.
 func (a *measurement) wanted(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
 	if !a.resume {
 		if want, err = a.plan.plan(cmd); err == nil {
@@ -57,7 +58,7 @@ func (a *measurement) wanted(cmd *cobra.Command) (want plan.Plan, there []string
 	if err != nil {
 		return want, nil, usage(err)
 	}
-	if want, _, err = a.resumed(cmd, c.Header); err != nil {
+	if want, _, err = a.resumePlan(cmd, c.Header); err != nil {
 		return want, nil, err
 	}
 	n := 0
@@ -69,7 +70,7 @@ func (a *measurement) wanted(cmd *cobra.Command) (want plan.Plan, there []string
 	return want, []string{fmt.Sprintf("%s has %s already", a.output, number.Counted(n, "trial"))}, nil
 }
 
-// notes are remarks on a plan that its author may want to act on.
+// notes returns remarks on a plan that its author may want to act on. cases is the number of trials in a repetition.
 func (a *measurement) notes(want plan.Plan, cases int) []string {
 	notes := append(slices.Clip(a.plan.left), want.Notes(cases)...)
 	switch n := max(want.Repetitions, want.MaxRepetitions); {

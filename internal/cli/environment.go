@@ -51,8 +51,8 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 	return e, want, err
 }
 
-// findTools refuses an image that is known not to have all tools of a plan, before anything is made. What neither the tag nor
-// a registry says, the pods are asked.
+// findTools fails if the image agents is known to lack one of the tools. It accepts an image whose tools neither its
+// tag nor its registry lists: the pods are asked later. Without an image it prints how to provide one.
 func findTools(ctx context.Context, agents string, tools []string, say func(string, ...any)) error {
 	if agents == "" {
 		say("the pods need an image with %s: bring %s to the nodes by cnibench image --with %s --load, or give --image", strings.Join(tools, ", "),
@@ -67,7 +67,8 @@ func findTools(ctx context.Context, agents string, tools []string, say func(stri
 	return usage(image.MissingTools(agents, lacks, tools))
 }
 
-// opened returns a nil interface with an error, never an interface that holds a nil pointer.
+// opened converts the results of opening an environment. With an error it returns a nil interface, never an interface that
+// holds a nil pointer.
 func opened[E env.Environment](e E, want plan.Plan, err error) (env.Environment, plan.Plan, error) {
 	if err != nil {
 		return nil, want, err
@@ -76,5 +77,5 @@ func opened[E env.Environment](e E, want plan.Plan, err error) (env.Environment,
 }
 
 func (p *program) clusterOptions(say func(string, ...any)) clusters.Options {
-	return clusters.Options{Kubeconfig: p.kubeconfig, Version: buildVersion(), Charts: p.charts, Say: say, Leaves: p.leaves, Shared: p.shared, Settle: p.settle}
+	return clusters.Options{Kubeconfig: p.kubeconfig, Version: buildVersion(), Charts: p.charts, Say: say, Leaves: p.noteLeftover, Shared: p.shared, Settle: p.settle}
 }

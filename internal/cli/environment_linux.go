@@ -12,17 +12,17 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// thisProgram starts another process of this program, also when its file has been replaced.
+// thisProgram is the path by which this program starts itself, even if its file has been replaced.
 const thisProgram = "/proc/self/exe"
 
 func openLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (env.Environment, error) {
 	return openLabWith(ctx, p, []string{thisProgram, agentVerb}, say)
 }
 
-// runLab is the name of the lab of a run of this process.
+// runLab returns the name of the lab that this process raises for a run.
 func runLab() string { return fmt.Sprintf("run-%d", os.Getpid()) }
 
-// openLabWith does so with another command line for agents.
+// openLabWith opens the lab of a plan; agent is the command line of its agents.
 func openLabWith(ctx context.Context, p plan.Plan, agent []string, say func(string, ...any)) (env.Environment, error) {
 	if err := checkCongestion(p); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage marks err as a mistake in what was asked for. It returns nil for nil.
+// usage wraps err so that the exit code is exitUsage: the user's input is wrong. It returns nil for nil.
 func usage(err error) error {
 	if err == nil {
 		return nil
@@ -43,15 +43,15 @@ func usage(err error) error {
 	return &exitError{code: exitUsage, err: err}
 }
 
-// usageOf does the same, and points to the help of cmd.
+// usageOf is like usage, and adds a hint that points to the help of cmd.
 func usageOf(cmd *cobra.Command, err error) error {
 	return usage(advice.With(err, "see "+cmd.CommandPath()+" --help"))
 }
 
-// failed ends a command that has printed everything already.
+// failed returns an error with an exit code for a command that has printed everything already: finish prints nothing.
 func failed(code int) error { return &exitError{code: code, quiet: true, err: errors.New("failed")} }
 
-// finish prints err and returns its exit code.
+// finish prints err with its hint, unless err is quiet, and returns its exit code.
 func (p *program) finish(err error) int {
 	if err == nil {
 		return exitFine

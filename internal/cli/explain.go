@@ -98,7 +98,7 @@ func (a *explanation) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer remove()
-	want, err := a.asked(cmd)
+	want, err := a.buildPlan(cmd)
 	if err != nil {
 		return err
 	}
@@ -112,12 +112,12 @@ func (a *explanation) run(cmd *cobra.Command, args []string) error {
 	return a.print(name)
 }
 
-// whatIfs are the values of --what-if.
+// whatIfs returns the values of --what-if.
 func whatIfs() []string {
 	return each.Of(explain.Removals(), func(r explain.Removal) string { return "remove=" + r.Name })
 }
 
-// removal is what --what-if removes, nil without it.
+// removal returns what --what-if removes; nil without the flag.
 func (a *explanation) removal() (*explain.Removal, error) {
 	if a.whatIf == "" {
 		return nil, nil
@@ -129,7 +129,7 @@ func (a *explanation) removal() (*explain.Removal, error) {
 	return &explain.Removals()[i], nil
 }
 
-// read reads the arguments and --what-if, and returns the result file if one is given.
+// read parses the arguments and --what-if, and returns the name of the result file, "" if none is given.
 func (a *explanation) read(args []string) (file string, err error) {
 	a.without, err = a.removal()
 	errs, want := []error{err}, 2
@@ -154,14 +154,14 @@ func (a *explanation) read(args []string) (file string, err error) {
 	return file, err
 }
 
-// explainBudget and explainRepetitions are the defaults of a measured explanation.
+// explainBudget and explainRepetitions are the defaults for an explanation that is measured, not read from a file.
 const (
 	explainBudget      = 50 * time.Second
 	explainRepetitions = 12
 )
 
-// asked is the plan of two profiles.
-func (a *explanation) asked(cmd *cobra.Command) (plan.Plan, error) {
+// buildPlan returns the plan to measure the two profiles. It sets the defaults of flags that the user did not give.
+func (a *explanation) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
 	set := func(flag, value string) error {
 		if cmd.Flags().Changed(flag) {
 			return nil
@@ -188,7 +188,8 @@ func (a *explanation) asked(cmd *cobra.Command) (plan.Plan, error) {
 	return a.plan.plan(cmd)
 }
 
-// sampleInto measures the plan of an environment with samples into a result file.
+// sampleInto opens an environment, runs its plan, and writes the result file called name. It fails if the run is
+// interrupted, or if a case has no finished trial.
 func (p *program) sampleInto(ctx context.Context, open opener, name string, quiet bool) error {
 	out, err := createResult(name, false)
 	if err != nil {
@@ -209,7 +210,8 @@ func (p *program) sampleInto(ctx context.Context, open opener, name string, quie
 	return err
 }
 
-// readSampled reads a result with samples: its header, its analysis, and where the CPU time of each case goes. stacks keeps whole stacks.
+// readSampled reads a result with samples: its header, its analysis, and where the CPU time of each case goes. stacks keeps
+// whole stacks.
 func (p *program) readSampled(name string, stacks bool) (*result.Header, *compare.Analysis, []explain.Side, error) {
 	s, err := p.open(name)
 	if err != nil {

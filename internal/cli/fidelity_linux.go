@@ -103,7 +103,7 @@ func cannotCompare(err error) bool {
 	return errors.As(err, &refused) || errors.As(err, &access) || errors.Is(err, os.ErrPermission)
 }
 
-// print prints the comparison in a result.
+// print compares the lab with the clusters of a result file and prints the comparison.
 func (a *assessment) print(name string) error {
 	c, err := result.Load(name)
 	if err != nil {
@@ -116,7 +116,7 @@ func (a *assessment) print(name string) error {
 	return a.write(a.format, report.BuildFidelity(page))
 }
 
-// parts are real clusters, and the lab of this machine with its agents in the surroundings of a pod.
+// parts returns how to open the clusters, and the lab whose agents run under the conditions of a pod.
 func (a *assessment) parts(say func(string, ...any)) env.Parts {
 	return env.Parts{
 		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {

@@ -47,7 +47,7 @@ var formats = map[string]func(io.Writer, report.Document) error{
 	"folded":      pprof.Folded,
 }
 
-// noFormat prints nothing.
+// noFormat is the format that prints nothing.
 const noFormat = "none"
 
 // allText is the format text with every table, for reports that have a summary. No flag value selects it.
@@ -78,7 +78,7 @@ type formatOrPlan struct {
 	cmd *cobra.Command
 }
 
-// Set takes a plan file for --file.
+// Set sets the format. If s is not a format but a file, or ends in .yaml or .yml, it sets --file instead.
 func (v formatOrPlan) Set(s string) error {
 	err := v.choice.Set(s)
 	if _, missing := os.Stat(s); err == nil || missing != nil && !strings.HasSuffix(s, ".yaml") && !strings.HasSuffix(s, ".yml") {
@@ -121,8 +121,8 @@ func (c choice) Set(s string) error {
 // write writes d to stdout.
 func (p *program) write(format string, d report.Document) error { return formats[format](p.stdout, d) }
 
-// terminal returns the options for w: the size of a terminal, else the columns that the environment sets. Signs are
-// used only on a terminal with UTF-8.
+// terminal returns the options for w: the width of a terminal, else the columns that the environment sets. Color and
+// characters beyond ASCII are used only on a terminal that supports them.
 func terminal(w io.Writer) text.Options {
 	o := text.Options{ASCII: true}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {

@@ -16,13 +16,14 @@ import (
 
 const failOnRun = "`budget` that every profile but the baseline must keep, such as 'rr.p99 > +5%', a change from the baseline (may be repeated: all of them); exit code 3 if one is broken, 4 if one is undecided"
 
-// readBudgets reads --fail-on, and returns all faults at once: of its texts, and of budgets that no case of the plan has.
+// readBudgets parses --fail-on into the budgets of the report. Its error lists all faults, including budgets that apply to
+// no case of the plan.
 func (a *measurement) readBudgets(cmd *cobra.Command, want plan.Plan) error {
 	var errs []error
 	for _, s := range a.failOn {
 		b, err := compare.ParseBudget(s)
 		if err == nil {
-			err = reaches(b, want)
+			err = checkBudget(b, want)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--fail-on: %w", err))
@@ -32,8 +33,8 @@ func (a *measurement) readBudgets(cmd *cobra.Command, want plan.Plan) error {
 	return usageOf(cmd, errors.Join(errs...))
 }
 
-// reaches returns an error if a plan has no case that a budget could judge.
-func reaches(b compare.Budget, want plan.Plan) error {
+// checkBudget fails if the plan has no case that the budget could judge.
+func checkBudget(b compare.Budget, want plan.Plan) error {
 	if b.Relative && want.Baseline == plan.VariantOf(profile.Raw) {
 		return advice.With(fmt.Errorf("%q is a change from the baseline %s, which has no pods", b.Text, want.Baseline), "name the profile to compare with: --baseline PROFILE")
 	}
@@ -45,10 +46,11 @@ func reaches(b compare.Budget, want plan.Plan) error {
 	return nil
 }
 
-// gate judges the profiles of a report by budgets, and returns the error that determines the exit code.
+// gate judges the profiles of d by budgets and adds the result to d. It returns the error that determines the exit code, nil
+// if all budgets are kept.
 func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
-	held, state, err := hold(pair, budgets, nil)
+	held, state, err := judgeBudgets(pair, budgets, nil)
 	for _, p := range d.Profiles {
 		if err != nil && p.Skipped != "" {
 			return fmt.Errorf("no verdict: %s was not measured: %s", p.Name, p.Skipped)
@@ -64,7 +66,7 @@ func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	return stateError(state)
 }
 
-// stateError returns the error for a comparison's state; nil if every budget was kept.
+// stateError returns the error with the exit code of a comparison's state; nil unless the state is Broken or Undecided.
 func stateError(s compare.State) error {
 	switch s {
 	case compare.Broken:

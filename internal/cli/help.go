@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Annotations of flags, by which help groups them.
+// Annotations of flags: groupOf has the group of help, and isCommon marks flags of the first page.
 const (
 	groupOf  = "cnibench/group"
 	isCommon = "cnibench/common"
@@ -24,10 +24,10 @@ const (
 // groupOutput is the group of flags that belong to no setting.
 const groupOutput = "Output and everything else"
 
-// groups are in the order of help.
+// groups are the groups of flags in the order of help.
 var groups = []string{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster, groupOutput}
 
-// group assigns flags of cmd to a group of help. common puts them on the first page.
+// group assigns flags of cmd to the group g of help. common puts them on the first page. It skips flags that cmd lacks.
 func group(cmd *cobra.Command, g string, common bool, names ...string) {
 	for _, name := range names {
 		f := cmd.Flags().Lookup(name)
@@ -51,7 +51,7 @@ func hide(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// parent returns a command that has only subcommands.
+// parent adds subcommands to cmd and returns it. cmd itself only fails, and says that a subcommand is required.
 func parent(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.Args = knownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -61,13 +61,13 @@ func parent(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// elsewhere maps words that people try to the command that does what they mean.
+// elsewhere maps commands that do not exist, but that people try, to the command that does what they mean.
 var elsewhere = map[string]string{
 	"cnibench findings": "reproduce --result FILE", "cnibench schema": "list schema",
 	"cni list": "list recipes", "cni residue": "cni uninstall",
 }
 
-// knownCommand refuses arguments of a command that has only subcommands, with the nearest one.
+// knownCommand refuses any argument of a command that has only subcommands. Its error suggests the nearest subcommand.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usageOf(cmd, fmt.Errorf("unknown command %q%s", args[0], advice.DidYouMean(args[0], names)))
 }
 
-// takes refuses fewer than least or more than most arguments. what describes the arguments in the error.
+// takes returns a check that refuses fewer than least or more than most arguments. what describes them in the error.
 func takes(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch n := len(args); {
@@ -92,14 +92,14 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// takesNone refuses arguments.
+// takesNone is the check that refuses any argument.
 var takesNone = takes(0, 0, "")
 
-// kinds are the values of flags, by the type that pflag names.
+// kinds describes the valid values of a flag, by the flag's type in pflag.
 var kinds = map[string]string{"int": "a whole number", "uint": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a duration, such as 30s"}
 
-// nearestFlag adds the most similar flag to the error about an unknown flag. It drops the prefix from errors of a
-// choice and of a plan file.
+// nearestFlag makes cobra's errors about flags clearer: it adds the most similar flag to the error about an unknown flag,
+// and shortens the error about an invalid value.
 func nearestFlag(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 		switch invalid.GetFlag().Value.(type) {
@@ -125,7 +125,7 @@ func nearestFlag(cmd *cobra.Command, err error) error {
 // excluded matches the error of cobra about flags that exclude one another.
 var excluded = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(.*)\] were all set$`)
 
-// tooMany names the flags of which only one may be given, if err is about that.
+// tooMany shortens cobra's error about flags that exclude one another. It returns other errors as they are.
 func tooMany(err error) error {
 	if m := excluded.FindStringSubmatch(err.Error()); m != nil {
 		return errors.New("--" + strings.ReplaceAll(m[1], " ", ", --") + ": want only one of them")
@@ -133,12 +133,12 @@ func tooMany(err error) error {
 	return err
 }
 
-// arguments completes the arguments of a command with names, and with files if how allows them.
+// arguments returns a shell completion of the arguments of a command: names, and files if how allows them.
 func arguments(names func() []string, how cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return names(), how }
 }
 
-// complete lets the shell complete the values of a flag, each of a list that is separated by commas.
+// complete lets the shell complete the value of a flag with names. In a list separated by commas it completes the last one.
 func complete(cmd *cobra.Command, flag string, names func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		before, last := "", typed

@@ -89,7 +89,7 @@ func TestShortened(t *testing.T) {
 		"names of paths (cnibench list paths, and all of them)": "names of paths",
 		"averyveryverylongwordwithoutanyend":                    "averyveryverylongwo…",
 	} {
-		if got := shortened(text, 20); got != want {
+		if got := shorten(text, 20); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -20,11 +20,11 @@ type holding struct {
 	begin  time.Time
 	span   time.Duration
 	listen string
-	// free, reach, answer, first and clock select another task than to hold.
+	// free, reach, answer, first and clock select another task instead of holding the pod.
 	free, reach, answer, first, clock bool
 }
 
-// holdCommand is the main process of a pod of a run: it keeps the pod there.
+// holdCommand returns the command hold: the main process of a pod of a run, which keeps the pod running.
 func holdCommand(p *program) *cobra.Command {
 	a := holding{program: p, begin: time.Now()}
 	cmd := &cobra.Command{
@@ -42,7 +42,7 @@ func holdCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// run holds, or does another errand.
+// run does the task that the flags select, or holds the pod.
 func (a *holding) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case a.free:
@@ -65,7 +65,8 @@ func (a *holding) run(cmd *cobra.Command, args []string) error {
 	return a.hold(cmd.Context())
 }
 
-// hold returns at a signal or when its time is up. Neither is an error.
+// hold waits until a signal ends ctx or the time of --for is over, and returns nil. With --listen and a token it serves
+// agents meanwhile.
 func (a *holding) hold(ctx context.Context) error {
 	if a.span > 0 {
 		var stop context.CancelFunc
@@ -82,7 +83,7 @@ func (a *holding) hold(ctx context.Context) error {
 	return nil
 }
 
-// serveAgents serves agents at the address until ctx ends.
+// serveAgents listens on the address of --listen until ctx ends, and starts an agent for each connection that sends token.
 func (a *holding) serveAgents(ctx context.Context, token string) error {
 	program, err := os.Executable()
 	if err != nil {

@@ -123,7 +123,7 @@ func loadImage(ctx context.Context, i *image.Image, t image.Target) (where strin
 	return "docker", i.LoadDocker(ctx)
 }
 
-// spec reads the flags and names all faults.
+// spec returns the image that the flags describe, and parses --load and --push. Its error lists all faults.
 func (a *packaging) spec() (image.Spec, error) {
 	s := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion()}
 	var errs []error
@@ -156,7 +156,8 @@ func (a *packaging) spec() (image.Spec, error) {
 	return s, errors.Join(errs...)
 }
 
-// ownBinary returns the running program, even if its file has been replaced since it started.
+// ownBinary returns the running program, even if its file has been replaced since it started. It fails unless this program
+// is for Linux, as containers need.
 func ownBinary() (image.Binary, error) {
 	if runtime.GOOS != "linux" {
 		return image.Binary{}, advice.With(fmt.Errorf("this cnibench is for %s, and containers need one for Linux", runtime.GOOS),
@@ -165,7 +166,8 @@ func ownBinary() (image.Binary, error) {
 	return image.ParseBinary("linux/" + runtime.GOARCH + "=/proc/self/exe")
 }
 
-// writeArchive writes the archive, under its name only once it is whole.
+// writeArchive writes the image to the file of --output, by default DefaultImage, or to stdout for "-". The file gets its
+// name only when it is complete.
 func (a *packaging) writeArchive(i *image.Image) error {
 	if a.output == "-" {
 		return i.WriteOCI(a.stdout)

@@ -101,7 +101,8 @@ func (a *importing) run(args []string) error {
 	return nil
 }
 
-// sources reads the arguments and puts the labels of the flags under those of each file.
+// sources parses the arguments. A file without a profile or path of its own gets that of the flags. Its error lists all
+// faults.
 func (a *importing) sources(args []string) ([]source, error) {
 	var errs []error
 	var all external.Label
@@ -142,7 +143,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// gather reads all sources into one result. It names every file that cannot be read.
+// gather reads all sources into one result. Its error names every file that cannot be read.
 func (a *importing) gather(sources []source) (result.Contents, error) {
 	var batches []external.Batch
 	var errs []error
@@ -169,7 +170,7 @@ func (a *importing) readSource(s source) (external.Batch, error) {
 	return external.Open(s.file, a.from)
 }
 
-// create makes the result file. One that could not be written whole is removed.
+// create writes c into the result file. It removes a file that it cannot complete.
 func (a *importing) create(c result.Contents) error {
 	w, err := createResult(a.output, a.force)
 	if errors.Is(err, os.ErrExist) {
@@ -195,7 +196,7 @@ func (a *importing) create(c result.Contents) error {
 	return nil
 }
 
-// sayImported says on stderr what was imported.
+// sayImported prints to stderr what was imported and what was left out.
 func (a *importing) sayImported(c result.Contents) {
 	say := func(format string, args ...any) { fmt.Fprintf(a.stderr, "cnibench: "+format+"\n", args...) }
 	end := c.Records[len(c.Records)-1].End

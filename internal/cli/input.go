@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// inputs explains in help what a FILE may be.
+// inputs is the paragraph of help about what a FILE may be.
 const inputs = `A FILE is a result of cnibench, the output of another tool if it says all that a result needs (a CSV file of docs/reference/import.md,
 knb, k8s-netperf, cilium connectivity perf; for the others there is cnibench import), or - for stdin.`
 
@@ -40,7 +40,7 @@ func readAll[T any](texts []string, read func(string) (T, error)) ([]T, error) {
 	return values, errors.Join(errs...)
 }
 
-// called is how reports and errors name a file.
+// called returns the name of a file in reports and errors: stdin for "-".
 func called(name string) string {
 	if name == "-" {
 		return "stdin"
@@ -48,7 +48,8 @@ func called(name string) string {
 	return name
 }
 
-// each calls do with every record of s and closes s. Records have no observations unless whole.
+// each calls do with every record of s, prints the warning of s to stderr, and closes s. Records have no observations unless
+// whole is true.
 func (p *program) each(s *external.Stream, whole bool, do func(*result.Record) error) error {
 	defer s.Close() // it was only read
 	if !whole {

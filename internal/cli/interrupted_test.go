@@ -124,9 +124,9 @@ func interruptTwice(t *testing.T, args ...string) {
 // TestLeaves: what was removed is not named, and what has the same words and was not still is.
 func TestLeaves(t *testing.T) {
 	p := &program{}
-	gone := p.leaves("a run")
-	p.leaves("a cluster")
-	p.leaves("a run")
+	gone := p.noteLeftover("a run")
+	p.noteLeftover("a cluster")
+	p.noteLeftover("a run")
 	for range 2 { // the second does nothing more
 		gone()
 		if want := []string{"a cluster", "a run"}; !slices.Equal(p.parting.lines, want) {

@@ -43,7 +43,7 @@ type following struct {
 	story        *story
 	page         report.JourneyPage
 	traces       []journey.Trace
-	// failed is why profiles could not be followed that serve the path; the others are reported all the same.
+	// failed joins the errors of profiles that serve the path but could not be followed; the others are reported anyway.
 	failed error
 }
 
@@ -82,7 +82,7 @@ func journeyCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// want returns the plan that the flags and arguments mean. Every fault is reported, before anything is raised.
+// want returns the plan that the flags and arguments describe. Its error lists all faults.
 func (f *following) want(cmd *cobra.Command, names []string) (plan.Plan, error) {
 	want, err := f.plan.plan(cmd)
 	if err != nil {
@@ -92,17 +92,9 @@ func (f *following) want(cmd *cobra.Command, names []string) (plan.Plan, error) 
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, position.Fault{Field: field, Message: fmt.Sprintf(format, args...)})
 	}
-	want.Profiles = nil
-	for _, name := range strings.Split(strings.Join(names, ","), ",") {
-		v, err := plan.ParseVariant(name)
-		switch {
-		case err != nil:
-			fault("PROFILE", "%v", err)
-		case slices.Contains(want.Profiles, v):
-			fault("PROFILE", "%s is named twice", v)
-		default:
-			want.Profiles = append(want.Profiles, v)
-		}
+	profiles, _ := plan.SettingOf("profiles")
+	if err := profiles.Set(&want, strings.Join(names, ",")); err != nil {
+		fault("profiles", "%v", err)
 	}
 	want.Twin = false
 	if len(want.Profiles) > 0 {
@@ -223,7 +215,8 @@ func (f *following) all(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// take stores what was observed of one profile, or why nothing was.
+// take adds the trace of one profile to the page. If err is not nil, it adds left with the reason instead, and adds err to
+// f.failed unless the profile does not serve the path.
 func (f *following) take(t journey.Trace, err error, left report.Left) {
 	var not *control.NotServedError
 	if errors.As(err, &not) {
@@ -245,7 +238,7 @@ func (f *following) take(t journey.Trace, err error, left report.Left) {
 	f.page.Journeys = append(f.page.Journeys, i)
 }
 
-// writeEvents writes every event if the user asked for that: one trace a line.
+// writeEvents writes all events to the file of --events, one trace in a line. Without --events it does nothing.
 func (f *following) writeEvents() error {
 	if f.events == "" {
 		return nil

@@ -30,12 +30,12 @@ type podArgs struct {
 	pull  []string
 }
 
-func (a *podArgs) bind(cmd *cobra.Command, usage string) {
+func (a *podArgs) declare(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVar(&a.image, "image", "", usage)
 	cmd.Flags().StringSliceVar(&a.pull, "pull-secrets", nil, "with --image: `names` of Secrets to pull it with, as namespace/name or name")
 }
 
-// check returns what is wrong with the flags.
+// check returns the faults of the flags.
 func (a podArgs) check() []error {
 	faults := kubetext.SecretFaults(a.pull)
 	if len(a.pull) > 0 && a.image == "" {
@@ -44,12 +44,12 @@ func (a podArgs) check() []error {
 	return faults
 }
 
-// reach returns the options that Connect needs for a cluster.
+// reach returns the options by which kube.Connect reaches a cluster.
 func (p *program) reach(where kube.Location) kube.Options {
 	return kube.Options{Kubeconfig: where.Kubeconfig, Context: where.Context, Say: p.say}
 }
 
-// say reports progress on stderr.
+// say prints a line of progress to stderr.
 func (p *program) say(format string, args ...any) {
 	fmt.Fprintf(p.stderr, format+"\n", args...)
 }

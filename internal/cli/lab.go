@@ -13,15 +13,15 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// byHand is a lab that is raised by hand.
-type byHand struct {
+// labArgs has the flags that lab test and lab up share.
+type labArgs struct {
 	*program
 	plan    planArgs
 	verbose bool
 }
 
-// declare declares the flags of both commands, with those of the settings that matter without a measurement.
-func (a *byHand) declare(cmd *cobra.Command, profiles bool) {
+// declare adds the flags of the lab's settings to cmd, --verbose, and --profiles if profiles is true.
+func (a *labArgs) declare(cmd *cobra.Command, profiles bool) {
 	a.plan.declareSome(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || profiles && s.Key == "profiles"
 	})
@@ -42,13 +42,13 @@ says which.`
 
 // labTest is one invocation of lab test, with its table of assertions as it grows.
 type labTest struct {
-	byHand
+	labArgs
 	table             *tabwriter.Writer
 	all, bad, skipped int
 }
 
 func labTestCommand(p *program) *cobra.Command {
-	a := labTest{byHand: byHand{program: p}}
+	a := labTest{labArgs: labArgs{program: p}}
 	cmd := &cobra.Command{
 		Use: "test [PROFILE...]", Short: "Let profiles prove that they are what they claim", Long: labTestLong,
 		Example:           "  sudo cnibench lab test\n  sudo cnibench lab test --profiles calico-vxlan,macvlan --mtu 9000",
@@ -80,12 +80,12 @@ Nothing is left afterwards.`
 
 // labUp is one invocation of lab up.
 type labUp struct {
-	byHand
+	labArgs
 	name string
 }
 
 func labUpCommand(p *program) *cobra.Command {
-	a := labUp{byHand: byHand{program: p}}
+	a := labUp{labArgs: labArgs{program: p}}
 	cmd := &cobra.Command{
 		Use: "up PROFILE", Short: "Raise a profile and keep it until Ctrl-C", Long: labUpLong,
 		Example:           "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",

@@ -46,7 +46,7 @@ func (a *labTest) run(ctx context.Context, want plan.Plan, families []int) error
 	return nil
 }
 
-// add raises a lab and adds what it proved.
+// add raises a lab, runs the self-tests of its profiles, and adds their assertions to the table.
 func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, TestServices: true, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
@@ -74,7 +74,8 @@ func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// missing returns why this machine cannot raise a profile, or "" if it can: then a profile that is not up is a failure.
+// missing returns why this machine cannot raise the profile of inst, "" if there is no such reason. A profile that is not up
+// then counts as a failure.
 func missing(ctx context.Context, inst *lab.Instance) string {
 	for _, never := range []error{lab.ErrNoIPv6, lab.ErrNoIPVS} {
 		if errors.Is(inst.Err, never) {
@@ -95,7 +96,8 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 	return ""
 }
 
-// upBackends asks for a Service with two backends if the lab has enough pods. "diagnose" tries that Service.
+// upBackends returns the numbers of backends of additional Services: one Service with 2, which diagnose tries. It returns
+// nil if the lab has fewer than two nodes or fewer than two pods on each.
 func upBackends(l plan.Lab) []int {
 	if l = l.Filled(); l.Nodes < 2 || l.PodsPerNode < 2 {
 		return nil
@@ -103,7 +105,7 @@ func upBackends(l plan.Lab) []int {
 	return []int{2}
 }
 
-// run raises one profile, shows it, and serves lab exec until it is to end.
+// run raises one profile, prints its topology and state, and serves lab exec until ctx or stdin ends.
 func (a *labUp) run(ctx context.Context, want plan.Plan) (err error) {
 	socket, err := testbed.Listen(a.name)
 	if errors.Is(err, testbed.ErrNameTaken) {
@@ -139,7 +141,7 @@ func (a *labUp) run(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// printState writes what an instance's state cost to raise.
+// printState writes what it cost to set up an instance's state. raised has the values by metric.
 func printState(w io.Writer, raised map[string]float64) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table)
@@ -153,8 +155,8 @@ func printState(w io.Writer, raised map[string]float64) error {
 	return table.Flush()
 }
 
-// ended returns a channel that is closed at the end of r. It reads neither a terminal, since a background job that
-// reads one is stopped, nor /dev/null.
+// ended returns a channel that is closed at the end of r. It returns nil for a terminal, since a background job that reads
+// from a terminal is stopped, and for /dev/null.
 func ended(r io.Reader) <-chan struct{} {
 	if f, ok := r.(*os.File); ok {
 		if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice != 0 {
@@ -169,7 +171,7 @@ func ended(r io.Reader) <-chan struct{} {
 	return end
 }
 
-// labExec runs a command in a host of a lab of another process.
+// labExec runs the command args[1:] in the host args[0] of a lab of another process. Without args it lists the hosts.
 func labExec(out io.Writer, name string, args []string) error {
 	name, err := chooseLab(name)
 	if err != nil {
@@ -201,7 +203,8 @@ func unknownName(err error) error {
 	return err
 }
 
-// chooseLab returns name, or the name of the only lab that is up.
+// chooseLab returns name. If that is "", it returns the name of the only lab that is up, and fails if there is not exactly
+// one.
 func chooseLab(name string) (string, error) {
 	if name != "" {
 		return name, nil

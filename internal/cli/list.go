@@ -79,7 +79,7 @@ func recipesCommand() *cobra.Command {
 	}
 }
 
-// listWidth is how wide a list is.
+// listWidth is the width of a list in columns of the terminal.
 const listWidth = 80
 
 // listed is a row of a list: its cells, and the text below them.
@@ -133,7 +133,7 @@ func writeRecipes(out io.Writer, all []recipe.Recipe) error {
 	return writeList(out, []string{"PROFILE", "FOR", "INSTALLS"}, rows)
 }
 
-// columns are the functions of a profile that have a column. The text below lists the other functions.
+// columns are the functions of a profile that have a column in the list. The text below a profile has the other functions.
 var columns = []string{"Services", "NetworkPolicy"}
 
 func writeProfiles(out io.Writer) error {

@@ -11,14 +11,14 @@ import (
 
 // Bounds of the cost of a live view. It is drawn only between trials, so it disturbs no measurement.
 const (
-	// redraw is the least time between frames, judging the least time between two judgements of the verdicts.
+	// redraw is the least time between two frames, judging the least time between two computations of the verdicts.
 	redraw, judging = 100 * time.Millisecond, time.Second
-	// judgingShare bounds the cost of judging: the next judgement waits this many times as long as the last one took.
-	// So judging takes at most 4 % of a run.
+	// judgingShare bounds the cost of the verdicts: the next computation waits this many times as long as the last one
+	// took. So verdicts take at most 4 % of a run.
 	judgingShare = 25
 )
 
-// live is what a run shows while it continues.
+// live is the state of the live view of a run.
 type live struct {
 	now     func() time.Time
 	options text.Options
@@ -26,13 +26,13 @@ type live struct {
 	trials  report.Collector
 	interim report.Interim
 	at      text.Progress
-	// last is when a frame was drawn. judged is when the verdicts were found, which took cost.
+	// last is when the last frame was drawn. judged is when the verdicts were last computed, which took the time cost.
 	last, judged time.Time
 	cost         time.Duration
 	failed       error
 }
 
-// begin takes the header of the result, and forgets an earlier one.
+// begin starts the view of a result with header h. It drops the trials of an earlier header.
 func (l *live) begin(h result.Header) {
 	if l.header != nil {
 		l.trials, l.interim, l.at = report.Collector{}, report.Interim{}, text.Progress{}
@@ -40,10 +40,10 @@ func (l *live) begin(h result.Header) {
 	l.header = &h
 }
 
-// begun reports whether there is something to show.
+// begun reports whether the view has a header and a trial to show.
 func (l *live) begun() bool { return l.header != nil && l.at.Total > 0 }
 
-// resume takes the trials of a file that is resumed.
+// resume adds the trials of a file that is resumed.
 func (l *live) resume(records []result.Record) {
 	for i := range records {
 		l.add(&records[i])
@@ -74,7 +74,7 @@ func (l *live) judge() {
 	l.judged, l.cost = l.now(), l.now().Sub(began)
 }
 
-// frame returns the lines to draw.
+// frame returns the lines to draw, after it has updated the verdicts if that is due.
 func (l *live) frame(width, height int) []string {
 	if l.now().Sub(l.judged) >= max(judging, judgingShare*l.cost) {
 		l.judge()

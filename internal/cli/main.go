@@ -3,9 +3,9 @@
 //
 // Main builds the tree of commands and runs one. A command with several steps has a type: a value is one invocation, with the
 // flags as fields, the steps as methods, and the program, which has what commands share. A command calls the package that does
-// the work, and prints: the product to stdout, the story to stderr. Errors come back here and are printed
-// once, with their hint, and become an exit code (exit.go). run.go is the command that everything else is about;
-// plan_flags.go turns its flags into a plan; environment.go opens the environment of a plan.
+// the work, and prints: the product to stdout, progress to stderr. Errors are returned to Main, which prints them once, with
+// their hint, and turns them into an exit code (exit.go). run.go is the main command; plan_flags.go turns its flags into a
+// plan; environment.go opens the environment of a plan.
 package cli
 
 import (
@@ -32,7 +32,7 @@ type program struct {
 	stdout, stderr io.Writer
 	// openLab opens the lab of a plan; say reports progress.
 	openLab func(ctx context.Context, p plan.Plan, say func(format string, args ...any)) (env.Environment, error)
-	// plugin is true if kubectl called it.
+	// plugin is true if kubectl called the program.
 	plugin bool
 	// kubeconfig is the value of the flag --kubeconfig, "" for kubectl's default.
 	kubeconfig string
@@ -42,9 +42,9 @@ type program struct {
 	shared bool
 	// settle bounds the wait for a first connection on each path of a cluster, 0 for the default.
 	settle time.Duration
-	// parting is what to print when the program ends at once.
+	// parting has the lines to print if a second interrupt ends the program at once.
 	parting parting
-	// running is true once a command has its arguments. An error before that is a usage error.
+	// running is true once a command has begun its work. An error before that is a usage error.
 	running bool
 }
 
@@ -70,14 +70,14 @@ func (p *program) main(args []string) int {
 	return p.finish(err)
 }
 
-// parting lists what this program made and an abrupt end leaves behind.
+// parting lists what remains, such as in a cluster, if the program ends at once.
 type parting struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// leaves notes something that remains if the program ends at once. gone notes that it was removed.
-func (p *program) leaves(line string) (gone func()) {
+// noteLeftover adds a line about something that remains if the program ends at once. gone removes the line again.
+func (p *program) noteLeftover(line string) (gone func()) {
 	p.parting.mu.Lock()
 	defer p.parting.mu.Unlock()
 	p.parting.lines = append(p.parting.lines, line)
@@ -90,15 +90,16 @@ func (p *program) leaves(line string) (gone func()) {
 	})
 }
 
-// leavesNothing notes that everything was removed.
-func (p *program) leavesNothing() {
+// clearLeftovers removes all lines of noteLeftover.
+func (p *program) clearLeftovers() {
 	p.parting.mu.Lock()
 	defer p.parting.mu.Unlock()
 	p.parting.lines = nil
 }
 
-// interruptible returns a context that the first interrupt cancels. The second interrupt ends the program at once: a
-// lab leaves nothing behind even then, and for a cluster the program prints what remains.
+// interruptible returns a context that the first interrupt cancels, and a function that stops watching for interrupts. The
+// second interrupt ends the program at once: a lab leaves nothing behind even then, and for a cluster the program prints
+// what remains.
 func (p *program) interruptible(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -152,13 +153,13 @@ func (p *program) root(args []string) *cobra.Command {
 	}
 	root.AddCommand(runCommand(p), explainCommand(p), reportCommand(p), compareCommand(p), checkCommand(p), reproduceCommand(p), importCommand(p), listCommand(), versionCommand(), doctorCommand(p), labCommand(p), journeyCommand(p), diagnoseCommand(p))
 	root.AddCommand(imageCommand(p), kubeCommand(p), cniCommand(p), holdCommand(p))
-	root.AddCommand(hiddenCommands(p)...)
+	root.AddCommand(linuxCommands(p)...)
 	root.InitDefaultCompletionCmd(args...)
 	if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {
 		parent(completion)
 	}
 	root.InitDefaultHelpCmd()
-	paged(root)
+	setHelp(root)
 	p.watch(root)
 	if p.plugin {
 		asPlugin(root)
@@ -166,7 +167,7 @@ func (p *program) root(args []string) *cobra.Command {
 	return root
 }
 
-// watch notes that a command has begun its work.
+// watch makes cmd and all commands below it set p.running when they begin their work.
 func (p *program) watch(cmd *cobra.Command) {
 	if work := cmd.RunE; work != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

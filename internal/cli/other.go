@@ -17,17 +17,17 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// errNotLinux is what everything that needs network namespaces says elsewhere.
+// errNotLinux is the error of everything that needs network namespaces, on systems other than Linux.
 var errNotLinux = advice.With(errors.New("the lab needs Linux"), "run it there; reports and plans can be read here")
 
 func openLab(context.Context, plan.Plan, func(string, ...any)) (env.Environment, error) {
 	return nil, errNotLinux
 }
 
-// hiddenCommands are those that cnibench calls itself with; there are none where it has no lab.
-func hiddenCommands(*program) []*cobra.Command { return nil }
+// linuxCommands returns nil: fidelity, and the commands that cnibench starts as child processes and in pods, need Linux.
+func linuxCommands(*program) []*cobra.Command { return nil }
 
-// firstRequest fails: pods run Linux.
+// firstRequest stores a failure in r: pods run Linux.
 func firstRequest(_ context.Context, _ netip.AddrPort, _ time.Duration, r *kube.First) {
 	r.Kind, r.Failure = "unsupported", errNotLinux.Error()
 }

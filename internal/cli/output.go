@@ -20,10 +20,10 @@ const (
 	timeLayout = "20060102T150405Z"
 )
 
-// series is a name of result files that has timeMark in it.
+// series is a file-name pattern with one timeMark, split there. The names of the files of a series differ only in the time.
 type series struct{ dir, before, after string }
 
-// seriesOf splits name at timeMark; ok is false if it has none.
+// seriesOf splits name at timeMark; ok is false if it has none. It fails if timeMark is in the directory, or occurs twice.
 func seriesOf(name string) (s series, ok bool, err error) {
 	dir, base := filepath.Split(name)
 	if strings.Contains(dir, timeMark) || strings.Count(base, timeMark) > 1 {
@@ -33,7 +33,7 @@ func seriesOf(name string) (s series, ok bool, err error) {
 	return series{dir, before, after}, ok, nil
 }
 
-// at is the name of the result that began at t.
+// at returns the name of the result that began at t.
 func (s series) at(t time.Time) string {
 	return s.dir + s.before + t.UTC().Format(timeLayout) + s.after
 }
@@ -80,9 +80,9 @@ func (s series) prune(keep int) error {
 	return errors.Join(failed...)
 }
 
-// dated measures with the time in the name of its output, if that asks for it, and removes the results of the same name
-// beyond the number to keep.
-func (a *measurement) dated(cmd *cobra.Command) error {
+// runDated runs the measurement, with the current time in place of a timeMark in the name of its output. Then it removes
+// the oldest results of that series beyond --keep.
+func (a *measurement) runDated(cmd *cobra.Command) error {
 	s, marked, err := seriesOf(a.output)
 	switch {
 	case err != nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// commandGroups are the groups of commands in the order of help. Commands without a group are in the last.
+// commandGroups are the groups of commands in the order of help. The last has the commands that no other group names.
 var commandGroups = []struct {
 	id, title string
 	commands  []string
@@ -27,8 +27,9 @@ var commandGroups = []struct {
 // helpWidth and helpHeight are the size of a screen that help must fit.
 const helpWidth, helpHeight = 80, 40
 
-// paged replaces the help of all commands below root with our page: one line for each flag, or everything with --all.
-func paged(root *cobra.Command) {
+// setHelp makes helpPage the help of root and of all commands below it. It puts the commands into their groups, and adds
+// the hidden flag --all.
+func setHelp(root *cobra.Command) {
 	for _, g := range commandGroups {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
 	}
@@ -56,7 +57,7 @@ func paged(root *cobra.Command) {
 	all(root)
 }
 
-// helpPage is the help of cmd: a screen, or with --all everything.
+// helpPage returns the help of cmd: what fits on a screen, or with --all everything.
 func helpPage(cmd *cobra.Command) string {
 	everything := cmd.Flags().Changed("all")
 	flags, left := flagList(cmd, everything)
@@ -76,7 +77,7 @@ func helpPage(cmd *cobra.Command) string {
 	}
 	head := ""
 	for i, paragraph := range strings.Split(about, "\n\n") {
-		text := wrapped(paragraph) + "\n"
+		text := wrapParagraph(paragraph) + "\n"
 		if i > 0 && !everything && rows(head+text+b.String()) > helpHeight-2 {
 			left = true
 			break
@@ -91,7 +92,7 @@ func helpPage(cmd *cobra.Command) string {
 	return head + b.String()
 }
 
-// rows returns how many rows of a terminal text takes.
+// rows returns how many rows text takes on a terminal of helpWidth.
 func rows(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -100,15 +101,15 @@ func rows(text string) int {
 	return n
 }
 
-// wrapped breaks a paragraph into lines; lines that are indented stay.
-func wrapped(paragraph string) string {
+// wrapParagraph breaks a paragraph into lines of at most helpWidth. It does not change a paragraph with an indented line.
+func wrapParagraph(paragraph string) string {
 	if strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ") {
 		return paragraph + "\n"
 	}
 	return strings.Join(number.Wrap(strings.ReplaceAll(paragraph, "\n", " "), helpWidth), "\n") + "\n"
 }
 
-// commandsOf lists the commands below cmd, in groups where it has some.
+// commandsOf returns the list of commands below cmd, by group if cmd has groups.
 func commandsOf(cmd *cobra.Command) string {
 	var b strings.Builder
 	list := func(title, id string) {
@@ -129,7 +130,8 @@ func commandsOf(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// flagList lists the flags of cmd: the common ones in a line each, or all in full. left reports that there are more.
+// flagList returns the list of flags of cmd: the common flags in a line each, or all in full. left is true if flags or parts
+// of their texts are left out.
 func flagList(cmd *cobra.Command, everything bool) (list string, left bool) {
 	ranked := false // some flags are for the first page alone
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -166,15 +168,15 @@ func flagList(cmd *cobra.Command, everything bool) (list string, left bool) {
 			b.WriteString(set.FlagUsagesWrapped(helpWidth))
 			continue
 		}
-		lines, cut := briefly(set)
+		lines, cut := flagLines(set)
 		left = left || cut
 		b.WriteString(lines)
 	}
 	return b.String(), left
 }
 
-// briefly writes a line for each flag. cut reports whether any text was shortened.
-func briefly(set *pflag.FlagSet) (lines string, cut bool) {
+// flagLines returns a line for each flag. cut is true if any text was shortened.
+func flagLines(set *pflag.FlagSet) (lines string, cut bool) {
 	const most = 28
 	heads := map[string]string{}
 	width := 0
@@ -195,15 +197,15 @@ func briefly(set *pflag.FlagSet) (lines string, cut bool) {
 		if !slices.Contains([]string{"", "false", "0", "0s", "[]"}, f.DefValue) {
 			unless = " (default " + f.DefValue + ")"
 		}
-		said := shortened(text, helpWidth-number.Width(head)-2-number.Width(unless))
+		said := shorten(text, helpWidth-number.Width(head)-2-number.Width(unless))
 		cut = cut || said != text
 		fmt.Fprintf(&b, "%s  %s\n", head, said+unless)
 	})
 	return b.String(), cut
 }
 
-// shortened returns the help of a flag in one line: all of it, or as many of its parts as fit into room.
-func shortened(text string, room int) string {
+// shorten returns the help text of a flag if it fits into room columns, else as many of its parts as fit.
+func shorten(text string, room int) string {
 	if number.Width(text) <= room {
 		return text
 	}

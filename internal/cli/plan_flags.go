@@ -131,13 +131,13 @@ func marginFlag(cmd *cobra.Command, to *float64) {
 	})
 }
 
-// switchValue is shown as a flag without a value.
+// switchValue is the value of a flag that help shows without an argument.
 type switchValue struct{ pflag.Value }
 
 // Type returns "bool", so that help shows no value.
 func (switchValue) Type() string { return "bool" }
 
-// said reports whether any flag that changes the plan was given.
+// said reports whether the user gave any flag that changes the plan.
 func (a *planArgs) said(cmd *cobra.Command) bool {
 	return slices.ContainsFunc([]string{"file", "preset", "no-twin"}, cmd.Flags().Changed) ||
 		slices.ContainsFunc(planFlags(), func(p plan.Setting) bool { return cmd.Flags().Changed(p.Flag) })
@@ -198,7 +198,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	p.Pairs, listed = p.Pairs.Load(os.ReadFile)
 	p, own := profilefile.Load(p, os.ReadFile)
 	p = p.Settle()
-	faults = slices.Concat(faults, listed, own, a.elsewhere(cmd, p))
+	faults = slices.Concat(faults, listed, own, a.misplacedFlags(cmd, p))
 	if err := joinFaults(faults, file.Place(p.Validate()), changed); err != nil {
 		return p, err
 	}
@@ -220,9 +220,9 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	return p, nil
 }
 
-// resumed returns the plan that the flags mean for a result file with the plan was. If the flags are complete in
-// themselves, as at the first invocation, they must mean was. Otherwise they change was.
-func (a *planArgs) resumed(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
+// resumePlan returns the plan for resuming a result file with the plan was. That is the plan of the flags alone if it equals
+// or extends was, as with the flags of the first invocation, or if --file or --preset is given. Otherwise the flags change was.
+func (a *planArgs) resumePlan(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
 	want, err := a.plan(cmd)
 	if err != nil {
 		return want, err
@@ -237,7 +237,7 @@ func (a *planArgs) resumed(cmd *cobra.Command, was plan.Plan) (plan.Plan, error)
 	if was.Differ(want) == nil || extends(was, want) || a.file != "" || cmd.Flags().Changed("preset") {
 		return want, nil
 	}
-	a.was = &was
+	a.was, a.left = &was, nil // the notes are made again
 	return a.plan(cmd)
 }
 
@@ -296,9 +296,9 @@ func joinFaults(unread, whole position.Faults, changed map[string]string) error 
 // chartsFlag sets where a run that installs something takes its charts from.
 const chartsFlag = "charts"
 
-// elsewhere returns faults for the flags of an environment that is not measured. Otherwise a user would take numbers of
-// the lab for a cluster's, or expect a delay or Services on a cluster. A plan file may have settings for both.
-func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) position.Faults {
+// misplacedFlags returns faults for the flags of an environment that is not measured. Otherwise a user would take numbers
+// of the lab for a cluster's, or expect a delay or Services on a cluster. A plan file may have settings for both.
+func (a *planArgs) misplacedFlags(cmd *cobra.Command, p plan.Plan) position.Faults {
 	var faults position.Faults
 	refuse := func(why string, names ...string) {
 		for _, name := range names {
@@ -323,7 +323,7 @@ func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) position.Faults {
 	return faults
 }
 
-// flagsOf returns the flags of the settings that apply to one environment only.
+// flagsOf returns the names of the flags for which the function is returns true.
 func flagsOf(is func(plan.Setting) bool) []string {
 	return each.Of(each.Where(planFlags(), is), func(f plan.Setting) string { return f.Flag })
 }

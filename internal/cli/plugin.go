@@ -17,7 +17,8 @@ const (
 	pluginWords    = "kubectl cnibench"
 )
 
-// calledAs sets p up for the name that the program was called by. It returns the arguments that the name means.
+// calledAs sets p.plugin if kubectl called the program, by the name argv[0]. It returns the arguments; for the completion
+// program, the first is cobra's command for completion.
 func (p *program) calledAs(argv []string) []string {
 	if len(argv) == 0 {
 		return nil
@@ -32,10 +33,10 @@ func (p *program) calledAs(argv []string) []string {
 	return argv[1:]
 }
 
-// invocations are the calls of this program in an example.
+// invocations matches the calls of this program in an example.
 var invocations = pattern.New(`(?m)(^\s*|[|&] )(?:sudo )?cnibench `)
 
-// asPlugin lets the help show the commands as kubectl calls them.
+// asPlugin makes the help show the commands as kubectl calls them, and makes run measure on Kubernetes by default.
 func asPlugin(root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginWords}
 	var rename func(cmd *cobra.Command)

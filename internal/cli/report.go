@@ -44,7 +44,7 @@ type reporting struct {
 	pictures string
 	impact   string
 	margin   float64
-	// samples is for the format csv.
+	// samples asks for the numbers of every trial, in the format csv.
 	samples bool
 	// budgets are the budgets of a run.
 	budgets []compare.Budget
@@ -128,7 +128,8 @@ func (a *reporting) print(d report.Document) error {
 	return a.writeTo(a.output, func(w io.Writer) error { return formats[a.format](w, d) })
 }
 
-// document reads the result once, with the details that pictures need and the stacks of samples if the report shows them.
+// document reads the result once and builds its report. It keeps the details for pictures, and the stacks of samples, only
+// if the report shows them.
 func (a *reporting) document(works []impact.Work) (report.Document, error) {
 	s, err := a.open(a.file)
 	if err != nil {
@@ -173,7 +174,7 @@ func (a *reporting) writeSamples(w io.Writer) error {
 	return out.Close()
 }
 
-// works reads what --impact says; nil if it was not given.
+// works parses --impact; nil if it was not given. It fails unless the format is one for people.
 func (a *reporting) works(cmd *cobra.Command) ([]impact.Work, error) {
 	if !cmd.Flags().Changed("impact") {
 		return nil, nil

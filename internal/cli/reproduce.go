@@ -88,7 +88,7 @@ func sourceIDs(c findings.Claims) []string {
 	return each.Of(c.Sources, func(s findings.Source) string { return s.ID })
 }
 
-// sourceCalled returns the article of this id or plan.
+// sourceCalled returns the article whose id or plan is name. It fails if there is none.
 func sourceCalled(name string) (findings.Source, error) {
 	all := findings.Published()
 	i := slices.IndexFunc(all.Sources, func(s findings.Source) bool { return s.ID == name || s.Plan == name })
@@ -138,11 +138,12 @@ func (a *reproduction) run(cmd *cobra.Command, args []string) (err error) {
 	return a.measurement.run(cmd)
 }
 
-// print judges the result file called name by the article, or by all claims without one, and prints the verdicts.
+// print compares the result file called name with the article, or without one judges all claims, and prints the verdicts.
+// It fails with the exit code of an outcome of --fail-on.
 func (a *reproduction) print(name string) error {
-	judge := a.claimsOf
+	judge := a.judgeClaims
 	if a.source.ID != "" {
-		judge = a.articleOf
+		judge = a.judgeArticle
 	}
 	d, outcomes, err := judge(name)
 	if err != nil {
@@ -167,11 +168,12 @@ func (a *reproduction) print(name string) error {
 	return nil
 }
 
-// became returns the outcome of a claim.
-func became(j findings.Judged) findings.Outcome { return j.Outcome }
+// outcomeOf returns the outcome of a claim.
+func outcomeOf(j findings.Judged) findings.Outcome { return j.Outcome }
 
-// claimsOf judges published claims, or those of a file, by the result file called name.
-func (a *reproduction) claimsOf(name string) (report.Document, []findings.Outcome, error) {
+// judgeClaims judges the published claims, or those of --claims, by the result file called name. It returns the report and
+// the outcomes.
+func (a *reproduction) judgeClaims(name string) (report.Document, []findings.Outcome, error) {
 	claims := findings.Published()
 	if a.claims != "" {
 		f, err := os.Open(a.claims)
@@ -188,21 +190,21 @@ func (a *reproduction) claimsOf(name string) (report.Document, []findings.Outcom
 		return report.Document{}, nil, err
 	}
 	judged := findings.Judge(side.Analysis, claims.Claims)
-	return report.BuildFindings(claims.Sources, judged), each.Of(judged, became), nil
+	return report.BuildFindings(claims.Sources, judged), each.Of(judged, outcomeOf), nil
 }
 
-// articleOf sets the article beside the result file called name.
-func (a *reproduction) articleOf(name string) (report.Document, []findings.Outcome, error) {
-	r, err := a.beside(name)
+// judgeArticle compares the article with the result file called name. It returns the report and the outcomes.
+func (a *reproduction) judgeArticle(name string) (report.Document, []findings.Outcome, error) {
+	r, err := a.compareArticle(name)
 	if err != nil {
 		return report.Document{}, nil, err
 	}
 	of := each.Of(r.Figures, func(f findings.Figure) findings.Outcome { return f.Outcome })
-	return report.BuildReproduction(r), append(of, each.Of(r.Claims, became)...), nil
+	return report.BuildReproduction(r), append(of, each.Of(r.Claims, outcomeOf)...), nil
 }
 
-// beside sets the article beside the result file called name.
-func (a *reproduction) beside(name string) (report.Reproduction, error) {
+// compareArticle compares the figures and claims of the article with the result file called name.
+func (a *reproduction) compareArticle(name string) (report.Reproduction, error) {
 	r := report.Reproduction{Source: a.source}
 	exact, _, err := (&articlePlan{name: a.source.Plan, exact: true}).begin("")
 	if err != nil {
@@ -234,7 +236,7 @@ func (a *reproduction) beside(name string) (report.Reproduction, error) {
 	return r, nil
 }
 
-// examine reads a result once: its cells, and what check finds in it.
+// examine reads a result once. It returns its header, its analysis, and what check finds in it.
 func (a *reproduction) examine(s *external.Stream, name string) (result.Header, *compare.Analysis, check.Report, error) {
 	var in compare.Collector
 	v := check.New(s.Header)

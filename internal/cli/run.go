@@ -37,7 +37,7 @@ type measurement struct {
 	// report is printed at the end; failOn are the texts of its budgets.
 	report reporting
 	failOn []string
-	// show prints something else than the report of a run at its end. (optional)
+	// show prints something at the end of a run instead of its report. (optional)
 	show func() error
 }
 
@@ -52,7 +52,7 @@ func runCommand(p *program) *cobra.Command {
 	a := measurement{program: p}
 	cmd := &cobra.Command{
 		Use: "run", Short: "Measure a plan and print its report", Long: runLong, Example: runExample, Args: takesNone,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.dated(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDated(cmd) },
 	}
 	a.plan.declare(cmd)
 	a.declare(cmd)
@@ -72,7 +72,7 @@ func runCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// declare adds the flags to cmd that reproduce has, too.
+// declare adds the flags that run and reproduce share.
 func (a *measurement) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&a.report.all, "all", false, allUsage)
@@ -124,7 +124,8 @@ func (a *measurement) run(cmd *cobra.Command) error {
 	return err
 }
 
-// resumption is the command that continues a run. The file has the plan, but not how this machine reaches the cluster.
+// resumption returns the command that continues a run. The result file has the plan, but not how this machine reaches the
+// cluster.
 func (a *measurement) resumption() string {
 	command := "cnibench run --resume -o " + a.output
 	for _, f := range []struct{ flag, value string }{{"--kubeconfig", a.kubeconfig}, {"--" + chartsFlag, a.charts}} {
@@ -135,7 +136,8 @@ func (a *measurement) resumption() string {
 	return command
 }
 
-// withResumeHint adds to the error of a run that lost its environment how to resume it.
+// withResumeHint adds the command to resume to the error of a run that lost its environment. It returns other errors as they
+// are.
 func (a *measurement) withResumeHint(err error) error {
 	var lost *run.LostError
 	if !errors.As(err, &lost) {
@@ -148,7 +150,8 @@ func (a *measurement) withResumeHint(err error) error {
 	return advice.With(err, wayOut)
 }
 
-// begin opens the result file and settles the plan: that of the flags for a new file, that of the file to resume it.
+// begin opens the result file and returns its plan: that of the flags for a new file; with --resume that of the file, which
+// flags may extend. The Resumed is nil for a new file.
 func (a *measurement) begin(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
 	if a.resume {
 		return a.openResume(cmd)
@@ -198,7 +201,7 @@ func (a *measurement) openResume(cmd *cobra.Command) (*result.Writer, *result.Re
 	if err != nil {
 		return nil, nil, plan.Plan{}, usage(err)
 	}
-	want, more, err := a.resumed(cmd, res.Start)
+	want, more, err := a.resumePlan(cmd, res.Start)
 	if err == nil && more {
 		res, err = res.Replan(want)
 	}
@@ -208,8 +211,9 @@ func (a *measurement) openResume(cmd *cobra.Command) (*result.Writer, *result.Re
 	return res.Writer, res, want, nil
 }
 
-// resumed returns the plan of a run that continues the file of that header, and whether it measures more than the file's.
-func (a *measurement) resumed(cmd *cobra.Command, start result.Header) (want plan.Plan, more bool, err error) {
+// resumePlan returns the plan of a run that continues a file with this header, and whether it measures more than the plan of
+// the file. It fails if the flags describe another plan, or if a profile file has changed.
+func (a *measurement) resumePlan(cmd *cobra.Command, start result.Header) (want plan.Plan, more bool, err error) {
 	was := start.Plan
 	if err = a.readBudgets(cmd, was); err != nil {
 		return was, false, err
@@ -220,13 +224,13 @@ func (a *measurement) resumed(cmd *cobra.Command, start result.Header) (want pla
 	if !a.plan.said(cmd) {
 		return was, false, nil
 	}
-	if want, err = a.plan.resumed(cmd, was); err != nil || extends(was, want) {
+	if want, err = a.plan.resumePlan(cmd, was); err != nil || extends(was, want) {
 		return want, err == nil, err
 	}
 	return want, false, usage(start.SamePlan(want))
 }
 
-// extends reports whether two plans differ only in their maximum number of repetitions, and want has the larger one.
+// extends reports whether want differs from was, but only in repetitions, precision or budget, and has no fewer repetitions.
 func extends(was, want plan.Plan) bool {
 	more := []string{"repetitions", "maxRepetitions", "precision", "budget"}
 	differ := was.Differ(want)
@@ -237,14 +241,15 @@ func extends(was, want plan.Plan) bool {
 // opener opens the environment of a plan, and returns the plan with the names of what was found there. say reports progress.
 type opener func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error)
 
-// opener returns what opens the environment of want.
+// opener returns a function that opens the environment of want.
 func (p *program) opener(want plan.Plan) opener {
 	return func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 		return p.openEnvironment(ctx, want, say)
 	}
 }
 
-// measure opens the environment, runs the plan in it, and closes it and out.
+// measure opens the environment, runs its plan, and closes the environment and out. end is zero if the environment could not
+// be opened.
 func (p *program) measure(ctx context.Context, open opener, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
 	defer func() {
 		s.clear()
@@ -257,7 +262,7 @@ func (p *program) measure(ctx context.Context, open opener, out *result.Writer, 
 	defer func() {
 		left := env.Close(ctx, e, nil)
 		if left == nil {
-			p.leavesNothing()
+			p.clearLeftovers()
 		}
 		err = errors.Join(err, left)
 	}()
@@ -269,11 +274,11 @@ func (p *program) measure(ctx context.Context, open opener, out *result.Writer, 
 	return run.Run(ctx, e, want, out, o)
 }
 
-// flat makes s fit into a cell of a table.
+// flat replaces line breaks and other white space in s by single spaces, so that it fits into a cell of a table.
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// conclude prints the report and returns an error for the cases without a finished trial, or for budgets that are not kept.
-// It prints no report if no trial finished: the reasons come first.
+// conclude prints the report, unless no trial finished. It returns an error that names the cases without a finished trial,
+// or with the exit code of budgets that are not kept.
 func (a *measurement) conclude(cmd *cobra.Command) error {
 	c, err := result.Load(a.output)
 	if err != nil {

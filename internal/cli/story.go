@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// story reports the progress of a run on stderr: on a terminal a live view that is overwritten (live.go), with -v a
-// line for each trial, otherwise a line for each repetition and each note.
+// story prints the progress of a run to stderr: on a terminal a live view that is overwritten (live.go), with -v a line for
+// each trial, otherwise a line for each repetition and each note.
 type story struct {
 	w              io.Writer
 	tty            bool
@@ -80,7 +80,7 @@ func (s *story) trial(e run.Event) {
 	}
 }
 
-// frame draws the live view if the last one is old enough.
+// frame draws the live view, unless the last frame is younger than redraw.
 func (s *story) frame() {
 	if s.tty && s.live.begun() && s.live.now().Sub(s.live.last) >= redraw {
 		width, height := s.size()
@@ -88,7 +88,7 @@ func (s *story) frame() {
 	}
 }
 
-// step reports what takes time before and between trials.
+// step shows what the run does before or between trials, when that takes time.
 func (s *story) step(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	switch {
@@ -120,8 +120,8 @@ func (s *story) draw(lines ...string) {
 	s.drawn = lines
 }
 
-// rewind moves the cursor to the start of the lines at the bottom and erases them. Lines wider than the terminal is now
-// have been folded into several rows.
+// rewind returns the escape sequence that moves the cursor to the start of the lines at the bottom and erases them. Lines
+// wider than the terminal, which is width columns now, take several rows.
 func (s *story) rewind(width int) string {
 	rows := 0
 	for _, l := range s.drawn {
@@ -136,7 +136,7 @@ func (s *story) rewind(width int) string {
 	return fmt.Sprintf("\x1b[%dA\r\x1b[J", rows-1)
 }
 
-// unstyled is s without escape sequences.
+// unstyled returns s without escape sequences.
 func unstyled(s string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(s, "\x1b[") {
@@ -166,7 +166,7 @@ func (s *story) note(format string, args ...any) {
 	fmt.Fprintf(s.w, "cnibench: "+format+"\n", args...)
 }
 
-// printVerifierLogs names the profiles whose BPF program the verifier refused; verbose prints its log.
+// printVerifierLogs prints the profiles whose BPF program the verifier refused; with verbose also the verifier's logs.
 func printVerifierLogs(w io.Writer, logs map[string]string, verbose bool) {
 	for _, name := range slices.Sorted(maps.Keys(logs)) {
 		if !verbose {

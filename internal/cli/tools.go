@@ -33,7 +33,7 @@ func toolPrograms(tools []string) ([]string, error) {
 	return each.Once(files), errors.Join(errs...)
 }
 
-// everyProgram returns the programs that a tool is for any workload.
+// everyProgram returns the names of the programs that a tool uses, over all workloads that it can send.
 func everyProgram(tool plan.Tool) []string {
 	var all []string
 	for _, spec := range tool.Kinds {

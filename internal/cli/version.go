@@ -24,7 +24,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// buildVersion returns the version that the linker set, else that of the module, else the commit.
+// buildVersion returns the version that the linker set, else that of the module, else the commit, else "unknown".
 func buildVersion() string {
 	if version != "" {
 		return version

@@ -1,4 +1,4 @@
 package cli
 
-// Workloads that are a folder each.
+// The import registers the workload idle.
 import _ "github.com/cnibench/cnibench/internal/conduct/idle"

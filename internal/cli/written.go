@@ -16,8 +16,8 @@ import (
 // stdoutName is the name of stdout as an output file.
 const stdoutName = "-"
 
-// writeTo has write fill the file called name, or stdout if that is "" or "-". A file is replaced only if all went well. A pipe
-// or device is written to directly.
+// writeTo calls write with the file called name, or with stdout if name is "" or "-". It replaces a regular file only if
+// write succeeds. It writes to a pipe or device directly.
 func (p *program) writeTo(name string, write func(io.Writer) error) error {
 	if name == "" || name == stdoutName {
 		return write(p.stdout)
@@ -47,7 +47,8 @@ func keepInputs(output string, inputs ...string) error {
 	return nil
 }
 
-// writeWhole writes a temporary file in name's directory and renames it if all went well. It returns the size.
+// writeWhole writes a temporary file in the directory of name and renames it to name if write succeeds. It returns the size
+// in bytes. If name is a link, it replaces the link's target.
 func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
 	if err := result.Replaceable(name); err != nil {
 		return 0, usage(err)

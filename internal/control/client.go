@@ -13,8 +13,9 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// Timeouts of the controller. An agent sends a heartbeat each second. On a busy machine, and behind an API server,
-// heartbeats have been 3 s late; after eight missing heartbeats the agent hangs.
+// heartbeatLimit and helloLimit are the timeouts of the controller. An agent sends a heartbeat each second. On a busy
+// machine, and behind an API server, heartbeats have been 3 s late; after eight missing heartbeats the agent counts as
+// lost.
 const (
 	heartbeatLimit = 8 * time.Second
 	helloLimit     = 15 * time.Second
@@ -65,7 +66,8 @@ type answers struct {
 	gone *Error
 }
 
-// Dial starts the agent of e and reads its hello. On an error nothing is left running.
+// Dial starts the agent of e and reads its hello. It fails if the agent has another version of the protocol. On an
+// error nothing is left running.
 func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 	stream, err := e.Start(ctx)
 	if err != nil {
@@ -75,7 +77,7 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 	c.state.heard = time.Now()
 	go c.read()
 	if e.Lifeline > 0 {
-		go c.live(e.Lifeline / 3)
+		go c.sendHeartbeats(e.Lifeline / 3)
 	}
 	a, err := c.await(ctx, TypeHello, func(a answers) bool { return a.hello != nil })
 	if err == nil {
@@ -90,7 +92,7 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 	return c, nil
 }
 
-// Hello returns how the agent introduced itself.
+// Hello returns the agent's hello.
 func (c *Client) Hello() Hello { return c.hello }
 
 // Gone reports whether the conversation is over.
@@ -135,7 +137,7 @@ func (c *Client) Start(ctx context.Context, delay time.Duration) error {
 // RoundTrip returns the shortest time that an answer of the agent took; 0 before the first Prepare.
 func (c *Client) RoundTrip() time.Duration { return c.roundTrip }
 
-// ask sends m and waits until have is true of the answers.
+// ask sends m and waits until have is true of the answers. It keeps the shortest round trip.
 func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool, want messageType) (answers, error) {
 	begin := time.Now()
 	if err := c.send(ctx, m); err != nil {
@@ -163,7 +165,7 @@ func (c *Client) Finish(ctx context.Context) error {
 	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trial()})
 }
 
-// Leave tells a server of http that it was taken out of its Service: it serves for another drain, and ends. It returns
+// Leave tells a server of http that it was taken out of its Service: it serves for the time drain, and ends. It returns
 // when the server has confirmed. A later failure fails the trial: see Wait.
 func (c *Client) Leave(ctx context.Context, drain time.Duration) error {
 	return c.roll(ctx, Message{Type: TypeLeave, Leave: &leave{Drain: drain}})
@@ -217,8 +219,9 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// live sends the agent heartbeats of the controller until Close. It ignores a broken stream: the reader notices it.
-func (c *Client) live(beat time.Duration) {
+// sendHeartbeats sends the controller's heartbeats to the agent until Close, one every beat. It ends if the stream is
+// broken, which the reader reports.
+func (c *Client) sendHeartbeats(beat time.Duration) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	for {

@@ -62,7 +62,7 @@ type Arrivals struct {
 	Opens func() error
 }
 
-// Churning are the changes of objects during one trial.
+// Churning describes the changes of Kubernetes objects during one trial.
 type Churning struct {
 	Variant plan.Variant
 	// Warmup is how long changes do not count, Window how long they count. Both begin at the call.
@@ -79,6 +79,6 @@ func (e *NotServedError) Error() string {
 	return fmt.Sprintf("profile %q does not serve %s: %s", e.Profile, e.Path, e.Reason)
 }
 
-// RuntimeVariable and RuntimeSetting are the environment of every agent: Go's runtime does not interrupt load threads
-// with signals to preempt them.
+// RuntimeVariable is an environment variable of every agent, RuntimeSetting its value: Go's runtime then does not
+// interrupt load threads with signals to preempt them.
 const RuntimeVariable, RuntimeSetting = "GODEBUG", "asyncpreemptoff=1"

@@ -37,7 +37,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// Version of the protocol; both ends must have the same.
+// Version is the version of the protocol. Both ends must have the same.
 const Version = 7
 
 // maxLine bounds one message in bytes; a longer line is an error.
@@ -79,7 +79,7 @@ type Message struct {
 	Stands string `json:"stands,omitempty"`
 }
 
-// Hello opens the stream.
+// Hello is the first message of an agent.
 type Hello struct {
 	Version int    `json:"version"`
 	Program string `json:"program"` // version of the binary
@@ -135,8 +135,8 @@ type Prepare struct {
 type Manner struct {
 	// Apart is true if the sides are on two machines, whose clocks drift apart.
 	Apart bool `json:"apart,omitempty"`
-	// Foremost asks for load threads with priority over other programs on their CPUs, where that is possible.
-	// Concurrent trials would starve each other.
+	// Foremost asks for load threads with priority over other programs on their CPUs, where that is possible. It is not
+	// for concurrent trials, which would starve each other.
 	Foremost bool `json:"foremost,omitempty"`
 	// Placement chooses the CPUs of sides on one machine if the environment does not. Only the controller uses it; it
 	// is not sent.
@@ -152,7 +152,7 @@ type Seat struct {
 
 // Peer is a member of a job as the others see it.
 type Peer struct {
-	// Name is for people.
+	// Name is the member's name in messages to the user.
 	Name    string `json:"name"`
 	Address string `json:"address,omitempty"`
 	Port    int    `json:"port,omitempty"`

@@ -24,7 +24,7 @@ func TestPinned(t *testing.T) {
 		{Hello{Machine: "m", Idle: []int{5}}, one, 4, 1, "split", []int{5}}, {Hello{}, one, 4, 1, "auto", nil},
 	} {
 		ask := Prepare{Workload: plan.Workload{Spec: plan.Stream{Flows: tt.threads}}, Manner: Manner{Placement: tt.placement}}
-		if got := pinned(tt.own, tt.other, ask, tt.turn); !slices.Equal(got, tt.want) {
+		if got := chooseCPUs(tt.own, tt.other, ask, tt.turn); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: got %v", tt, got)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// SamplerArgs start the sampler of a node. It records what the CPUs of a node execute during one trial. It writes lines
-// of JSON: a SamplerAnswer at the start, and one for each SamplerAsk. It ends with its input.
+// SamplerArgs is the command line of a node's sampler. It records what the CPUs of a node execute during one trial. It
+// writes lines of JSON: a SamplerAnswer at the start, and one for each SamplerAsk. It ends with its input.
 var SamplerArgs = []string{"/cnibench", "sample"}
 
 // SamplerAsk is one of: prepare (Begin), take samples or count runs (Start), return them (Window).
@@ -37,7 +37,7 @@ type SamplerWindow struct {
 	// client's window.
 	BeganNs int64             `json:"began_ns"`
 	Slices  []sample.Interval `json:"slices"`
-	// Ends are the load threads on this node by the name of their end.
+	// Ends are the load threads on this node, by the name of their end of the path.
 	Ends map[string][]sample.Thread `json:"ends"`
 	// CPUs are the CPUs of the load threads on this node. Samples of other tasks on other CPUs do not belong to the
 	// path.

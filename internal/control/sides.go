@@ -36,7 +36,8 @@ func (s Sides) Apart() bool {
 	})
 }
 
-// Prepare prepares the servers for a workload, then the client. ask is the request to both sides.
+// Prepare prepares the servers for a workload, then the client. ask is the request to both sides. Before and after that
+// it calls e.Ready and e.Connected.
 func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	if e.Ready != nil {
 		if err := e.Ready(); err != nil {
@@ -50,7 +51,7 @@ func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	}
 	ask.Side, ask.Name = SideClient, ""
 	ask.Address, ask.Port, ask.CPUs = e.Servers[0].Address, e.Servers[0].Port, e.Client.CPUs
-	ask.Pinned = pinned(s.Client.Hello(), s.Servers[0].Hello(), ask, 0)
+	ask.Pinned = chooseCPUs(s.Client.Hello(), s.Servers[0].Hello(), ask, 0)
 	if ask.Port == 0 {
 		ask.Port = port
 	}
@@ -70,7 +71,7 @@ func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Pr
 		end := e.Servers[i]
 		ask.Side, ask.Name = SideServer, end.Name
 		ask.Address, ask.Port, ask.CPUs = end.ListenAddress, end.ListenPort, end.CPUs
-		ask.Pinned = pinned(s.Hello(), client, ask, 1)
+		ask.Pinned = chooseCPUs(s.Hello(), client, ask, 1)
 		ready, err := s.Prepare(ctx, ask)
 		if err != nil {
 			return 0, &SideError{SideServer, err}
@@ -82,10 +83,10 @@ func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Pr
 	return port, nil
 }
 
-// pinned chooses the CPUs of the load threads of a side if the environment has not: the idlest of its node, as many as
-// there are threads. Two sides on one machine share its highest CPU, as in the lab, or choose in turn. Threads that
-// move between CPUs would take different times in each instance of a pod.
-func pinned(own, other Hello, ask Prepare, turn int) []int {
+// chooseCPUs returns the CPUs of the load threads of a side if the environment has not chosen them: the idlest of its
+// node, one for each thread. Two sides on one machine share its highest CPU, as in the lab, or choose in turn. Threads
+// that move between CPUs would take different times in each instance of a pod.
+func chooseCPUs(own, other Hello, ask Prepare, turn int) []int {
 	cpus := own.Idle
 	if own.Machine == other.Machine && len(cpus) > 1 {
 		if ask.Placement.On(len(cpus)) == condition.PlacementOne {

@@ -21,31 +21,32 @@ type Dataplane interface {
 	// Arrange fills in PodCIDR, Blocks, Tunnel, Pods and Interfaces of the node with this number, counted from 1. All other
 	// fields of n are set.
 	Arrange(n *Node, number, pods int)
-	// Prepare returns the node's own devices and settings. It forwards packets already.
+	// Prepare returns the node's own devices and settings. The lab has already enabled forwarding on the node.
 	Prepare(n Node) []link.Thing
-	// AttachPod returns what connects the pod, whose namespace is in, to the node.
+	// AttachPod returns the devices, addresses and routes that connect the pod to the node. The pod's namespace is in.
 	AttachPod(n Node, p Pod, in *link.Handle) []link.Thing
 	// JoinNodes returns the routes of from to the pods of to.
 	JoinNodes(from, to Node) []link.Thing
 	// Rules returns the dataplane's netfilter rules on n; others are all other nodes.
 	Rules(n Node, others []Node) policy.Node
-	// NotServed says why the dataplane does not serve a path, "" if it does.
+	// NotServed returns why the dataplane does not serve a path, "" if it does.
 	NotServed(p plan.Path) string
 }
 
 // Switched is a Dataplane whose pods are connected to the switch and not to their node. PlugPod replaces AttachPod.
 type Switched interface {
-	// PlugPod returns what connects the pod, whose namespace is in, to the bridge of the switch.
+	// PlugPod returns the devices and addresses that connect the pod to the bridge of the switch. The pod's namespace is
+	// in.
 	PlugPod(bridge string, p Pod, in *link.Handle) []link.Thing
 }
 
 // Entry describes a profile in the lab. The folder of its family lists it.
 type Entry struct {
-	// Profile is the name.
+	// Profile is the name of the profile.
 	Profile string
 	Dataplane
 	Expect Expectation
-	// Encrypted has the same with encryption between nodes, by its kind.
+	// Encrypted has the entry of the profile with encryption between nodes, by the kind of encryption.
 	Encrypted map[condition.Encryption]Entry
 }
 
@@ -63,35 +64,37 @@ type Node struct {
 	PodCIDR netip.Prefix
 	// Blocks are the used parts of PodCIDR, if IPAM assigns blocks (Calico).
 	Blocks []netip.Prefix
-	// Tunnel has no Device without encapsulation.
+	// Tunnel is the device that encapsulates or encrypts; its Device is "" if there is none.
 	Tunnel Tunnel
-	// Below is the tunnel whose place Tunnel takes if Tunnel encrypts, without a Device otherwise.
+	// Below is the tunnel without encryption, if Tunnel encrypts; otherwise its Device is "".
 	Below Tunnel
-	// Allowed is what the other nodes send here by Tunnel, and take from here, if it encrypts.
+	// Allowed are the addresses that other nodes reach by this node's Tunnel, and accept as sources from it, if Tunnel
+	// encrypts (AllowedIPs of WireGuard).
 	Allowed []netip.Prefix
 	Pods    []Pod
 	// Interfaces are devices on the underlay besides the NIC, which have a router of their own there.
 	Interfaces []Interface
 }
 
-// Unencrypted returns the node as its dataplane without encryption sees it.
+// Unencrypted returns the node with Below as its Tunnel, as the dataplane without encryption needs it.
 func (n Node) Unencrypted() Node {
 	n.Tunnel = n.Below
 	return n
 }
 
-// Interface is a device of a node on the underlay besides its NIC. The kernel has no route to the underlay by it: the node sends
-// all to the router, and the network delivers it as that of a VPC does.
+// Interface is a device of a node on the underlay besides its NIC. It has no route to the underlay: the node sends all its
+// packets to the router, and the network delivers them, as in a VPC.
 type Interface struct {
 	// Name is, for example, "eth1".
 	Name string
-	// Addr is its address with the prefix length of the underlay, Pods holds the other addresses that the network delivers to it.
+	// Addr is its address with the prefix length of the underlay. Pods is the range of the pod addresses whose packets the
+	// network delivers to it.
 	Addr netip.Prefix
 	MAC  net.HardwareAddr
 	Pods netip.Prefix
 }
 
-// Tunnel is a node's device that encapsulates.
+// Tunnel is a node's device that encapsulates or encrypts.
 type Tunnel struct {
 	Device string
 	// Addr is the node's source address in the tunnel.
@@ -118,7 +121,7 @@ type Pod struct {
 	MTU int
 }
 
-// Nothing has an empty implementation of each optional method, for embedding.
+// Nothing implements each optional method of Dataplane without doing anything. Dataplanes embed it.
 type Nothing struct{}
 
 func (Nothing) Prepare(Node) []link.Thing                      { return nil }
@@ -141,7 +144,7 @@ func Subnet(cluster netip.Prefix, number int) netip.Prefix {
 	return netip.PrefixFrom(address(b), bits)
 }
 
-// Nth returns the first address of p plus n; n is below 256.
+// Nth returns address n of p, counted from 0; n must be below 256.
 func Nth(p netip.Prefix, n int) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	b[len(b)-1] += byte(n)
@@ -154,17 +157,17 @@ func address(b []byte) netip.Addr {
 	return a
 }
 
-// IPv6 says whether the node and its pods have only IPv6 addresses.
+// IPv6 reports whether the node and its pods have IPv6 addresses; otherwise they have IPv4 addresses.
 func (n Node) IPv6() bool { return n.Addr.Addr().Is6() }
 
 // Gateway returns the first address of the pod range.
 func (n Node) Gateway() netip.Addr { return Nth(n.PodCIDR, 1) }
 
-// PodName returns "node-1/pod-1" and so on.
+// PodName returns the name of pod i, counted from 0: "node-1/pod-1" for the first pod of node-1.
 func PodName(n *Node, i int) string { return n.Name + "/pod-" + strconv.Itoa(i+1) }
 
-// AddPods adds pods to n. The name of the node's end of each veth is a prefix and some digits of a hash. addr returns the address
-// of pod i, counted from 0, with the prefix length of the pod's device; mtu is in bytes.
+// AddPods adds this number of pods to n. The name of the node's end of a pod's veth is prefix and this number of digits of a
+// hash. addr returns the address of pod i, counted from 0, with the prefix length of the pod's device. mtu is in bytes.
 func (n *Node) AddPods(pods, mtu int, prefix string, digits int, addr func(i int) netip.Prefix) {
 	for i := range pods {
 		name, a := PodName(n, i), addr(i)
@@ -172,8 +175,8 @@ func (n *Node) AddPods(pods, mtu int, prefix string, digits int, addr func(i int
 	}
 }
 
-// MACOf makes a MAC address from two leading bytes and an address, so that captures show its owner. From an IPv6 address
-// it takes the bytes with the numbers of node and pod.
+// MACOf returns a MAC address of two leading bytes and an IP address, so that captures show its owner. Of an IPv6 address it
+// uses the bytes with the numbers of node and pod.
 func MACOf(first, second byte, a netip.Addr) net.HardwareAddr {
 	if a.Is6() {
 		b := a.As16()
@@ -186,16 +189,16 @@ func MACOf(first, second byte, a netip.Addr) net.HardwareAddr {
 // PodMAC returns the MAC address that several plugins derive from the pod's address.
 func PodMAC(a netip.Addr) net.HardwareAddr { return MACOf(0x0a, 0x58, a) }
 
-// TunnelMAC returns the MAC address of the tunnel device, which is random in the product.
+// TunnelMAC returns the MAC address of the node's tunnel device. In the products it is random.
 func TunnelMAC(n *Node) net.HardwareAddr { return MACOf(0x66, 0x00, n.Addr.Addr()) }
 
-// vethName makes a device name from a prefix and the first digits of a hash of the pod's name.
+// vethName returns a device name: a prefix and the first digits of a hash of the pod's name.
 func vethName(prefix, pod string, digits int) string {
 	sum := sha1.Sum([]byte("default." + pod))
 	return prefix + hex.EncodeToString(sum[:])[:digits]
 }
 
-// Everywhere returns the destination of the default route in the version of IP of a.
+// Everywhere returns the destination of the default route, 0.0.0.0/0 or ::/0, in the version of IP of a.
 func Everywhere(a netip.Addr) netip.Prefix {
 	if a.Is6() {
 		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
@@ -206,7 +209,7 @@ func Everywhere(a netip.Addr) netip.Prefix {
 // Single returns the prefix with only a.
 func Single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// Run calls steps in order until one fails.
+// Run calls steps in order until one fails, and returns its error.
 func Run(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -233,7 +236,7 @@ func PrepareVXLAN(n Node) []link.Thing {
 	}
 }
 
-// JoinVXLAN returns the entries of to's VXLAN device at that of from.
+// JoinVXLAN returns the neighbour entry and the forwarding entry by which from's VXLAN device reaches that of to.
 func JoinVXLAN(from, to Node) []link.Thing {
 	return []link.Thing{
 		link.StaticNeighbour{Dev: from.Tunnel.Device, Addr: to.Tunnel.Addr, MAC: to.Tunnel.MAC},

@@ -8,21 +8,21 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Expectation is what an observer of a profile must find under the default conditions.
+// Expectation describes what an observer must find in the lab with a profile under the default conditions.
 type Expectation struct {
 	// Attach is the connection of a pod to its node, nil if pods have no network of their own.
 	Attach *Attachment
 	// Programs describes the BPF programs, nil for none.
 	Programs *ExpectedPrograms
-	// Tracked says that conntrack tracks packets between pods, on every node that they cross. TrackedBetween says that it
-	// tracks only those between nodes. TunnelTracked says that it also tracks the tunnel's packets, in each direction by an
-	// entry without replies.
+	// Tracked means that conntrack tracks packets between pods, on every node that they cross. TrackedBetween means that it
+	// tracks only packets between nodes. TunnelTracked means that it also tracks the tunnel's packets, in each direction by
+	// an entry without replies.
 	Tracked, TrackedBetween, TunnelTracked bool
 	// Identity returns the VNI of a pod's packets if that is the pod's identity; nil otherwise.
 	Identity func(pod netip.Addr) int
 	// RouteMTU means that the tunnel's device has the MTU of the underlay and no neighbours: routes set the MTU.
 	RouteMTU bool
-	// Unsaid means that only the paths are known: a profile file contains no more.
+	// Unsaid means that only the paths are known, because a profile file describes no more.
 	Unsaid bool
 	Signs
 	// Untouched means that the nodes' rules do not count packets between pods.
@@ -31,32 +31,33 @@ type Expectation struct {
 	Blackhole int
 	// Remote is the route to another node's pods.
 	Remote *Route
-	// Served are the paths that work, with the client that the server sees. Datagrams are the paths on which it sees
-	// another client over UDP.
+	// Served has the paths that work, with the client address that the server sees. Datagrams has the paths on which the
+	// server sees another client over UDP.
 	Served, Datagrams Clients
 	// Refused are the paths that must not work.
 	Refused []plan.Path
 }
 
-// Signs are what some CNIs leave on a node.
+// Signs are rules, routes and marks on a node that only some CNIs have.
 type Signs struct {
-	// PodRules means that each node has a routing rule for every pod. PodTable is the table of a second rule for what the
-	// pod sends, and of one for the address of the node's second interface; 0 for none.
+	// PodRules means that each node has a routing rule for packets to every pod. PodTable is the table of a second rule, for
+	// packets from the pod, and of a rule for the address of the node's second interface; 0 for none.
 	PodRules bool
 	PodTable int
-	// Leave are the devices by which the client's node, or the node that the client entered, sends packets to the wire, by
-	// path.
+	// Leave has the device, by path, through which the client's node (or the node that the client entered) sends packets to
+	// the wire.
 	Leave map[plan.Path]string
-	// Marks are the marks of connections on the client's node, or on the node that the client entered, by path. Label is
-	// that of connections between pods, on every node that they cross; 0 for none.
+	// Marks has the conntrack mark of connections, by path, on the client's node (or the node that the client entered). Label
+	// is the conntrack label of connections between pods, on every node that they cross; 0 for none.
 	Marks map[plan.Path]uint32
 	Label int
-	// AffinityAfter is how long after a client's first connection to a Service session affinity holds; 0 is at once.
+	// AffinityAfter is the time after a client's first connection to a Service from which session affinity holds; 0 is at
+	// once.
 	AffinityAfter time.Duration
 	// Firewall means that each node walks a list of rules for its pods, and a routing rule for their range.
 	Firewall bool
-	// Diverted is the entry of the routing policy, with its priority, that leads packets into the tunnel before the main
-	// table does; "" for none.
+	// Diverted lists the routing rules, with priorities, that lead packets into the tunnel before the main table; "" for
+	// none.
 	Diverted string
 }
 
@@ -68,7 +69,7 @@ type Attachment struct {
 	Gateway Gateway
 	// SameTTL and CrossTTL are the remaining TTL (of 64) at a pod of the same node and of another node.
 	SameTTL, CrossTTL int
-	// ProxyARP means that the host side answers for any address.
+	// ProxyARP means that the node's end of the pod's device answers ARP requests for any address.
 	ProxyARP bool
 	// HostMAC is the MAC address of the node's end of each pod's device, "" if they differ.
 	HostMAC string
@@ -99,12 +100,12 @@ const (
 	Answered
 )
 
-// Route is the shape of the route to the pods of another node.
+// Route describes the route to the pods of another node.
 type Route struct {
 	// Device is the name of the device, "" for the profile's tunnel.
 	Device string
 	OnLink bool
-	// Protocol is 0 for any.
+	// Protocol is the number of the daemon that made the route, 0 for any.
 	Protocol int
 	// Shared means that one route leads to the pods of all nodes.
 	Shared bool
@@ -117,23 +118,23 @@ const (
 	ProtocolZebra = 17
 )
 
-// ExpectedPrograms says what BPF programs do with packets.
+// ExpectedPrograms describes what BPF programs do with packets.
 type ExpectedPrograms struct {
-	// VIP says where packets have a Service's address: "nowhere" if sockets translate it.
+	// VIP describes on which devices packets have the address of a Service: "nowhere" if sockets translate it.
 	VIP string
-	// Doorstep says which packets to a pod pass the node's end of its device. DoorstepSame is the same for packets from a
-	// pod of its node, "" for no difference.
+	// Doorstep is which packets to a pod pass the node's end of its device: NoPackets, FirstPackets or AllPackets.
+	// DoorstepSame is the same for packets from a pod of its node, "" for no difference.
 	Doorstep, DoorstepSame string
 	// Forwards means that the node's stack forwards packets between nodes.
 	Forwards bool
-	// Entered says how a packet from outside reaches the other node's backend, and how the reply returns. BACKEND is the
-	// identity of that backend.
+	// Entered describes how a packet from outside reaches the backend on the other node, and how the reply returns. BACKEND
+	// in it is the identity of that backend.
 	Entered string
 	// Maglev means that every node chooses the same backend for the same client.
 	Maglev bool
 	// Mute means that a datagram to a Service without endpoints is dropped silently.
 	Mute bool
-	// Option says which packets carry the frontend in an IP option.
+	// Option is which packets carry the frontend of a Service in an IP option: "none", or such as "tcp syn, udp".
 	Option string
 }
 
@@ -144,7 +145,7 @@ const (
 	AllPackets   = "every packet"
 )
 
-// Client is the client that a backend sees.
+// Client is the kind of client address that a backend sees.
 type Client int
 
 // Clients that a backend can see.
@@ -163,7 +164,7 @@ const (
 	AnyAddress
 )
 
-// Clients says for each path which client the backend sees.
+// Clients has for each path the client that the backend sees.
 type Clients map[plan.Path]Client
 
 // Short names of the paths.
@@ -187,7 +188,7 @@ var (
 	PodSelf       = plan.Path{From: plan.Pod, To: plan.Self}
 )
 
-// Paths joins tables of served paths; a later one wins.
+// Paths returns one table of served paths with the entries of all tables. A later table overrides an earlier one.
 func Paths(tables ...Clients) Clients {
 	served := Clients{}
 	for _, t := range tables {
@@ -196,15 +197,15 @@ func Paths(tables ...Clients) Clients {
 	return served
 }
 
-// Direct holds for every profile with pods behind their node: between pods, to the pod's own node and to Services the
-// client's address is not translated.
+// Direct has the paths on which the client's address is not translated, in every profile whose pods are behind their node:
+// between hosts, between pods, to the pod's own node, and from pods to Services.
 var Direct = Clients{
 	HostHostSame: OwnAddress, HostHostCross: OwnAddress, PodHostSame: OwnAddress,
 	PodPodSame: OwnAddress, PodPodCross: OwnAddress, PodSvcLocal: OwnAddress, PodSvcRemote: OwnAddress,
 }
 
-// Entering returns the paths on which the outgoing device determines the source address: the node is the client or
-// masquerades for a Service. near is the address towards pods of the node, far towards those of another node.
+// Entering returns the paths on which the outgoing device determines the source address, because the node is the client or
+// masquerades. near is the address that pods of the same node see, far the address that pods of another node see.
 func Entering(near, far Client) Clients {
 	return Clients{
 		HostPodSame: near, HostSvcLocal: near, ExtPortLocal: near,
@@ -213,12 +214,13 @@ func Entering(near, far Client) Clients {
 }
 
 var (
-	// Masqueraded are a pod's paths out of the cluster, with the address of its node.
+	// Masqueraded has the paths from a pod to addresses that are not pods, masqueraded with the address of its node.
 	Masqueraded = Clients{PodHostCross: NodeAddress, PodExternal: NodeAddress}
-	// Unmasqueraded: the underlay has routes to the pods, the external network does not.
+	// Unmasqueraded has the path that works without masquerading: the underlay has routes to pods, the external network has
+	// none.
 	Unmasqueraded = Clients{PodHostCross: OwnAddress}
-	// HairpinGateway and HairpinNode: a pod reaches itself through its Service, masqueraded with the node's address towards
-	// the pod.
+	// HairpinGateway and HairpinNode have the path of a pod to itself through its Service, masqueraded with the address of
+	// the pods' gateway or of the node.
 	HairpinGateway = Clients{PodSelf: FirstOfRange}
 	HairpinNode    = Clients{PodSelf: NodeAddress}
 )

@@ -16,8 +16,8 @@ import (
 
 // Programmed is a Dataplane with BPF programs.
 type Programmed interface {
-	// Program loads the programs of one node and attaches them to its devices, which all exist. It runs for several nodes
-	// at the same time.
+	// Program loads the programs of one node and attaches them to its devices, which must exist. It may be called for several
+	// nodes at the same time.
 	Program(p Programming) (Programs, error)
 }
 
@@ -29,8 +29,8 @@ type Programming struct {
 	Others []Node
 	// Services are the Services that the node serves, one for each protocol.
 	Services []service.Service
-	// Cgroup is the directory of the cgroup (v2) with the processes of the node and its pods. If it is "", NoCgroup says
-	// why.
+	// Cgroup is the directory of the cgroup (v2) with the processes of the node and its pods. If it is "", NoCgroup is the
+	// reason.
 	Cgroup   string
 	NoCgroup error
 	// Policies is the number of policies that select every pod, in both directions. The last allows all traffic but TCP to
@@ -40,7 +40,7 @@ type Programming struct {
 	Connections int
 }
 
-// Entries returns how many frontends of Services a node serves, and how many endpoints they have in all.
+// Entries returns how many frontends of Services a node serves, and how many endpoints all these frontends have together.
 func (p Programming) Entries() (frontends, endpoints int) {
 	for _, s := range p.Services {
 		_, outside := p.Frontends(s)
@@ -50,7 +50,7 @@ func (p Programming) Entries() (frontends, endpoints int) {
 	return frontends, endpoints
 }
 
-// Stranger returns the peer that policy i allows: an unused address of a range for documentation or tests.
+// Stranger returns the only peer that policy i allows: an unused address of a range for documentation or tests.
 func (p Programming) Stranger(i int) netip.Addr {
 	if p.Node.IPv6() {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})
@@ -58,44 +58,44 @@ func (p Programming) Stranger(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
-// Standing returns the ends of idle connection i of a node: a foreign address, whose packets never come, and a port of
-// a pod.
+// Standing returns the ends of idle connection i of a node: a foreign address, which never sends packets, and a port of the
+// node's first pod.
 func Standing(n Node, i int) (from, to netip.AddrPort) {
 	const first, ports = 1024, 1 << 15
 	at := Programming{Node: n}.Stranger(i / ports)
 	return netip.AddrPortFrom(at, uint16(first+i%ports)), netip.AddrPortFrom(n.Pods[0].Addr.Addr(), 1)
 }
 
-// Programs are the programs of one node. They exist until Close or the end of this process: nothing is pinned.
+// Programs controls the BPF programs of one node. They exist until Close or the end of this process: nothing is pinned.
 type Programs struct {
 	io.Closer
-	// Counters returns what the programs counted since they were loaded; nil without programs.
+	// Counters returns the counters of the programs since they were loaded; nil without programs.
 	Counters func() ([]attach.Counter, error)
-	// Serve adds Services to the node's, or replaces those with the same address; nil if the programs serve none.
+	// Serve adds Services to those that the node serves, or replaces those with the same address; nil if the programs do not
+	// serve any.
 	Serve func([]service.Service) error
 	// Withdraw removes Services. It is set together with Serve.
 	Withdraw func([]service.Service) error
-	// Deny adds or removes the policy that denies TCP to policy.ChurnedPort for every pod; nil if the programs enforce
-	// no policies.
+	// Deny adds the policy that denies TCP to policy.ChurnedPort for every pod, or removes it if in is false; nil if the
+	// programs do not enforce policies.
 	Deny func(in bool) error
-	// Connect adds idle connections to the connection table. It returns how many the table then has; nil without a
-	// table.
+	// Connect adds n idle connections to the connection table and returns how many the table then has; nil without a table.
 	Connect func(n int) (int, error)
 	// Pods adds and removes pods while the programs run; nil if they cannot.
 	Pods *PodPrograms
-	// StandIn says which kernel feature the programs replace, "" for none.
+	// StandIn describes which kernel feature the programs replace, "" for none.
 	StandIn string
 }
 
-// PodPrograms are what the programs of a node do for one pod. The devices of the pod exist.
+// PodPrograms has the functions that add a pod to the programs of a node and remove it. The devices of the pod must exist.
 type PodPrograms struct {
-	// Add puts the programs of the node's pod in force, Police then applies its policies; Remove undoes both.
+	// Add attaches the programs of a pod of the node, Police then applies its policies, and Remove undoes both.
 	Add, Police, Remove func(Pod) error
-	// Learn adds a pod of another node to the programs' tables, Forget removes it.
+	// Learn adds a pod of another node to the programs' tables, Forget removes it; nil if the programs do not need that.
 	Learn, Forget func(other Node, p Pod) error
 }
 
-// Drops returns the counters of dropped packets, each reason once.
+// Drops returns the counters of dropped packets that are not 0.
 func (p Programs) Drops() ([]attach.Counter, error) {
 	if p.Counters == nil {
 		return nil, nil
@@ -104,7 +104,7 @@ func (p Programs) Drops() ([]attach.Counter, error) {
 	return slices.DeleteFunc(list, func(c attach.Counter) bool { return !c.Drop || c.Packets == 0 }), err
 }
 
-// Sockets returns the cgroup whose sockets translate Services, or an error without one.
+// Sockets returns the cgroup of the node, whose sockets translate Services. It fails if the node has no cgroup.
 func (p Programming) Sockets() (string, error) {
 	if p.Cgroup != "" {
 		return p.Cgroup, nil
@@ -117,10 +117,10 @@ func (p Programming) Sockets() (string, error) {
 		"mount cgroup v2 and run as root: mount -t cgroup2 none /sys/fs/cgroup/unified")
 }
 
-// affinityTime is Kubernetes' default for how long a client keeps its backend.
+// affinityTime is how long a client keeps its backend by default in Kubernetes.
 const affinityTime = 3 * time.Hour
 
-// Affinity returns how long a client of a Service keeps its backend, 0 for not at all.
+// Affinity returns how long a client of a Service keeps its backend, 0 without session affinity.
 func Affinity(s service.Service) time.Duration {
 	if s.SessionAffinity {
 		return affinityTime
@@ -140,8 +140,8 @@ func Backends(s service.Service) (local, remote []netip.AddrPort) {
 	return local, remote
 }
 
-// Frontends returns the addresses of a Service: its own, and for external clients its node port at every node and its
-// load balancer addresses.
+// Frontends returns the addresses of a Service: its cluster address, and for external clients its node port at every node
+// and its load balancer addresses.
 func (p Programming) Frontends(s service.Service) (vip netip.AddrPort, outside []netip.AddrPort) {
 	if s.NodePort != 0 {
 		for _, n := range append([]Node{p.Node}, p.Others...) {
@@ -154,7 +154,7 @@ func (p Programming) Frontends(s service.Service) (vip netip.AddrPort, outside [
 	return netip.AddrPortFrom(s.VIP, s.Port), outside
 }
 
-// EachFrontend calls f for every frontend of Services until it fails.
+// EachFrontend calls f for every frontend of the Services in list, until f fails, and returns that error.
 func (p Programming) EachFrontend(list []service.Service, f func(s service.Service, at netip.AddrPort) error) error {
 	for _, s := range list {
 		vip, outside := p.Frontends(s)

@@ -14,7 +14,7 @@ type closer interface {
 	Close(ctx context.Context) error
 }
 
-// Close closes c, also when ctx has ended, and joins its error to err.
+// Close closes c within CloseTimeout, even after ctx has ended. It returns err joined with the error of closing.
 func Close(ctx context.Context, c closer, err error) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), CloseTimeout)
 	defer stop()

@@ -16,14 +16,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Parts open the two halves.
+// Parts has the functions that open the two halves of a combined environment.
 type Parts struct {
 	// Clusters opens the clusters and returns the plan with the detected names. It calls beside with that plan before
 	// it creates anything in a cluster.
 	Clusters func(ctx context.Context, want plan.Plan, beside func(ctx context.Context, found plan.Plan) error) (Environment, plan.Plan, error)
-	// Groups makes the tree of CPU groups for the lab's agents, "" for none. remove removes it.
+	// Groups creates the tree of CPU groups for the lab's agents, or returns "" where there is none. remove removes it.
 	Groups func(ctx context.Context) (tree string, remove func() error, err error)
-	// Lab starts its agents in that tree.
+	// Lab opens the lab with its agents in tree, "" for no CPU groups.
 	Lab func(ctx context.Context, p plan.Plan, tree string) (Environment, error)
 }
 
@@ -36,12 +36,12 @@ type combined struct {
 	remove  func() error
 }
 
-// factAgent is how the lab's agents run.
+// factAgent names the fact that describes how the lab's agents run.
 const factAgent = "lab.agent"
 
 // Combine raises in the lab the profiles that are detected on the clusters of a plan, then opens the clusters. It
-// returns the plan with the names of both. A profile that the lab cannot raise is a *RefusedError, and nothing is made
-// in a cluster.
+// returns the environment and the plan with the profiles of both. If the lab cannot raise a profile, it fails with a
+// *RefusedError and creates nothing in a cluster.
 func Combine(ctx context.Context, want plan.Plan, parts Parts) (*combined, plan.Plan, error) {
 	e := &combined{remove: func() error { return nil }}
 	var here plan.Plan
@@ -71,7 +71,7 @@ func (e *RefusedError) Error() string {
 	}), "; ")
 }
 
-// raise raises the lab, with every profile of its plan.
+// raise creates the CPU groups and opens the lab. It fails with a *RefusedError if the lab skipped a profile.
 func (e *combined) raise(ctx context.Context, here plan.Plan, parts Parts) error {
 	tree, remove, err := parts.Groups(ctx)
 	if err != nil {
@@ -99,7 +99,8 @@ func (e *combined) closeLab(ctx context.Context, err error) error {
 	return errors.Join(err, e.remove())
 }
 
-// clusterPlan returns the part of a plan for its clusters: the CNI of each, and its bare node twice.
+// clusterPlan returns the part of a plan for its clusters. On each cluster it measures the detected profile, the profile
+// host, and a twin of host.
 func clusterPlan(want plan.Plan) plan.Plan {
 	want.Profiles = nil
 	for _, c := range want.Cluster.Contexts {
@@ -110,8 +111,8 @@ func clusterPlan(want plan.Plan) plan.Plan {
 	return want
 }
 
-// labPlan returns the part of a plan for the lab: the profiles detected on the clusters, each once, and the bare node,
-// under kube-proxy's mode.
+// labPlan returns the part of a plan for the lab: the profiles detected on the clusters, each once, against the profile
+// host and its twin. Services use the clusters' mode of kube-proxy.
 func labPlan(want, found plan.Plan) plan.Plan {
 	want.Environment, want.Cluster, want.Lab.ServiceProxy = plan.EnvLab, plan.Cluster{}, found.Lab.ServiceProxy
 	want.Profiles, want.Baseline, want.Twin = nil, plan.VariantOf(profile.Host), true
@@ -131,7 +132,7 @@ func (e *combined) At(v plan.Variant) Site {
 	return e.lab.At(v)
 }
 
-// Facts returns the facts of the machine and the lab, and those that only clusters have.
+// Facts returns the facts of both halves, the lab's if both have one, and how the lab's agents run.
 func (e *combined) Facts(ctx context.Context) (facts.Facts, error) {
 	all := facts.Facts{}
 	for _, part := range []Environment{e.clusters, e.lab} {
@@ -158,7 +159,8 @@ func (e *combined) Profiles(ctx context.Context) ([]result.Profile, error) {
 	return slices.Concat(lab, clusters), err
 }
 
-// Conditions returns the lab's: the clusters have the same machine and kernel, and their load runs on the same CPUs.
+// Conditions returns the conditions of the lab: the clusters have the same machine and kernel, and their load runs on the
+// same CPUs.
 func (e *combined) Conditions() outcome.Conditions { return e.lab.Conditions() }
 
 // Close removes both halves.

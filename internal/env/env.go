@@ -18,7 +18,7 @@ import (
 
 // Environment is a place, or several, where variants can be measured.
 type Environment interface {
-	// Facts returns the conditions in force.
+	// Facts returns the recorded conditions of the measurement, by name.
 	Facts(ctx context.Context) (facts.Facts, error)
 	// Profiles returns the state of every variant of the plan: ready, or skipped with the reason.
 	Profiles(ctx context.Context) ([]result.Profile, error)
@@ -50,10 +50,10 @@ type Site interface {
 type Meshed interface {
 	// Nodes returns the nodes between which a variant can be measured.
 	Nodes(ctx context.Context, v plan.Variant) ([]mesh.Node, error)
-	// Away returns a node of a pair that cannot be measured now, and why; "" for none. failed means that a trial
-	// between them has just failed. Without it, a node that was present is assumed to be present still.
+	// Away returns a node of a pair that cannot be measured now, and why, or "" if both can. failed means that a trial of
+	// the pair has just failed; without it, a node that was present is assumed to be still present.
 	Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string)
-	// Await waits for nodes that were away to come back, as long as that is likely.
+	// Await waits, for a limited time, for nodes that are coming back.
 	Await(ctx context.Context)
 }
 
@@ -62,7 +62,7 @@ type Renewer interface {
 	// Renew removes variants and raises them again, in the given order, while nothing is measured. It returns for each
 	// variant why it is not up, nil if it is. The paths that are served and the stages do not change.
 	Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error
-	// Renews returns the variants that are raised again together with v, itself among them; none if v cannot be.
+	// Renews returns the variants that Renew raises together with v, v included; nil if v cannot be raised again.
 	Renews(v plan.Variant) []plan.Variant
 }
 
@@ -73,7 +73,7 @@ type Raiser interface {
 	Raised(v plan.Variant) map[string]float64
 }
 
-// Roller is a Site whose Services lose and regain backends.
+// Roller is a Site that can remove backends from Services and add them again.
 type Roller interface {
 	// Roll removes a backend from its Service, or adds it again. It returns when the change is requested, which may be
 	// long before every node knows.
@@ -82,18 +82,18 @@ type Roller interface {
 
 // PodMaker is a Site that makes pods during a trial.
 type PodMaker interface {
-	// NewPods creates pods at a rate. It returns their observation, as a trial's client does, when all of them are
-	// removed. It fails if no pod got an answer.
+	// NewPods creates pods at a rate and waits until all of them are removed. It returns what they observed in the form of
+	// a client's observation. It fails if no pod got an answer.
 	NewPods(ctx context.Context, a control.Arrivals) (*sample.Observation, error)
-	// LatePods reports whether the request of a pod may come long after its intended time. Its servers then answer for
-	// the workload's timeout beyond the window.
+	// LatePods reports whether a pod's request may come long after its intended time. Servers then answer for the
+	// workload's timeout beyond the window.
 	LatePods() bool
 }
 
-// Rester is a Site whose nodes have daemons.
+// Rester is a Site that can measure its nodes while nothing is sent.
 type Rester interface {
-	// Rest reads what the nodes of a path use while nothing is sent. It returns the observation as a trial's client
-	// does.
+	// Rest measures what the nodes of a path use during window, while the run sends nothing. It returns this in the form
+	// of a client's observation.
 	Rest(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error)
 }
 
@@ -101,7 +101,7 @@ type Rester interface {
 type Churner interface {
 	// Churn changes objects of a variant, as its conditions define, until the window is over or ctx is done. When it
 	// returns, everything is as before. It returns nil for a variant without churn, and fails if a change was not
-	// observed in force.
+	// seen to take effect.
 	Churn(ctx context.Context, c control.Churning) (*sample.Churn, error)
 }
 
@@ -111,7 +111,7 @@ type DropCounter interface {
 	Drops(r plan.Route) ([]sample.Drop, error)
 }
 
-// TableCounter is a Site that reads how full tables are.
+// TableCounter is a Site that counts how often tables were full.
 type TableCounter interface {
 	// Full returns how often each table of a dataplane was full, by the name of the table. It may return both counters
 	// and an error.
@@ -120,27 +120,27 @@ type TableCounter interface {
 
 // ProgramWatcher is a Site that knows which programs of a dataplane have ended.
 type ProgramWatcher interface {
-	// Dead returns an error with the last words of the programs of a variant that have ended by themselves, nil if all
-	// run.
+	// Dead returns an error with the last output of each program of a variant that has ended by itself, nil if all run.
 	Dead(v plan.Variant) error
 }
 
-// Recoverer is a Site that may be away for a while.
+// Recoverer is a Site that may be unavailable for a while.
 type Recoverer interface {
-	// Recover waits until everything that trials need is ready again. It returns what was wrong until then, "" for
-	// nothing. The error describes what is lost for good.
+	// Recover waits until everything that trials need is ready again. It returns the first problem that it waited for, or
+	// "". It fails if something is lost for good, or not ready within a limit.
 	Recover(ctx context.Context) (wrong string, err error)
 }
 
-// PolicyLister is a Site with NetworkPolicies of others.
+// PolicyLister is a Site that can list the NetworkPolicies on a path.
 type PolicyLister interface {
 	// Policies returns the names of the NetworkPolicies that select an end of a path.
 	Policies(ctx context.Context, v plan.Variant, p plan.Path) []string
 }
 
-// Follower is a Site in which transactions are followed.
+// Follower is a Site that can trace transactions through its hosts.
 type Follower interface {
-	// Follow follows transactions on a route past the points of the hosts in between, while nothing is measured.
+	// Follow sends transactions on a route, while nothing is measured, and records when each passes the points of the
+	// hosts on its way.
 	Follow(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error)
 }
 
@@ -150,13 +150,13 @@ type Place struct {
 	Name, Node string
 	// Pod means that the place is a pod.
 	Pod bool
-	// Address is the one that other places dial.
+	// Address is the address that other places dial.
 	Address string
 }
 
 // Looker is a Site that runs "cnibench look" at the ends of its paths, and on the nodes below them where permitted.
 type Looker interface {
-	// Places returns the client's and the server's end of a route, in this order, then the nodes below them and the
+	// Places returns the client's and the server's end of a route, in this order, then the nodes that they run on and the
 	// hosts between, each once.
 	Places(r plan.Route) ([]Place, error)
 	// Look runs "cnibench look" with arguments at a place, and returns its output.
@@ -180,14 +180,14 @@ type Sampler interface {
 	Count(v plan.Variant, p plan.Path, length time.Duration) (Recording, error)
 }
 
-// Verifier is a Site that loads BPF programs.
+// Verifier is a Site that loads BPF programs, which the kernel's verifier may refuse.
 type Verifier interface {
 	// VerifierLogs returns the log of the kernel's verifier for refused BPF programs, by variant.
 	VerifierLogs() map[string]string
 }
 
 // Recording records what the CPUs of a path execute during one trial. Call Start once both sides run, and Finish after
-// they have ended. Finish releases everything, also without Start, and returns nothing for a trial that has failed.
+// they have ended. Finish releases everything, also without Start. It returns nothing if an observation is nil.
 type Recording struct {
 	Start  func() error
 	Finish func(client, server *sample.Observation) (sample.Recorded, error)

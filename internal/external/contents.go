@@ -91,7 +91,7 @@ func ShareWorkload(batches []Batch) {
 	}
 }
 
-// describe fills in the plan that the trials amount to.
+// describe fills in the header from the trials: the profiles, the plan, and the time of creation if it is unknown.
 func describe(h *result.Header, recs []result.Record) {
 	p := &h.Plan
 	measuredAt := time.Time{}
@@ -122,7 +122,8 @@ func describe(h *result.Header, recs []result.Record) {
 	}
 }
 
-// records numbers the readings of all batches and converts them into trials.
+// records numbers the readings of all batches and converts them into trials. It fails if a reading is incomplete, or if
+// there is none.
 func records(batches []Batch) ([]result.Record, error) {
 	taken := map[plan.Trial]bool{}
 	next := map[plan.Case]int{}
@@ -132,7 +133,7 @@ func records(batches []Batch) ([]result.Record, error) {
 			if len(r.Conditions) > 0 {
 				r.Warn(adapter.Conditional, "the test also had %s, which the imported workload does not express", strings.Join(r.Conditions, ", "))
 			}
-			if err := whole(r); err != nil {
+			if err := checkComplete(r); err != nil {
 				return nil, err
 			}
 			t := plan.Trial{Case: plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}, Repetition: r.Repetition}
@@ -151,8 +152,9 @@ func records(batches []Batch) ([]result.Record, error) {
 	return recs, nil
 }
 
-// whole returns an error that lists the missing parts of a reading.
-func whole(r Reading) error {
+// checkComplete fails if a reading lacks its profile, path or workload, or if the profile is invalid. Its error lists the
+// missing parts.
+func checkComplete(r Reading) error {
 	var missing []string
 	if r.Profile == "" {
 		missing = append(missing, "profile")
@@ -185,7 +187,7 @@ func record(r Reading, t plan.Trial) result.Record {
 	return out
 }
 
-// ending returns the last record of an imported result, which holds all trials of its source.
+// ending returns the record that ends an imported result with these trials.
 func ending(recs []result.Record) result.Record {
 	e := result.End{Reason: "complete", Trials: len(recs)}
 	for _, r := range recs {

@@ -25,7 +25,8 @@ func Formats() (names, about []string) {
 	return names, about
 }
 
-// Detect returns the name of the format of b, or of the output within a log.
+// Detect returns the name of the format of b, or of the first output within a log. It fails for results of cnibench, empty
+// input and unsupported output.
 func Detect(b []byte) (string, error) {
 	b = plain(b)
 	if ours(b) {
@@ -40,7 +41,7 @@ func Detect(b []byte) (string, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return "", errors.New("it is empty")
 	}
-	if parts, _ := within(b, ""); len(parts) > 0 {
+	if parts, _ := findInLog(b, ""); len(parts) > 0 {
 		return parts[0].format.Name, nil
 	}
 	if err := unreadTool(b, false); err != nil {
@@ -59,7 +60,7 @@ func Decode(name string, b []byte) (Batch, error) {
 		}
 		f, whole := matching(b, "")
 		if !whole {
-			return joined(within(b, "")) // a log may have the output of several tools
+			return decodeParts(findInLog(b, "")) // a log may have the output of several tools
 		}
 		return decodeAs(f, b, "")
 	}
@@ -111,12 +112,13 @@ func plain(b []byte) []byte {
 
 func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
 
-// decodeAs reads b in the format f, or the output within a log in the format called inLog, "" for any.
+// decodeAs reads b in the format f. If f fails, it reads b as a log that holds output in the format called inLog, "" for
+// any.
 func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	looks := f.Match == nil || f.Match(b)
 	if looks {
 		if parts := texts(f, b, inLog); len(parts) > 1 {
-			return joined(parts, nil)
+			return decodeParts(parts, nil)
 		}
 	}
 	batch, err := f.Decode(b)
@@ -124,8 +126,8 @@ func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	if looks && (err == nil || errors.As(err, &adapter.Definite{})) {
 		return batch, err
 	}
-	if parts, without := within(b, inLog); len(parts) > 0 {
-		if log, logErr := joined(parts, without); logErr == nil {
+	if parts, without := findInLog(b, inLog); len(parts) > 0 {
+		if log, logErr := decodeParts(parts, without); logErr == nil {
 			return log, nil
 		}
 	}
@@ -138,7 +140,7 @@ func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	return batch, err
 }
 
-// checked returns the batch that f decoded, or an error if a result cannot hold it.
+// checked returns the batch that f decoded with err. It fails with err, or if the batch is invalid, and adds a way out.
 func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
 	if err == nil {
 		err = batch.Check()
@@ -181,7 +183,7 @@ func readFolder(name, from string) (Batch, error) {
 	return Batch{}, fmt.Errorf("it is a folder; format %s is a file", from)
 }
 
-// Read does the same as Open for an open input; errors call it name.
+// Read reads an open input as Open reads a file. Errors call the input name. It fails above adapter.MaxInput.
 func Read(r io.Reader, name, from string) (Batch, error) {
 	var batch Batch
 	b, err := io.ReadAll(io.LimitReader(r, adapter.MaxInput+1))
@@ -208,7 +210,7 @@ func prefixed(name string, err error) error {
 	return advice.With(&named{strings.Join(lines, "\n"), err}, advice.Of(err))
 }
 
-// named is an error with another text.
+// named is an error that wraps err but shows another text.
 type named struct {
 	text string
 	err  error

@@ -28,7 +28,7 @@ func (l Label) Apply(name string, b *Batch) error {
 		return prefixed(name, err)
 	}
 	for i, r := range b.Readings {
-		if err := whole(r); err != nil {
+		if err := checkComplete(r); err != nil {
 			if len(b.Readings) > 1 {
 				err = advice.With(fmt.Errorf("trial %d: %w", i+1, err), advice.Of(err))
 			}
@@ -59,7 +59,8 @@ func (l Label) apply(b *Batch) error {
 	return err
 }
 
-// loses reports whether a reading, without assumptions, has settings of its workload that the label lacks.
+// loses reports whether the workload of r has settings that said, the label's workload, lacks. It returns false if r has
+// assumptions.
 func loses(r *Reading, said any) bool {
 	settings := func(w any) []string {
 		_, in, _ := strings.Cut(strings.TrimSuffix(fmt.Sprint(w), ")"), "(")

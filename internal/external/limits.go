@@ -9,10 +9,10 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Ask is one side of one trial.
+// Ask describes what a tool must do as one side of one trial.
 type Ask = adapter.Ask
 
-// sender returns how the tool of a valid workload sends it.
+// sender returns how the tool of a workload sends it; an empty Sender if no tool of that name sends.
 func sender(w plan.Workload) *adapter.Sender {
 	t, ok := Sending(w.Tool)
 	if !ok {
@@ -48,7 +48,7 @@ func Server(a Ask) []string {
 	return nil
 }
 
-// Ends reports whether the server ends when its client has.
+// Ends reports whether the server ends by itself when its client has ended.
 func Ends(w plan.Workload) bool { return sender(w).Ends }
 
 // Transport returns "tcp" or "udp", the protocol that the server listens on.
@@ -59,7 +59,7 @@ func Transport(w plan.Workload) string {
 	return "tcp"
 }
 
-// NoteLimits is the id of the note that Limits is.
+// NoteLimits is the id of the note with the text of Limits.
 const NoteLimits = "tool-limits"
 
 // Limits describes in one line how a trial by a tool differs from one by our engine, "" if it does not.

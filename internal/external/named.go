@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// relative is the output of a tool in a form that is not supported, with what to use instead.
+// relative is a form of output that is not supported, with the supported form to use instead.
 type relative struct {
 	looks *pattern.Pattern
 	what  string
@@ -15,11 +15,11 @@ type relative struct {
 	instead string
 	// other is true for a file without a measurement.
 	other bool
-	// first is true for output that looks like a format.
+	// first is true for output that a supported format would match, too.
 	first bool
 }
 
-// relatives are tried if no format matches; those with first are tried before the formats.
+// relatives are the known unsupported forms. They are tried if no format matches; those with first before the formats.
 var relatives = []relative{
 	{looks: pattern.New(`(?m)^(?:Client connecting to|Server listening on) .*(?:TCP|UDP) port \d+\b|^\[ *(?:\d+|SUM)\] +\d+\.(?:\d|\d{4})- *\d+\.(?:\d|\d{4}) +sec `), what: "the output of iperf 2, which is not supported", instead: "measure by iperf3 -J", first: true},
 	{looks: pattern.New(`(?m)^\d{14}(?:\.\d+)?,[0-9a-f.:]+,\d+,[0-9a-f.:]+,\d+,\d+,[\d.]+-[\d.]+,\d+,\d+`), what: "the CSV of iperf 2, which is not supported", instead: "measure by iperf3 -J"},
@@ -62,12 +62,12 @@ var relatives = []relative{
 	{looks: pattern.New(`(?m)^apiVersion: *\S+[\s\S]*^kind: *\S+|^kind: *\S+[\s\S]*^apiVersion: *\S+`), what: "a document of Kubernetes, and not a measurement", instead: "cnibench check --config FILE", other: true},
 }
 
-// csvWay is how numbers come in that no decoder reads.
+// csvWay is the advice for numbers that no decoder reads.
 const csvWay = `write its numbers into a CSV file (docs/reference/import.md): line 1 is "# cnibench-csv v1", line 2 "profile,path,workload,metric,value,unit", ` +
 	`then a row for each number, such as "canal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s"`
 
-// unreadTool returns an error that names the tool of b with the way out, nil if b is unknown. first tries only the
-// relatives with first.
+// unreadTool returns an error that names the unsupported form of b, with advice; nil if the form of b is not in relatives.
+// With first it tries only the relatives with first.
 func unreadTool(b []byte, first bool) error {
 	head := b[:min(len(b), 1<<20)]
 	for _, r := range relatives {

@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// MaxOutput bounds the output of a tool, in bytes. The largest is ping's: a line of 60 bytes for each of 250,000
-// replies a second, for up to pingQuiet.
+// MaxOutput bounds the output of a tool, in bytes. The largest is ping's: a line of 60 bytes for each of 250,000 replies a
+// second, in windows shorter than quietFrom of package ping.
 const MaxOutput = 64 << 20
 
 // Output is the output of a client, and how it ended.
@@ -81,7 +81,8 @@ func ReadOutput(a Ask, out Output) (Outcome, error) {
 	return o, nil
 }
 
-// decode reads stdout. If the tool failed, or printed nothing, it reads stderr if that has more.
+// decode reads stdout. It reads stderr instead, unless that is blank, if stdout is blank, or if the tool failed and stdout
+// cannot be read.
 func decode(tool string, out Output) (adapter.Batch, error) {
 	t, _ := Sending(tool)
 	format := t.Formats[0].Name
@@ -115,10 +116,10 @@ func Said(out Output) string {
 	return ""
 }
 
-// complaint matches the begin of tools' error messages.
+// complaint matches words of tools' error messages.
 var complaint = pattern.New(`(?i)\berror\b|\binvalid\b|\bfailed\b|unable to|cannot|could not|unknown host`)
 
-// work returns the units of work of a client's whole life, which its CPU time was used for.
+// work returns the units of work of a client from its start to its end, for which it used its CPU time.
 func work(w plan.Workload, r adapter.Reading) float64 {
 	switch {
 	case r.Work > 0:

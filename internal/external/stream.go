@@ -17,7 +17,7 @@ import (
 type Stream struct {
 	// Header is the header of the result.
 	Header result.Header
-	// ours is nil for the output of another tool, whose records are in all.
+	// ours is nil for the output of another tool, whose records are in records.
 	ours    *result.Reader
 	records []result.Record
 	close   func() error
@@ -45,7 +45,7 @@ func OpenStream(name string) (*Stream, error) {
 	return s, nil
 }
 
-// NewStream does the same as OpenStream for an open input; errors call it name.
+// NewStream reads an open input as OpenStream reads a file. Errors call the input name.
 func NewStream(r io.Reader, name string) (*Stream, error) {
 	head := bufio.NewReaderSize(r, headSize)
 	b, err := head.Peek(headSize)
@@ -77,7 +77,7 @@ func streamOf(b Batch, name string, err error) (*Stream, error) {
 	return &Stream{Header: c.Header, records: c.Records}, err
 }
 
-// Slim leaves out the observations of the two sides, whose histograms take 200 KiB each.
+// Slim makes Each leave out the observations of the two sides, whose histograms take 200 KiB each.
 func (s *Stream) Slim() {
 	if s.ours != nil {
 		s.ours.Slim()
@@ -105,7 +105,7 @@ func (s *Stream) Warning() string {
 	return ""
 }
 
-// Close ends the reading.
+// Close closes the file that OpenStream opened. It does nothing for other streams.
 func (s *Stream) Close() error {
 	if s.close == nil {
 		return nil

@@ -2,11 +2,11 @@
 //
 //	bytes ──► Detect ──► Decode ──► Batch{Readings} ──► Label ──► Contents ──► a result like our own
 //
-// Each tool that sends for us is one adapter.Tool, mostly in a folder of its own; package outputs reads those that do not. Import, run --tool
-// and make bench ask the list below. What a tool does not say at all (the profile, mostly the path) is given by a Label.
+// Each tool that sends for us is one adapter.Tool, mostly in a folder of its own; package outputs reads those that do not.
+// Import, run --tool and make bench use the list below. A Label adds what a tool's output lacks: the profile, mostly the path.
 //
-// Read package adapter, then one tool. Package csv is the format for numbers that no tool wrote; docs/reference/import.md
-// specifies it.
+// Read package adapter, then one tool. outputs/csv.go is the format for numbers that no tool wrote;
+// docs/reference/import.md specifies it.
 package external
 
 import (

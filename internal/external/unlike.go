@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// each yields the readings of all batches.
+// each calls do with the readings of all batches.
 func each(batches []Batch, do func(*Reading)) {
 	for _, b := range batches {
 		for i := range b.Readings {
@@ -23,9 +23,9 @@ func each(batches []Batch, do func(*Reading)) {
 	}
 }
 
-// onceEach keeps one reading of each run: iperf3 3.16 and 3.17 write a run twice, and its server may have written it,
-// too. It keeps the client's, which has its time series. A run without a name is a copy of another if it began at the
-// same time with the same numbers.
+// onceEach removes all but one reading of each run: iperf3 3.16 and 3.17 write a run twice, and its server may have written
+// it, too. It keeps the client's, which has its time series. A run without a name is a copy of another run that began at
+// the same time and has the same numbers.
 func onceEach(batches []Batch) {
 	kept := map[string]*Reading{}
 	each(batches, func(r *Reading) {
@@ -86,8 +86,8 @@ func settleSizes(batches []Batch) {
 	})
 }
 
-// settleRates withdraws an assumed rate if another reading of the case, as fast as possible, was as close to it by
-// chance.
+// settleRates removes the assumed rate of a reading if another reading of its case, which sent as fast as possible, sent at
+// about the same rate: then the rate was a coincidence.
 func settleRates(batches []Batch) {
 	const near = 0.02
 	free := map[plan.Case][]float64{}

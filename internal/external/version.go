@@ -11,7 +11,7 @@ import (
 // usual are the directories that are searched if the search path does not have a program.
 var usual = []string{"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"}
 
-// Find returns the path of a program. It fails with an *Error of KindMissing.
+// Find returns the absolute path of a program. It fails with an *Error of KindMissing if the program is not installed.
 func Find(tool, program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -60,7 +60,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Tool + ": " + e.Message }
 
-// Errorf makes an Error.
+// Errorf returns an Error with a formatted message.
 func Errorf(kind, tool, format string, args ...any) *Error {
 	return &Error{Kind: kind, Tool: tool, Message: fmt.Sprintf(format, args...)}
 }

@@ -15,7 +15,7 @@ const (
 	mostWords = 64 << 10
 )
 
-// Version runs the program at path and returns the version that it prints, "" if it prints none.
+// Version runs the program at path for at most patience and returns the version that it prints, "" if it prints none.
 func Version(ctx context.Context, w plan.Workload, path string) string {
 	s := sender(w)
 	if s.VersionIn == nil {

@@ -27,9 +27,9 @@ type part struct {
 	above, heading string
 }
 
-// within finds the output of tools in a log: lines with a prefix, or JSON between other text or within the JSON of
-// another program. name is the wanted format, "" for any. It also returns the sources without such output.
-func within(b []byte, name string) (parts []part, without []string) {
+// findInLog returns the output of tools in a log: lines with a prefix, or JSON between other text or within the JSON of
+// another program. name is the wanted format, "" for any. It also returns the prefixes of lines without such output.
+func findInLog(b []byte, name string) (parts []part, without []string) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, nil
 	}
@@ -49,7 +49,8 @@ func within(b []byte, name string) (parts []part, without []string) {
 	return parts, without
 }
 
-// partsOf finds the output of tools in text without prefixes: its documents, and the text between them.
+// partsOf returns the output of tools in text without prefixes: in its documents, and in the text between them. name is
+// the wanted format, "" for any.
 func partsOf(b []byte, name string) (parts []part) {
 	docs, rest := documents(b)
 	for _, p := range docs {
@@ -86,7 +87,7 @@ var lines = []string{"iperf3-text", "netperf", "wrk", "hey", "ping", "sockperf",
 // tables are the formats of tables, which people paste one below another.
 var tables = []string{"knb", "cilium-perf", "perf-tests"}
 
-// headed splits the tables of a text at the headings above them: lines that are marked, or before an opening fence.
+// headed splits a text with tables at the headings above them: marked lines, and lines before an opening fence.
 func headed(f adapter.Format, b []byte) (parts []part) {
 	p := part{format: f}
 	all := strings.SplitAfter(string(b), "\n")
@@ -109,7 +110,8 @@ func headed(f adapter.Format, b []byte) (parts []part) {
 	return append(parts, p)
 }
 
-// texts returns text in the format f, and in each other format of lines that it holds a run of, if any is wanted.
+// texts returns the text b, which is in the format f, as parts: one for each headed table, or one for f and one for each
+// other format of lines that it has runs of. With a wanted format, name, it does not look for others.
 func texts(f adapter.Format, b []byte, name string) []part {
 	parts := []part{{format: f, body: b}}
 	switch {
@@ -128,13 +130,13 @@ func texts(f adapter.Format, b []byte, name string) []part {
 	return parts
 }
 
-// decodes returns whether b is a result in the format f.
+// decodes reports whether f can decode b into a valid batch.
 func decodes(f adapter.Format, b []byte) bool {
 	batch, err := f.Decode(b)
 	return err == nil && len(batch.Readings) > 0 && batch.Check() == nil
 }
 
-// matching returns the format that b is in; only the one called name, if that is not "".
+// matching returns the first format that matches b; false if there is none. If name is not "", it tries only that format.
 func matching(b []byte, name string) (adapter.Format, bool) {
 	for f := range formats {
 		if f.Match != nil && (name == "" || f.Name == name) && f.Match(b) {
@@ -144,7 +146,7 @@ func matching(b []byte, name string) (adapter.Format, bool) {
 	return adapter.Format{}, false
 }
 
-// source is the lines of a log that have one prefix.
+// source has the lines of a log that begin with the same prefix. text is these lines without it.
 type source struct {
 	prefix string
 	text   string
@@ -153,16 +155,16 @@ type source struct {
 
 var (
 	colours = pattern.New("\x1b\\[[0-9;]*m")
-	// origin is what names where a line is from: kubectl logs --prefix, and compose.
+	// origin matches a prefix that names where a line is from: of kubectl logs --prefix, and of compose.
 	origin = pattern.New(`^(\[pod/[^\]]+\]|[A-Za-z0-9][A-Za-z0-9_.-]* +\|) ?`)
-	// objects is the begin of a list of them.
+	// objects matches the start of a list of objects.
 	objects = pattern.New(`^\s*\[\s*\{`)
-	// times are what kubectl logs --timestamps, the runtime's log, iperf3 --timestamps and the journal put before a line.
+	// times matches what kubectl logs --timestamps, the runtime's log, iperf3 --timestamps and the journal put before a line.
 	times = pattern.New(`^(?:1\d{9}(?:\.\d+)? +|\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: |\[?\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\]?[: ] *|\[? *\d+\.\d{6}\]? +)`)
 )
 
-// sources takes a log apart by what is before its lines. A log without a known prefix is one source, less what all its
-// lines begin with.
+// sources splits a log by the prefixes of its lines. A log without a known prefix is one source, without the text that all
+// its lines begin with. It returns nil for more than adapter.MaxNames prefixes.
 func sources(text string) (found []*source) {
 	at := map[string]int{}
 	known := false
@@ -193,8 +195,8 @@ func sources(text string) (found []*source) {
 	return found
 }
 
-// fromJSONLog returns what the lines of a log hold of which each is an object: of Docker's json-file, of stern and of
-// Loki. It returns text if it is not of that form.
+// fromJSONLog returns the messages of a log whose lines are JSON objects, as of Docker's json-file, stern and Loki. It
+// returns other text as it is.
 func fromJSONLog(text string) string {
 	if !strings.HasPrefix(text, `{"`) {
 		return text
@@ -223,7 +225,8 @@ func fromJSONLog(text string) string {
 	return out.String()
 }
 
-// withoutCommon removes what all lines with words begin with, up to the last sign that can end a prefix.
+// withoutCommon removes the text that all lines begin with, up to its last character that can end a prefix. Blank lines do
+// not count.
 func withoutCommon(text string) string {
 	common, first, single := "", true, true
 	for line := range strings.Lines(text) {
@@ -252,8 +255,9 @@ func withoutCommon(text string) string {
 	return out.String()
 }
 
-// documents returns the JSON objects in b that begin a line, and lists of them, those behind one another as one part,
-// with the text above them, and all text between. If one is cut off there are none: what was cut is not to be lost.
+// documents returns the JSON objects, and lists of objects, that begin a line of b, with the text above them, and all text
+// between. Documents without text between them are one part. If a document is cut off, it returns nothing: else that
+// document would be lost without notice.
 func documents(b []byte) (parts []part, between []byte) {
 	var above, headings []string
 	var heading string // of a part and of those behind it up to the next heading
@@ -289,8 +293,9 @@ func documents(b []byte) (parts []part, between []byte) {
 	return parts, between
 }
 
-// joined decodes the parts of a log into one batch.
-func joined(parts []part, without []string) (Batch, error) {
+// decodeParts decodes the parts of a log into one batch. It fails if no part can be decoded; otherwise it lists parts that
+// cannot be decoded, and the prefixes in without, as left out.
+func decodeParts(parts []part, without []string) (Batch, error) {
 	var all Batch
 	var errs []error
 	for _, p := range parts {

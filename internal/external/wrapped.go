@@ -25,8 +25,8 @@ const (
 // fleeting matches keys whose values differ between repetitions.
 var fleeting = pattern.New(`(?i)^_|id$|time|date|start|end$|^delta$|pod|container|host|node|version|image|stderr|status|phase`)
 
-// wrapped finds the output of tools in the values of JSON documents that a harness, Ansible or a workflow writes around
-// it.
+// wrapped returns the output of tools in the values of JSON documents, as a test harness, Ansible or a workflow writes
+// them. name is the wanted format, "" for any.
 func wrapped(b []byte, name string) (parts []part) {
 	w := &wrapper{name: name}
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
@@ -82,7 +82,7 @@ func (w *wrapper) visit(raw json.RawMessage, labels []string, depth int) {
 	}
 }
 
-// take adds b if it is the output of a tool.
+// take adds b to the parts if it is the output of a tool, and reports whether it is.
 func (w *wrapper) take(b []byte, labels []string) bool {
 	f, ok := matching(b, w.name)
 	if !ok || !decodes(f, b) {
@@ -96,7 +96,7 @@ func (w *wrapper) take(b []byte, labels []string) bool {
 	return true
 }
 
-// labelsOf returns the short words of an object, as "key=value".
+// labelsOf returns the short texts in an object that may describe what was measured, as "key=value".
 func labelsOf(object map[string]json.RawMessage) (labels []string) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		var value any

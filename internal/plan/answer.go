@@ -5,7 +5,7 @@ import "slices"
 // MainPath is the path that an answer is about, if it is measured.
 var MainPath = Path{Pod, Pod, CrossNode}
 
-// Asides are paths with their own lines in an answer; of each, the first that is measured.
+// Asides are groups of paths that have their own line in an answer: for the first path of the group that is measured.
 var Asides = []struct {
 	Name  string
 	Paths []Path
@@ -14,8 +14,8 @@ var Asides = []struct {
 	{"From outside", []Path{{External, NodePort, Remote}, {External, NodePort, Local}, {External, LoadBalancer, anywhere}}},
 }
 
-// Answers returns a function that reports whether the answer of a report is about a case: cases of the main path, and
-// of the typical workload to Services and from outside.
+// Answers returns a function that reports whether the answer of a report uses a case: any workload on MainPath, and the
+// typical workload on the paths of Asides.
 func (p Plan) Answers() func(Case) bool {
 	typical := Typical(p.Workloads)
 	own := map[Path]bool{}
@@ -33,7 +33,8 @@ func Typical(all []Workload) Workload {
 	return FirstOf(all, Traits.Standing, Traits.Reconnecting, Traits.Exchanges)
 }
 
-// FirstOf returns the first workload that matches the earliest possible function of of, or else the first workload.
+// FirstOf returns the first workload for which the first of the functions returns true; if there is none, it tries the next
+// function. If no function matches, it returns the first workload, or the zero Workload if the list is empty.
 func FirstOf(all []Workload, of ...func(Traits) bool) Workload {
 	for _, is := range of {
 		if i := slices.IndexFunc(all, func(w Workload) bool { return is(w.Traits()) }); i >= 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// churn is changes of one kind of object at a rate, during the measurement. The zero value changes nothing.
+// churn describes changes of one kind of object at a rate, during the measurement. The zero value changes nothing.
 type churn struct {
-	// Of is the kind of the changed object.
+	// Of is the kind of the objects that change.
 	Of ChurnKind
 	// Rate is the number of changes per second.
 	Rate float64
@@ -33,10 +33,10 @@ const (
 	ChurnPolicies ChurnKind = "policies"
 )
 
-// churnKinds are all kinds.
+// churnKinds has every ChurnKind.
 var churnKinds = []ChurnKind{ChurnEndpoints, ChurnServices, ChurnPolicies}
 
-// Bounds of Churn.Rate.
+// Bounds of churn.Rate, and the text of a churn that changes nothing.
 const (
 	minChurnRate = 0.1
 	maxChurnRate = 1000
@@ -63,7 +63,8 @@ func (c *churn) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// parseChurn parses KIND=RATE/s such as services=10/s. A rate alone changes endpoints. "none" changes nothing.
+// parseChurn parses KIND=RATE/s such as services=10/s. A rate without a kind, such as 10/s, is for endpoints. "none" and ""
+// are the zero churn.
 func parseChurn(text string) (churn, error) {
 	if text == noChurn || text == "" {
 		return churn{}, nil
@@ -90,11 +91,11 @@ func parseChurn(text string) (churn, error) {
 	return churn{ChurnKind(kind), math.Round(per*1e3) / 1e3}, nil
 }
 
-// churns are the values of the setting.
+// churns are the values of the setting lab.churn.
 var churns = values[churn]{parse: parseChurn, format: churn.String, schema: position.Text,
 	rang: fmt.Sprintf("endpoints, services or policies, each =%v/s to %v/s, or none", minChurnRate, maxChurnRate)}
 
-// Unchanged returns why objects of a kind cannot change under a profile, "" if they can.
+// Unchanged returns why objects of a kind cannot change under a profile, "" if they can or the kind is "".
 func (kind ChurnKind) Unchanged(p profile.Profile, l Lab) string {
 	switch {
 	case kind == "":
@@ -118,8 +119,8 @@ func (v Variant) Unchanged(run Lab) string {
 	return ""
 }
 
-// validChurn checks the churn against the profile and the rest of the plan.
-func (fs *faults) validChurn(p Plan, field string, v Variant) {
+// checkChurn adds a fault if v's churn does not fit its profile, a workload of the plan or the length of a window.
+func (fs *faults) checkChurn(p Plan, field string, v Variant) {
 	if v.Lab(p.Lab).Churn.IsZero() {
 		return
 	}
@@ -144,13 +145,13 @@ func (fs *faults) validChurn(p Plan, field string, v Variant) {
 	}
 }
 
-// changesFit is the number of changes in a window that the plan chooses, longestChurnFit bounds that window.
+// changesFit is the number of changes in a window that Fit chooses for a churn; longestChurnFit bounds that window.
 const (
 	changesFit      = 10
 	longestChurnFit = 10 * time.Second
 )
 
-// churnFit returns the shortest window that the plan may choose for its churn, 0 without churn.
+// churnFit returns the shortest window that Fit may choose for the plan's churn, 0 without churn.
 func (p Plan) churnFit() time.Duration {
 	var fit time.Duration
 	for _, v := range p.Variants() {

@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// CRR is connect, request, response, close, over TCP.
+// CRR opens a TCP connection for each request: connect, request, response, close.
 type CRR struct {
 	Flows int
 	// Rate, Load and Arrival define the schedule of requests; see pace.
@@ -17,7 +17,7 @@ type CRR struct {
 	// Close is how the client ends a connection: "rst" (default, leaves no TIME_WAIT) or "fin".
 	Close      string
 	Congestion string
-	// Wait is the same as RR's.
+	// Wait has the same meaning as RR.Wait.
 	Wait string
 }
 

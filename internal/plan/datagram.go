@@ -14,7 +14,7 @@ const IMIX = "imix"
 // GSO is the Mode of a UDP stream that passes many packets to the kernel at a time.
 const GSO = "gso"
 
-// Limits and defaults of datagrams. The smallest one has a sequence number and a time.
+// Limits and defaults of datagrams, in bytes of payload. The smallest datagram holds a sequence number and a time.
 const (
 	defaultDatagram = 1400
 	MinDatagram     = 16
@@ -31,7 +31,7 @@ var Payloads = []int{18, 18, 524, 18, 18, 524, 18, 1472, 524, 18, 18, 524}
 // meanPayload is the mean of Payloads, rounded up to a whole byte.
 const meanPayload = (7*18 + 4*524 + 1472 + 11) / 12
 
-// messages returns the option for the size of messages, or their mix.
+// messages returns the option for the size of messages, at most high bytes, or for a mix of sizes.
 func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) option {
 	v := sizes(high)
 	return option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: v.describe() + ", imix", schema: position.AnyOf(v.schema, position.Enum(IMIX)),
@@ -71,7 +71,7 @@ func datagramForm(size int, mix, mode string) (int, string) {
 	return size, mode
 }
 
-// datagrams refuses datagrams that cannot be sent.
+// datagrams adds faults for datagrams that cannot be sent with this size, mix and mode.
 func (f *faultList) datagrams(size int, mix, mode string) {
 	f.datagram("message", size, UDP)
 	f.refuse(mix != "" && mode == GSO, "mode gso cuts packets of one size, and imix has three")

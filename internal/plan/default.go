@@ -44,8 +44,8 @@ const (
 	raiseTime = 400 * time.Millisecond
 	// renewTime is the time to create all pods of a run on a cluster again.
 	renewTime = 6 * time.Second
-	// raiseShare is the share of a run for raising profiles again. minInstances is the least number of instances of
-	// each, if a run has as many repetitions.
+	// raiseShare is the share of a run for raising profiles again. minInstances is the least number of instances of each
+	// profile, if the run has that many repetitions.
 	raiseShare   = 0.08
 	minInstances = 5
 	// raiseMost bounds the share of a budget for raising profiles again, even if that leaves fewer instances.
@@ -81,7 +81,7 @@ func Default() Plan {
 	}
 }
 
-// Presets are the names of presets. The first is the plan of a run without arguments.
+// Presets are the names of the presets. A run without arguments uses the first.
 var Presets = []string{"standard", "quick", "thorough"}
 
 // standardPaths are enough to compare dataplanes: the node's own cost, pods within a node and between nodes, and a
@@ -98,11 +98,12 @@ var (
 		"calico-nftables", "calico-ebpf", "cilium-vxlan", "cilium-native", "cilium-netkit")
 )
 
-// withoutOffload is the stream that presets measure in addition to the one with the lab's NIC model.
+// withoutOffload is the stream without NIC offload, which presets measure in addition to the stream with the lab's NIC
+// model.
 var withoutOffload = Workload{Spec: Stream{NIC: NICWire}}.Normalize()
 
-// settleBulk removes the stream without NIC offload from a preset if it cannot run, or if all bulk workloads are
-// without.
+// settleBulk removes the stream without NIC offload from the workloads of a preset on a cluster, and if it is excluded or
+// repeats the other stream under any measured variant. It returns any other plan unchanged.
 func (p Plan) settleBulk() Plan {
 	usual := Default().Workloads
 	if !slices.Equal(p.Workloads, append(slices.Clone(usual), withoutOffload)) {
@@ -143,9 +144,9 @@ func Preset(name string) Plan {
 	return p
 }
 
-// Settle returns p with values that follow from its other fields: a precision without a maximum of repetitions allows
-// ten times as many, and a workload with a share of its capacity as its load adds the workload that measures the
-// capacity.
+// Settle returns p with values that follow from its other fields. A precision without a maximum of repetitions allows ten
+// times as many. A load that is a share of the capacity adds the workload that measures the capacity. Default profiles
+// that do not support the sweep or the churn are removed. Defaults of the lab are replaced on a cluster.
 func (p Plan) Settle() Plan {
 	p = p.settleCluster()
 	if slices.Equal(p.Profiles, Default().Profiles) || slices.Equal(p.Profiles, quickProfiles) {
@@ -154,7 +155,7 @@ func (p Plan) Settle() Plan {
 			return useless(p.Sweep.Condition, v) != "" || v.Unchanged(p.Lab) != ""
 		})
 	}
-	p.Lab = p.Lab.carried()
+	p.Lab = p.Lab.withLinkNIC()
 	p = p.settleBulk()
 	p.Workloads = withCapacities(p.Workloads)
 	if p.Precision > 0 && p.MaxRepetitions == 0 {
@@ -163,8 +164,8 @@ func (p Plan) Settle() Plan {
 	return p
 }
 
-// Fit returns p with its window chosen, if p leaves it open: as long as the budget allows for this number of cases,
-// between shortestFit and LongestFit.
+// Fit returns p with its window chosen, if p has none: as long as the budget allows for this number of cases, between
+// shortestFit and LongestFit. Churn, rolled backends, new pods and tools may require a longer window.
 func (p Plan) Fit(cases int) Plan {
 	if p.Duration != 0 {
 		return p
@@ -193,8 +194,8 @@ func (p Plan) shortestFit() time.Duration {
 	return shortestFit
 }
 
-// FitRepetitions returns p with the largest number of repetitions, up to mostFit, whose windows of fitWindow fit into
-// the budget; at least p's own.
+// FitRepetitions returns p with the largest number of repetitions, up to mostFit, whose windows of fitWindow fit into the
+// budget. It never lowers the number, and returns p unchanged if it has a window or no budget.
 func (p Plan) FitRepetitions() Plan {
 	if p.Duration > 0 || p.Budget == 0 {
 		return p
@@ -265,8 +266,8 @@ func (p Plan) RaiseTime(variants []Variant) time.Duration {
 	return all
 }
 
-// raising returns about how long it takes to raise the profiles of this number of cases again, with the least number of
-// repetitions. The first instances exist when a run begins to measure, but loading many Services into them takes time.
+// raising returns about how long a run with the least number of repetitions takes to raise its profiles again, for this
+// number of cases. The first instances exist when the run begins to measure, but loading many Services takes time.
 func (p Plan) raising(cases int) time.Duration {
 	variants := p.Measured()[:min(len(p.Measured()), cases)]
 	first := p.RaiseTime(variants) - time.Duration(len(variants))*raiseTime // for all the Services of the first instances
@@ -307,8 +308,8 @@ func (p Plan) meanWindow() time.Duration {
 	return (own + time.Duration(others)*p.Duration) / time.Duration(ofOwn+others)
 }
 
-// windows sums the windows of workloads with their own window, over the paths that each supports: own is their sum,
-// ofOwn their number, others the number with the plan's window.
+// windows counts the windows of one repetition under one profile, over the paths that each workload supports. ofOwn windows
+// differ from the plan's, and own is their sum; others have the plan's length.
 func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	for _, w := range p.Workloads {
 		paths := max(len(p.Paths)-len(p.barred(w)), 1) // a workload without a path costs nothing, and a plan without paths has no other estimate
@@ -323,12 +324,12 @@ func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	return own, ofOwn, others
 }
 
-// countEvery is the number of repetitions of which the first also counts the runs of BPF programs, in separate trials
-// of the cases that run any.
+// countEvery is the number of repetitions of which the first also counts the runs of BPF programs, in separate trials of
+// the cases that run BPF programs.
 const countEvery = 4
 
-// Counts reports whether a trial's repetition also counts the runs of BPF programs.
+// Counts reports whether the runs of BPF programs are counted in a trial's repetition.
 func (t Trial) Counts() bool { return t.Repetition%countEvery == 1 }
 
-// SampledWindow is the window of a sampled trial.
+// SampledWindow returns the window of a sampled trial.
 func (p Plan) SampledWindow() time.Duration { return sampledWindows * p.Duration }

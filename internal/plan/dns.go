@@ -9,7 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// dnsSpec resolves names as the C library does: a socket for each resolution, and A and AAAA at once from it.
+// dnsSpec resolves names as the GNU C library does: it opens a socket for each resolution, and sends the queries for A and
+// AAAA from it at once.
 type dnsSpec struct {
 	Protocol Protocol
 	// Flows is the number of threads that resolve, each one name at a time.
@@ -69,7 +70,7 @@ func (s dnsSpec) check(f *faultList) {
 	f.refuse(n.Elsewhere() && n.Arrival == Saturate, "arrival saturate is for servers of ours: give a rate for server %s", s.Server)
 }
 
-// barred implements chooser.
+// barred implements chooser: it returns why the spec does not support a path.
 func (s dnsSpec) barred(p Path) string {
 	if s.Elsewhere() && (p.From != Pod || p.To != Service) {
 		return "the server of the workload is not at the end of the path: want pod-to-service/local or pod-to-service/remote"
@@ -77,8 +78,8 @@ func (s dnsSpec) barred(p Path) string {
 	return ""
 }
 
-// validNames refuses workloads that query a server of the cluster if there is no cluster.
-func (fs *faults) validNames(p Plan) {
+// checkNames adds faults for workloads that query another server than our own if the plan is not for a cluster.
+func (fs *faults) checkNames(p Plan) {
 	for _, w := range p.Workloads {
 		if w.Spec != nil && w.Traits().Names.Elsewhere() && !p.OnCluster() {
 			fs.Add("workloads", "%s: a lab has servers of ours alone: leave server out, or take a cluster (--env kubernetes)", w)

@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Measured returns the profiles that are measured: the baseline first, its twin next to it, then the others in the
-// order of the plan.
+// Measured returns the variants that are measured, each once: the baseline, its twin, then the others in the order of the
+// plan.
 func (p Plan) Measured() []Variant {
 	var names []Variant
 	if !p.Baseline.IsZero() {
@@ -47,7 +47,8 @@ func (p Plan) groups() [][]Case {
 	return groups
 }
 
-// zeros returns the cases of raw in addition to the groups of the plan, so that there is something to compare with.
+// zeros returns the cases of the baseline raw on ZeroPath, for each workload that the groups do not measure there: results
+// on other paths are compared with them. It returns nil if raw is not the baseline.
 func (p Plan) zeros() []Case {
 	if !isRaw(p.Baseline) {
 		return nil
@@ -108,7 +109,7 @@ func (p Plan) Order(repetition int) []Case {
 	return order
 }
 
-// Differ returns the keys of the settings in which p and q differ, in the order of the documents.
+// Differ returns the keys of the settings in which p and q differ, in the order of Settings.
 func (p Plan) Differ(q Plan) (keys []string) {
 	for _, s := range Settings() {
 		if s.Text(p) != s.Text(q) {
@@ -121,11 +122,10 @@ func (p Plan) Differ(q Plan) (keys []string) {
 	return keys
 }
 
-// Backends returns the numbers of backends above one of the workloads, in order, except for rolled workloads: those are
-// in Rolled.
+// Backends returns the numbers of backends, if above 1, of the workloads that do not roll them: sorted, each once.
 func (p Plan) Backends() []int { return p.numbers(false) }
 
-// Rolled returns the numbers of backends of the workloads that roll them, in order.
+// Rolled returns the numbers of backends of the workloads that roll them: sorted, each once.
 func (p Plan) Rolled() []int { return p.numbers(true) }
 
 func (p Plan) numbers(rolled bool) []int {

@@ -9,15 +9,15 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// HTTP is requests of HTTP/1.1, one under way on each connection.
+// HTTP sends requests of HTTP/1.1, one at a time on each connection.
 type HTTP struct {
 	// Rate, Load and Arrival define the schedule of requests; see pace.
 	Rate, Load float64
 	Arrival    string
 	// ResponseSize is the length of the body in bytes.
 	ResponseSize int
-	// The client's connections are spread evenly over its threads. Connection is "keep-alive", or "close" for a connection
-	// for each request.
+	// Threads and Connections are those of the client, which spreads its connections evenly over its threads. Connection is
+	// "keep-alive", or "close" for a connection for each request.
 	Threads, Connections int
 	Connection           string
 	// Backends is the number of servers behind the Service of a path, spread evenly over the nodes. The path's locality
@@ -106,15 +106,14 @@ const (
 	rollBack = 0.75
 )
 
-// RollStep returns when in a window, counted from its begin, backend i of the workload is taken out of its Service and
-// when it is put back. The backends share the window evenly, one after the other, so that all but one serve at any
-// moment.
+// RollStep returns when backend i of the workload is taken out of its Service and when it is put back, counted from the
+// begin of the window. The backends share the window evenly, one after the other, so that at most one is out at any moment.
 func (w Workload) RollStep(window time.Duration, i int) (out, back time.Duration) {
 	step := float64(window) / float64(max(w.Traits().Backends, 1))
 	return time.Duration((float64(i) + rollOut) * step), time.Duration((float64(i) + rollBack) * step)
 }
 
-// unfit implements fitter.
+// unfit implements fitter: it returns why a window is too short to roll the backends.
 func (s HTTP) unfit(window time.Duration) string {
 	t := s.Traits()
 	if !t.Roll {
@@ -133,25 +132,25 @@ func (s HTTP) unfit(window time.Duration) string {
 	return ""
 }
 
-// The least time that a backend is out, and the part of a chosen window for each backend. On a cluster they are longer,
-// since kube-proxy applies changes once a second.
+// leastAway is the shortest time that a backend may be out. rollShare is the part of a window chosen by Fit for each
+// backend; on a cluster it is rollShareAfar, since kube-proxy applies changes once a second.
 const (
-	leastAway      = 50 * time.Millisecond
-	rollShare      = 400 * time.Millisecond
-	rollShareAfar  = 4 * time.Second
-	drainOfItsAway = 4 // the drain takes this part of a step, half of the time that a backend is out
+	leastAway     = 50 * time.Millisecond
+	rollShare     = 400 * time.Millisecond
+	rollShareAfar = 4 * time.Second
+	drainsPerStep = 4 // a backend's part is at least this many drains: the drain is at most half of its time out
 )
 
-// rollFit returns the shortest window that the plan may choose for a rolled workload, 0 for another.
+// rollFit returns the shortest window that Fit may choose for a workload that rolls its backends, 0 for any other.
 func rollFit(t Traits, onCluster bool) time.Duration {
 	switch {
 	case !t.Roll:
 		return 0
 	case onCluster:
-		return time.Duration(t.Backends) * max(rollShareAfar, drainOfItsAway*t.Drain)
+		return time.Duration(t.Backends) * max(rollShareAfar, drainsPerStep*t.Drain)
 	}
-	return time.Duration(t.Backends) * max(rollShare, drainOfItsAway*t.Drain)
+	return time.Duration(t.Backends) * max(rollShare, drainsPerStep*t.Drain)
 }
 
-// Rolled reports whether the workload's servers are rolled on a path: only a Service has backends.
+// Rolled reports whether the workload's servers are rolled on a path. It is false on paths without a Service.
 func (w Workload) Rolled(p Path) bool { return w.Traits().Roll && w.Servers(p) > 1 }

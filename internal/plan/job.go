@@ -14,7 +14,7 @@ import (
 // jobSpec is a job whose members, pods on separate nodes, exchange data in steps.
 type jobSpec struct {
 	job.Shape
-	// Compute is the share of a step in which members compute, under the baseline; Pause is the time.
+	// Compute is the share of a step in which members compute, under the baseline. Pause is the time instead.
 	Compute    float64
 	Pause      time.Duration
 	Congestion string
@@ -26,7 +26,7 @@ const patternKey = "pattern"
 const (
 	// gigabyte is the unit of work of a job: payload that its members send to each other.
 	gigabyte work = "GB"
-	// maxCompute bounds the share, maxPause the time.
+	// maxCompute bounds jobSpec.Compute, maxPause jobSpec.Pause.
 	maxCompute = 0.95
 	maxPause   = 10 * time.Second
 )
@@ -69,7 +69,7 @@ func (s jobSpec) check(f *faultList) {
 	f.refuse(s.Compute > 0 && s.Pause > 0, "compute and pause both say how long members compute: give one of them")
 }
 
-// Title returns the name of the workload in a report. A job's includes its pattern.
+// Title returns the name of the workload in a report. It includes the pattern, members and compute time of a job, and UDP.
 func (w Workload) Title() string {
 	switch w.Spec.(type) {
 	case RR, Stream:
@@ -91,7 +91,7 @@ func (w Workload) Title() string {
 	return title
 }
 
-// barred implements chooser.
+// barred implements chooser: it returns why the spec does not support a path.
 func (s jobSpec) barred(p Path) string {
 	if p.Locality != CrossNode || p.From != p.To {
 		return "the members of a job are pods, or hosts, on several nodes: want pod-to-pod/cross-node or host-to-host/cross-node"
@@ -99,7 +99,8 @@ func (s jobSpec) barred(p Path) string {
 	return ""
 }
 
-// withoutCompute returns the job whose step time the compute share refers to; false if w has no such share.
+// withoutCompute returns the same job without compute, to whose step time w's compute share refers; false if w has no such
+// share.
 func (w Workload) withoutCompute() (Workload, bool) {
 	s, ok := w.Spec.(jobSpec)
 	if !ok || s.Compute == 0 {
@@ -110,8 +111,8 @@ func (w Workload) withoutCompute() (Workload, bool) {
 	return w.Normalize(), true
 }
 
-// Computing returns the job with its compute share as a time, given the rate per second of steps without compute.
-// Another workload stays as it is.
+// Computing returns the job with its compute share converted to a time. rate is the number of steps per second without
+// compute. It returns a workload without a compute share unchanged.
 func (w Workload) Computing(rate float64) Workload {
 	s, ok := w.Spec.(jobSpec)
 	if !ok || s.Compute == 0 {
@@ -134,8 +135,9 @@ func (p Plan) forJobs(given func(key string) bool) Plan {
 	return p
 }
 
-// validJobs checks the jobs of a plan against its nodes. A cluster's nodes are counted when it is opened.
-func (fs *faults) validJobs(p Plan) {
+// checkJobs adds faults for jobs that need more nodes than the lab has, or that are explained. The nodes of a cluster are
+// counted when a run begins.
+func (fs *faults) checkJobs(p Plan) {
 	jobs := slices.DeleteFunc(slices.Clone(p.Workloads), func(w Workload) bool { return w.Spec == nil || w.Traits().Job.Members == 0 })
 	for _, w := range jobs {
 		need := w.Traits().Job.Members

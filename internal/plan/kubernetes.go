@@ -18,7 +18,7 @@ import (
 const (
 	EnvLab        = "lab"
 	EnvKubernetes = "kubernetes"
-	// EnvKind is Kubernetes on clusters that the run creates for its profiles, and deletes.
+	// EnvKind is Kubernetes on clusters that the run creates for its profiles with kind, and deletes.
 	EnvKind = "kind"
 )
 
@@ -29,17 +29,17 @@ const Detected = "detected"
 
 // Defaults of a plan for a cluster.
 const (
-	// leastTTL is the least lifetime of a run's objects after it was killed, longestTTL the largest.
+	// leastTTL and longestTTL bound the lifetime of a run's objects, which remain if the run is killed.
 	leastTTL   = time.Hour
 	longestTTL = 7 * 24 * time.Hour
-	// aroundTrials is the maximum time of a run without a budget in addition to its trials: images, addresses of load
-	// balancers, proofs.
+	// aroundTrials is the maximum time that a run without a budget takes in addition to its trials: for images, addresses
+	// of load balancers and proofs.
 	aroundTrials = 15 * time.Minute
 	// searchWindows is the maximum number of windows that the probes of a throughput search fill.
 	searchWindows = 10
 	// ClusterWarmup is longer than the lab's: the queues and CPUs of real machines need it.
 	ClusterWarmup = 100 * time.Millisecond
-	// betweenClusterTrials is the time that a trial takes there in addition to its warm-up and window: its messages
+	// betweenClusterTrials is the time that a trial takes on a cluster in addition to its warm-up and window: its messages
 	// pass the API server and the kubelet.
 	betweenClusterTrials = 60 * time.Millisecond
 	// DefaultBalancerTimeout is how long a run waits for the address of a load balancer: in clouds it takes a minute or
@@ -91,15 +91,16 @@ type Cluster struct {
 // OnCluster reports whether p is measured on Kubernetes.
 func (p Plan) OnCluster() bool { return p.Environment == EnvKubernetes || p.Environment == EnvKind }
 
-// Beside reports whether p measures the lab beside clusters: profiles of clusters have a context, those of the lab none.
+// Beside reports whether p measures profiles of the lab in addition to clusters. Profiles of clusters have a context, those
+// of the lab have none.
 func (p Plan) Beside() bool {
 	inLab := func(v Variant) bool { return v.Context() == "" }
 	lab := each.Where(p.Profiles, inLab)
 	return p.OnCluster() && len(lab) > 0 && len(lab) < len(p.Profiles)
 }
 
-// settleCluster sets values that follow from the environment: a cluster has one CNI and not the lab's many, and the
-// baseline is the bare node.
+// settleCluster returns a plan for a cluster without defaults of the lab: it replaces the default profiles by Detected and
+// the default baseline by host, and removes raw. It returns a plan for the lab unchanged.
 func (p Plan) settleCluster() Plan {
 	if !p.OnCluster() {
 		return p
@@ -118,8 +119,8 @@ func (p Plan) settleCluster() Plan {
 	return p
 }
 
-// Lifetime returns how long the objects of a run on a cluster may exist: the TTL, or twice the maximum time of the run,
-// an hour to a week. The pods end then, so a run without a budget is estimated with its most repetitions.
+// Lifetime returns how long the objects of a run on a cluster may exist: the TTL, or twice the maximum time of the run, an
+// hour to a week. Without a budget, that time is estimated with the most repetitions, because the pods end after it.
 func (p Plan) Lifetime() time.Duration {
 	switch {
 	case p.Cluster.TTL != 0:
@@ -153,8 +154,8 @@ func (p Plan) longest() time.Duration {
 	return repetitions * once
 }
 
-// everyContext returns p with a Detected for each context if a single one represents all, so that its cases can be
-// counted before the clusters are known.
+// everyContext returns p with the profile Detected once for each context, so that the cases can be counted before the CNIs
+// of the clusters are known.
 func (p Plan) everyContext() Plan {
 	yet := map[string]string{}
 	for _, c := range p.Cluster.Contexts {
@@ -172,8 +173,8 @@ func labOnly(field string) bool {
 	return slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Key == field && s.Where == inLab })
 }
 
-// WithoutLab returns p with the defaults of everything that applies only to the lab, and the keys that differed. A plan
-// file for both environments may have them; results of a cluster must not.
+// WithoutLab returns p with the defaults of all settings that apply only to the lab, and the keys of those that it changed.
+// A plan file for both environments may have such settings; results of a cluster must not.
 func (p Plan) WithoutLab() (Plan, []string) {
 	usual := Default()
 	var changed []string
@@ -186,8 +187,8 @@ func (p Plan) WithoutLab() (Plan, []string) {
 	return p, changed
 }
 
-// Resolve returns p with each Detected, including the baseline, replaced by the name in found, by context ("" for the
-// current one). With several clusters, the names of profiles include their context, too.
+// Resolve returns p with the profile Detected, also of the baseline, replaced by the CNIs in found. The keys of found are
+// contexts, "" for the current context. With several clusters, the variants include their context.
 func (p Plan) Resolve(found map[string]string) Plan {
 	var names []Variant
 	for _, name := range p.Profiles {
@@ -211,7 +212,8 @@ func (p Plan) Resolve(found map[string]string) Plan {
 	return p
 }
 
-// resolveBaseline returns the baseline. With several clusters it is the first context's.
+// resolveBaseline returns the baseline, with Detected replaced by the CNI in found. With several clusters it is the CNI of
+// the first context, unless the baseline names another.
 func (p Plan) resolveBaseline(found map[string]string) Variant {
 	context := p.Baseline.Context()
 	if p.Baseline.Profile() != Detected {
@@ -232,12 +234,12 @@ func (p Plan) resolveBaseline(found map[string]string) Variant {
 // clusterName matches the name of a CNI outside the catalogue: the name of an object of Kubernetes.
 var clusterName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// brings reports whether the run installs what it measures, and so must know the profile.
+// brings reports whether the run installs the CNIs that it measures. It must then know their profiles.
 func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Install }
 
-// validClusterProfile accepts what may run on a cluster: a profile of the catalogue, another CNI by its name, or
-// Detected.
-func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
+// checkClusterProfile adds a fault if a variant cannot be measured on a cluster. Allowed are a profile of the catalogue,
+// Detected, and another CNI by its name unless the run installs it.
+func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 	base, context := name.Profile(), name.Context()
 	switch {
 	case name.conditioned(ofLab):
@@ -249,7 +251,7 @@ func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
 	case !clusterName.MatchString(base):
 		fs.Add(field, "%q is not the name of a profile", name)
 	case p.brings() && base != Detected:
-		fs.validProfile(field, VariantOf(base))
+		fs.checkProfile(field, VariantOf(base))
 	default:
 		if meant := mistyped(base); meant != "" {
 			fs.Add(field, "unknown profile %q, did you mean %q? A name of your own must differ from it by more than a slip", base, meant)
@@ -263,8 +265,8 @@ func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
 	}
 }
 
-// mistyped returns the profile or CNI whose name differs from name by one or two typing errors, "" for none. A
-// cluster's CNI may have a name of the user's own, including a longer one such as cilium-native-2.
+// mistyped returns the profile or CNI whose name differs from name by one or two typing errors, "" if there is none. It
+// accepts names that begin with a known name, such as cilium-native-2: users may name a cluster's CNI.
 func mistyped(name string) string {
 	names := append(profile.Names(), Detected)
 	names = append(names, each.Of(profile.CNIs(), func(c profile.CNI) string { return c.Name })...)
@@ -275,8 +277,8 @@ func mistyped(name string) string {
 	return advice.Slip(name, names)
 }
 
-// validTTL refuses a lifetime that is too short for the run.
-func (fs *faults) validTTL(p Plan) {
+// checkTTL adds a fault if the lifetime of the run's objects is out of range or shorter than the run.
+func (fs *faults) checkTTL(p Plan) {
 	ttl := p.Lifetime()
 	if ttl < time.Minute || ttl > longestTTL {
 		fs.Add("kubernetes.ttl", "%s is out of range: want 1m to 168h", ttl)
@@ -294,7 +296,7 @@ func (fs *faults) validTTL(p Plan) {
 	}
 }
 
-func (fs *faults) validCluster(p Plan) {
+func (fs *faults) checkCluster(p Plan) {
 	c := p.Cluster
 	for _, w := range p.Workloads {
 		if w.nic() != "" {
@@ -304,7 +306,7 @@ func (fs *faults) validCluster(p Plan) {
 	if p.Explain && !c.Inspect {
 		fs.Add("explain", "the CPUs of a cluster are sampled by privileged pods: add --inspect, which allows them, or leave out --explain")
 	}
-	fs.validTTL(p)
+	fs.checkTTL(p)
 	for _, name := range slices.Sorted(maps.Keys(c.NodeSelector)) {
 		if !kubetext.IsQualified(name) {
 			fs.AddItem("kubernetes.nodeSelector", name, "%q is not the name of a label: want name or prefix/name, such as pool or example.com/pool", name)
@@ -338,7 +340,7 @@ func (fs *faults) validCluster(p Plan) {
 			fs.Add("kubernetes."+r.key, "%s is more than the limit of %s (%s)", r.request, r.limit, r.limitKey)
 		}
 	}
-	fs.validBalancer(c)
+	fs.checkBalancer(c)
 	if c.Install && len(c.Contexts) > 1 {
 		fs.Add("kubernetes.install", "installing in turn is for one cluster, and %d contexts are given", len(c.Contexts))
 	}
@@ -350,7 +352,7 @@ func (fs *faults) validCluster(p Plan) {
 	}
 }
 
-// quantity is the subset of Kubernetes' quantities that requests may use.
+// quantity matches the quantities of Kubernetes that a plan may use.
 var quantity = pattern.New(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
 
 // multiples are the factors of the suffixes of quantities.
@@ -374,8 +376,8 @@ func amount(text string) float64 {
 	return number
 }
 
-// validBalancer refuses a class and annotations that Services of type LoadBalancer cannot have.
-func (fs *faults) validBalancer(c Cluster) {
+// checkBalancer adds faults for a class and annotations that Services of type LoadBalancer cannot have.
+func (fs *faults) checkBalancer(c Cluster) {
 	const want = "want name or prefix/name, such as internal or example.com/internal"
 	if c.LoadBalancerClass != "" && !kubetext.IsQualified(c.LoadBalancerClass) {
 		fs.Add("kubernetes.loadBalancerClass", "class %q: %s", c.LoadBalancerClass, want)

@@ -19,7 +19,7 @@ const (
 // loadStep is the distance between the loads within a range.
 const loadStep = 0.1
 
-// How requests are scheduled, other than after each response.
+// Values of arrival: how requests are scheduled. Without a value, each request follows the previous response.
 const (
 	// Constant and Poisson follow a schedule that does not wait for responses. Poisson is the default with a rate or a
 	// load.
@@ -29,7 +29,8 @@ const (
 	Saturate = "saturate"
 )
 
-// maxRequestRate bounds a rate of requests per second; SaturationDepth is how many requests Saturate keeps under way.
+// maxRequestRate bounds a rate of requests per second. SaturationDepth is how many requests Saturate keeps under way on a
+// flow.
 const (
 	maxRequestRate  = 1e8
 	SaturationDepth = 32
@@ -51,7 +52,7 @@ func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []
 	}
 }
 
-// arrival returns the schedule of requests: said, or its default.
+// arrival returns the schedule of requests: said, or if it is "", Poisson with a rate or a load.
 func arrival(rate, load float64, said string) string {
 	if said == "" && (rate != 0 || load != 0) {
 		return Poisson
@@ -59,7 +60,7 @@ func arrival(rate, load float64, said string) string {
 	return said
 }
 
-// pace refuses contradictions in the schedule of requests. The values are normalized.
+// pace adds faults for contradictions in the schedule of requests. The values must be normalized.
 func (f *faultList) pace(rate, load float64, arrival string) {
 	open := arrival == Constant || arrival == Poisson
 	f.refuse(rate != 0 && load != 0, "rate and load both say how much is intended: give one of them")
@@ -68,8 +69,8 @@ func (f *faultList) pace(rate, load float64, arrival string) {
 	f.refuse(arrival == Saturate && (rate != 0 || load != 0), "arrival saturate takes no rate and no load: it sends as fast as responses come")
 }
 
-// Capacity returns the workload whose rate is the capacity that w's load refers to, or the rate of steps that its
-// compute share refers to; false if w has neither.
+// Capacity returns the workload that measures the capacity to which w's load refers: its rate of requests, or of steps for
+// a job with a compute share. It returns false if w has neither a load nor a compute share.
 func (w Workload) Capacity() (Workload, bool) {
 	if w, ok := w.withoutCompute(); ok {
 		return w, true
@@ -84,9 +85,9 @@ func (w Workload) Capacity() (Workload, bool) {
 	return w, true
 }
 
-// Paced returns the workload with this rate in requests per second, to a thousandth, or this share of its capacity.
-// Zero for both is a closed loop, or w's arrival if that is not the default. A workload without requests stays as it
-// is.
+// Paced returns the workload with this rate in requests per second (rounded to a thousandth), or this share of its
+// capacity. With zero for both it keeps only an arrival other than Poisson. It returns a workload without requests
+// unchanged.
 func (w Workload) Paced(rate, load float64) Workload {
 	if !w.canPace() {
 		return w
@@ -120,8 +121,8 @@ func withCapacities(list []Workload) []Workload {
 	return all
 }
 
-// WithLoads replaces each workload that has requests, and neither rate nor load, by one workload for every load of
-// text. It fails if no workload has requests.
+// WithLoads returns list with each workload that has requests, but neither rate nor load, replaced by one workload for every
+// load of text. It fails for an invalid text, and if no workload can be replaced.
 func WithLoads(list []Workload, text string) ([]Workload, error) {
 	loads, err := parseLoads(text)
 	if err != nil {
@@ -178,7 +179,7 @@ func parseLoads(s string) ([]float64, error) {
 	return slices.Compact(all), nil
 }
 
-// try parses s as the option of a workload. It returns s, or the texts of the values that s expands to.
+// try checks that s is a value of the option. It returns s alone, or one text for each value that s expands to.
 func (o option) try(w Workload, s string) ([]string, error) {
 	if o.spread != nil {
 		return o.spread(s)

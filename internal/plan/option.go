@@ -18,9 +18,9 @@ type option struct {
 	Key, Word string
 	// Help describes what the option sets, Values which values it takes.
 	Help, Values string
-	// Needs is the transport that the option applies to, "" for any.
+	// Needs is the only transport that the option applies to, "" for any.
 	Needs Protocol
-	// bare is true if the word alone means true.
+	// bare is true if the word may be given without a value, which means true.
 	bare bool
 	set  func(w *Workload, text string) error
 	// text returns the value in the format of set, "" for none.
@@ -34,13 +34,13 @@ type option struct {
 // protocolKey is the key of the option whose value is written without its word in the text form.
 const protocolKey = "protocol"
 
-// over returns the option for one transport alone.
+// over returns the option restricted to one transport.
 func (o option) over(p Protocol) option {
 	o.Needs = p
 	return o
 }
 
-// Default returns the value that the option has when it is left out, "" for none.
+// Default returns the value that the option of a kind has when it is left out, "" for none.
 func (o option) Default(k Kind) string {
 	found := k.entry()
 	w := Workload{Spec: found.zero}
@@ -50,7 +50,7 @@ func (o option) Default(k Kind) string {
 	return o.text(w.Normalize())
 }
 
-// field returns the option for a field of a spec. A zero value is written as "".
+// field returns the option for a field of a spec. at returns a pointer to the field. A zero value is written as "".
 func field[S Spec, T comparable](key, word, help string, v values[T], at func(s *S) *T) option {
 	return option{Key: key, Word: word, Help: help, Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, text string) error {
@@ -94,13 +94,13 @@ func transport[S Spec](at func(s *S) *Protocol, among ...Protocol) option {
 	return field(protocolKey, protocolKey, "transport", v, at)
 }
 
-// only returns the option for the transport of a kind that has only one. The spec does not store it, so it is never
-// written.
+// only returns the option for the transport of a kind that has only one transport. The spec does not store the transport,
+// so it is never written.
 func only[S Spec](p Protocol) option {
 	return transport(func(*S) *Protocol { return new(Protocol) }, p)
 }
 
-// byTool is the option for the program that sends the workload. Its values are Own and ToolNames.
+// byTool is the option for the program that sends the workload. Its values are ownEngine and ToolNames.
 var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: position.Enum(append([]string{ownEngine}, ToolNames()...)...),
 	set: func(w *Workload, s string) error {
 		name, err := word(s, append([]string{ownEngine}, ToolNames()...)...)
@@ -130,7 +130,7 @@ var byWindow = func() option {
 	}
 }()
 
-// option returns the option of this key; false if the kind has none.
+// option returns the option with this key, false if the kind does not have it.
 func (k *kind) option(key string) (option, bool) {
 	return each.First(k.options, func(o option) bool { return o.Key == key })
 }
@@ -204,7 +204,8 @@ func (k *kind) unknown(word string) error {
 	return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, k.words()))
 }
 
-// check returns contradictions that Normalize would silently drop. given has the keys of the input.
+// check returns the contradictions in a workload before Normalize would silently drop some of them. given has the keys of
+// the input.
 func (w Workload) check(given map[string]bool) error {
 	var errs []error
 	n := w.Normalize()
@@ -216,7 +217,8 @@ func (w Workload) check(given map[string]bool) error {
 	return errors.Join(append(errs, w.checkWhole())...)
 }
 
-// checkWhole returns contradictions. MinDatagram is our engine's bound; a tool has its own.
+// checkWhole returns the contradictions between options, and what the workload's tool does not support. For rr sent by a
+// tool, it accepts sizes below MinDatagram, which bounds our own engine only.
 func (w Workload) checkWhole() error {
 	var f faultList
 	spec := w.Spec
@@ -240,7 +242,7 @@ func (f *faultList) refuse(wrong bool, format string, args ...any) {
 	}
 }
 
-// datagram refuses a payload that a datagram cannot have.
+// datagram adds a fault if v is not a possible payload of a datagram in bytes. name is the option's.
 func (f *faultList) datagram(name string, v int, p Protocol) {
 	f.refuse(v < MinDatagram || v > MaxDatagram, "%s %d is out of range for %s: want %d to %d bytes", name, v, p, MinDatagram, MaxDatagram)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
-// maxAtOnce bounds the concurrently measured pairs of nodes.
+// maxAtOnce bounds the number of pairs of nodes that are measured at the same time.
 const maxAtOnce = 500
 
 // pairPaths are the default paths of a run over pairs of nodes: the network of the hosts and that of the pods.
@@ -15,9 +15,9 @@ var pairPaths = []Path{{Host, Host, CrossNode}, {Pod, Pod, CrossNode}}
 // pairProfile is the default profile of a run over pairs of nodes in the lab.
 const pairProfile = "calico-vxlan"
 
-// ForPairs returns p with defaults for a run over pairs of nodes: all nodes of the lab, two repetitions, which are the
-// two directions, and latency and rate of the hosts' network and the pods'. given reports whether a setting was given,
-// by its key. A plan with jobs gets a node for each member.
+// ForPairs returns p with the defaults of a run over pairs of nodes: all nodes of the lab, two repetitions (one in each
+// direction), and stream and rr between hosts and between pods. It keeps settings for whose key given returns true. Without
+// pairs, it only gives the lab a node for each member of a job.
 func (p Plan) ForPairs(given func(key string) bool) Plan {
 	if !p.Pairs.Given() {
 		return p.forJobs(given)
@@ -43,8 +43,8 @@ func (p Plan) ForPairs(given func(key string) bool) Plan {
 	return p
 }
 
-// Trials returns the length of one repetition of this number of cases, in trials: those of all pairs, divided by the
-// pairs that are measured at once. On a cluster, whose nodes are unknown, it is the number for one pair.
+// Trials returns how many trials one repetition of this number of cases has, where trials at the same time count as one.
+// Without pairs it returns cases; also for pairs on a cluster, whose nodes are unknown.
 func (p Plan) Trials(cases int) int {
 	if !p.Pairs.Given() || p.OnCluster() || p.Pairs.Fits(mesh.LabNodes(p.Lab.Nodes)) != nil {
 		return cases
@@ -52,8 +52,8 @@ func (p Plan) Trials(cases int) int {
 	return cases * p.Pairs.Schedule(mesh.LabNodes(p.Lab.Nodes), p.Seed).Turns(p.Pairs.AtOnce())
 }
 
-// validPairs checks the pairs of nodes against the rest of the plan.
-func (fs *faults) validPairs(p Plan) {
+// checkPairs adds faults for pairs of nodes that contradict the rest of the plan.
+func (fs *faults) checkPairs(p Plan) {
 	if !p.Pairs.Given() {
 		if p.Pairs.Concurrency > 1 {
 			fs.Add("concurrency", "is for pairs of nodes: add pairs, or leave it out")

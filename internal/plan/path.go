@@ -38,11 +38,11 @@ const (
 	// Local and Remote are the place of the endpoint behind a Service, relative to the client (or to the entered node).
 	Local  Locality = "local"
 	Remote Locality = "remote"
-	// anywhere is for paths that have one form only.
+	// anywhere is the locality of paths that have one form only.
 	anywhere Locality = ""
 )
 
-// Path is the two ends of the traffic. The zero value is not a path.
+// Path names the two ends of the traffic, from the client to the server. The zero value is not a path.
 type Path struct {
 	From, To Role
 	Locality Locality
@@ -91,10 +91,10 @@ func (p Path) String() string {
 	return s
 }
 
-// ByService reports whether the client dials an address of a Service, which only translates TCP and UDP ports.
+// ByService reports whether the client connects to an address of a Service, which only translates TCP and UDP ports.
 func (p Path) ByService() bool { return p.Shared() || p.To == Self }
 
-// Neighbours reports whether the client and a server without a node port are pods of one node.
+// Neighbours reports whether client and server are pods of the same node, reached directly or by a ClusterIP Service.
 func (p Path) Neighbours() bool {
 	return p.From == Pod && (p.To == Pod || p.To == Service) && p.ServerNode() == 0
 }
@@ -110,10 +110,10 @@ func (p Path) ServerNode() int {
 // Crosses reports whether packets of the path leave their node.
 func (p Path) Crosses() bool { return p.ServerNode() == 1 || p.From == External || p.To == External }
 
-// Shared reports whether the dialled address may have several backends.
+// Shared reports whether the client connects to an address that may have several backends.
 func (p Path) Shared() bool { return p.To == Service || p.To == NodePort || p.To == LoadBalancer }
 
-// ParsePath reads a path's name. The error names near misses.
+// ParsePath parses the name of a path. The error suggests similar names.
 func ParsePath(s string) (Path, error) {
 	if p, ok := each.First(Paths, func(p Path) bool { return p.String() == s }); ok {
 		return p, nil

@@ -16,7 +16,7 @@ import (
 // APIVersion is the version of plan files that this package reads.
 const APIVersion = "cnibench/v1"
 
-// DefaultMargin is the margin of plans without one.
+// DefaultMargin is the value of a Plan.Margin of 0.
 const DefaultMargin = 0.03
 
 // Plan is one experiment. The settings (settings.go) define the meaning, the values and the flag of each field; Default
@@ -35,7 +35,7 @@ type Plan struct {
 	// Pairs are the pairs of nodes between which every case is measured.
 	Pairs    mesh.Pairs `json:"pairs,omitzero"`
 	Baseline Variant    `json:"baseline"`
-	// Twin measures the baseline a second time as a separate variant, so that every run has a pair of equals.
+	// Twin measures the baseline a second time as a separate variant, so that every run has two variants that must not differ.
 	Twin bool `json:"twin"`
 	// Sequential measures one profile after the other in the order of the plan, without shuffling, as most published
 	// comparisons did. A drift of the machine then looks like a difference between profiles.
@@ -90,9 +90,9 @@ type Lab struct {
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
 	wires
-	// Services is the number of Services of each profile in addition to the two that are measured.
+	// Services is the number of Services of each profile in addition to the measured ones.
 	Services int `json:"services,omitempty"`
-	// Endpoints is the number of endpoints of each of them, Position the position of the measured ones among them.
+	// Endpoints is the number of endpoints of each of these Services. Position is where the measured Services are among them.
 	Endpoints int                       `json:"endpoints,omitempty"`
 	Position  condition.Position        `json:"position,omitempty"`
 	Iptables  condition.IptablesBackend `json:"iptables"`
@@ -110,15 +110,15 @@ type Lab struct {
 	// Connections is the number of standing connections in each node's connection table, in addition to the measured
 	// ones.
 	Connections int `json:"connections,omitempty"`
-	// churn changes one kind of object at a rate during the trials.
+	// Churn changes one kind of object at a rate during the trials.
 	Churn churn `json:"churn,omitzero"`
 	tracking
 	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.
 	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
 }
 
-// wires are conditions of the links between hosts and the switch: encryption, and known faults for tests of the
-// measurement itself.
+// wires are conditions of the links between hosts and the switch: encryption, and known faults to test the measurement
+// itself.
 type wires struct {
 	// Delay and Loss apply to every link: packets that the host sends are delayed, and this share of them is lost.
 	Delay time.Duration `json:"delay,omitempty"`
@@ -133,7 +133,7 @@ type wires struct {
 type tracking struct {
 	// Conntrack says whether nodes track connections between pods. If not, Services are not served.
 	Conntrack condition.Conntrack `json:"conntrack,omitempty"`
-	// Flowtable is after how many packets a connection passes the node's rules by a flowtable; 0 is never.
+	// Flowtable is the number of packets after which a flowtable forwards a connection past the node's rules; 0 is never.
 	Flowtable int `json:"flowtable,omitempty"`
 }
 
@@ -149,8 +149,8 @@ func (c Case) Key() string {
 	return c.Profile.String() + " " + c.Path.String() + " " + c.Workload.String()
 }
 
-// NIC returns the NIC model of the case in a lab whose run has the given one; "" on a cluster, and if the run's is
-// unknown.
+// NIC returns the NIC model of the case: that of its workload or variant, or else run, the model of the whole run. It
+// returns "" on a cluster.
 func (c Case) NIC(run NIC) NIC {
 	if c.Profile.Context() != "" {
 		return ""
@@ -180,16 +180,16 @@ func (t Trial) Key() string {
 	return t.Case.Key() + " " + t.Pair.String()
 }
 
-// NIC is how the nodes of a lab send bulk data.
+// NIC is the model of the NICs in a lab, which determines where bulk data is cut into frames.
 type NIC string
 
 const (
-	// NICWire segments everything into frames of the MTU before the path, NICIdeal after it.
+	// NICWire cuts everything into frames of the MTU before the path. NICIdeal cuts after the path: super-packets cross it.
 	NICWire  NIC = "wire"
 	NICIdeal NIC = "ideal"
 )
 
-// Label describes bulk data under the model: "ideal NIC", "no NIC offload", "" without a model.
+// Label returns the model's name in a report: "ideal NIC", "no NIC offload", or "" without a model.
 func (n NIC) Label() string {
 	return map[NIC]string{NICIdeal: "ideal NIC", NICWire: "no NIC offload"}[n]
 }

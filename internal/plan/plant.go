@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// plants are known faults of nodes and links by name.
+// plants returns the values of the setting lab.plants: known faults of named nodes and links.
 func plants() values[[]mesh.Plant] {
 	v := values[[]mesh.Plant]{rang: "NODE=delay:TIME, NODE=loss:SHARE, NODE=rate:RATE or NODE/NODE=loss:SHARE, separated by commas", schema: position.Text}
 	v.parse = func(s string) ([]mesh.Plant, error) {

@@ -2,22 +2,22 @@ package plan
 
 import "time"
 
-// Quiet is a kind of workload that sends nothing: the environment reads something meanwhile. A package of conduct
-// implements it, and registers both.
+// Quiet describes a kind of workload that sends nothing: during the window, the environment is observed. A package under
+// conduct implements the observation and registers the kind.
 type Quiet struct {
 	Name Kind
-	// About describes briefly what is read, Title is its name in a report.
+	// About describes briefly what is observed. Title is the name of the kind in a report.
 	About, Title string
-	// Window is the default window of its trials, Wait about how long a trial additionally takes.
+	// Window is the default window of its trials. Wait is about how long a trial takes in addition to the window.
 	Window, Wait time.Duration
-	// Decides are the metrics that tell dataplanes apart.
+	// Decides are the metrics by which dataplanes are compared.
 	Decides []string
-	// Barred returns why it is not measured on a path, Unfit why a window is too short; "" if there is no reason.
+	// Barred returns why the kind is not measured on a path, "" if it is. Unfit returns why a window is too short, or "".
 	Barred func(p Path) string
 	Unfit  func(window time.Duration) string
 }
 
-// quiet is a registered one.
+// quiet is a registered Quiet, with its entry among the kinds.
 type quiet struct {
 	Quiet
 	row kind
@@ -31,7 +31,7 @@ func (q Quiet) Register() {
 	kinds = append(kinds, &own.row)
 }
 
-// quietSpec is a workload of such a kind.
+// quietSpec is the Spec of a workload that sends nothing.
 type quietSpec struct{ *quiet }
 
 func (s quietSpec) kind() *kind { return &s.row }
@@ -43,10 +43,10 @@ func (s quietSpec) normalize() Spec { return s }
 
 func (s quietSpec) check(*faultList) {}
 
-// barred implements chooser.
+// barred implements chooser: it returns why the spec does not support a path.
 func (s quietSpec) barred(p Path) string { return s.Barred(p) }
 
-// unfit implements fitter.
+// unfit implements fitter: it returns why a window is too short.
 func (s quietSpec) unfit(window time.Duration) string { return s.Unfit(window) }
 
 // Rests returns the kind of a workload that sends nothing, "" for any other.

@@ -28,7 +28,7 @@ func formatRate(r float64) string {
 // "2.5M", "1500"). The result is whole bit/s from 0 to MaxRate.
 func parseBitRate(s string) (float64, error) { return parseRate(s, 1) }
 
-// parseRate parses a rate and rounds it to a multiple of 1/part.
+// parseRate parses a rate as parseBitRate does, but rounds it to a multiple of 1/part.
 func parseRate(s string, part float64) (float64, error) {
 	digits, scale := s, 1.0
 	if s != "" {

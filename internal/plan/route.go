@@ -10,7 +10,7 @@ import (
 type Route struct {
 	Variant Variant
 	Path    Path
-	// Servers is at least 1. More than one are the backends of a Service.
+	// Servers is the number of servers, at least 1. Several servers are the backends of a Service, or members of a job.
 	Servers int
 	// Rolled means that these backends leave their Service and return during the measurement.
 	Rolled bool
@@ -76,7 +76,8 @@ func (r Route) String() string {
 	return r.Path.String()
 }
 
-// ServerNode returns the index of the node of server i: the nodes have the servers in turn.
+// ServerNode returns the index of the node of server i: the servers are on all nodes in turn, beginning with the path's
+// server node. nodes is the number of nodes.
 func (r Route) ServerNode(i, nodes int) int { return (r.Path.ServerNode() + i) % nodes }
 
 // Local returns the route without the cluster's context.

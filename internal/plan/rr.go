@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// RR is requests and responses over standing flows.
+// RR sends requests and receives responses over flows that exist during the whole window.
 type RR struct {
 	Protocol Protocol
 	Flows    int
@@ -21,8 +21,8 @@ type RR struct {
 	// Burst is the number of requests that are scheduled at once; 0 means one. A closed loop sends the next burst when
 	// all responses of the previous one have arrived.
 	Burst int
-	// Wait is how threads wait: "sleep" (default) in the kernel, as an application does; Spin polls, so that no wake-up
-	// is part of the time.
+	// Wait is how threads wait: "sleep" (default) in the kernel, as an application does; "spin" polls, so that the time
+	// includes no wake-up.
 	Wait string
 	// Under is the traffic on the path during rr over TCP: "" for nothing, "stream" for a TCP stream from the client.
 	Under string
@@ -31,10 +31,10 @@ type RR struct {
 // maxBurst bounds RR.Burst.
 const maxBurst = 1024
 
-// spinning is the Wait of threads that do not sleep.
+// spinning is the value of Wait for threads that poll instead of sleeping.
 const spinning = "spin"
 
-// waits are how threads wait, the default first.
+// waits are the values of the option wait, the default first.
 var waits = oneOf("sleep", spinning)
 
 var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(

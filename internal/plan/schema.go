@@ -8,12 +8,12 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// variantSchema lists the names of profiles. A variant with a context or conditions is any text in that format.
+// variantSchema returns the schema of a variant: the name of a profile, or any text with a context or conditions.
 func variantSchema() map[string]any {
 	return position.AnyOf(position.Enum(append(profile.Names(), profile.Host, Detected)...), position.Pattern(`[@(]`))
 }
 
-// workloadSchema is the schema of the text form, or of a mapping of one kind to its options.
+// workloadSchema returns the schema of a workload: its text form, or a mapping of one kind to its options.
 func workloadSchema() map[string]any {
 	names := Texts(Kinds())
 	byName := map[string]any{}

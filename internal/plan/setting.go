@@ -17,17 +17,17 @@ type Setting struct {
 	Key, Flag string
 	// Help describes it in one line. The word in backquotes is the name of the flag's value.
 	Help string
-	// Words are its possible values, nil for values within Range.
+	// Words lists its possible values, nil if they are not words.
 	Words []string
 	// Range describes the allowed values, "" if Words lists them.
 	Range string
-	// Where is the environments in which it has a meaning.
+	// Where names the environments in which it has an effect.
 	Where where
 	// PerVariant means that the variants of one run may differ in it.
 	PerVariant bool
 	// Common flags are on the first page of help.
 	Common bool
-	// Always means that a command line that repeats a run includes it, default or not.
+	// Always means that the command line that repeats a run includes it even if it has its default.
 	Always bool
 	// Switch means that its flag takes no value.
 	Switch bool
@@ -66,7 +66,7 @@ func (s Setting) Group() string {
 	return GroupTime
 }
 
-// where is the environments in which a setting has a meaning.
+// where names the environments in which a setting has an effect.
 type where string
 
 const (
@@ -75,18 +75,18 @@ const (
 	onClusters where = "clusters"
 )
 
-// InLab reports whether s has a meaning in the lab alone.
+// InLab reports whether s has an effect in the lab only.
 func (s Setting) InLab() bool { return s.Where == inLab }
 
-// OnClusters reports whether s has a meaning on clusters alone.
+// OnClusters reports whether s has an effect on clusters only.
 func (s Setting) OnClusters() bool { return s.Where == onClusters }
 
-// SettingOf returns the setting of a flag.
+// SettingOf returns the setting of a flag, false if no setting has it.
 func SettingOf(flag string) (Setting, bool) {
 	return each.First(Settings(), func(s Setting) bool { return s.Flag == flag && flag != "" })
 }
 
-// values are the possible values of a setting.
+// values describes the possible values of a setting, and how they are parsed and formatted.
 type values[T any] struct {
 	parse  func(text string) (T, error)
 	format func(v T) string
@@ -94,7 +94,7 @@ type values[T any] struct {
 	wrong func(v T) string
 	words []string
 	rang  string
-	// number means that they are whole numbers in a range.
+	// number means that the values are whole numbers in a range.
 	number bool
 	// read reads the value of a plan file; nil reads one text with parse.
 	read func(d *decoder, at *T) position.Read
@@ -102,7 +102,7 @@ type values[T any] struct {
 	schema map[string]any
 }
 
-// describe describes the possible values.
+// describe returns a text that describes the possible values.
 func (v values[T]) describe() string {
 	if v.rang != "" {
 		return v.rang
@@ -121,7 +121,8 @@ func (v values[T]) parseValid(text string) (T, error) {
 	return read, err
 }
 
-// setting returns s with values at a place of the plan.
+// setting returns s with everything that follows from its values v: parsing, text, check and schema. at returns a pointer
+// to the plan's field of the setting.
 func setting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
 	s.Words, s.Range, s.Number = v.words, v.rang, v.number
 	s.Set = func(p *Plan, text string) error {

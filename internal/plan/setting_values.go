@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// oneOf are a few words.
+// oneOf returns the values of a setting that must be one of words.
 func oneOf[T ~string](words ...T) values[T] {
 	texts := Texts(words)
 	return values[T]{
@@ -34,7 +34,8 @@ func oneOf[T ~string](words ...T) values[T] {
 	}
 }
 
-// between returns what is wrong with a value outside of bounds.
+// between returns a text for the range from low to high, and a function that returns what is wrong with a value outside of
+// it ("" for a value within).
 func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wrong func(T) string) {
 	rang = format(low) + " to " + format(high)
 	return rang, func(v T) string {
@@ -45,7 +46,7 @@ func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wr
 	}
 }
 
-// wholeNumbers are whole numbers within bounds.
+// wholeNumbers returns the values of a setting that is a whole number from low to high.
 func wholeNumbers(low, high int) values[int] {
 	v := values[int]{parse: parseWhole, format: strconv.Itoa, number: true}
 	v.rang, v.wrong = between(low, high, v.format)
@@ -53,7 +54,7 @@ func wholeNumbers(low, high int) values[int] {
 	return v
 }
 
-// podMTUs are MTUs of pods; 0 is the profile's own.
+// podMTUs returns the values of the setting lab.podMTU; 0 means the profile's own MTU.
 func podMTUs() values[int] {
 	v := wholeNumbers(0, 9000)
 	v.rang = "0, or 1280 to 9000"
@@ -66,7 +67,7 @@ func podMTUs() values[int] {
 	return v
 }
 
-// parseWhole reads a whole number such as 30000 or 30K.
+// parseWhole parses a whole number, optionally with the suffix K or M: 30000 or 30K.
 func parseWhole(text string) (int, error) {
 	digits, factor := text, 1
 	for suffix, times := range map[string]int{"K": 1000, "k": 1000, "M": 1_000_000} {
@@ -81,7 +82,7 @@ func parseWhole(text string) (int, error) {
 	return v * factor, nil
 }
 
-// families are the versions of IP.
+// families are the values of the setting lab.family: the versions of IP.
 var families = values[int]{
 	words: []string{"4", "6"}, parse: parseWhole, format: strconv.Itoa, schema: position.Enum(4, 6),
 	wrong: func(v int) string {
@@ -92,14 +93,14 @@ var families = values[int]{
 	},
 }
 
-// spans are durations within bounds.
+// spans returns the values of a setting that is a duration from low to high.
 func spans(low, high time.Duration) values[time.Duration] {
 	v := values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: position.Duration}
 	v.rang, v.wrong = between(low, high, v.format)
 	return v
 }
 
-// orZero allows the values, or 0 with a special meaning.
+// orZero returns v with 0 as an additional allowed value. meaning explains the 0 in messages.
 func orZero[T cmp.Ordered](v values[T], meaning string) values[T] {
 	v.rang += ", or 0" + meaning
 	inner := v.wrong
@@ -113,7 +114,7 @@ func orZero[T cmp.Ordered](v values[T], meaning string) values[T] {
 	return v
 }
 
-// lineRates are the rates of a shaped NIC, from 100 kbit/s.
+// lineRates returns the values of the setting lab.lineRate: the rate of a shaped NIC from 100 kbit/s, or 0 for unshaped.
 func lineRates() values[float64] {
 	v := values[float64]{parse: parseBitRate, format: formatRate, schema: position.Rate}
 	_, v.wrong = between(1e5, MaxRate, formatRate)
@@ -121,7 +122,8 @@ func lineRates() values[float64] {
 	return orZero(v, " for unshaped")
 }
 
-// text allows any text that wrong does not refuse.
+// text returns the values of a setting that is any text. wrong returns what is wrong with a text other than ""; nil allows
+// every text.
 func text(wrong func(string) string) values[string] {
 	return values[string]{
 		parse: anyText, format: func(s string) string { return s }, schema: position.Text,
@@ -134,8 +136,8 @@ func text(wrong func(string) string) values[string] {
 	}
 }
 
-// lists allows values separated by commas on the command line. read reads a list of a plan file; nil reads each item
-// with parse.
+// lists returns the values of a setting that is a list, separated by commas on the command line. item is the schema of an
+// item. read reads the list of a plan file; nil reads each item with parse.
 func lists[T any](parse func(string) (T, error), item map[string]any, read func(d *decoder, at *[]T) position.Read) values[[]T] {
 	if read == nil {
 		read = func(d *decoder, at *[]T) position.Read { return position.Values(d.Decoder, at, parse) }
@@ -147,12 +149,12 @@ func lists[T any](parse func(string) (T, error), item map[string]any, read func(
 	}
 }
 
-// texts are lists of texts.
+// texts are the values of a setting that is a list of any texts.
 var texts = lists(anyText, position.Text, nil)
 
 func anyText(s string) (string, error) { return s, nil }
 
-// labels allows names with values.
+// labels returns the values of a setting that maps names to values, name=value on the command line.
 func labels(parse func(string) (map[string]string, error)) values[map[string]string] {
 	return values[map[string]string]{
 		parse: parse, schema: position.Labels,
@@ -164,13 +166,13 @@ func labels(parse func(string) (map[string]string, error)) values[map[string]str
 	}
 }
 
-// trueOrFalse is true or false.
+// trueOrFalse are the values of a setting that is true or false.
 var trueOrFalse = values[bool]{parse: parseBool, format: strconv.FormatBool, words: []string{"true", "false"}, schema: map[string]any{"type": "boolean"}}
 
-// anySpan are durations whose bounds depend on the rest of the plan.
+// anySpan are the values of a setting that is a duration, whose bounds depend on the rest of the plan.
 var anySpan = values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: position.Duration}
 
-// quantities are Kubernetes' quantities.
+// quantities are the values of a setting that is a quantity of Kubernetes, above 0.
 var quantities = text(func(s string) string {
 	switch {
 	case !quantity.MatchString(s):
@@ -181,7 +183,7 @@ var quantities = text(func(s string) string {
 	return ""
 })
 
-// precisions are relative widths: 0.05 or 5%.
+// precisions are the values of a setting that is a share below 1, such as 0.05 or 5%; 0 in a plan means not set.
 var precisions = values[float64]{
 	parse:  func(s string) (float64, error) { return parseShare(s, "share", 0, 1) },
 	format: func(v float64) string { return fmt.Sprint(v) }, rang: "more than 0, less than 1; 5% is 0.05", schema: position.Share,
@@ -193,7 +195,8 @@ var precisions = values[float64]{
 	},
 }
 
-// shares are shares of something, such as the loss of packets.
+// shares returns the values of a setting that is a share from low to high. what names the share in errors; rang describes
+// the range.
 func shares(what string, low, high float64, rang string, schema map[string]any) values[float64] {
 	v := values[float64]{rang: rang, schema: schema, format: FormatShare}
 	v.parse = func(s string) (float64, error) { return parseShare(s, what, low, high) }
@@ -201,7 +204,8 @@ func shares(what string, low, high float64, rang string, schema map[string]any) 
 	return v
 }
 
-// parseShare parses a share, "5%" or "0.05", rounded to a millionth. what names the quantity that it is a share of.
+// parseShare parses a share, "5%" or "0.05", and rounds it to a millionth. It fails outside of low to high. what names the
+// share in errors.
 func parseShare(s, what string, low, high float64) (float64, error) {
 	digits, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(digits, 64)
@@ -217,7 +221,7 @@ func parseShare(s, what string, low, high float64) (float64, error) {
 	return math.Round(v*shareGrain) / shareGrain, nil
 }
 
-// shareGrain is the resolution of shares, so that a share and its text can be converted into each other.
+// shareGrain is the number of steps between the shares 0 and 1: a share and its text convert into each other exactly.
 const shareGrain = 1e6
 
 // FormatShare formats a share as in plan files and on the command line: "5%".
@@ -225,7 +229,7 @@ func FormatShare(v float64) string {
 	return strconv.FormatFloat(math.Round(v*shareGrain)/(shareGrain/100), 'f', -1, 64) + "%"
 }
 
-// seeds are the values of the seed of the order.
+// seeds are the values of the setting seed.
 var seeds = values[uint64]{
 	parse: func(s string) (uint64, error) {
 		v, err := strconv.ParseUint(s, 10, 64)
@@ -237,7 +241,7 @@ var seeds = values[uint64]{
 	format: func(v uint64) string { return strconv.FormatUint(v, 10) }, rang: "0 to 2^64-1", schema: map[string]any{"type": "integer", "minimum": 0},
 }
 
-// sizes are numbers of bytes.
+// sizes returns the values of an option that is a number of bytes from 1 to high.
 func sizes(high int) values[int] {
 	return values[int]{format: strconv.Itoa, rang: fmt.Sprintf("1 to %d bytes", high), schema: position.Size(high),
 		parse: func(s string) (int, error) {
@@ -250,7 +254,8 @@ func sizes(high int) values[int] {
 	}
 }
 
-// rates are in bit/s, requestRates in requests per second, to a thousandth. loads and losses are shares.
+// Values of options: rates are in bit/s, requestRates in requests per second (to a thousandth). loads are shares of the
+// capacity, losses shares of packets.
 var (
 	rates        = values[float64]{rang: "0 to 1T bit/s", parse: parseBitRate, format: formatRate, schema: position.Rate}
 	requestRates = values[float64]{rang: "0 to 100M requests per second", format: formatRate, schema: position.Rate,
@@ -259,7 +264,8 @@ var (
 	losses = shares("loss", 0, maxLoss, "0 to 50%", position.Share)
 )
 
-// algorithms are names of congestion controls. The kernel decides which exist (TCP_CA_NAME_MAX is 16).
+// algorithms are the values of the option congestion: names of congestion controls, of at most 15 characters
+// (TCP_CA_NAME_MAX). The kernel decides which exist.
 var algorithms = values[string]{rang: "such as cubic, reno, bbr", schema: position.Text, format: func(s string) string { return s },
 	parse: func(s string) (string, error) {
 		if s == "" || len(s) > 15 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {

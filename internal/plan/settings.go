@@ -18,19 +18,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// settings are built on first use, because an agent needs none.
+// settings has the result of Settings. It is built on first use, because an agent does not need it.
 var settings struct {
 	sync.Once
 	all []Setting
 }
 
-// Settings returns the settings in the order of the documents.
+// Settings returns all settings of a plan, in the order in which documents list them.
 func Settings() []Setting {
 	settings.Do(func() { settings.all = slices.Concat(measureSettings(), labSettings(), clusterSettings()) })
 	return settings.all
 }
 
-// measureSettings are what is measured, how long and how often.
+// measureSettings returns the settings for what is measured, how long and how often.
 func measureSettings() []Setting {
 	return []Setting{
 		setting(Setting{Key: "name", Where: everywhere, Help: "`text` for reports"}, text(nil), func(p *Plan) *string { return &p.Name }),
@@ -83,8 +83,8 @@ func measureSettings() []Setting {
 	}
 }
 
-// ParsePaths parses names of paths separated by commas. "all" leaves out load balancers, whose addresses may face the
-// internet.
+// ParsePaths parses names of paths separated by commas. "all" is every path except those to load balancers, whose addresses
+// may be public.
 func ParsePaths(s string) ([]Path, error) {
 	if s == "all" {
 		return each.Where(Paths, func(q Path) bool { return q.To != LoadBalancer }), nil
@@ -92,7 +92,7 @@ func ParsePaths(s string) ([]Path, error) {
 	return parseList(s, ParsePath)
 }
 
-// labSettings are the conditions of the lab.
+// labSettings returns the settings for the conditions of the lab.
 func labSettings() []Setting {
 	return []Setting{
 		setting(Setting{Key: "lab.nodes", Flag: "nodes", Where: inLab, PerVariant: true, Help: "`number` of nodes of each profile"},
@@ -105,7 +105,7 @@ func labSettings() []Setting {
 			oneOf(condition.GROOff, condition.GROOn, condition.GROUDP), func(p *Plan) *condition.GRO { return &p.Lab.GRO }),
 		setting(Setting{Key: "lab.bigTCP", Flag: "big-tcp", Where: inLab, PerVariant: true, Help: "super-packets `limit`: off is 64 KiB, on 192 KiB (BIG TCP), with nic ideal"},
 			oneOf(condition.BigTCPOff, condition.BigTCPOn), func(p *Plan) *condition.BigTCP { return &p.Lab.BigTCP }),
-		setting(Setting{Key: "lab.cpu", Flag: "cpu", Help: "CPU `placement` of nodes of one machine: one CPU, split between nodes, or auto"},
+		setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: everywhere, Help: "CPU `placement` of nodes of one machine: one CPU, split between nodes, or auto"},
 			oneOf(condition.PlacementAuto, condition.PlacementOne, condition.PlacementSplit), func(p *Plan) *condition.Placement { return &p.Lab.CPU }),
 		setting(Setting{Key: "lab.rps", Flag: "rps", Where: inLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs, on or off; auto is on with cpu split"},
 			oneOf(condition.RPSAuto, condition.RPSOn, condition.RPSOff), func(p *Plan) *condition.RPS { return &p.Lab.RPS }),
@@ -154,7 +154,7 @@ func labSettings() []Setting {
 	}
 }
 
-// clusterSettings are the settings of runs on Kubernetes.
+// clusterSettings returns the settings of runs on Kubernetes.
 func clusterSettings() []Setting {
 	all := []Setting{
 		setting(Setting{Key: "kubernetes.contexts", Flag: "context", Common: true, Help: "`contexts` of the kubeconfig, separated by commas; several are measured interleaved"},
@@ -216,15 +216,15 @@ func clusterSettings() []Setting {
 	return all
 }
 
-// pathLists are lists of paths, or all.
+// pathLists returns the values of a setting that is a list of paths or the word "all".
 func pathLists() values[[]Path] {
 	v := lists(ParsePath, position.Enum(Texts(Paths)...), nil)
 	v.parse = ParsePaths
 	return v
 }
 
-// windows are lengths of a measurement window. 0 in a plan, which cannot come from a file or a flag, leaves the choice
-// to Fit.
+// windows returns the values of the setting duration. A plan may have 0, which leaves the choice to Fit; a file or a flag
+// cannot give 0.
 func windows() values[time.Duration] {
 	v := spans(minWindow, maxWindow)
 	given := v
@@ -245,7 +245,7 @@ func wrongNode(name string) string {
 	return fmt.Sprintf("%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", name)
 }
 
-// settingsOf returns the keys of a mapping in a plan file: the settings whose keys begin with prefix.
+// settingsOf returns the keys of a mapping in a plan file, without prefix: the settings whose keys begin with prefix.
 func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
 	known := position.Keys{}
 	for _, s := range Settings() {
@@ -256,7 +256,7 @@ func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
 	return known
 }
 
-// planKeys are the keys of a plan file.
+// planKeys returns the keys of a plan file, which read their values into p.
 func (d *decoder) planKeys(p *Plan) position.Keys {
 	known := position.Keys{
 		"apiVersion": d.Constant(APIVersion),

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// OwnSource is a profile file with its contents when the plan was made: what a result measured.
+// OwnSource is a profile file with its content when the plan was made, so that a result shows what it measured.
 type OwnSource struct {
 	Name string `json:"name"`
 	// File is the path as the user gave it. Text is its content.
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
 	Text   string `json:"text"`
-	// Parts are the files that it names: conflist, plugins and BPF objects.
+	// Parts are the files that the profile file names: conflist, plugins, BPF objects and programs.
 	Parts []OwnPart `json:"parts,omitempty"`
 }
 

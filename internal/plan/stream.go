@@ -6,7 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Stream is bulk transfer, TCP or UDP.
+// Stream sends bulk data over TCP or UDP.
 type Stream struct {
 	Protocol Protocol
 	// Flows is the number of concurrent 5-tuples, each with a thread of its own.

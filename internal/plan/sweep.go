@@ -20,11 +20,11 @@ import (
 type Sweep struct {
 	// Condition is the flag of a setting with whole numbers.
 	Condition string
-	// Points rise.
+	// Points are the values of the condition, in rising order.
 	Points []int
 }
 
-// String returns the text for ParseSweep, "" for the zero value.
+// String returns the text that ParseSweep parses, "" for the zero value.
 func (s Sweep) String() string {
 	if s.IsZero() {
 		return ""
@@ -44,7 +44,7 @@ func (s *Sweep) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// at returns v under the condition of one point.
+// at returns v with the swept condition set to point.
 func (s Sweep) at(v Variant, point int) Variant {
 	swept := v.with(s.Condition, strconv.Itoa(point))
 	if canonical, err := swept.canonical(); err == nil {
@@ -53,7 +53,7 @@ func (s Sweep) at(v Variant, point int) Variant {
 	return swept
 }
 
-// Swept are the variants of one profile of the plan, one for each point of the sweep, in order.
+// Swept has the variants of one profile of the plan, one for each point of the sweep, in order.
 type Swept struct {
 	Of       Variant
 	Variants []Variant
@@ -77,13 +77,13 @@ func (p Plan) Variants() []Variant {
 	return slices.Concat(each.Of(p.Swept(), func(s Swept) []Variant { return s.Variants })...)
 }
 
-// sweepable returns the possible conditions of a sweep: conditions of variants that are whole numbers.
+// sweepable returns the conditions that a sweep may have: those of variants that are whole numbers.
 func sweepable() []string {
 	return flagsOf(func(s Setting) bool { return s.PerVariant && s.Number })
 }
 
-// ParseSweep parses CONDITION=NUMBER,NUMBER,... such as services=0,1K,10K. Points may be in any order. The error has
-// every fault.
+// ParseSweep parses CONDITION=NUMBER,NUMBER,... such as services=0,1K,10K. Points may be in any order. "" is the zero
+// Sweep. The error lists every fault.
 func ParseSweep(text string) (Sweep, error) {
 	if text == "" {
 		return Sweep{}, nil
@@ -132,7 +132,8 @@ func ParseSweep(text string) (Sweep, error) {
 	return s, nil
 }
 
-// Changes returns the kind of object for which a run with the sweep measures a single change.
+// Changes returns the kind of object of which a run with this sweep also changes one, to measure the cost of a change. It
+// returns "" for conditions that have no such objects.
 func (s Sweep) Changes() ChurnKind {
 	switch s.Condition {
 	case "", "flows", "message", "connections", "flowtable":
@@ -143,8 +144,8 @@ func (s Sweep) Changes() ChurnKind {
 	return ChurnEndpoints
 }
 
-// validSweep checks the sweep against the rest of the plan.
-func (fs *faults) validSweep(p Plan) {
+// checkSweep adds faults for a sweep that contradicts the rest of the plan.
+func (fs *faults) checkSweep(p Plan) {
 	if p.Sweep.IsZero() {
 		return
 	}
@@ -164,12 +165,12 @@ func (fs *faults) validSweep(p Plan) {
 			if why := p.Sweep.at(v, point).Lab(p.Lab).excluded(); why != "" {
 				fs.Add("sweep", "%s: %s", p.Sweep.at(v, point), why)
 			}
-			fs.unloadable(p, "sweep", p.Sweep.at(v, point))
+			fs.checkLoad(p, "sweep", p.Sweep.at(v, point))
 		}
 	}
 }
 
-// useless returns why a condition has no effect on a profile, "" if it has one.
+// useless returns why a condition has no effect on a profile or cannot be set for it, "" otherwise.
 func useless(flag string, v Variant) string {
 	p, known := profile.Lookup(v.Profile())
 	if !known {
@@ -238,7 +239,7 @@ func useless(flag string, v Variant) string {
 	return ""
 }
 
-// excluded describes which conditions of l exclude each other, "" if none do.
+// excluded returns which conditions of l contradict each other, "" if l has no contradictions.
 func (l Lab) excluded() string {
 	var wrong []string
 	refuse := func(when bool, format string, args ...any) {
@@ -278,7 +279,8 @@ func (l Lab) programming(v Variant) time.Duration {
 	return time.Duration(l.Services)*per + l.policing(p)
 }
 
-// policing returns the part for the policies. In nftables the kernel searches all sets to find one.
+// policing returns about how long it takes to load the policies of a profile. In nftables, the time grows with the square
+// of their number, since the kernel searches all sets to find one.
 func (l Lab) policing(p profile.Profile) time.Duration {
 	switch sets := l.Policies + l.PoliciesUnselected; {
 	case p.Policy == "none":

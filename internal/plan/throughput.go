@@ -6,23 +6,22 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Throughput is the search for the highest rate of UDP datagrams at which at most the accepted share is lost.
+// Throughput searches for the highest rate of UDP datagrams at which at most the accepted share is lost.
 type Throughput struct {
 	Flows int
-	// MessageSize and Mix are the same as Stream's.
+	// MessageSize and Mix have the same meaning as in Stream.
 	MessageSize int
 	Mix         string
-	// Rate is the start of the search and its maximum in bit/s; 0 determines both by sending as fast as possible.
+	// Rate is the rate in bit/s that the search begins with and its maximum. 0 begins by sending as fast as possible.
 	Rate float64
 	// Loss is the accepted share of lost datagrams, 0 (default, RFC 2544's) to maxLoss.
 	Loss float64
-	// Mode and Buffer are the same as Stream's.
+	// Mode and Buffer have the same meaning as in Stream.
 	Mode   string
 	Buffer int
 }
 
-// maxLoss is the largest share of datagrams that a throughput search may accept as lost, or that a lab may lose on
-// purpose.
+// maxLoss is the largest share of packets that a throughput search may accept as lost, or that a lab may drop on purpose.
 const maxLoss = 0.5
 
 // maxDelay is the largest delay that a lab may add to what a host sends.

@@ -15,26 +15,26 @@ import (
 // ownEngine is the name of our own load engine where a tool can be chosen.
 const ownEngine = "own"
 
-// Tool has the properties that a plan needs of a program that sends workloads in place of our engine. Package external
-// has the programs and registers them.
+// Tool describes, for a plan, a program that sends workloads in place of our engine. Package external runs the programs and
+// registers them.
 type Tool struct {
 	// Name is the value of the option tool and of the flag --tool.
 	Name string
-	// Kinds are a spec of each kind of workload that it can send.
+	// Kinds has one spec of each kind of workload that the tool can send.
 	Kinds []Spec
-	// Lacks returns what the tool cannot do of a normalized workload of one of Kinds, "" for nothing; nil lacks
-	// nothing.
+	// Lacks returns why the tool cannot send a normalized workload of one of Kinds, "" if it can. nil means that it can send
+	// all of them.
 	Lacks func(w Workload) string
-	// WholeSeconds is true if it runs for whole seconds, Omits if it can discard whole seconds before its window.
+	// WholeSeconds is true if the tool runs for whole seconds, Omits if it can discard whole seconds before its window.
 	WholeSeconds, Omits bool
-	// Lead and Tail are what it always discards at the beginning and at the end of its run time.
+	// Lead and Tail are the times that the tool always discards at the begin and at the end of its run.
 	Lead, Tail time.Duration
-	// Ports is the number of the server's ports that it connects to. Congestion is true if it can set the congestion
+	// Ports is the number of ports of the server that the tool connects to. Congestion is true if it can set the congestion
 	// control.
 	Ports      int
 	Congestion bool
-	// LooseTimes is true if its times are corrected or rounded, so that rate times mean time is not the number of
-	// requests under way.
+	// LooseTimes is true if the tool corrects or rounds its times, so that rate times mean time is not the number of requests
+	// under way.
 	LooseTimes bool
 }
 
@@ -59,7 +59,7 @@ func (t Tool) sends(w Workload) bool {
 	return slices.ContainsFunc(t.Kinds, func(s Spec) bool { return s.kind() == w.Spec.kind() })
 }
 
-// OneFlow is a function for Lacks of a tool that supports only one flow.
+// OneFlow returns why a tool that supports only one flow cannot send the workload, "" if it can. Use it as Tool.Lacks.
 func (w Workload) OneFlow() string {
 	if w.Traits().Flows > 1 {
 		return "it has one flow"
@@ -67,7 +67,7 @@ func (w Workload) OneFlow() string {
 	return ""
 }
 
-// Beyond returns what the workload's tool cannot do of it, or "". Our own engine can do everything.
+// Beyond returns why the workload's tool cannot send it, or "". Our own engine can send every workload.
 func (w Workload) Beyond() string {
 	if w.Tool == "" {
 		return ""
@@ -110,8 +110,8 @@ func (w Workload) Beyond() string {
 	return by.Lacks(n)
 }
 
-// Measured returns the actual window and warm-up of the workload, given the plan's. A tool may only support whole
-// seconds, and discard less or more than the plan does.
+// Measured returns the actual window and warm-up of the workload; the arguments are those of the plan. A tool may only
+// support whole seconds, and may discard less or more than the plan's warm-up.
 func (w Workload) Measured(window, warmup time.Duration) (time.Duration, time.Duration) {
 	window = cmp.Or(w.Window, window)
 	t, ok := ToolNamed(w.Tool)
@@ -132,9 +132,9 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// WithTools returns the workloads, each followed by copies for every tool that can send it. left describes what is not
-// sent by a tool, and why. "own" changes nothing: our engine sends all of them in any case. It fails for a tool that
-// can send none of the workloads.
+// WithTools returns the workloads, each followed by a copy for every named tool that can send it. left describes which
+// workloads a tool does not send, and why. The name "own" has no effect: our engine sends every workload anyway. It fails
+// for an unknown tool, and for a tool that cannot send any of the workloads.
 func WithTools(list []Workload, names []string) (all []Workload, left []string, err error) {
 	var asked []Tool
 	var errs []error
@@ -179,7 +179,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 	return all, left, errors.Join(errs...)
 }
 
-// phrase is the subject of a sentence about what tools cannot do.
+// phrase returns the names of tools and the verb "send" in the right number, as the begin of a sentence.
 func phrase(tools []Tool) string {
 	names := each.Of(tools, func(t Tool) string { return t.Name })
 	if len(names) == 1 {
@@ -188,13 +188,13 @@ func phrase(tools []Tool) string {
 	return strings.Join(names, ", ") + " send"
 }
 
-// Tools returns the tools of a plan, each once.
+// Tools returns the names of the tools of a plan, each once.
 func (p Plan) Tools() []string {
 	named := each.Where(p.Workloads, func(w Workload) bool { return w.Tool != "" })
 	return each.Once(each.Of(named, func(w Workload) string { return w.Tool }))
 }
 
-// slowTools returns the tools of the plan whose windows are whole seconds.
+// slowTools returns the names of the plan's tools that run for whole seconds, except for workloads with their own window.
 func (p Plan) slowTools() []string {
 	slow := each.Where(p.Workloads, func(w Workload) bool {
 		t, _ := ToolNamed(w.Tool)

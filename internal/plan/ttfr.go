@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TTFR creates pods at a rate, which dial until one request is answered and are removed. It measures the time to first
-// response.
+// TTFR creates pods at a rate. Each pod connects until one request is answered, and is then removed. It measures the time
+// to first response.
 type TTFR struct {
 	// Rate is the number of new pods per second.
 	Rate float64
@@ -26,13 +26,13 @@ const (
 	minPodRate        = 0.01
 	maxPodRate        = 200
 	defaultPodTimeout = 5 * time.Second
-	// fitPods is the number of new pods in a window that the plan chooses: the fewest for which a median is reported.
+	// fitPods is the number of new pods in a window that Fit chooses: the smallest number for which a median is reported.
 	fitPods = 20
 	// longestPodFit bounds that window.
 	longestPodFit = 20 * time.Second
 )
 
-// podRates are numbers of pods per second.
+// podRates are the values of the option rate: pods per second.
 var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: formatRate, schema: position.Rate,
 	parse: func(s string) (float64, error) {
 		v, err := parseRate(s, 1e3)
@@ -63,7 +63,7 @@ func (s TTFR) normalize() Spec {
 
 func (s TTFR) check(*faultList) {}
 
-// barred implements chooser.
+// barred implements chooser: it returns why the spec does not support a path.
 func (s TTFR) barred(p Path) string {
 	switch {
 	case p.From != Pod:
@@ -74,7 +74,7 @@ func (s TTFR) barred(p Path) string {
 	return ""
 }
 
-// unfit implements fitter.
+// unfit implements fitter: it returns why a window is too short for one new pod.
 func (s TTFR) unfit(window time.Duration) string {
 	if s.Rate*window.Seconds() >= 1 {
 		return ""
@@ -83,7 +83,7 @@ func (s TTFR) unfit(window time.Duration) string {
 	return fmt.Sprintf("a window of %s has no new pod: give a longer window (--duration %s) or a higher rate", window, least)
 }
 
-// podFit returns the shortest window that the plan may choose for a workload of new pods, 0 for another.
+// podFit returns the shortest window that Fit may choose for a workload of new pods, 0 for any other.
 func podFit(t Traits) time.Duration {
 	if !t.NewPods() {
 		return 0

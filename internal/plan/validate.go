@@ -15,14 +15,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// maxCases bounds the expansion, so that a typing error in an axis is an error instead of using up the memory.
+// maxCases bounds the number of cases of a plan, so that a typing error is reported and does not use up the memory.
 const maxCases = 100_000
 
 // Validate returns everything that is wrong with p as Faults, or nil.
 func (p Plan) Validate() error {
 	var fs faults
-	fs.validProfiles(p)
-	fs.validSweep(p)
+	fs.checkProfiles(p)
+	fs.checkSweep(p)
 	distinct(&fs, "paths", p.Paths)
 	distinct(&fs, "workloads", p.Workloads)
 	for _, w := range p.Workloads {
@@ -39,17 +39,17 @@ func (p Plan) Validate() error {
 			fs.Add("workloads", "%s can go over none of the paths: %s", w, w.Barred(p.Paths[0]))
 		}
 	}
-	fs.validPairs(p)
-	fs.validJobs(p)
-	fs.validNames(p)
+	fs.checkPairs(p)
+	fs.checkJobs(p)
+	fs.checkNames(p)
 	for _, s := range Settings() {
 		if wrong := s.Check(p); wrong != "" && (s.Where != onClusters || p.OnCluster()) {
 			fs.Add(s.Key, "%s", wrong)
 		}
 	}
-	fs.validNumbers(p)
+	fs.checkNumbers(p)
 	if p.OnCluster() {
-		fs.validCluster(p)
+		fs.checkCluster(p)
 	}
 	if n := len(p.Measured()) * len(p.Paths) * len(p.Workloads); n > maxCases {
 		fs.Add("workloads", "the plan has %d cases, more than %d", n, maxCases)
@@ -57,7 +57,7 @@ func (p Plan) Validate() error {
 	return fs.Err()
 }
 
-// distinct refuses an empty list, and a list with a value twice.
+// distinct adds a fault for an empty list, and for each value that the list repeats.
 func distinct[T comparable](fs *faults, field string, all []T) {
 	if len(all) == 0 {
 		fs.Add(field, "none is given")
@@ -74,36 +74,37 @@ func (p Plan) barred(w Workload) []Path {
 	return each.Where(p.Paths, func(path Path) bool { return w.Barred(path) != "" })
 }
 
-func (fs *faults) validProfiles(p Plan) {
+func (fs *faults) checkProfiles(p Plan) {
 	distinct(fs, "profiles", p.Profiles)
 	for i, name := range p.Profiles {
 		if slices.Index(p.Profiles, name) == i {
-			fs.validProfileOf(p, "profiles", name)
+			fs.checkProfileOf(p, "profiles", name)
 		}
 	}
 	if p.Baseline.IsZero() {
 		fs.Add("baseline", "none is given")
 		return
 	}
-	fs.validProfileOf(p, "baseline", p.Baseline)
+	fs.checkProfileOf(p, "baseline", p.Baseline)
 }
 
-func (fs *faults) validProfileOf(p Plan, field string, name Variant) {
+func (fs *faults) checkProfileOf(p Plan, field string, name Variant) {
 	switch {
 	case name.File() != "": // LoadOwn reports its faults
 	case p.OnCluster():
-		fs.validClusterProfile(field, name, p)
+		fs.checkClusterProfile(field, name, p)
 	case slices.Contains(environments, p.Environment): // the profiles of another are unknown
-		fs.validProfile(field, name, each.Of(p.Own, func(s OwnSource) string { return s.Name })...)
-		fs.validConditions(p, field, name)
+		fs.checkProfile(field, name, each.Of(p.Own, func(s OwnSource) string { return s.Name })...)
+		fs.checkConditions(p, field, name)
 		if field == "profiles" || !slices.Contains(p.Profiles, name) {
-			fs.validChurn(p, field, name)
+			fs.checkChurn(p, field, name)
 		}
 	}
 }
 
-// validConditions checks a variant's own conditions against its profile, and all its conditions against each other.
-func (fs *faults) validConditions(p Plan, field string, v Variant) {
+// checkConditions adds faults for conditions of a variant that its profile does not support, and for contradictions between
+// the conditions in force for it.
+func (fs *faults) checkConditions(p Plan, field string, v Variant) {
 	for _, flag := range perVariant() {
 		if why := useless(flag, v); v.sets(flag) && why != "" {
 			fs.Add(field, "%s: %s", v, why)
@@ -126,19 +127,19 @@ func (fs *faults) validConditions(p Plan, field string, v Variant) {
 			fs.Add("workloads", "%s under %s: %s", w, v, why)
 		}
 	}
-	fs.unloadable(p, field, v)
+	fs.checkLoad(p, field, v)
 }
 
 // CheckProfile returns the faults of v as a profile of the lab: Faults with the most similar name, if the catalogue
 // does not have it.
 func (v Variant) CheckProfile() error {
 	var fs faults
-	fs.validProfile("profiles", v)
+	fs.checkProfile("profiles", v)
 	return fs.Err()
 }
 
-// validProfile checks a profile of the catalogue or one of own.
-func (fs *faults) validProfile(field string, v Variant, own ...string) {
+// checkProfile adds a fault if the profile of v is neither in the catalogue nor among own, or if v is not in canonical form.
+func (fs *faults) checkProfile(field string, v Variant, own ...string) {
 	name := v.Profile()
 	if _, ok := profile.Lookup(name); ok || slices.Contains(own, name) {
 		if canonical, err := ParseVariant(v.String()); err != nil {
@@ -151,7 +152,7 @@ func (fs *faults) validProfile(field string, v Variant, own ...string) {
 	fs.Add(field, "unknown profile %q%s", name, wayOut(name, own))
 }
 
-// wayOut describes what to do about an unknown profile name.
+// wayOut returns advice for an unknown profile name, as the end of an error. own has the names of the user's profiles.
 func wayOut(name string, own []string) string {
 	if platform, p, ok := profile.DefaultOf(name); ok {
 		return fmt.Sprintf(": the default of %s is %s", platform, p.Name)
@@ -164,7 +165,7 @@ func wayOut(name string, own []string) string {
 	return cmp.Or(advice.DidYouMean(name, names), " (names: cnibench list profiles)")
 }
 
-func (fs *faults) validNumbers(p Plan) {
+func (fs *faults) checkNumbers(p Plan) {
 	if p.MaxRepetitions != 0 {
 		if p.MaxRepetitions < p.Repetitions {
 			fs.Add("maxRepetitions", "%d is less than the %d repetitions", p.MaxRepetitions, p.Repetitions)
@@ -185,7 +186,7 @@ func (fs *faults) validNumbers(p Plan) {
 	}
 }
 
-// Validate returns what is wrong with conditions of the lab, or nil.
+// Validate returns everything that is wrong with the conditions of the lab as Faults, or nil.
 func (l Lab) Validate() error {
 	var fs faults
 	for _, s := range Settings() {
@@ -199,7 +200,7 @@ func (l Lab) Validate() error {
 	return fs.Err()
 }
 
-// Filled returns l with the default for each zero.
+// Filled returns l with each zero field set to its default.
 func (l Lab) Filled() Lab {
 	all, usual := reflect.ValueOf(&l).Elem(), reflect.ValueOf(Default().Lab)
 	for _, f := range reflect.VisibleFields(all.Type()) {
@@ -210,7 +211,8 @@ func (l Lab) Filled() Lab {
 	return l
 }
 
-// Notes returns remarks on a valid plan that its author may want to act on. The plan must have its window.
+// Notes returns remarks on a valid plan that its author may want to act on. cases is the number of its cases. The plan must
+// have its window.
 func (p Plan) Notes(cases int) []string {
 	var notes []string
 	if all := p.Expected(cases); p.Budget > 0 && all > p.Budget {
@@ -241,7 +243,7 @@ func (p Plan) Notes(cases int) []string {
 	return notes
 }
 
-// withoutEffect describes conditions of the whole run that some profiles do not have, and would be taken to have.
+// withoutEffect returns a note for encryption and for a flowtable of the whole run if it has no effect on some profiles.
 func (p Plan) withoutEffect() (notes []string) {
 	encrypted := p.Lab.Encryption != "" && p.Lab.Encryption != condition.EncryptionOff
 	for _, c := range []struct {
@@ -260,7 +262,7 @@ func (p Plan) withoutEffect() (notes []string) {
 	return notes
 }
 
-// inForce returns p with the conditions of v, without a pod-mtu that equals the profile's.
+// inForce returns p with the conditions of v applied. A pod MTU that equals the profile's default becomes 0.
 func (v Variant) inForce(p Plan) Plan {
 	q := v.over(p)
 	if of, ok := profile.Lookup(v.Profile()); ok && q.Lab.PodMTU == q.Lab.MTU-of.ReservedOn(q.Lab.Family) {
@@ -269,8 +271,8 @@ func (v Variant) inForce(p Plan) Plan {
 	return q
 }
 
-// duplicateVariants describes variants with the same conditions as another variant of their profile: mtu=1500 changes
-// nothing if that is the MTU of the run.
+// duplicateVariants returns a note for each variant with the same conditions as another variant of its profile. For
+// example, mtu=1500 changes nothing if that is the MTU of the run.
 func duplicateVariants(p Plan) []string {
 	var notes []string
 	installed := func(v Variant) string { version, sets := v.Recipe(); return fmt.Sprint(version, sets) }
@@ -286,10 +288,11 @@ func duplicateVariants(p Plan) []string {
 	return notes
 }
 
-// tunnelIPv6 is the most bytes of headers in a packet on an IPv6 underlay: WireGuard 80, and IPv6 and UDP within it 48.
+// tunnelIPv6 is the largest number of header bytes in a packet on an IPv6 underlay: 80 of WireGuard, and 48 of IPv6 and UDP
+// within it.
 const tunnelIPv6 = 128
 
-// largestDatagram is the largest payload of the plan's UDP workloads in bytes, 0 without any.
+// largestDatagram returns the largest payload of the plan's UDP workloads in bytes, 0 without any.
 func largestDatagram(p Plan) int {
 	size := 0
 	for _, w := range p.Workloads {

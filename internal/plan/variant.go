@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Variant is what is measured: a profile, with the conditions in which it differs from the run and, on several
-// clusters, with its context. String is its text form, in files and on the command line:
+// Variant is a profile with the conditions in which it differs from the run and, on several clusters, with its context.
+// String returns its text form, in files and on the command line:
 //
 //	calico-vxlan
 //	calico-vxlan(service-proxy=nftables,services=10000)
@@ -24,7 +24,7 @@ import (
 // other tools' archives: text that is not a condition is part of the profile's name.
 type Variant struct {
 	profile, context string
-	// conditions are CONDITION=VALUE, separated by commas. They are a text because variants are compared and are keys
+	// conditions are CONDITION=VALUE, separated by commas. They are one text so that variants can be compared and can be keys
 	// of maps.
 	conditions string
 	twin       bool
@@ -33,7 +33,7 @@ type Variant struct {
 // twinSuffix ends the name of the second instance of the baseline.
 const twinSuffix = "~twin"
 
-// VariantOf returns the variant of an unchecked text; its String is the same text.
+// VariantOf returns the variant that a text describes, without checking it. Its String returns the same text.
 func VariantOf(text string) Variant {
 	s, twin := strings.CutSuffix(text, twinSuffix)
 	v := Variant{profile: s, twin: twin}
@@ -75,7 +75,7 @@ func (v *Variant) UnmarshalText(b []byte) error {
 // IsZero reports whether v is empty.
 func (v Variant) IsZero() bool { return v == Variant{} }
 
-// Profile returns the name of the profile alone.
+// Profile returns the name of v's profile, without context and conditions.
 func (v Variant) Profile() string { return v.profile }
 
 // Context returns the cluster's context, or "".
@@ -84,7 +84,7 @@ func (v Variant) Context() string { return v.context }
 // Conditions returns the conditions of v that differ from the run, such as "services=10000", or "".
 func (v Variant) Conditions() string { return v.conditions }
 
-// own ranges over the conditions of v.
+// own yields the conditions of v that differ from the run. It is an iterator: use it with range.
 func (v Variant) own(yield func(flag, value string) bool) {
 	for part := range strings.SplitSeq(v.conditions, ",") {
 		if flag, value, _ := strings.Cut(part, "="); part != "" && !yield(strings.TrimSpace(flag), value) {
@@ -93,7 +93,7 @@ func (v Variant) own(yield func(flag, value string) bool) {
 	}
 }
 
-// sets reports whether v has a condition of its own.
+// sets reports whether v itself sets the condition with this flag.
 func (v Variant) sets(flag string) bool {
 	return v.conditioned(func(own string) bool { return own == flag })
 }
@@ -107,7 +107,7 @@ func (v Variant) Twin() Variant { v.twin = true; return v }
 // Original returns v, or the variant that v is a twin of.
 func (v Variant) Original() Variant { v.twin = false; return v }
 
-// At returns v on one of several clusters.
+// At returns v with the context of one of several clusters.
 func (v Variant) At(context string) Variant { v.context = context; return v }
 
 // Local returns v without its context.
@@ -116,7 +116,8 @@ func (v Variant) Local() Variant { return v.At("") }
 // Named returns v with another profile.
 func (v Variant) Named(profile string) Variant { v.profile = profile; return v }
 
-// Under returns v with one more condition, in canonical form. The error names every wrong condition.
+// Under returns v with one more condition, in canonical form. It fails, with every wrong condition, if one is invalid or
+// given twice.
 func (v Variant) Under(flag, value string) (Variant, error) { return v.with(flag, value).canonical() }
 
 // with returns v with one more condition, unchecked.
@@ -125,19 +126,19 @@ func (v Variant) with(flag, value string) Variant {
 	return v
 }
 
-// Lab returns the conditions of v: the run's, overridden by its own.
-func (v Variant) Lab(run Lab) Lab { return v.over(Plan{Lab: run}).Lab.carried() }
+// Lab returns the conditions in force for v: those of the run, overridden by its own.
+func (v Variant) Lab(run Lab) Lab { return v.over(Plan{Lab: run}).Lab.withLinkNIC() }
 
-// carried returns l with the NIC model that its links support: links with delay or loss only carry frames of the MTU,
-// and lose a frame, not a super-packet.
-func (l Lab) carried() Lab {
+// withLinkNIC returns l with the NIC model that its links support: NICWire for links with delay or loss, so that they lose a
+// frame and not a super-packet.
+func (l Lab) withLinkNIC() Lab {
 	if l.Delay > 0 || l.Loss > 0 {
 		l.NIC = NICWire
 	}
 	return l
 }
 
-// over returns p with the conditions of v.
+// over returns p with the conditions of v applied. It ignores unknown and invalid conditions.
 func (v Variant) over(p Plan) Plan {
 	for flag, text := range v.own {
 		if s, ok := SettingOf(flag); ok && s.PerVariant {
@@ -147,8 +148,8 @@ func (v Variant) over(p Plan) Plan {
 	return p
 }
 
-// Loaded returns the case with the workload that is really sent: with the flows and the message size of the plan or the
-// variant.
+// Loaded returns the case with the workload that is really sent: with the flows and the message size that the plan or the
+// variant sets.
 func (p Plan) Loaded(k Case) Case {
 	if w, err := k.Profile.over(p).loaded(k.Workload); err == nil { // Validate has reported it
 		k.Workload = w
@@ -156,7 +157,7 @@ func (p Plan) Loaded(k Case) Case {
 	return k
 }
 
-// loaded returns w with the flows and the message size of the plan. The error describes what w does not support.
+// loaded returns w with the flows and the message size of the plan. It fails if w does not support them or sets its own.
 func (p Plan) loaded(w Workload) (Workload, error) {
 	if w.Spec == nil {
 		return w, nil // which is reported as another fault
@@ -191,9 +192,8 @@ func (p Plan) loaded(w Workload) (Workload, error) {
 	return out.Normalize(), out.checkWhole()
 }
 
-// unloadable adds faults for workloads of the plan that do not support the flows or the message size of v. Those of the whole
-// run are not v's.
-func (fs *faults) unloadable(p Plan, field string, v Variant) {
+// checkLoad adds faults for workloads of the plan that do not support the flows or the message size that v itself sets.
+func (fs *faults) checkLoad(p Plan, field string, v Variant) {
 	if !v.sets("flows") && !v.sets("message") {
 		return
 	}
@@ -240,7 +240,8 @@ func (v Variant) canonical() (Variant, error) {
 	return v, nil
 }
 
-// parseCondition parses one condition and returns its value in canonical form.
+// parseCondition parses CONDITION=VALUE and returns the value in canonical form. It fails for an unknown condition, one that
+// variants cannot have, or an invalid value.
 func parseCondition(part string) (flag, value string, err error) {
 	flag, text, ok := strings.Cut(part, "=")
 	if !ok {
@@ -296,7 +297,7 @@ func (v Variant) Recipe() (version string, sets []string) {
 	return version, sets
 }
 
-// conditioned reports whether v has a condition of its own that is selects.
+// conditioned reports whether v itself sets a condition for which is returns true.
 func (v Variant) conditioned(is func(flag string) bool) bool {
 	for flag := range v.own {
 		if is(flag) {
@@ -311,12 +312,12 @@ func perVariant() []string {
 	return flagsOf(func(s Setting) bool { return s.PerVariant })
 }
 
-// flagsOf returns the flags of some settings.
+// flagsOf returns the flags of the settings for which are returns true.
 func flagsOf(are func(Setting) bool) []string {
 	return each.Of(each.Where(Settings(), are), func(s Setting) string { return s.Flag })
 }
 
-// parseList parses values separated by commas outside parentheses. The error has every wrong value.
+// parseList parses values separated by commas outside parentheses. The error lists every wrong value.
 func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
 	var all []T
 	var wrong []string
@@ -351,7 +352,7 @@ func splitOutside(text string) []string {
 	return append(parts, text[start:])
 }
 
-// Variants returns the variants of texts.
+// Variants returns the variants that texts describe, without checking them.
 func Variants(profiles ...string) []Variant {
 	return each.Of(profiles, VariantOf)
 }

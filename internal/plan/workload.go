@@ -26,8 +26,8 @@ type Workload struct {
 	Window time.Duration
 }
 
-// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR, a job's, dns's
-// and those that send nothing. Each is a comparable value with its defaults, its bounds and its options.
+// Spec is what one kind of workload sends: Stream, RR, CRR, Ping, HTTP, Throughput, TTFR, jobSpec, dnsSpec or quietSpec,
+// which sends nothing. Each is a comparable value with its defaults, its bounds and its options.
 type Spec interface {
 	// Traits returns the properties that every kind has. The spec must be normalized.
 	Traits() Traits
@@ -35,7 +35,7 @@ type Spec interface {
 	kind() *kind
 	// normalize returns the spec with its defaults, and without settings that others make meaningless.
 	normalize() Spec
-	// check adds contradictions in a spec that is not normalized.
+	// check adds faults for contradictions in a spec that is not normalized.
 	check(f *faultList)
 }
 
@@ -45,30 +45,30 @@ type Kind string
 // kind is the registry's entry of one kind of workload.
 type kind struct {
 	name Kind
-	// about describes briefly what is sent, title is the name in a report.
+	// about describes briefly what is sent. title is the name of the kind in a report.
 	about, title string
 	zero         Spec
 	// options are in the order of the text form.
 	options []option
-	// apart means that the kind is not measured on raw, and not between pairs of nodes.
+	// apart means that the kind is measured neither on raw nor between pairs of nodes.
 	apart bool
-	// unchanged is why the kind is not measured under churn, with %s for the workload; "" if it is.
+	// unchanged is why the kind is not measured under churn, a format with %s for the workload; "" if it is measured.
 	unchanged string
-	// window is the default window of its trials, wait is about how long a trial additionally takes.
+	// window is the default window of its trials, 0 for the plan's. wait is about how long a trial takes in addition to it.
 	window, wait time.Duration
 }
 
 // Optional methods of a Spec.
 type (
-	// chooser returns why a normalized spec does not support a path, or "".
+	// chooser is a Spec that does not support every path: barred returns why a normalized spec does not, or "".
 	chooser interface{ barred(p Path) string }
-	// fitter returns why a window is too short for a normalized spec, or "".
+	// fitter is a Spec that needs a long window: unfit returns why a window is too short for a normalized spec, or "".
 	fitter interface {
 		unfit(window time.Duration) string
 	}
 )
 
-// kinds are the kinds of workload in report order; kinds that send nothing follow.
+// kinds has the kinds of workload in report order. Quiet.Register appends those that send nothing.
 var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &dnsKind, &ttfrKind, &jobKind}
 
 // Protocol is the transport under a workload.
@@ -94,7 +94,8 @@ const (
 	resolution  work = "resolution"
 )
 
-// Traits are the properties of a workload independent of its kind. A trait that a kind does not have is zero.
+// Traits are the properties of a workload that other packages use, whatever its kind. A trait that a kind does not have is
+// zero.
 type Traits struct {
 	Protocol Protocol
 	Work     work
@@ -105,10 +106,10 @@ type Traits struct {
 	Mix     bool
 	// Request and Response are the payloads of one exchange in bytes; Request is 0 for http.
 	Request, Response int
-	// Rate is the intended load, summed over all flows: bit/s of payload for datagrams, requests per second for
-	// requests; 0 is as fast as possible. Load is the intended share of the capacity instead.
+	// Rate is the intended load, summed over all flows: bit/s of payload for datagrams, requests per second for requests, pods
+	// per second for new pods; 0 is as fast as possible. Load gives it as a share of the capacity instead.
 	Rate, Load float64
-	// Arrival is when requests are scheduled: "" when the response has arrived, Constant, Poisson or Saturate.
+	// Arrival is when requests are scheduled: Constant, Poisson, Saturate, or "" for after each response.
 	Arrival string
 	// Burst is the number of requests that are scheduled at once; 0 means one.
 	Burst int
@@ -133,13 +134,13 @@ type Traits struct {
 	Timeout time.Duration
 	// Searches is true if a trial searches for a rate, with many streams.
 	Searches bool
-	// Decides are the metrics that compare dataplanes, of which the first that was measured is used. If the load is
-	// given, a rate only shows the request.
+	// Decides are the metrics by which dataplanes are compared; the first that was measured is used. If the load is given,
+	// a rate is not among them, because it only repeats the load.
 	Decides []string
 }
 
-// rolling is the number of servers behind a Service. If Roll is true, each in turn is removed from the Service and
-// continues to serve for the time Drain.
+// rolling is the number of servers behind a Service. If Roll is true, each server in turn is removed from the Service,
+// continues to serve for the time Drain, and is put back.
 type rolling struct {
 	Backends int
 	Roll     bool
@@ -161,7 +162,7 @@ func Kinds() []Kind {
 // Kind returns the name of the workload's kind, "" for no workload.
 func (w Workload) Kind() Kind { return w.row().name }
 
-// row returns the description of the kind, an empty one for a workload without a kind.
+// row returns the registry's entry of the workload's kind, an empty entry for a workload without a Spec.
 func (w Workload) row() *kind {
 	if w.Spec == nil {
 		return &kind{}
@@ -169,7 +170,7 @@ func (w Workload) row() *kind {
 	return w.Spec.kind()
 }
 
-// Normalize fills in defaults and clears settings that others make meaningless.
+// Normalize returns the workload with its defaults filled in, and without settings that others make meaningless.
 func (w Workload) Normalize() Workload {
 	if w.Spec != nil {
 		w.Spec = w.Spec.normalize()
@@ -206,7 +207,8 @@ func (t Traits) Reconnecting() bool { return t.Work == Transaction && t.Reconnec
 func (t Traits) NewPods() bool { return t.Work == NewPod }
 func (t Traits) Kernel() bool  { return t.Protocol == icmp || t.Names.Elsewhere() }
 
-// RateMetric returns the metric of a trial's main rate, Times the family of the metrics of its times, "" for none.
+// RateMetric returns the name of the metric of a trial's main rate, "" for none. Times returns the family of the metrics of
+// its times, "" for none.
 func (t Traits) RateMetric() string {
 	if t.Searches {
 		return metric.Throughput
@@ -215,7 +217,7 @@ func (t Traits) RateMetric() string {
 }
 func (t Traits) Times() string { return measured[t.Work].times }
 
-// measured are these metrics by the unit of work.
+// measured has the metrics that RateMetric and Times return, by the unit of work.
 var measured = map[work]struct{ rate, times string }{
 	Transaction: {metric.TransactionRate, metric.RTT},
 	Request:     {metric.RequestRate, metric.ResponseTime},
@@ -245,7 +247,7 @@ func (t Traits) Concurrency() int {
 	return n
 }
 
-// Barred returns why the workload does not support a path under any profile, or "".
+// Barred returns why the workload cannot be measured on a path under any profile, "" if it can.
 func (w Workload) Barred(p Path) string {
 	t := w.Traits()
 	if t.Protocol == icmp && p.ByService() {
@@ -266,7 +268,7 @@ func (w Workload) Barred(p Path) string {
 	return ""
 }
 
-// unfit returns why a window is too short for the workload, or ""; 0 is an unknown window.
+// unfit returns why a window is too short for the workload, or "". A window of 0 is unknown and never too short.
 func (w Workload) unfit(window time.Duration) string {
 	if s, ok := w.Normalize().Spec.(fitter); ok && window != 0 {
 		return s.unfit(window)
@@ -274,9 +276,8 @@ func (w Workload) unfit(window time.Duration) string {
 	return ""
 }
 
-// Servers returns the number of servers of the workload on a path: its backends behind a Service, and one on other
-// paths. So raw, which has no Services, has the same load on one server. For a job, all members but the first are
-// servers.
+// Servers returns how many servers the workload has on path p: its backends behind a Service, 1 on other paths, all members
+// but the first for a job. The profile raw has no Services, so one server takes the whole load.
 func (w Workload) Servers(p Path) int {
 	if members := w.Traits().Job.Members; members > 0 {
 		return members - 1
@@ -322,7 +323,8 @@ func (w Workload) String() string {
 	return string(k.name) + "(" + strings.Join(parts, ",") + ")"
 }
 
-// With returns the workload with the option of this key set from text.
+// With returns the workload with the option of this key set from text. It fails if the kind does not have the option, or
+// for an invalid text.
 func (w Workload) With(key, text string) (Workload, error) {
 	o, ok := w.Spec.kind().option(key)
 	if !ok {
@@ -357,7 +359,8 @@ func (w *Workload) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Validate returns what is wrong with a workload that code has built. Workloads from ParseWorkload and Parse are valid.
+// Validate returns what is wrong with a workload, or nil. It is for workloads built by code; those from ParseWorkload and
+// Parse are valid.
 func (w Workload) Validate() error {
 	if w.Spec == nil {
 		return errors.New("workload is missing")
@@ -375,7 +378,7 @@ func (w Workload) Validate() error {
 	return errors.Join(append(errs, w.checkWhole())...)
 }
 
-// findKind returns the entry of a kind by its name.
+// findKind returns the registry's entry of a kind by its name. The error of an unknown name suggests a similar one.
 func findKind(s string) (*kind, error) {
 	if found, ok := each.First(kinds, func(k *kind) bool { return string(k.name) == s }); ok {
 		return found, nil
@@ -384,7 +387,7 @@ func findKind(s string) (*kind, error) {
 	return nil, fmt.Errorf("unknown workload %q%s (there are %s)", s, advice.DidYouMean(s, names), strings.Join(names, ", "))
 }
 
-// entry returns the kind's entry in the registry, an empty one if the kind is unknown.
+// entry returns the kind's entry in the registry, an empty entry if the kind is unknown.
 func (k Kind) entry() *kind {
 	found, err := findKind(string(k))
 	if err != nil {
@@ -396,10 +399,10 @@ func (k Kind) entry() *kind {
 // About describes briefly what a kind of workload sends.
 func (k Kind) About() string { return k.entry().about }
 
-// Title returns the name of a kind of workload in a report, "" for no kind.
+// Title returns the name of a kind of workload in a report, "" for an unknown kind.
 func (k Kind) Title() string { return k.entry().title }
 
-// Default returns the workload of a kind with its defaults, and the zero Workload for no kind.
+// Default returns the workload of a kind with its defaults, the zero Workload for an unknown kind.
 func (k Kind) Default() Workload { return Workload{Spec: k.entry().zero}.Normalize() }
 
 // Options returns the options of a kind of workload in the order of the text form.

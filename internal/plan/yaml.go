@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Parse parses a plan file. name is its name in faults. Settings that the file omits have the values of Default. The
-// plan is valid unless it fails; the error is Faults with every mistake and its line.
+// Parse parses a plan file, settles and validates it. name is its name in faults. Settings that the file omits have the
+// values of Default. It fails with Faults: every mistake with its line.
 func Parse(name string, r io.Reader) (Plan, error) {
 	p, f, err := Read(name, r, "")
 	if err != nil {
@@ -25,9 +25,9 @@ func Parse(name string, r io.Reader) (Plan, error) {
 	return p, all.Err()
 }
 
-// Read reads a plan file that a command line completes. It returns the plan, neither settled nor validated, and a
-// decoder with its faults and the lines of its fields. environment is the command line's, "" for none; it applies to a
-// file without one. It fails with Faults if the file is not a plan at all.
+// Read reads a plan file that flags of the command line complete. It returns the plan, neither settled nor validated, and a
+// decoder with its faults and the lines of its fields. environment applies to a file that does not name one; "" means the
+// default. It fails if the file cannot be read, and with Faults if it is not a mapping.
 func Read(name string, r io.Reader, environment string) (Plan, position.Decoder, error) {
 	src, err := io.ReadAll(io.LimitReader(r, position.MaxFile+1))
 	if err != nil {
@@ -58,8 +58,8 @@ func Read(name string, r io.Reader, environment string) (Plan, position.Decoder,
 	return p, *f, nil
 }
 
-// environmentIn reads the environment before the other keys, because it determines which profiles exist. It accepts a
-// misspelled key, so that there is one fault, and not one for every profile.
+// environmentIn reads the environment before the other keys, because it determines which profiles exist. It also accepts a
+// misspelled key, so that the file has one fault and not one for every profile.
 func (d *decoder) environmentIn(root *position.Node, at *string) {
 	for i, key := range root.Keys {
 		switch {
@@ -83,13 +83,13 @@ type decoder struct {
 	*position.Decoder
 	// dir is the directory of the file; its profile files are relative to it.
 	dir string
-	// environment is the plan's. said is true if the file has one; a file without one applies to all.
+	// environment is that of the plan. said is true if the file names it; a file that does not is for every environment.
 	environment string
 	said        bool
 }
 
-// rejectLabFields rejects the lab's settings in a file for a cluster, where they would have no effect. A file without
-// an environment may have them.
+// rejectLabFields adds faults for the lab's settings in a file for a cluster, where they would have no effect. A file that
+// does not name its environment may have them.
 func (d *decoder) rejectLabFields(p Plan) {
 	if !p.OnCluster() || !d.said {
 		return
@@ -102,7 +102,7 @@ func (d *decoder) rejectLabFields(p Plan) {
 	}
 }
 
-// profiles reads names. It checks each of them here, where the lines are known.
+// profiles returns a Read for a list of variants. It already checks each of them, because their lines are known here.
 func (d *decoder) profiles(at *[]Variant) position.Read {
 	return position.Values(d.Decoder, at, func(s string) (Variant, error) {
 		if s == profile.Raw && !d.said {
@@ -115,12 +115,12 @@ func (d *decoder) profiles(at *[]Variant) position.Read {
 		v = d.beside(v)
 		var fs faults
 		// Validate decides whether the plan has the context.
-		fs.validProfileOf(Plan{Environment: d.environment, Cluster: Cluster{Contexts: []string{v.Context()}}}, "", v)
+		fs.checkProfileOf(Plan{Environment: d.environment, Cluster: Cluster{Contexts: []string{v.Context()}}}, "", v)
 		return v, fs.Err()
 	})
 }
 
-// beside returns v with its profile file relative to the working directory.
+// beside returns v with the path of its profile file, if it has one, relative to the working directory instead of the plan.
 func (d *decoder) beside(v Variant) Variant {
 	file := v.File()
 	if file == "" || filepath.IsAbs(file) {

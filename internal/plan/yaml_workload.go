@@ -8,11 +8,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// maxAxis bounds the expansion of the lists of one workload.
+// maxAxis bounds the number of workloads that one item of a plan file may expand to.
 const maxAxis = 1000
 
-// workloads reads the list of workloads. An item is a name ("rr"), the command line's form ("stream(udp,rate=1G)") or a
-// mapping of one kind to its settings. Each setting may be a list: then the item expands to every combination.
+// workloads returns a Read for the list of workloads. An item is a name ("rr"), the command line's form
+// ("stream(udp,rate=1G)") or a mapping of one kind to its settings. Settings that are lists expand to every combination.
 func (d *decoder) workloads(at *[]Workload) position.Read {
 	return func(field string, n *position.Node) {
 		*at = nil
@@ -55,13 +55,14 @@ func (d *decoder) workload(field string, n *position.Node) []Workload {
 	return d.expand(k, field+"."+string(k.name), value)
 }
 
-// axis is one setting of a workload with its values.
+// axis is one option of a workload with its values in a plan file.
 type axis struct {
 	option option
 	values []*position.Node
 }
 
-// expand reads the settings of a workload and returns every combination.
+// expand reads the settings of a workload and returns every combination of their values. It adds the faults that it finds
+// and then returns nil.
 func (d *decoder) expand(k *kind, field string, n *position.Node) []Workload {
 	before := d.Count()
 	axes := map[string]axis{}
@@ -102,7 +103,7 @@ func (d *decoder) expand(k *kind, field string, n *position.Node) []Workload {
 	return combinations
 }
 
-// multiply returns each workload with each value of the axis.
+// multiply returns each workload with each value of the axis. It adds a fault for each invalid value and omits it.
 func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workload {
 	field += "." + a.option.Key
 	var texts []string
@@ -136,5 +137,5 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 	return product
 }
 
-// oneLine joins the lines of an error that holds several.
+// oneLine returns the text of an error with its lines joined into one.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// CNI is how a CNI appears in the objects of a cluster.
+// CNI describes how a CNI appears in the objects of a cluster.
 type CNI struct {
-	// Name is the name in results, for example "aws-vpc". Title is the name for people.
+	// Name is the name in results, for example "aws-vpc". Title is the name in texts.
 	Name, Title string
-	// Family has the profiles that describe it, "" if none does.
+	// Family is the family of the profiles that describe the CNI, "" if there are none.
 	Family string
-	// Daemons are the names of its DaemonSet. Container is the container whose image tag is the version, "" for the
-	// first.
+	// Daemons are the possible names of its DaemonSet. Container is the container whose image tag is the version of the CNI,
+	// "" for the first container.
 	Daemons   []string
 	Container string
-	// Plugins are the types of its plugins in conflists. ConfigMaps and Charts are names; Groups are its API groups.
+	// Plugins are the types of its plugins in conflists. ConfigMaps and Charts are the names of its ConfigMaps and Helm
+	// charts. Groups are its API groups.
 	Plugins, ConfigMaps, Charts, Groups []string
 }
 
-// cnis are recognized by their daemon, in the order in which detection searches.
+// cnis has the CNIs that detection recognises, in the order in which it searches for their DaemonSets.
 var cnis = []CNI{
 	{Name: "cilium", Title: "Cilium", Family: "cilium", Daemons: []string{"cilium"}, Container: "cilium-agent", Plugins: []string{"cilium-cni"},
 		ConfigMaps: []string{"cilium-config"}, Charts: []string{"cilium"}, Groups: []string{"cilium.io"}},
@@ -52,24 +53,24 @@ var cnis = []CNI{
 	{Name: "terway", Title: "Terway", Daemons: []string{"terway-eniip", "terway"}, Container: "terway", Plugins: []string{"terway"}, ConfigMaps: []string{"eni-config"}},
 }
 
-// Multus are DaemonSets of Multus, which calls other CNIs.
+// Multus has the possible names of the DaemonSet of Multus, which calls other CNIs.
 var Multus = []string{"kube-multus-ds", "multus", "rke2-multus", "kube-multus-ds-amd64"}
 
 // CNIs returns the CNIs that detection knows, in the order in which it searches.
 func CNIs() []CNI { return slices.Clone(cnis) }
 
-// LookupCNI returns the CNI called name.
+// LookupCNI returns the CNI called name, false if it is unknown.
 func LookupCNI(name string) (CNI, bool) {
 	return cniWhere(func(c CNI) bool { return c.Name == name })
 }
 
-// CNIOfPlugin returns the CNI that brings a plugin of this type.
+// CNIOfPlugin returns the CNI that installs a plugin of this type, false if it is unknown.
 func CNIOfPlugin(plugin string) (CNI, bool) {
 	return cniWhere(func(c CNI) bool { return slices.Contains(c.Plugins, plugin) })
 }
 
-// CNIOfObject returns the CNI that an object of Kubernetes configures, by its kind, its name and the group of its
-// version.
+// CNIOfObject returns the CNI to which an object of Kubernetes belongs, by its kind, its name and its API version; false if
+// it belongs to none.
 func CNIOfObject(kind, name, version string) (CNI, bool) {
 	group, _, _ := strings.Cut(version, "/")
 	return cniWhere(func(c CNI) bool {

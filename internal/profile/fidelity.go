@@ -11,76 +11,78 @@ import (
 	"strings"
 )
 
-// Fidelity is the result of a comparison of a profile's CPU time in the lab with a real cluster. fidelity.tsv has its
-// rows, which docs/results/fidelity.md summarizes.
+// Fidelity summarizes a comparison of a profile's CPU time in the lab with that on a real cluster. fidelity.tsv has the rows
+// of all comparisons, which docs/results/fidelity.md summarizes, too.
 type Fidelity struct {
-	// Measured is the day, NIC the lab's NIC model.
+	// Measured is the day of the comparison, NIC the lab's NIC model.
 	Measured string `json:"measured"`
 	NIC      string `json:"nic"`
 	// All summarizes the rows of all workloads.
 	All Compared `json:"all"`
-	// Workloads are the compared workloads. Others are unknown.
+	// Workloads are the compared workloads. Nothing is known about other workloads.
 	Workloads []Compared `json:"workloads"`
 }
 
-// Compared is one workload of a comparison, or all of them without a name and without Lab and Cluster.
+// Compared summarizes the rows of one workload, or those of all workloads; then Name is "", and Lab and Cluster are 0.
 type Compared struct {
 	// Name is the workload without sizes and congestion control, such as "stream(udp)".
 	Name string `json:"name,omitempty"`
-	// Rows is the number of compared paths, Within the number that are equal within 5 %, Differ the number that differ
-	// significantly.
+	// Rows is the number of compared rows. Within is the number of rows that are equal within 5 %, Differ the number of rows
+	// that differ significantly.
 	Rows   int `json:"rows"`
 	Within int `json:"within"`
 	Differ int `json:"differ"`
-	// Distance is the cluster's CPU time over the lab's minus 1, the median over the rows; Farthest is the value
-	// farthest from 0.
+	// Distance is the CPU time on the cluster divided by that in the lab, minus 1: the median over the rows. Farthest is the
+	// value farthest from 0.
 	Distance float64 `json:"distance"`
 	Farthest float64 `json:"farthest"`
-	// Lab and Cluster are the costs between pods of different nodes, as multiples of the bare node's.
+	// Lab and Cluster are the CPU times between pods of different nodes, as multiples of those of the bare node.
 	Lab     float64 `json:"lab,omitempty"`
 	Cluster float64 `json:"cluster,omitempty"`
 }
 
-// held is the largest distance of the median row from the lab at which a model's cost counts as accurate, most that of any row. On a
-// noisy machine no row differs significantly, and the median may be near 0 by chance.
+// held is the largest Distance, and most the largest Farthest, at which the CPU time in the lab counts as accurate. Both are
+// needed: on a noisy machine no row differs significantly, and the median may be near 0 by chance.
 const held, most = 0.05, 0.10
 
-// Holds reports whether the cost in the lab is the cluster's: no row differs, the median is within 5 %, and all rows are within 10 %.
+// Holds reports whether the CPU time in the lab is close to that on the cluster: no row differs significantly, the median is
+// within 5 %, and all rows are within 10 %.
 func (c Compared) Holds() bool {
 	return c.Differ == 0 && math.Abs(c.Distance) <= held && math.Abs(c.Farthest) <= most
 }
 
-// Holds reports whether that is true for all workloads.
+// Holds reports whether the CPU time in the lab is close to that on the cluster for all compared workloads. It is false for
+// nil.
 func (f *Fidelity) Holds() bool {
 	return f != nil && !slices.ContainsFunc(f.Workloads, func(c Compared) bool { return !c.Holds() })
 }
 
-// Covers reports whether the cost of a workload is accurate under a NIC model of the lab, "" for a workload that does
-// not depend on NICs.
+// Covers reports whether the CPU time of a workload in the lab is known to be accurate under a NIC model. nic is "" for a
+// workload that does not depend on NICs.
 func (f *Fidelity) Covers(workload, nic string) bool {
 	return f != nil && (nic == "" || nic == f.NIC) && slices.ContainsFunc(f.Workloads, func(c Compared) bool { return c.Name == workload && c.Holds() })
 }
 
-// Comparison is one row: a profile or the bare node, on a path under a workload, in the lab and on a cluster with a
-// CNI.
+// Comparison is one row of fidelity.tsv: the CPU time of a profile or of the bare node, on a path under a workload, in the
+// lab and on a cluster.
 type Comparison struct {
-	// Measured is the day, NIC the lab's NIC model, Repetitions the number of repetitions, each with Window, such as
-	// 500ms.
+	// Measured is the day, NIC the lab's NIC model, Repetitions the number of repetitions, and Window the window of each,
+	// such as 500ms.
 	Measured, NIC, Repetitions, Window string
-	// Dataplane is the profile of the cluster, Profile that or host.
+	// Dataplane is the profile of the cluster. Profile is the same profile, or host for the bare node of that cluster.
 	Dataplane, Profile string
-	// Path is in the format of results, Workload without sizes and congestion control. Verdict is the verdict of the
-	// comparison relative to the bare node, "" for the bare node itself.
+	// Path is in the format of results, Workload is without sizes and congestion control. Verdict is that of the comparison,
+	// relative to the bare node; "" for the bare node itself.
 	Path, Workload, Verdict string
-	// Lab and Cluster are CPU times in ns per unit of work. Quotient is the cluster's over the lab's, each divided by
-	// its bare node's.
+	// Lab and Cluster are CPU times in ns per unit of work. Quotient is the CPU time on the cluster divided by that in the
+	// lab, where each is first divided by that of its bare node.
 	Lab, Cluster, Quotient float64
 }
 
-// Distance is the cluster's CPU time over the lab's less 1.
+// Distance returns the CPU time on the cluster divided by that in the lab, minus 1.
 func (c Comparison) Distance() float64 { return c.Cluster/c.Lab - 1 }
 
-// Summarize returns the rows of one thing together.
+// Summarize returns the summary of rows, under a name. Lab and Cluster of the result are 0.
 func Summarize(name string, rows []Comparison) Compared {
 	all := Compared{Name: name, Rows: len(rows)}
 	var off []float64
@@ -97,7 +99,7 @@ func Summarize(name string, rows []Comparison) Compared {
 	return all
 }
 
-// Middle returns the median of distances, and the one farthest from 0.
+// Middle returns the median of distances, and the distance farthest from 0; 0 for both without distances.
 func Middle(off []float64) (median, farthest float64) {
 	off = slices.Sorted(slices.Values(off))
 	n := len(off)
@@ -114,10 +116,10 @@ func Middle(off []float64) (median, farthest float64) {
 //go:embed fidelity.tsv
 var comparisons string
 
-// columns are the columns of fidelity.tsv.
+// columns are the names of the columns of fidelity.tsv.
 var columns = []string{"measured", "nic", "repetitions", "window", "dataplane", "profile", "path", "workload", "lab", "cluster", "quotient", "verdict"}
 
-// ReadComparisons returns the rows of a file as WriteComparisons writes it.
+// ReadComparisons returns the rows of a file that WriteComparisons has written.
 func ReadComparisons(r io.Reader) ([]Comparison, error) {
 	file := csv.NewReader(r)
 	file.Comma, file.FieldsPerRecord = '\t', len(columns)
@@ -141,7 +143,7 @@ func ReadComparisons(r io.Reader) ([]Comparison, error) {
 	return all, nil
 }
 
-// WriteComparisons writes rows.
+// WriteComparisons writes rows in the format of fidelity.tsv.
 func WriteComparisons(w io.Writer, rows []Comparison) error {
 	file := csv.NewWriter(w)
 	file.Comma = '\t'
@@ -155,7 +157,7 @@ func WriteComparisons(w io.Writer, rows []Comparison) error {
 	return file.Error()
 }
 
-// fidelity summarizes the rows of a profile, nil if it was never compared.
+// fidelity returns the summary of the rows of a profile, nil if there are none.
 func fidelity(rows []Comparison, name string) *Fidelity {
 	var f *Fidelity
 	var all []Comparison

@@ -1,8 +1,8 @@
 package profile
 
-// Function is something that a reader may need from a network in addition to its speed.
+// Function is a feature that users may need from a network in addition to its speed.
 type Function struct {
-	// Name is the name of the function, Letter represents it in narrow columns.
+	// Name is the name of the function. Letter represents it in narrow columns.
 	Name, Letter string
 	by           func(Profile) string
 }
@@ -18,10 +18,10 @@ var (
 	}}
 )
 
-// services is whether pods reach Services.
+// services is the function that pods reach Services.
 var services = Function{"Services", "S", func(p Profile) string { return engine(p.Services) }}
 
-// Expected are the functions that a cluster usually needs: a report mentions it if the best profile lacks one.
+// Expected are the functions that a cluster usually needs. A report mentions which of them the best profile lacks.
 var Expected = []Function{services, NetworkPolicy}
 
 // Functions are all functions in report order.
@@ -38,7 +38,7 @@ var Functions = []Function{
 // By returns what provides f in p, "" if nothing does.
 func (f Function) By(p Profile) string { return f.by(p) }
 
-// engine is a word of a record, "" for none.
+// engine returns the word of a profile's field Services or Policy, but "" for "none".
 func engine(word string) string {
 	if word == "none" {
 		return ""

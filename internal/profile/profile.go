@@ -37,36 +37,36 @@ type Profile struct {
 	// Encapsulation is "none", "vxlan", "ipip", "wireguard" or "ipsec". Overhead is its bytes per packet on IPv4.
 	Encapsulation string `yaml:"encapsulation"`
 	Overhead      int    `yaml:"overhead"`
-	// NoIPv6 is why the profile has no IPv6 form, "" if it has one.
+	// NoIPv6 is why the lab does not support the profile in IPv6, "" if it does.
 	NoIPv6 string `yaml:"noIPv6"`
 	// Services is the engine behind a ClusterIP: "kube-proxy", "ebpf", "none".
 	Services string `yaml:"services"`
 	// Policy is the engine that enforces a NetworkPolicy: "calico-iptables", "calico-nftables", "ebpf", "none".
 	Policy string `yaml:"policy"`
-	// Model describes what the lab only imitates, "" if it uses what the product uses.
+	// Model describes which parts the lab only imitates, "" if it uses the same parts as the product.
 	Model string `yaml:"model"`
-	// Provided is why there is no recipe for it although it is a CNI, "" if there is one.
+	// Provided is why there is no recipe for this CNI, "" if there is one or the profile is not a CNI.
 	Provided string `yaml:"provided"`
 	// Needs are the kernel features and programs that the lab requires, by their names in package kernel/probe.
 	Needs []string `yaml:"needs"`
-	// Fidelity is how its cost in the lab compares with that on a real cluster, nil if that was never measured.
+	// Fidelity compares its CPU time in the lab with that on a real cluster, nil if that was never measured.
 	Fidelity *Fidelity `yaml:"-"`
 
 	use   `yaml:",inline"`
 	Signs `yaml:",inline"`
 }
 
-// use is where a profile is used.
+// use says where a profile is used by default.
 type use struct {
-	// DefaultOn are the platforms whose clusters have it if the user chooses no CNI, for example "EKS".
+	// DefaultOn are the platforms whose clusters have the profile unless the user chooses another CNI, for example "EKS".
 	DefaultOn []string `yaml:"defaultOn"`
-	// OnlyNamed means that a run without named profiles leaves it out.
+	// OnlyNamed means that a run measures the profile only if it is named.
 	OnlyNamed bool `yaml:"onlyNamed"`
 }
 
 // Signs are the properties by which detection recognises a profile.
 type Signs struct {
-	// CNI is the CNI that only this profile describes, whatever the CNI's settings; "" if settings decide.
+	// CNI is the CNI that this profile describes whatever the CNI's settings are; "" if the settings decide.
 	CNI string `yaml:"cni"`
 	// PodDevice is the kind of a pod's device, "" if pods have no network of their own.
 	PodDevice string `yaml:"podDevice"`
@@ -76,18 +76,19 @@ type Signs struct {
 	Tunnel *Tunnel `yaml:"tunnel"`
 	// Absent are devices that a node of this profile does not have.
 	Absent []string `yaml:"absent"`
-	// Encrypted are the encryptions between nodes that the CNI can be configured for.
+	// Encrypted are the kinds of encryption between nodes that the CNI can be configured for.
 	Encrypted []encrypted `yaml:"encrypted"`
 }
 
-// encrypted is a tunnel that replaces the profile's own.
+// encrypted is an encrypting tunnel that replaces the profile's own tunnel.
 type encrypted struct {
 	Tunnel `yaml:",inline"`
 	// Overhead is its bytes per packet on IPv4.
 	Overhead int `yaml:"overhead"`
 }
 
-// WithEncryption returns p with an encryption in place of its encapsulation; p itself if it does not support that kind.
+// WithEncryption returns p with this kind of encryption in place of its encapsulation. It returns p unchanged if p does not
+// support that kind.
 func (p Profile) WithEncryption(kind string) Profile {
 	for _, e := range p.Encrypted {
 		if e.Kind == kind {
@@ -107,14 +108,15 @@ type Tunnel struct {
 	Kind    string   `yaml:"kind"`
 	// Device6 is the name in IPv6 if it differs.
 	Device6 string `yaml:"device6"`
-	// Port is the UDP destination port, VNI the network identifier; 0 without one.
+	// Port is the UDP destination port, VNI the network identifier; 0 if the tunnel does not have it.
 	Port int `yaml:"port"`
 	VNI  int `yaml:"vni"`
-	// External means that both addresses come from the packet's metadata, Addressed that the device has an address.
+	// External means that the outer addresses come from the packet's metadata. Addressed means that the device has an IP
+	// address.
 	External  bool `yaml:"external"`
 	Addressed bool `yaml:"addressed"`
-	// Spare is the overhead on IPv4 that pods leave room for if packets between nodes of one subnet do not use the
-	// tunnel; 0 if they do.
+	// Spare is the overhead on IPv4 for which pods leave room although packets between nodes of one subnet do not use the
+	// tunnel; 0 if they use it.
 	Spare int `yaml:"spare"`
 	// Inside is the part of the overhead that another encapsulation adds before the tunnel encrypts.
 	Inside int `yaml:"inside"`
@@ -131,10 +133,10 @@ const (
 //go:embed */*.yaml
 var Files embed.FS
 
-// FamilyFile is the name of the file that does not describe a profile.
+// FamilyFile is the name of the file in a family's folder that does not describe a profile.
 const FamilyFile = "family.yaml"
 
-// catalogue reads the embedded records once.
+// catalogue returns the profiles of the embedded files, which it reads once.
 var catalogue = sync.OnceValue(func() []Profile {
 	list, err := read(Files)
 	if err != nil {
@@ -177,19 +179,19 @@ func read(files fs.FS) ([]Profile, error) {
 	return list, nil
 }
 
-// PodMTU returns the MTU of the pod's device or route over an underlay of 1500 bytes.
+// PodMTU returns the MTU of the pod's device or route over an IPv4 underlay with an MTU of 1500 bytes.
 func (p Profile) PodMTU() int { return 1500 - p.ReservedOn(4) }
 
 // longerIPv6 is the difference between the headers of IPv6 and IPv4, in bytes.
 const longerIPv6 = 20
 
-// OverheadOn returns the bytes per packet over an underlay of the given version of IP, 4 or 6. WireGuard's are the same
-// for both: flannel reserves room for IPv6.
+// OverheadOn returns the overhead in bytes per packet over an underlay of the given version of IP, 4 or 6. WireGuard's is the
+// same for both, because flannel always reserves room for IPv6.
 func (p Profile) OverheadOn(family int) int {
 	return longer(p.Overhead, family, p.Encapsulation)
 }
 
-// ReservedOn returns how many bytes smaller the pods' MTU is than the underlay's: the overhead, or Spare.
+// ReservedOn returns by how many bytes the MTU of pods is smaller than that of the underlay: the overhead, or Tunnel.Spare.
 func (p Profile) ReservedOn(family int) int {
 	if p.Tunnel != nil && p.Tunnel.Spare > 0 {
 		return longer(p.Tunnel.Spare, family, p.Tunnel.Kind)
@@ -197,7 +199,7 @@ func (p Profile) ReservedOn(family int) int {
 	return p.OverheadOn(family)
 }
 
-// longer returns the overhead of an encapsulation over an underlay of the given version of IP.
+// longer returns the overhead of an encapsulation over an underlay of the given version of IP; overhead is that over IPv4.
 func longer(overhead, family int, encapsulation string) int {
 	if family == 6 && overhead > 0 && encapsulation != "wireguard" {
 		return overhead + longerIPv6
@@ -211,10 +213,11 @@ func All() []Profile { return slices.Clone(catalogue()) }
 // FiltersBridge reports whether the pods of a node are on a bridge whose packets netfilter sees.
 func (p Profile) FiltersBridge() bool { return slices.Contains(p.Needs, "br_netfilter") }
 
-// MaxFlowtable is the largest threshold that kindnet finds: it compares the lowest byte of the number of packets first.
+// MaxFlowtable is the largest threshold that has an effect in kindnet: its rule compares the number of packets byte by byte,
+// the lowest byte first.
 const MaxFlowtable = 254
 
-// ByFlowtable returns what kindnet's threshold means, "" if it is 0.
+// ByFlowtable returns a text that explains kindnet's threshold for its flowtable, "" if it is "0".
 func ByFlowtable(threshold string) string {
 	if threshold == "0" {
 		return ""
@@ -225,8 +228,8 @@ func ByFlowtable(threshold string) string {
 	return fmt.Sprintf("connections pass by a flowtable after %s packets: in the lab kindnet(flowtable=%[1]s)", threshold)
 }
 
-// Flowtables returns the largest value of the condition flowtable for p, 0 if the CNI programs no flowtable. Calico has no threshold:
-// an established connection has had more than one packet.
+// Flowtables returns the largest value of the condition flowtable for p, 0 if the CNI does not use a flowtable. It is 1 for
+// Calico, which has no threshold: its flowtable takes every established connection.
 func (p Profile) Flowtables() int {
 	switch {
 	case p.Name == "kindnet":
@@ -237,7 +240,7 @@ func (p Profile) Flowtables() int {
 	return 0
 }
 
-// Lookup returns the profile called name.
+// Lookup returns the profile called name, false if the catalogue does not have it.
 func Lookup(name string) (Profile, bool) {
 	i := slices.IndexFunc(catalogue(), func(p Profile) bool { return p.Name == name })
 	if i < 0 {
@@ -246,7 +249,7 @@ func Lookup(name string) (Profile, bool) {
 	return catalogue()[i], true
 }
 
-// OfCNI returns the profile that describes a CNI alone.
+// OfCNI returns the profile that describes a CNI whatever its settings are, false if the settings decide.
 func OfCNI(cni string) (Profile, bool) {
 	i := slices.IndexFunc(catalogue(), func(p Profile) bool { return p.CNI == cni })
 	if i < 0 {
@@ -255,7 +258,7 @@ func OfCNI(cni string) (Profile, bool) {
 	return catalogue()[i], true
 }
 
-// DefaultOf returns the platform of this name, ignoring case, and its default profile.
+// DefaultOf returns the platform of this name, ignoring case, and its default profile; ok is false for an unknown platform.
 func DefaultOf(name string) (platform string, p Profile, ok bool) {
 	for _, p := range catalogue() {
 		for _, platform := range p.DefaultOn {

@@ -17,24 +17,25 @@ import (
 type Answer struct {
 	// Lines are the result in a few sentences.
 	Lines []string
-	// Needs are the needs behind the first lines, in their order; none if the lines are about something else.
+	// Needs are the needs whose results begin Lines, in the same order; nil if Lines is about another subject.
 	Needs []Need
-	// Abilities are the functions of the profiles other than speed, and what is proven about them.
+	// Abilities has the functions of each profile, and what is proven about its numbers.
 	Abilities []Ability
 	// Summary is the report on one screen.
 	Summary *Summary
-	// Gate is the outcome for a pull request, nil without a comparison for one.
+	// Gate is the outcome for a pull request; nil unless two results were compared or budgets were judged.
 	Gate *Gate
 	// Banners are warnings about the whole report.
 	Banners []string
 }
 
-// needPage returns the answers for programs.
+// needPage returns the needs and abilities as members of the JSON report; it has no sections.
 func needPage(b *builder) page {
 	return page{subjects: []Subject{{"needs", each.Of(b.answer.Needs, needOf)}, {"abilities", b.answer.Abilities}}}
 }
 
-// banners returns warnings about a run that did not end as planned, and about trials without a distribution.
+// banners returns warnings about failed trials, a run that did not end as planned, and trials that are missing in the
+// distributions.
 func banners(d Document, omitted int) []string {
 	var out []string
 	if d.Run.Failed > 0 || slices.Contains([]string{result.Away, result.Interrupted, result.Killed, unfinished}, d.Run.Reason) {
@@ -65,7 +66,8 @@ func (b *builder) answerLines() []string {
 	return append(lines, b.tallyLine()...)
 }
 
-// mainPath returns the path that the answer is about: between pods on two nodes, or else the one with most numbers.
+// mainPath returns the path that the answer is about: plan.MainPath, or else the path with most values. It returns
+// false if no path has a value.
 func (b *builder) mainPath() (plan.Path, bool) {
 	var best plan.Path
 	most := 0
@@ -84,7 +86,8 @@ func (b *builder) mainPath() (plan.Path, bool) {
 	return best, most > 0
 }
 
-// tallyLine counts the verdicts of the tables.
+// tallyLine returns a line that counts the verdicts of the tables, or says that nothing can be compared; nil if there
+// is nothing to compare.
 func (b *builder) tallyLine() []string {
 	all := slices.DeleteFunc(tableComparisons(b.cut...), func(x compare.Comparison) bool { return x.Verdict == compare.None })
 	base := number.Clean(b.analysis.Baseline.String())
@@ -98,14 +101,15 @@ func (b *builder) tallyLine() []string {
 	return []string{fmt.Sprintf("Against %s, %s: %s.", base, number.Counted(len(all), "comparison"), verdicts)}
 }
 
-// verdictCounts describes how many comparisons came out how.
+// verdictCounts describes how many comparisons have each verdict: "2 worse, 1 same".
 func verdictCounts(all []compare.Verdict) string {
 	order := []compare.Verdict{compare.Worse, compare.Better, compare.Same, compare.Inconclusive}
-	return tallied(all, order, func(v compare.Verdict) string { return string(v) })
+	return countsText(all, order, func(v compare.Verdict) string { return string(v) })
 }
 
-// tallied counts the values in order and describes the counts: "2 worse, 1 same".
-func tallied[T comparable](all, order []T, word func(T) string) string {
+// countsText describes how often each value of order occurs in all: "2 worse, 1 same". It omits values that do not
+// occur.
+func countsText[T comparable](all, order []T, word func(T) string) string {
 	var parts []string
 	for _, v := range order {
 		if n := len(each.Where(all, func(x T) bool { return x == v })); n > 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// standInCell returns the baseline's cell that replaces the path of a need, nil if p is not that baseline.
+// standInCell returns the baseline's cell on the path that replaces the need's path; nil if p is not the baseline, or
+// if the baseline was measured on the path itself.
 func (b *builder) standInCell(n Need, p plan.Variant) *compare.Cell {
 	if p != b.analysis.Baseline {
 		return nil
@@ -26,7 +27,8 @@ func (b *builder) standInCell(n Need, p plan.Variant) *compare.Cell {
 	return nil
 }
 
-// aheadOfHost describes why pods cost less than the bare host, if they do.
+// aheadOfHost explains why a best dataplane needs less CPU time than the bare host: its packets bypass kube-proxy. It
+// returns "" if that is true for none of the needs.
 func (b *builder) aheadOfHost(needs []Need) string {
 	for _, n := range needs {
 		first := n.Choice[0].Cell.Profile
@@ -45,8 +47,8 @@ func (b *builder) aheadOfHost(needs []Need) string {
 	return ""
 }
 
-// bareVerdict returns the verdict on a bare network compared with the best dataplane of a need; None if it is better than
-// that: dataplanes alone can be best.
+// bareVerdict returns the verdict on a bare network compared with the best dataplane of a need. It returns None if the
+// bare network is better, since only dataplanes can be best, and if it has no rank.
 func (b *builder) bareVerdict(n Need, bare plan.Variant) compare.Verdict {
 	two := b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
 	switch {

@@ -24,17 +24,17 @@ import (
 
 // Options choose what a report shows; the zero value shows the headline metrics against the plan's baseline.
 type Options struct {
-	// Metrics names the metrics to show; nil shows the headline metrics. (optional)
+	// Metrics are the names of the metrics to show; nil shows the headline metrics. (optional)
 	Metrics []string
-	// File is the name of the result in commands that a reader may type next. (optional)
+	// File is the name of the result file in the suggested commands. (optional)
 	File string
 	// Baseline is the profile to compare with; "" means the plan's. (optional)
 	Baseline plan.Variant
 	// Confidence is the confidence of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
 	Confidence float64
-	// Margin is the share up to which a difference does not matter; 0 means the plan's. (optional)
+	// Margin is the largest relative difference that does not matter; 0 means the plan's. (optional)
 	Margin float64
-	// Checked has the findings of check for the result. (optional)
+	// Checked has what package check found in the result. (optional)
 	Checked check.Report
 	// Impact is the work of the reader's own job, to be estimated from the result. (optional)
 	Impact []impact.Work
@@ -99,7 +99,8 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	return d, nil
 }
 
-// selectMetrics returns the metrics to show, in report order.
+// selectMetrics returns the metrics with these names in report order; nil selects the headline metrics. It fails for an
+// unknown name.
 func selectMetrics(names []string) ([]metric.Metric, error) {
 	var wrong []error
 	for _, n := range names {
@@ -133,16 +134,16 @@ func reportTitle(r Run) string {
 type builder struct {
 	header   result.Header
 	analysis *compare.Analysis
-	// from has the collected data other than the cells.
+	// from is the collector, which has the data other than the cells.
 	from *Collector
-	// metrics are the metrics to show. cut are their tables that have any cell, by metric, then workload.
+	// metrics are the metrics to show. cut has their tables, in the order of metrics and then workloads.
 	metrics []metric.Metric
 	cut     []compare.Table
 	sides   []explain.Side
 	// answer has the needs and abilities for pages.
 	answer Answer
 	notes  footnotes
-	// kinds are the kinds of the entries so far.
+	// kinds has the kinds of the entries written so far; the legend explains them.
 	kinds map[Kind]bool
 }
 
@@ -158,7 +159,7 @@ func newBuilder(h result.Header, a *compare.Analysis, c *Collector, metrics []me
 	return b
 }
 
-// series numbers the profiles.
+// series returns the number of each profile.
 func (b *builder) series() Series { return Result{Analysis: b.analysis}.Series() }
 
 // cases yields the possible cases of a result, by workload, path and profile.
@@ -176,7 +177,8 @@ func (b *builder) cases() iter.Seq[plan.Case] {
 	}
 }
 
-// table writes out one table in one unit.
+// table formats a table, all values in one unit, with its conclusions and notes. It adds the kinds of its entries to
+// b.kinds.
 func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	scale := number.Common(t.Unit, tableMedians(t)...)
 	out := newTable(m, t.Workload, scale)
@@ -202,8 +204,8 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	return out
 }
 
-// columns returns the profiles with a column: all that were not skipped, except for a baseline with a single cell,
-// which is the baseline of all paths. A note below the table names that cell; the column would be empty otherwise.
+// columns returns the indexes of the profiles that get a column. It omits skipped profiles without a cell, and a
+// baseline whose single cell is compared with several paths: a note below the table has that cell.
 func (b *builder) columns(t compare.Table) []int {
 	var out []int
 	elsewhere := len(standInPaths(t)) > 0
@@ -219,7 +221,7 @@ func (b *builder) columns(t compare.Table) []int {
 	return out
 }
 
-// servedCells counts the cells of column j.
+// servedCells returns how many cells column j has.
 func servedCells(t compare.Table, j int) int {
 	return len(each.Where(t.Rows, func(row []compare.Entry) bool { return row[j].Cell != nil }))
 }
@@ -233,7 +235,8 @@ func (b *builder) wasSkipped(name plan.Variant) bool {
 	return ok && p.Skipped != ""
 }
 
-// entry writes out one place of a table.
+// entry formats one cell of a table with its comparison. Without a cell it is not measured, or not served if the
+// profile lacks the path.
 func (b *builder) entry(from compare.Entry, c plan.Case, scale number.Scale) Entry {
 	e := notMeasured
 	if from.Cell != nil {
@@ -265,8 +268,8 @@ func shortPath(p plan.Path) string {
 	return s
 }
 
-// Collector collects the records of a result as they are read and keeps what a report needs, in bounded memory except
-// for two numbers a trial. The zero value is ready for use.
+// Collector collects the records of a result as they are read. It keeps what a report needs, in bounded memory except
+// for two numbers per trial. The zero value is ready for use.
 type Collector struct {
 	// Stacks keeps the stacks of sampled trials, for pictures and profiles. (optional)
 	Stacks bool
@@ -275,12 +278,12 @@ type Collector struct {
 	judged    compare.Collector
 	explained explain.Collector
 	gather    gather
-	run       account
-	// states are the costs of raising the instances.
+	run       runTotals
+	// states has what the state of each instance costs: rules, programs, Services and policies.
 	states []result.Raised
 	// pairs has the measurements between pairs of nodes.
 	pairs matrix.Collector
-	// added is the data of each Addition.
+	// added has the kept data of each Addition, by its index in additions.
 	added map[int][]Kept
 }
 
@@ -309,24 +312,24 @@ func (c *Collector) Add(rec *result.Record) error {
 	return errors.Join(c.judged.Add(rec), c.explained.Add(rec))
 }
 
-// mostPairTrials bounds the trials between pairs of nodes in cells.
+// mostPairTrials is the number of trials after which trials between pairs of nodes no longer count in cells.
 const mostPairTrials = 20_000
 
-// maxStates bounds the memory for the costs of raising instances.
+// maxStates bounds the records kept about the states of instances, and those kept for each Addition.
 const maxStates = 100_000
 
-// account summarizes how the numbers were measured. An end record covers the trials of its own invocation, which are
-// the last ones before it. Trials of a killed invocation have none, and count with their own times.
-type account struct {
+// runTotals adds up how many trials a run had, and their times. An end record covers the last trials before it, those
+// of its own invocation. A killed invocation has no end record; its trials count with their own times.
+type runTotals struct {
 	trials, failed int
 	reason         string
-	// ended are the times in the end records, all the times of every trial.
+	// ended has the times of the end records and of trials that no end record covers; all has the times of every trial.
 	ended, all span
-	// open are the trials since the last end, of which there may be millions.
+	// open are the trials since the last end record, of which there may be millions.
 	open []brief
 }
 
-// brief is a span in microseconds.
+// brief is a span in microseconds, in less memory.
 type brief struct{ wall, window float32 }
 
 // span is a wall time, and the part of it in measurement windows.
@@ -337,7 +340,7 @@ func (s *span) add(t span) {
 	s.window += t.window
 }
 
-func (a *account) add(rec *result.Record) {
+func (a *runTotals) add(rec *result.Record) {
 	switch {
 	case rec.Type == result.TypeTrial:
 		s := span{time.Duration(rec.WallNs), time.Duration(rec.WindowNs)}
@@ -356,8 +359,9 @@ func (a *account) add(rec *result.Record) {
 	}
 }
 
-// runOf returns the Run of the account; h is the header of its result.
-func (a *account) runOf(h result.Header) Run {
+// runOf returns how the numbers were measured; h is the header of the result. If the last trials have no end record,
+// the times are the sums over all trials.
+func (a *runTotals) runOf(h result.Header) Run {
 	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: cmp.Or(a.reason, unfinished), Trials: a.trials, Failed: a.failed}
 	r.Wall, r.Windows = a.ended.wall, a.ended.window
 	if r.Wall <= 0 || r.Reason == unfinished {

@@ -42,8 +42,8 @@ func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
 	}
 }
 
-// Claims judges published claims by the cells of a. It returns the claims that it can test, source by source, and their
-// number. There are no sections if it can test none.
+// Claims judges published claims by the cells of a. tally says how many a can test, with their outcomes; testable has a
+// section for each source with such claims.
 func Claims(a *compare.Analysis) (tally string, testable []Section) {
 	published := findings.Published()
 	all := findings.Judge(a, published.Claims)
@@ -74,9 +74,9 @@ func claimSections(sources []findings.Source, all []findings.Judged) []Section {
 	return out
 }
 
-// claimCounts describes how many claims came out how.
+// claimCounts describes how many claims have each outcome.
 func claimCounts(all []findings.Judged) string {
-	return tallied(outcomesOf(all), findings.Outcomes, func(o findings.Outcome) string { return string(o) })
+	return countsText(outcomesOf(all), findings.Outcomes, func(o findings.Outcome) string { return string(o) })
 }
 
 func outcomesOf(all []findings.Judged) []findings.Outcome {

@@ -23,7 +23,7 @@ type Conclusion struct {
 	// Label and Short name the path as the table's row does.
 	Label, Short string
 	Text         string
-	// Brief is only the first and the last, for narrow places; "" if nothing differs significantly.
+	// Brief names only the best and the worst profile, for narrow places; "" if no profile is worse than the best.
 	Brief string
 	// Alone is true if the row has one profile, so that Text only compares it with the baseline.
 	Alone bool
@@ -33,7 +33,7 @@ type Conclusion struct {
 	Ties []compare.Comparison
 }
 
-// conclusions returns the conclusions of the rows that have any number, for a metric with a direction.
+// conclusions returns the conclusions of the rows that have values; nil for a metric without a better direction.
 func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion {
 	if m, _ := metric.Lookup(t.Metric); m.Better == metric.Neither {
 		return nil
@@ -50,8 +50,8 @@ func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion 
 	return out
 }
 
-// rankDataplanes ranks the dataplanes, or all profiles in a row without dataplanes: a reader cannot choose raw and
-// host.
+// rankDataplanes ranks the dataplanes of a row, best first, because a reader cannot choose raw or host. It ranks all
+// profiles of a row without dataplanes.
 func (b *builder) rankDataplanes(p plan.Path, w plan.Workload, name string) []compare.Standing {
 	if ranks := b.rankAmong(p, w, name, isDataplane); len(ranks) > 0 {
 		return ranks
@@ -59,17 +59,17 @@ func (b *builder) rankDataplanes(p plan.Path, w plan.Workload, name string) []co
 	return b.analysis.Rank(p, w, name)
 }
 
-// rankAmong ranks the profiles that keep wants.
+// rankAmong ranks the profiles for which keep returns true, best first.
 func (b *builder) rankAmong(p plan.Path, w plan.Workload, name string, keep func(plan.Variant) bool) []compare.Standing {
 	among := *b.analysis // the same analysis with fewer profiles
 	among.Profiles = each.Where(among.Profiles, keep)
 	return among.Rank(p, w, name)
 }
 
-// isWorse reports a standing that is worse than the best.
+// isWorse reports whether a profile is worse than the best of its row.
 func isWorse(x compare.Standing) bool { return x.ToBest.Verdict == compare.Worse }
 
-// sentence is a conclusion under way.
+// sentence collects the parts of a Conclusion's Text.
 type sentence struct {
 	ranks []compare.Standing
 	scale number.Scale
@@ -81,7 +81,8 @@ type sentence struct {
 	Conclusion
 }
 
-// conclude describes ranks, best first; "" if there are none.
+// conclude returns the conclusion of a row; ranks are its profiles, best first. It is empty without profiles. The
+// caller sets the path and its labels.
 func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclusion {
 	s := &sentence{ranks: ranks, scale: scale, margin: b.analysis.Margin}
 	switch {
@@ -110,8 +111,8 @@ func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclus
 	return s.Conclusion
 }
 
-// areBounds reports whether half of the values or more are CPU times without softirq work. The missing part differs by
-// profile.
+// areBounds reports whether at least half of the values are CPU times without softirq work. Such values are lower
+// bounds; their order says nothing, because the missing part differs by profile.
 func areBounds(ranks []compare.Standing) bool {
 	n := len(each.Where(ranks, func(x compare.Standing) bool {
 		return x.Cell.Metric == metric.ServiceDemand && raisedOften(x.Cell, outcome.IdleSoftIRQ)
@@ -119,7 +120,7 @@ func areBounds(ranks []compare.Standing) bool {
 	return n > 0 && 2*n >= len(ranks)
 }
 
-// sayBounds is the sentence of a row of lower bounds.
+// sayBounds adds the text for a row of lower bounds: the least and the largest.
 func (s *sentence) sayBounds() {
 	first, last := s.ranks[0], s.ranks[len(s.ranks)-1]
 	if len(s.ranks) == 1 {
@@ -130,8 +131,8 @@ func (s *sentence) sayBounds() {
 	s.say("lower bounds (%s), which say nothing about the order: %s to %s", outcome.IdleSoftIRQ, s.valueText(first), s.valueText(last))
 }
 
-// unrankedNames describes the profiles of a row that are failing, with what failed, and those that are not comparable
-// with the others.
+// unrankedNames describes the dataplanes of a row that have no rank: those that are failing, with what failed, and
+// those whose new pods were attached in another way.
 func (b *builder) unrankedNames(ranks []compare.Standing) []string {
 	var out []string
 	for _, p := range b.analysis.Profiles {
@@ -152,7 +153,7 @@ func (b *builder) unrankedNames(ranks []compare.Standing) []string {
 	return out
 }
 
-// failureText describes how many trials of a cell failed, "6 of 10 trials failed", or the share of failed work.
+// failureText describes what failed in a cell: "6 of 10 trials failed", or the share of failed work.
 func failureText(c compare.Cell) string {
 	if c.Failed <= c.N && c.Failing() {
 		return number.Percent(c.Lost) + " of its work failed"
@@ -164,7 +165,7 @@ func (s *sentence) say(format string, args ...any) {
 	s.parts = append(s.parts, fmt.Sprintf(format, args...))
 }
 
-// valueText returns a profile's name and median; the unit occurs once in a sentence.
+// valueText returns a profile's name and median. Only the first value of a sentence has its unit.
 func (s *sentence) valueText(x compare.Standing) string {
 	value := cellValue(x.Cell, s.scale)
 	if !s.valued {
@@ -177,8 +178,8 @@ func (s *sentence) valueText(x compare.Standing) string {
 	return fmt.Sprintf("%s (%s)", number.Clean(x.Cell.Profile.String()), value)
 }
 
-// claimText adds a difference and returns its size, ", 1.95x (1.78x to 2.01x)"; "" without a ratio, as for losses
-// compared with none.
+// claimText adds a difference to Claims and returns its size: ", 1.95x (1.78x to 2.01x)". It returns "" if the
+// difference has no ratio, as when the best lost nothing.
 func (s *sentence) claimText(x compare.Comparison) string {
 	s.Claims = append(s.Claims, x)
 	if math.IsNaN(x.Ratio) {
@@ -192,7 +193,7 @@ func ratioText(x compare.Comparison) string {
 	return number.Range(x.Ratio, x.Low, x.High)
 }
 
-// concludeAlone is the sentence of the only profile of a row: how it compares with the baseline.
+// concludeAlone adds the text for the only profile of a row: how it compares with the baseline.
 func (b *builder) concludeAlone(s *sentence) {
 	c := s.ranks[0].Cell
 	s.Alone = true
@@ -233,7 +234,7 @@ func marginText(x compare.Comparison, margin float64) string {
 	return " within the margin of " + number.Percent(margin)
 }
 
-// sayNoDifference is the sentence of a row in which no profile is worse than the first.
+// sayNoDifference adds the text for a row in which no profile is worse than the best.
 func (s *sentence) sayNoDifference() {
 	s.Ties = againstBest(s.ranks[1:])
 	open := each.Where(s.Ties, func(x compare.Comparison) bool { return x.Verdict != compare.Same })
@@ -246,10 +247,10 @@ func (s *sentence) sayNoDifference() {
 	s.say("no significant differences: %s%s", between, repetitionsMore(open))
 }
 
-// sayBest adds the first and the profiles that do not differ from it.
+// sayBest adds the best profile, and the profiles that do not differ from it.
 func (s *sentence) sayBest() {
 	others := againstBest(s.ranks[1:])
-	same, open := having(others, compare.Same), having(others, compare.Inconclusive)
+	same, open := withVerdict(others, compare.Same), withVerdict(others, compare.Inconclusive)
 	s.Ties = append(append(s.Ties, same...), open...)
 	what := s.valueText(s.ranks[0]) + " " + leadVerb(len(open), len(same))
 	if len(same) > 0 {
@@ -261,8 +262,8 @@ func (s *sentence) sayBest() {
 	s.say("%s", what)
 }
 
-// leadVerb describes the first of a row: open others do not differ significantly from it, same others are proved to be
-// the same.
+// leadVerb returns the verb for the best of a row. open is how many others do not differ significantly from it, same
+// how many are proven to be the same.
 func leadVerb(open, same int) string {
 	switch {
 	case open > 0:
@@ -273,10 +274,10 @@ func leadVerb(open, same int) string {
 	return "is best"
 }
 
-// sayBrief adds the first and the last, or if none is last the first that is worse.
+// sayBrief sets Brief: the best profile, then the worst, or if no profile is worst the first that is worse.
 func (s *sentence) sayBrief(tail int) {
 	others := s.ranks[1:]
-	worse, same := each.Where(others, isWorse), len(having(againstBest(others), compare.Same))
+	worse, same := each.Where(others, isWorse), len(withVerdict(againstBest(others), compare.Same))
 	open := len(others) - len(worse) - same
 	s.Brief = number.Clean(s.ranks[0].Cell.Profile.String()) + " " + leadVerb(open, same)
 	var near []string
@@ -303,8 +304,8 @@ func (s *sentence) sayBrief(tail int) {
 	s.Brief += "."
 }
 
-// tailIndex returns the index of the first standing that does not differ from the last; the length of ranks if the last
-// does not differ from the first, so that no profile is worst.
+// tailIndex returns the index of the first profile that is worse than the best but not better than the last. It returns
+// the length of ranks if the last is not worse than the best: then no profile is worst.
 func (s *sentence) tailIndex() int {
 	n := len(s.ranks)
 	if s.ranks[n-1].ToBest.Verdict != compare.Worse {
@@ -318,7 +319,7 @@ func (s *sentence) tailIndex() int {
 	return n - 1
 }
 
-// sayWorst adds the last and the profiles that do not differ from it.
+// sayWorst adds the worst profile and the profiles that do not differ from it, unless no profile is worst.
 func (s *sentence) sayWorst(tail int) {
 	n := len(s.ranks)
 	if tail == n {
@@ -327,7 +328,7 @@ func (s *sentence) sayWorst(tail int) {
 	last := s.ranks[n-1]
 	what := s.valueText(last) + " is worst" + s.claimText(last.ToBest)
 	others := each.Of(s.ranks[:n-1], func(x compare.Standing) compare.Comparison { return x.ToLast })
-	same := having(others, compare.Same)
+	same := withVerdict(others, compare.Same)
 	near := each.Where(others, func(x compare.Comparison) bool { return x.Verdict != compare.Same && x.Verdict != compare.Better })
 	if len(same) > 0 {
 		what += ", the same as " + joinNames(profileNames(same))
@@ -339,10 +340,10 @@ func (s *sentence) sayWorst(tail int) {
 	s.say("%s", what)
 }
 
-// mostInGroups bounds the profiles whose pairs are all compared.
+// mostInGroups bounds the profiles of which all pairs are compared.
 const mostInGroups = 16
 
-// sayGroups adds the groups among the profiles that differ from the first and from the last.
+// sayGroups adds the groups of profiles that do not differ, among those that differ from the best and from the worst.
 func (b *builder) sayGroups(s *sentence, tail int) {
 	between := each.Where(s.ranks[:tail], isWorse)
 	if len(between) > mostInGroups {
@@ -356,13 +357,13 @@ func (b *builder) sayGroups(s *sentence, tail int) {
 	}
 }
 
-// againstBest returns how standings compare with the best.
+// againstBest returns the comparison of each profile with the best.
 func againstBest(xs []compare.Standing) []compare.Comparison {
 	return each.Of(xs, func(x compare.Standing) compare.Comparison { return x.ToBest })
 }
 
-// having returns the comparisons with a verdict.
-func having(xs []compare.Comparison, v compare.Verdict) []compare.Comparison {
+// withVerdict returns the comparisons whose verdict is v.
+func withVerdict(xs []compare.Comparison, v compare.Verdict) []compare.Comparison {
 	return each.Where(xs, func(x compare.Comparison) bool { return x.Verdict == v })
 }
 
@@ -378,7 +379,8 @@ func joinNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// repetitionsMore describes how many more repetitions would decide, " (3 more repetitions would decide)".
+// repetitionsMore describes how many more repetitions would decide: " (3 more repetitions would decide)"; "" if nothing
+// is inconclusive.
 func repetitionsMore(xs []compare.Comparison) string {
 	if text, _ := decidingRepetitions(xs); text != "" {
 		return " (" + text + ")"
@@ -386,11 +388,11 @@ func repetitionsMore(xs []compare.Comparison) string {
 	return ""
 }
 
-// mostRepetitions is the number of repetitions above which advice is useless.
+// mostRepetitions is the number of further repetitions above which advice is useless.
 const mostRepetitions = 1000
 
-// decidingRepetitions describes how many more repetitions would decide the inconclusive ones among xs, or most of them.
-// run is the total number (0 if a plan cannot have so many). text is "" if there are none.
+// decidingRepetitions describes how many more repetitions would decide the inconclusive comparisons among xs, or most
+// of these. run is the total number of repetitions to run, 0 if that is too many. text is "" if none is inconclusive.
 func decidingRepetitions(xs []compare.Comparison) (text string, run int) {
 	open := slices.DeleteFunc(slices.Clone(xs), func(x compare.Comparison) bool { return x.Verdict != compare.Inconclusive || x.Need <= 0 })
 	if len(open) == 0 {

@@ -13,7 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// BuildConfig builds the report of a configuration.
+// BuildConfig builds the report of a judged configuration: the files, the matching profiles, the settings and the
+// findings.
 func BuildConfig(r config.Report) Document {
 	d := Document{Data: struct {
 		Schema string `json:"schema"`

@@ -34,7 +34,7 @@ type cellData struct {
 	NIC plan.NIC `json:"nic,omitempty"`
 	// Samples are the values in the order of repetition.
 	Samples []float64 `json:"samples"`
-	// Undisturbed is the estimate that comparisons use, absent if that is the typical estimate.
+	// Undisturbed is the estimate that comparisons use; absent if they use the typical one.
 	Undisturbed *undisturbedData `json:"undisturbed,omitempty"`
 }
 
@@ -73,7 +73,7 @@ type comparisonData struct {
 // ReportSchema names the format of a result's report for programs.
 const ReportSchema = "cnibench.report/v1"
 
-// ReportData is the report of one result for programs, schema ReportSchema: its members, then those of Subjects.
+// ReportData is the JSON report of one result, schema ReportSchema: its members, then those of Subjects.
 type ReportData struct {
 	Schema      string           `json:"schema"`
 	Run         runData          `json:"run"`
@@ -86,7 +86,7 @@ type ReportData struct {
 	Subjects    []Subject        `json:"-"`
 }
 
-// Subjects returns the members that pages add, without values.
+// Subjects returns the members that pages add to the JSON report, with empty values.
 func Subjects() []Subject {
 	b := newBuilder(result.Header{}, &compare.Analysis{}, &Collector{}, nil)
 	var all []Subject
@@ -96,13 +96,13 @@ func Subjects() []Subject {
 	return all
 }
 
-// Lined is data that JSON writes with an element a line, and null for a number that is not finite.
+// Lined is data whose JSON has one line for each element of a list, and null for a number that is not finite.
 type Lined interface {
-	// Lined returns a struct of which each member is a value or a list.
+	// Lined returns a struct; each member is a value or a list.
 	Lined() any
 }
 
-// Lined returns the report of the result for programs.
+// Lined returns the ReportData of the result.
 func (d Document) Lined() any {
 	a := cmp.Or(d.Analysis, &compare.Analysis{})
 	r := d.Run
@@ -117,7 +117,7 @@ func (d Document) Lined() any {
 	}
 }
 
-// factsOf returns facts that are never null.
+// factsOf returns f, or empty facts instead of nil, so that JSON has no null.
 func factsOf(f facts.Facts) facts.Facts {
 	if f == nil {
 		return facts.Facts{}

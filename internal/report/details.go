@@ -15,11 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// maxCurves bounds the cases with a distribution, so that the report of a file of any size takes bounded memory. Each
-// takes at most 4,000 buckets meanwhile.
+// maxCurves bounds the cases with a distribution, so that a file of any size takes bounded memory. A case takes at most
+// 4,000 buckets while it is collected.
 const maxCurves = 2000
 
-// distributionPage returns the collected distributions.
+// distributionPage returns the section with the percentile curves.
 func distributionPage(b *builder) page {
 	return page{sections: []Section{{ID: "distributions", Heading: "Distributions", Folded: true, Notes: []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; those of the tables are of each trial by itself.",
@@ -34,13 +34,14 @@ type Curve struct {
 	Points []Percentile
 }
 
-// Percentile states that the share Q, in [0,1), of all values took at most Ns, with an error of up to 0.4 %.
+// Percentile states that the share Q of all values, in [0,1), took at most Ns nanoseconds, with an error of up to 0.4
+// %.
 type Percentile struct{ Q, Ns float64 }
 
-// Known reports whether at least ten values are beyond the share q, as metrics of a tail require.
+// Known reports whether at least ten values are beyond the share q, as the percentile metrics require.
 func (c Curve) Known(q float64) bool { return float64(c.Count)*(1-q) >= 9.999999 }
 
-// At returns the time in ns below or at which the share q is, NaN if there are too few values.
+// At returns the time in ns within which the share q of all values lies; NaN if too few values are beyond q.
 func (c Curve) At(q float64) float64 {
 	if !c.Known(q) {
 		return math.NaN()
@@ -53,7 +54,7 @@ func (c Curve) At(q float64) float64 {
 	return math.NaN()
 }
 
-// gather collects distributions record by record. The zero value is ready.
+// gather collects distributions record by record. The zero value is ready for use.
 type gather struct {
 	cases map[plan.Case]*pool
 	order []*pool
@@ -61,10 +62,10 @@ type gather struct {
 	omitted int
 }
 
-// pool is the distribution of a case under way.
+// pool is the distribution of one case, from all its trials so far.
 type pool struct {
 	plan.Case
-	tally
+	histogram
 }
 
 // add adds a record with its observations. Failed trials, twins and records without observations add nothing.
@@ -88,7 +89,7 @@ func (g *gather) add(rec *result.Record) {
 		g.cases[c] = p
 		g.order = append(g.order, p)
 	}
-	rec.Client.RTT.Each(p.tally.add)
+	rec.Client.RTT.Each(p.histogram.add)
 }
 
 // curves returns the collected distributions, in the order of first appearance.
@@ -96,13 +97,13 @@ func (g *gather) curves() []Curve {
 	return each.Of(g.order, func(p *pool) Curve { return Curve{Case: p.Case, Count: p.n, Points: p.curve()} })
 }
 
-// tally counts times in buckets with a width of 1/128 of their octave, by the middle of the bucket in ns.
-type tally struct {
+// histogram counts times in buckets, 128 for each power of two. The key is the middle of a bucket in ns.
+type histogram struct {
 	counts map[int64]int64
 	n      int64
 }
 
-func (t *tally) add(ns, count int64) {
+func (t *histogram) add(ns, count int64) {
 	if ns < 1 || count < 1 || count > math.MaxInt64-t.n {
 		return
 	}
@@ -114,9 +115,9 @@ func (t *tally) add(ns, count int64) {
 	t.n += count
 }
 
-// curve returns the percentiles: eight for each further nine up to 99.99 %, while there are values beyond, then the
-// largest value.
-func (t *tally) curve() []Percentile {
+// curve returns eight percentiles for each nine up to 99.99 %, also 50 % and 95 %, as far as there are values beyond
+// them. The last is the largest value. It returns nil without values.
+func (t *histogram) curve() []Percentile {
 	const perNine, nines = 8, 4
 	var qs []float64
 	for j := range perNine*nines + 1 {
@@ -145,8 +146,8 @@ func (t *tally) curve() []Percentile {
 	return append(out, Percentile{1 - 1/float64(t.n), float64(longest)})
 }
 
-// named are the shares in the table below percentile curves.
-var named = []struct {
+// tableShares are the shares in the table below percentile curves.
+var tableShares = []struct {
 	q    float64
 	text string
 }{{0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}}
@@ -179,7 +180,7 @@ func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 		}
 		most := 2.0
 		n := Numbers{Columns: []string{"exchanges"}}
-		for _, q := range named {
+		for _, q := range tableShares {
 			n.Columns = append(n.Columns, q.text+" ("+scale.Unit+")")
 		}
 		n.Columns = append(n.Columns, "longest ("+scale.Unit+")")
@@ -215,7 +216,7 @@ func curveLine(c Curve, s Series, scale number.Scale) plot.Line {
 
 func curveNumbers(c Curve, s Series, scale number.Scale) NumbersRow {
 	row := NumbersRow{Series: s[c.Profile], Name: number.Clean(c.Profile.String()), Cells: []string{fmt.Sprint(c.Count)}}
-	for _, q := range named {
+	for _, q := range tableShares {
 		row.Cells = append(row.Cells, scale.Format(c.At(q.q)))
 	}
 	row.Cells = append(row.Cells, scale.Format(c.Points[len(c.Points)-1].Ns))

@@ -15,8 +15,8 @@ type diagnosisData struct {
 	Explained *explanationData `json:"explained,omitempty"`
 }
 
-// BuildDiagnosis builds the report of a diagnosis: the answer first, then what to do, the attribution of the CPU time,
-// what was measured, what was ruled out. x is nil if nothing was sampled.
+// BuildDiagnosis builds the report of a diagnosis: the answer, what to do next, the attribution of the CPU time, what
+// was measured, and what was ruled out. x is nil if nothing was sampled.
 func BuildDiagnosis(a diagnose.Answer, x *Explanation) Document {
 	data := diagnosisData{Answer: a}
 	d := Document{Title: number.Clean(a.Text) + "."}

@@ -20,8 +20,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// Document is a report independent of a format: a title, an answer, sections and data. Every command that reports
-// something fills one, and a format only knows the types of this file.
+// Document is a report before it is written in a format: a title, an answer, sections and data. Every command that
+// reports something fills a Document, and every format writes one.
 type Document struct {
 	// Title is "" for a part of a page. (optional)
 	Title string
@@ -49,34 +49,34 @@ type Result struct {
 	Sides []explain.Side
 	// Citation names the run in one line. (optional)
 	Citation string
-	// subjects are the pages' additions to the data.
+	// subjects are the members that pages add to the JSON report.
 	subjects []Subject
 }
 
-// Section is a heading with its contents, each part optional, written in the order of the fields.
+// Section is a heading with its contents, written in the order of the fields. Each part is optional.
 type Section struct {
 	Heading string
-	// ID is the address of the section's figures on a page.
+	// ID is the address of the section's figures in an HTML page.
 	ID string
-	// Asked means that the reader requested it, so that it is also shown after a summary.
+	// Asked means that the reader requested this section, so that it is also shown after a summary.
 	Asked bool
-	// Lead means that a page shows the figures before the tables of numbers.
+	// Lead means that an HTML page shows the figures before the tables of numbers.
 	Lead bool
-	// Drawn means that formats with pictures show the same as figures.
+	// Drawn means that an HTML page omits this section, because figures show the same content.
 	Drawn bool
-	// Folded means that its grids or figures are many: pages open each on request.
+	// Folded means that there are many grids or figures; an HTML page shows each only on request.
 	Folded bool
 	// Notes are paragraphs: the definition of a metric, for example.
 	Notes   []string
 	Figures []Figure
 	Tables  []Table
 	Grids   []Grid
-	// Findings are written by rule.
+	// Findings are written in groups, by rule and severity.
 	Findings []finding.Finding
 	Items    []Item
 }
 
-// empty reports whether a section has nothing below its notes.
+// empty reports whether a section has no content except notes.
 func (s Section) empty() bool {
 	return len(s.Figures)+len(s.Tables)+len(s.Grids)+len(s.Findings)+len(s.Items) == 0
 }
@@ -88,17 +88,17 @@ func (s Section) Pictured() bool {
 
 // Figure is one picture.
 type Figure struct {
-	// Kind is the kind of plot: the first word of its file's name.
+	// Kind is the kind of plot, which begins the name of the figure's file.
 	Kind string
-	// Heading names it among its neighbours, usually with a path.
+	// Heading distinguishes the figure from others of its section, usually by the path.
 	Heading string
-	// Metric is "" for figures of several; Path is the zero Path for a heat map, which has all paths.
+	// Metric is "" for a figure of several metrics; Path is the zero Path for a heat map, which has all paths.
 	Metric   string
 	Path     plan.Path
 	Workload plan.Workload
 	Drawing  plot.Drawing
 	Numbers  Numbers
-	// Wide means that it needs the whole width of a page, Search that its texts are functions to search for.
+	// Wide means that the figure needs the whole width of a page, Search that its texts are functions to search for.
 	Wide, Search bool
 }
 
@@ -108,7 +108,7 @@ type Numbers struct {
 	Rows    []NumbersRow
 }
 
-// NumbersRow is one series in numbers: Series counts from 1 as in the drawing.
+// NumbersRow has the numbers of one series. Series counts from 1, as in the drawing.
 type NumbersRow struct {
 	Series int
 	Name   string
@@ -129,8 +129,8 @@ func (r Result) Series() Series {
 	return s
 }
 
-// Column returns the number of the profile of column j of a table. It uses the cells, since a heading has been cleaned
-// for print.
+// Column returns the number of the profile in column j of a table, 0 if unknown. It looks at the cells, because a
+// heading was cleaned for print.
 func (s Series) Column(t Table, j int) int {
 	for _, r := range t.Rows {
 		if c := r.Entries[j].Cell; c != nil {
@@ -168,13 +168,13 @@ type Table struct {
 	Workload plan.Workload
 	Columns  []string
 	Rows     []Row
-	// Conclusions describe the rows that have a number; none for a metric without direction.
+	// Conclusions describe the rows that have values; nil for a metric without a better direction.
 	Conclusions []Conclusion
 	// Notes are about this table: its baseline, and how small a difference it could find.
 	Notes []string
 }
 
-// Row is one path. Short is its name in narrow columns.
+// Row is the row of one path. Short is the path's name where there is little room.
 type Row struct {
 	Label, Short string
 	Path         plan.Path
@@ -189,26 +189,26 @@ const (
 	Value Kind = iota
 	// NotServed: the profile has no such path.
 	NotServed
-	// NotMeasured: nothing was tried.
+	// NotMeasured: there is no trial, or too little for this number.
 	NotMeasured
 	// Failed: no trial finished.
 	Failed
 )
 
-// Entry is one place in a table.
+// Entry is one cell of a table, formatted.
 type Entry struct {
 	Kind Kind
-	// Text is shown instead of a value, Short is its form in narrow columns.
+	// Text is shown if there is no value; Short is the same for narrow columns.
 	Text, Short string
-	// Value is the median in the table's unit; Spread the longer arm of its interval, "±3%" or "".
+	// Value is the median in the table's unit. Spread is the longer side of its interval: "±3%"; "" without one.
 	Value, Spread string
-	// Ratio is the ratio to the baseline, "1.52x", and "" without a claim. Verdict is compare.None for a metric that is
-	// not judged.
+	// Ratio is the ratio to the baseline: "1.52x"; "" if the verdict is inconclusive or there is no ratio. Verdict is
+	// compare.None for a metric that is not judged.
 	Ratio   string
 	Verdict compare.Verdict
 	// Notes are numbers of footnotes.
 	Notes []int
-	// Cell and Comparison are its sources, each possibly nil.
+	// Cell and Comparison are the sources of the entry; each may be nil.
 	Cell       *compare.Cell
 	Comparison *compare.Comparison
 }
@@ -223,37 +223,39 @@ func (e Entry) Mark() string { return marks[e.Verdict] }
 // Claim returns the ratio and the verdict in words: "0.65x worse".
 func (e Entry) Claim() string { return strings.TrimSpace(e.Ratio + " " + string(e.Verdict)) }
 
-// Picture is a file with a picture. Name is its figure's name, File the address relative to the report; Apart means
-// that it belongs to no table.
+// Picture is a file with a picture. Name is the figure's name, File the address relative to the report. Apart means
+// that the picture belongs to no table.
 type Picture struct {
 	Name, File, Title string
 	Apart             bool
 }
 
-// Item is a line of a list; Name may be empty. Code marks text to type, Quote text to paste.
+// Item is an entry of a list; Name may be empty. Code means that Text is a command to type, Quote that it is text to
+// paste.
 type Item struct {
 	Name, Text  string
 	Code, Quote bool
 }
 
-// Run is how the numbers were measured.
+// Run describes how the numbers were measured.
 type Run struct {
 	Plan plan.Plan
-	// Origin is the tool that measured, "" for this one.
+	// Origin is the tool that measured; "" means cnibench.
 	Origin  string
 	Created time.Time
-	// Reason is why it ended ("complete", "precision", "budget", "interrupted"), "unfinished" if the file has no end.
+	// Reason is why the run ended, one of the reasons of package result, or "unfinished" if the file has no end record.
 	Reason string
-	// Trials counts records, Failed those that failed.
+	// Trials is the number of trials, Failed how many of these failed.
 	Trials, Failed int
-	// Wall is the time of the run, Windows the part of it in measurement windows. If the file has no end, Wall is the
-	// sum over trials.
+	// Wall is the time of the run, Windows the part of it in measurement windows. Without an end record both are sums
+	// over the trials.
 	Wall, Windows time.Duration
-	// Command repeats the run.
+	// Command is a command line that repeats the run; "" for results of other tools.
 	Command string
 }
 
-// Share returns the share of the wall time in measurement windows, 0 to 1; 0 if the wall time is unknown.
+// Share returns the share of the wall time that was spent in measurement windows, 0 to 1; 0 if the wall time is
+// unknown.
 func (r Run) Share() float64 {
 	if r.Wall <= 0 {
 		return 0

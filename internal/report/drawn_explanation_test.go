@@ -116,7 +116,7 @@ func TestChoice(t *testing.T) {
 		"no significant difference": {Standings: stands("a", "b"), Near: []string{"b"}},
 		"b":                         {Standings: stands("host", "b"), Pick: 1},
 	} {
-		if got := n.picked(n.Standings[n.Pick].Cell.Profile.String()); got != want {
+		if got := n.pickText(n.Standings[n.Pick].Cell.Profile.String()); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -21,18 +21,20 @@ import (
 // explainSchema names the version of the JSON of an explanation.
 const explainSchema = "cnibench.explain/v1"
 
-// Explanation attributes the difference between two profiles, by path and workload.
+// Explanation attributes the difference between two profiles, or between two paths of one profile, to parts of the CPU
+// time.
 type Explanation struct {
 	A, B        plan.Variant
 	Differences []explain.Difference
-	// Without are the cases that could not be explained, with the reason.
+	// Without has the reason for each case that cannot be explained.
 	Without []string
 }
 
-// unexplainedMost is the share of a side up to which "not explained" needs no remark.
+// unexplainedMost is the share of unexplained CPU time up to which a side needs no remark.
 const unexplainedMost = 0.05
 
-// Explain attributes the differences from a to b among the sides of a result.
+// Explain attributes the differences from profile a to profile b, for each path and workload that both have among
+// sides. It fails if a profile has no sampled trial.
 func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Explanation, error) {
 	x := Explanation{A: a, B: b}
 	profiles := each.Of(sides, func(s explain.Side) plan.Variant { return s.Profile })
@@ -63,8 +65,8 @@ func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Exp
 	return x, nil
 }
 
-// ExplainPaths attributes the difference from one path of a profile to another among the sides of a result, for a
-// workload on both.
+// ExplainPaths attributes the difference between two paths of a result with one profile and one workload. A path
+// without a sampled trial is named in Without.
 func ExplainPaths(an *compare.Analysis, sides []explain.Side, from, to plan.Path) Explanation {
 	x := Explanation{A: an.Profiles[0], B: an.Profiles[0]}
 	of := func(p plan.Path) explain.Side {
@@ -83,7 +85,7 @@ func ExplainPaths(an *compare.Analysis, sides []explain.Side, from, to plan.Path
 	return x
 }
 
-// unexplainedReason describes why a side has no parts.
+// unexplainedReason returns why a side has no parts; "" if it has.
 func unexplainedReason(s explain.Side) string {
 	switch {
 	case len(s.Parts) > 0:
@@ -96,7 +98,7 @@ func unexplainedReason(s explain.Side) string {
 	return s.Key() + ": no sample lies in a window"
 }
 
-// BuildExplanation makes the report of an explanation.
+// BuildExplanation builds the report of an explanation.
 func BuildExplanation(x Explanation, run Run) Document {
 	title := fmt.Sprintf("Where the CPU time goes: from %s to %s", number.Clean(x.A.String()), number.Clean(x.B.String()))
 	d := Document{Title: title, Result: Result{Run: run}, Data: explanationOf(x)}
@@ -114,7 +116,7 @@ func BuildExplanation(x Explanation, run Run) Document {
 	return d
 }
 
-// unexplainedSections list what could not be explained, if anything.
+// unexplainedSections returns a section with the cases that cannot be explained; nil without any.
 func unexplainedSections(x Explanation) []Section {
 	if len(x.Without) == 0 {
 		return nil
@@ -127,10 +129,10 @@ func scaleOf(d explain.Difference) number.Scale {
 	return number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
 }
 
-// barWidth is the length of the longest bar.
+// barWidth is the length of the longest change bar, in characters.
 const barWidth = 20
 
-// changeBar draws a change.
+// changeBar draws v as a row of + or - signs; most is the size with the longest bar.
 func changeBar(v, most float64) string {
 	n := int(math.Round(barWidth * math.Abs(v) / most))
 	if v < 0 {
@@ -141,7 +143,7 @@ func changeBar(v, most float64) string {
 
 const withinNoise = "within the noise"
 
-// differenceSection returns a difference in parts.
+// differenceSection returns a section with the parts of a difference, its BPF programs and its processor counters.
 func differenceSection(d explain.Difference) Section {
 	scale := scaleOf(d)
 	a, b := d.A.Name(), d.B.Name()
@@ -176,17 +178,18 @@ func differenceSection(d explain.Difference) Section {
 	return s
 }
 
-// othersLeast is the smallest share of a CPU's busy time for which other tasks get a row and a name.
+// othersLeast is the smallest share of CPU time for which other tasks get a row, and a task its name in a note.
 const othersLeast = 0.001
 
-// addOthers adds a row with the tasks outside the path, below the sum. rest fills the row.
+// addOthers adds a row with the time of tasks outside the path, if it is large enough. rest are the cells after those
+// of the sides.
 func addOthers(g *Grid, sides []explain.Side, scale number.Scale, rest ...string) {
 	if slices.ContainsFunc(sides, func(s explain.Side) bool { return s.OtherTime() > othersLeast*s.Demand.Value }) {
 		g.Add("beside it, other tasks on these CPUs", append(each.Of(sides, func(s explain.Side) string { return scale.Format(s.OtherTime()) }), rest...)...)
 	}
 }
 
-// otherTasks describes the tasks outside the path that took most of its CPUs.
+// otherTasks describes up to three tasks outside the path that took most of its CPUs; "" if their shares are too small.
 func otherTasks(s explain.Side) string {
 	most := each.Where(s.Others[:min(len(s.Others), 3)], func(o explain.Other) bool { return o.Share >= othersLeast })
 	return strings.Join(each.Of(most, func(o explain.Other) string {
@@ -231,7 +234,7 @@ func countedParts(sides []explain.Side) (grids []Grid) {
 	return grids
 }
 
-// counterTitle returns the title of a counter, with what it is divided by, and its unit if it has one.
+// counterTitle returns the title of a counter, then by, then its unit if it has one.
 func counterTitle(name, by string, scale number.Scale) string {
 	m, _ := metric.Lookup(name)
 	title := strings.TrimSuffix(m.Title, " per unit of work") + by
@@ -241,8 +244,8 @@ func counterTitle(name, by string, scale number.Scale) string {
 	return title
 }
 
-// programGrids compares the BPF programs of sides by the kernel's count with the samples, in one grid for each side
-// that has any.
+// programGrids compares the time of BPF programs as the kernel counts it with the time by samples, in one grid for each
+// side that has programs.
 func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 	var grids []Grid
 	for _, s := range sides {
@@ -294,7 +297,7 @@ func signedInterval(scale number.Scale, i explain.Interval) string {
 	return scale.Signed(i.Low) + " to " + scale.Signed(i.High)
 }
 
-// sampleNotes describes the data behind sides together, and what is missing from each.
+// sampleNotes describes how many samples all sides have and what sampling costs, then what is missing from each side.
 func sampleNotes(sides []explain.Side) []string {
 	var samples, trials, costs []float64
 	var by []string
@@ -330,7 +333,7 @@ func sampleNotes(sides []explain.Side) []string {
 	return append([]string{note + "."}, missing...)
 }
 
-// rangeText formats the least and the largest of values, or one of them if both have the same text.
+// rangeText formats the least and the largest of values; only one of them if both have the same text.
 func rangeText(values []float64, format func(float64) string) string {
 	low, high := format(slices.Min(values)), format(slices.Max(values))
 	if low == high {
@@ -378,17 +381,18 @@ func missingNotes(s explain.Side) []string {
 
 // explanationData is the JSON of an explanation.
 type explanationData struct {
-	Schema      string        `json:"schema"`
-	A           plan.Variant  `json:"a"`
-	B           plan.Variant  `json:"b"`
-	Differences []differently `json:"differences"`
-	Without     []string      `json:"without,omitempty"`
+	Schema      string                `json:"schema"`
+	A           plan.Variant          `json:"a"`
+	B           plan.Variant          `json:"b"`
+	Differences []explainedDifference `json:"differences"`
+	Without     []string              `json:"without,omitempty"`
 }
 
 // Lined returns x.
 func (x explanationData) Lined() any { return x }
 
-type differently struct {
+// explainedDifference is a difference as JSON.
+type explainedDifference struct {
 	Path     plan.Path        `json:"path"`
 	Workload string           `json:"workload"`
 	Unit     string           `json:"unit"`
@@ -410,16 +414,16 @@ type explainedProfile struct {
 	explain.Side
 }
 
-// explainedBy returns the JSON of a side.
-func explainedBy(s explain.Side) explainedProfile {
+// explainedProfileOf returns the JSON of a side.
+func explainedProfileOf(s explain.Side) explainedProfile {
 	return explainedProfile{s.Profile, s.Path, s.Workload.String(), s}
 }
 
 func explanationOf(x Explanation) explanationData {
-	return explanationData{explainSchema, x.A, x.B, each.Of(x.Differences, func(d explain.Difference) differently {
-		return differently{
+	return explanationData{explainSchema, x.A, x.B, each.Of(x.Differences, func(d explain.Difference) explainedDifference {
+		return explainedDifference{
 			d.A.Path, d.A.Workload.String(), d.A.Unit, d.Total, d.Nothing, d.Findings(), d.Prediction, d.Changes, d.Families,
-			[]explainedProfile{explainedBy(d.A), explainedBy(d.B)},
+			[]explainedProfile{explainedProfileOf(d.A), explainedProfileOf(d.B)},
 		}
 	}), x.Without}
 }
@@ -427,18 +431,18 @@ func explanationOf(x Explanation) explanationData {
 // partsShown is the number of parts that a table of profiles shows; the others are summed.
 const partsShown = 18
 
-// sidesByCase cuts sides by path and workload.
+// sidesByCase groups sides by path and workload.
 func sidesByCase(sides []explain.Side) [][]explain.Side {
 	return Grouped(sides, func(s explain.Side) plan.Case { return plan.Case{Path: s.Path, Workload: s.Workload} })
 }
 
-// explainedPage returns the tables of parts, one for each path and workload.
+// explainedPage returns the tables and figures of parts for each path and workload.
 func explainedPage(b *builder) page {
 	p := page{subjects: []Subject{{"explained", []explainedProfile(nil)}}}
 	if len(b.sides) == 0 {
 		return p
 	}
-	p.subjects[0].Value = each.Of(b.sides, explainedBy)
+	p.subjects[0].Value = each.Of(b.sides, explainedProfileOf)
 	s := Section{Heading: "Where the CPU time goes", Asked: true, Notes: []string{
 		"Service demand of the trials without samples, split by the stacks of sampled trials. A part is the innermost function that the table of parts knows. Columns add up.",
 	}}
@@ -455,7 +459,8 @@ func explainedPage(b *builder) page {
 	return p
 }
 
-// parts are values of the parts of sides, which add up to sums.
+// parts are the sides of a table of parts. of returns the values of a side's parts, and sums has their sum for each
+// side.
 type parts struct {
 	sides []explain.Side
 	of    func(explain.Side) []explain.Valued
@@ -463,7 +468,8 @@ type parts struct {
 	scale number.Scale
 }
 
-// grid returns the largest parts, the sum of the others, and the sums, without uncertain digits.
+// grid returns a table of the largest parts, the sum of the others, and the sums. Digits that are uncertain are
+// omitted.
 func (p parts) grid(title string) Grid {
 	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return s.Name() })}
 	order := explain.Common(p.sides, p.of)
@@ -519,7 +525,7 @@ func (p parts) grid(title string) Grid {
 	return g
 }
 
-// partsGrid returns the parts of the profiles of one path and workload.
+// partsGrid returns the table of parts of the sides, which have one path and workload, and the scale of its values.
 func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 	sums := each.Of(sides, func(s explain.Side) float64 { return s.Demand.Value })
 	p := parts{sides: sides, of: explain.Side.Times, sums: sums, scale: number.Common(sides[0].Unit, sums...)}
@@ -530,5 +536,5 @@ func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 	return g, p.scale
 }
 
-// ErrNoStacks is the error of a format for stacks without any.
+// ErrNoStacks is the error for writing the stacks of a result that has none.
 var ErrNoStacks = advice.With(errors.New("the result has no stacks"), "cnibench run --explain samples them")

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// drawnSides returns sections with pictures of sides: the parts of all profiles, by path and workload.
+// drawnSides returns a section with pictures of the parts, one for each path and workload; nil without sides.
 func drawnSides(all []explain.Side, s Series) []Section {
 	if len(all) == 0 {
 		return nil
@@ -23,7 +23,7 @@ func drawnSides(all []explain.Side, s Series) []Section {
 
 // drawnDifferences returns sections with pictures of differences: each as a waterfall, and as a flame graph.
 func drawnDifferences(all []explain.Difference) []Section {
-	steps := Section{ID: "waterfall", Heading: "From one to the other", Lead: true, Figures: each.Of(all, drawnSteps)}
+	steps := Section{ID: "waterfall", Heading: "From one to the other", Lead: true, Figures: each.Of(all, waterfallFigure)}
 	flames := Section{ID: "flame", Heading: "Functions", Notes: []string{
 		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more. Roots are network namespaces: one sampled trial in four follows packets, so that most stacks of the others have none.",
 	}}
@@ -40,8 +40,8 @@ func sidesText(d explain.Difference) string {
 	return fmt.Sprintf("%s to %s, %s", d.A.Name(), d.B.Name(), d.A.Path)
 }
 
-// drawnSteps draws a difference part by part.
-func drawnSteps(d explain.Difference) Figure {
+// waterfallFigure draws a difference as a waterfall: a step for each part.
+func waterfallFigure(d explain.Difference) Figure {
 	scale := scaleOf(d)
 	total := func(s explain.Side) plot.WaterfallStep {
 		return plot.WaterfallStep{Name: s.Name(), Value: scale.Format(s.Demand.Value), By: s.Demand.Value / scale.Size}
@@ -64,13 +64,12 @@ func drawnSteps(d explain.Difference) Figure {
 	return Figure{Kind: "waterfall", Heading: sidesText(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 
-// familiesOf returns the families of all parts, so that each has one colour on a page: families with the largest parts
-// first.
+// familiesOf returns the families of all parts, families with the largest parts first. Each has one colour on a page.
 func familiesOf(sides []explain.Side) []string {
 	return each.Once(each.Of(explain.Common(sides, explain.Side.Times), func(p explain.Part) string { return p.Family }))
 }
 
-// partsFigure returns the families of parts of the profiles of one path and workload.
+// partsFigure returns a bar for each side, split into families of parts. All sides have one path and workload.
 func partsFigure(sides []explain.Side, families []string, s Series) Figure {
 	scale := number.Common(sides[0].Unit, each.Of(sides, func(x explain.Side) float64 { return x.Demand.Value })...)
 	p := plot.Stacked{
@@ -97,10 +96,10 @@ func partsFigure(sides []explain.Side, families []string, s Series) Figure {
 	return Figure{Kind: "parts", Heading: sides[0].Path.String(), Path: sides[0].Path, Workload: sides[0].Workload, Drawing: p.Draw(), Numbers: n}
 }
 
-// notFollowed is the root of stacks that handle packets of an unknown namespace.
+// notFollowed is the root of stacks for packets of an unknown namespace.
 const notFollowed = "packets that were not followed"
 
-// flameFigure merges the stacks of both sides; ok is false if they were not kept.
+// flameFigure merges the stacks of both sides into a flame graph. It returns false if the stacks were not kept.
 func flameFigure(d explain.Difference) (Figure, bool) {
 	scale := scaleOf(d)
 	var root plot.FlameFrame

@@ -19,7 +19,8 @@ import (
 // FidelitySchema names the JSON format of BuildFidelity.
 const FidelitySchema = "cnibench.fidelity/v1"
 
-// BuildFidelity builds the report that compares the lab with real clusters: a part of a page, without a title.
+// BuildFidelity builds the report that compares the lab with real clusters. It has no title, because it is a part of a
+// page.
 func BuildFidelity(p *fidelity.Page) Document {
 	h := p.Header
 	s := Section{Notes: append(fidelityVerdicts(p),
@@ -56,11 +57,11 @@ func BuildFidelity(p *fidelity.Page) Document {
 	}{FidelitySchema, h.Created.UTC(), h.Plan.Seed, h.Facts, p.Summaries(), p}}
 }
 
-// busy is the share of the measured CPUs that other programs may use before a comparison is in doubt.
+// busy is the share of the measured CPUs used by other programs above which a comparison is doubtful.
 const busy = 0.1
 
-// fidelityVerdicts describes for each profile on each cluster whether the lab is accurate, and what to do if that is
-// undecided.
+// fidelityVerdicts describes for each profile on each cluster whether the lab is accurate. It also says if more
+// repetitions or a quieter machine are needed.
 func fidelityVerdicts(p *fidelity.Page) []string {
 	var all []string
 	for _, s := range p.Summaries() {
@@ -81,7 +82,7 @@ func fidelityVerdicts(p *fidelity.Page) []string {
 	return all
 }
 
-// fidelitySummary counts the rows by verdict.
+// fidelitySummary returns a table that counts the rows by verdict, with the failed trials as notes.
 func fidelitySummary(p *fidelity.Page) Grid {
 	g := Grid{Label: "compared", Columns: []string{"rows", "within 5 %", "differ", "undecided", "median of the distance", "largest"}}
 	for _, x := range []struct {

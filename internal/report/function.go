@@ -18,13 +18,13 @@ import (
 // Best is the best dataplane of a need among those with a function.
 type Best struct {
 	With profile.Function
-	// Choice ranks the dataplanes that have it; empty if none was measured.
+	// Choice ranks the dataplanes that have the function; empty if none was measured.
 	Choice []compare.Standing
-	// ToBest compares the first of Choice with the first of all dataplanes; the zero value if both are the same.
+	// ToBest compares the first of Choice with the best of all dataplanes; the zero value if it is the best of all.
 	ToBest compare.Comparison
 }
 
-// best returns the best dataplane for each function that a choice may depend on.
+// best returns the best dataplanes of a need with NetworkPolicy, and with encryption.
 func (b *builder) best(n Need) []Best {
 	var out []Best
 	for _, f := range []profile.Function{profile.NetworkPolicy, profile.Encryption} {
@@ -41,14 +41,15 @@ func (b *builder) best(n Need) []Best {
 	return out
 }
 
-// lookUp returns the profile of a variant, with the encryption under which it was measured.
+// lookUp returns the profile of a variant, with the encryption under which it was measured; false if it is not a known
+// profile.
 func (b *builder) lookUp(v plan.Variant) (profile.Profile, bool) {
 	known, ok := profile.Lookup(v.Profile())
 	return known.WithEncryption(string(v.Lab(b.header.Plan.Lab).Encryption)), ok
 }
 
-// functionLines describes for each function in a sentence the best dataplane that has it; none if that is the best of
-// all.
+// functionLines returns a sentence for each function: the best dataplane that has it. It omits a function that the best
+// of all dataplanes has, and one without measured dataplanes.
 func (n Need) functionLines() []string {
 	var out []string
 	for _, x := range n.Best {
@@ -59,8 +60,8 @@ func (n Need) functionLines() []string {
 	return out
 }
 
-// standingText describes the first of ranks with its value, the profiles that do not differ from it, and its distance
-// from the best.
+// standingText describes the first of ranks with its value, the profiles that do not differ from it, and how it
+// compares with the best (toBest, if set). unit adds the unit to the value.
 func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, unit bool) string {
 	scale := n.Scale()
 	text := number.Clean(ranks[0].Cell.Profile.String()) + ": " + scale.Format(ranks[0].Cell.Median)
@@ -83,7 +84,7 @@ func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, 
 		words   string
 		verdict compare.Verdict
 	}{{"same", compare.Same}, {"undecided", compare.Inconclusive}} {
-		if names := profileNames(having(againstBest(ranks[1:]), v.verdict)); len(names) > 0 {
+		if names := profileNames(withVerdict(againstBest(ranks[1:]), v.verdict)); len(names) > 0 {
 			near = append(near, v.words+": "+fewNames(names))
 		}
 	}
@@ -93,7 +94,7 @@ func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, 
 	return text
 }
 
-// fewNames joins the first names and counts the others.
+// fewNames joins up to three names; of more it gives three and the number of the others.
 func fewNames(names []string) string {
 	const most = 3
 	if len(names) > most {
@@ -102,7 +103,8 @@ func fewNames(names []string) string {
 	return joinNames(names)
 }
 
-// anyOf lists up to four alternatives.
+// anyOf joins names with "or"; of more than four it gives four and the number of the others. It needs at least one
+// name.
 func anyOf(names []string) string {
 	const most = 4
 	last := names[len(names)-1]
@@ -115,8 +117,8 @@ func anyOf(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + last
 }
 
-// Validated describes for which profiles the cost was compared with a real cluster's, and how large the error is for
-// those whose cost is not accurate; "" if the lab measured none.
+// Validated describes which profiles of the lab have a cost that was validated on a real cluster, and how large the
+// error is for those whose cost is not accurate. It returns "" if the lab measured no dataplane.
 func (a Answer) Validated() string {
 	var real, off []string
 	lab, others := 0, "Others: path verified, cost not."
@@ -151,27 +153,28 @@ func (a Answer) Validated() string {
 	return strings.Join(said, " ")
 }
 
-// Ability is the functions of a profile other than speed, and what is proven about its numbers.
+// Ability has the functions of a profile, and what is proven about its numbers.
 type Ability struct {
 	Profile plan.Variant `json:"profile"`
-	// Functions has what provides each of profile.Functions, "" for nothing.
+	// Functions says what provides each of profile.Functions; "" if nothing does.
 	Functions map[string]string `json:"functions"`
-	// Models is what the lab only imitates.
+	// Models describes what the lab only imitates.
 	Models []string `json:"models,omitempty"`
 	Proof  Proof    `json:"proof"`
 }
 
 // Proof is what is proven about a profile's numbers.
 type Proof struct {
-	// Assertions counts the assertions of its self-test on real packets, which all passed in this run; 0 without one.
+	// Assertions counts the assertions of the profile's self-test on real packets; 0 unless all passed in this run.
 	Assertions int `json:"assertions"`
 	// Real is true if the profile was measured on a real cluster.
 	Real bool `json:"real_cluster"`
-	// Fidelity is the comparison of the lab's cost with a real cluster's, nil if it was never measured.
+	// Fidelity compares the lab's cost with a real cluster's; nil if this was never measured.
 	Fidelity *profile.Fidelity `json:"fidelity,omitempty"`
 }
 
-// Word returns the proof in a word: "wire", "both", "real" or "none".
+// Word returns the proof in a word: "wire" for the self-test, "both" if its costs are also those of a real cluster,
+// "real" if it was measured on one, else "none".
 func (p Proof) Word() string {
 	switch {
 	case p.Real:
@@ -203,7 +206,7 @@ func (p Proof) text() string {
 	return text + "; cost never compared with a real cluster"
 }
 
-// abilities returns the abilities of the measured profiles.
+// abilities returns the abilities of the known profiles that were not skipped.
 func (b *builder) abilities() []Ability {
 	var out []Ability
 	for _, name := range b.analysis.Profiles {
@@ -239,7 +242,7 @@ func (b *builder) proof(of result.Profile, known profile.Profile) Proof {
 // abilityHeading is the heading of the section about functions and proofs.
 const abilityHeading = "What each profile does, and what is proven"
 
-// abilitySection writes abilities as a table.
+// abilitySection returns a section with the functions and the proofs of profiles; nil without profiles.
 func abilitySection(all []Ability) []Section {
 	if len(all) == 0 {
 		return nil
@@ -249,7 +252,7 @@ func abilitySection(all []Ability) []Section {
 	var functions, proofs []Ability
 	for _, a := range all {
 		functions = mergeAbility(functions, a, func(a, b Ability) bool { return maps.Equal(a.Functions, b.Functions) })
-		proofs = mergeAbility(proofs, a, func(a, b Ability) bool { return a.proven() == b.proven() })
+		proofs = mergeAbility(proofs, a, func(a, b Ability) bool { return a.provenText() == b.provenText() })
 	}
 	for _, a := range functions {
 		does.Add(number.Clean(a.Profile.String()), each.Of(profile.Functions, func(f profile.Function) string {
@@ -257,13 +260,13 @@ func abilitySection(all []Ability) []Section {
 		})...)
 	}
 	for _, a := range proofs {
-		proven.Add(number.Clean(a.Profile.String()), a.proven())
+		proven.Add(number.Clean(a.Profile.String()), a.provenText())
 	}
 	return []Section{{Heading: abilityHeading, Grids: []Grid{does, proven}}}
 }
 
-// proven describes what is proven about a profile, and what of it is imitated.
-func (a Ability) proven() string {
+// provenText describes what is proven about a profile, and what the lab imitates of it.
+func (a Ability) provenText() string {
 	text := a.Proof.text()
 	if len(a.Models) > 0 {
 		text += "; the lab imitates: " + number.Clean(strings.Join(a.Models, "; "))
@@ -271,8 +274,8 @@ func (a Ability) proven() string {
 	return text
 }
 
-// mergeAbility adds a to all. If a variant of the same profile has the same row, it replaces both by the profile's
-// name.
+// mergeAbility adds a to all, or merges it with another variant of its profile for which same returns true: the row
+// then has the profile's name.
 func mergeAbility(all []Ability, a Ability, same func(a, b Ability) bool) []Ability {
 	for i, b := range all {
 		if b.Profile.Profile() == a.Profile.Profile() && same(a, b) {

@@ -9,17 +9,17 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Gate is the outcome of a comparison for a pull request.
+// Gate is the outcome of a comparison for a pull request, or of the budgets on one run.
 type Gate struct {
 	State compare.State
-	// Headline is the outcome in a line. Budgets are the lines about budgets, broken ones first.
+	// Headline is the outcome in one line. Budgets has a line for each budget, broken ones first.
 	Headline string
 	Budgets  []string
-	// Changed are the cells that differ, the largest difference first; Cells are all judged cells.
+	// Cells are all judged cells, Changed those that are better or worse; the largest difference first.
 	Changed, Cells Grid
 }
 
-// gateOf sums up a comparison.
+// gateOf returns the outcome of a comparison and of its budgets.
 func gateOf(r PairResult) *Gate {
 	g := &Gate{State: r.State}
 	judged := r.Judged()
@@ -53,7 +53,8 @@ func gateOf(r PairResult) *Gate {
 	return g
 }
 
-// Hold adds the outcome of budgets on the profiles of one run to its report.
+// Hold sets Gate to the outcome of budgets on the profiles of one run. It adds the budgets to Lines, and to the
+// beginning of the summary.
 func (d *Document) Hold(r PairResult) {
 	d.Gate = gateOf(r)
 	d.Lines = append(d.Lines, d.Gate.Budgets...)

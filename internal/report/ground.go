@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// nicLabel returns the NIC model for a workload's bulk data: "ideal NIC" or "no NIC offload". It is "" for other
-// workloads, outside the lab, and if profiles differ in it, since their names include it.
+// nicLabel returns the NIC model for a workload's bulk data: "ideal NIC" or "no NIC offload". It returns "" for other
+// workloads, outside the lab, and if profiles have different models, because their names then state the model.
 func (b *builder) nicLabel(w plan.Workload) string {
 	models := each.Once(each.Of(b.analysis.Profiles, func(v plan.Variant) plan.NIC { return b.analysis.NIC(plan.Case{Profile: v, Workload: w}) }))
 	if len(models) != 1 {
@@ -24,7 +24,7 @@ func (b *builder) nicLabel(w plan.Workload) string {
 	return models[0].Label()
 }
 
-// withNIC returns a workload's title with its NIC model.
+// withNIC adds the NIC model to a workload's title, if the workload has one.
 func (b *builder) withNIC(title string, w plan.Workload) string {
 	if label := b.nicLabel(w); label != "" {
 		title += ", " + label
@@ -32,7 +32,8 @@ func (b *builder) withNIC(title string, w plan.Workload) string {
 	return title
 }
 
-// Ground describes where it was measured, under which NIC model, and which functions the best profiles lack.
+// Ground returns lines about the environment, the NIC model and the machine, and about functions that the best profiles
+// lack.
 func (s Scene) Ground() []string {
 	lines := []string{s.Lacks}
 	if s.Model != "" {
@@ -61,7 +62,7 @@ func (b *builder) modelText() string {
 	return text + "."
 }
 
-// machineText describes the machine.
+// machineText describes the machine: CPU model, number of CPUs, kernel.
 func (b *builder) machineText() string {
 	f := b.header.Facts
 	parts := []string{number.Clean(cmp.Or(f[facts.CPUModel], "unknown"))}
@@ -74,7 +75,8 @@ func (b *builder) machineText() string {
 	return strings.Join(parts, ", ")
 }
 
-// implausibleText describes which rules of check raise an alarm, so that a report always mentions it; "" for none.
+// implausibleText names the rules of package check that raise an alarm; "" if there are none. Every report has this
+// line.
 func implausibleText(r check.Report) string {
 	alarms := each.Where(r.Findings, func(f finding.Finding) bool { return f.Severity.Alarm() })
 	rules := each.Once(each.Of(alarms, func(f finding.Finding) string { return f.ID }))

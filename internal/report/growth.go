@@ -16,18 +16,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Growth is the curves of one metric over a swept condition.
+// Growth has the curves of one metric over a swept condition, a line for each profile.
 type Growth struct {
 	compare.GrowthFamily
-	// Condition is the flag of the condition.
+	// Condition is the name of the flag that sets the condition.
 	Condition string
-	// Title names the metric and, except for states, the workload and the path.
+	// Title names the metric, the workload and the path; for the cost of an instance's state only the metric.
 	Title string
-	// Sentences describe each profile, then the crossings.
+	// Sentences has one for each of Lines, then one for each of Crossings.
 	Sentences []string
-	// Grid is the same in numbers.
+	// Grid has the values of the curves.
 	Grid Grid
-	// first are the first variants of the profiles.
+	// first has the variant of each profile at the first point of the sweep.
 	first map[plan.Variant]plan.Variant
 }
 
@@ -37,13 +37,13 @@ var growthNotes = []string{
 	"A change is claimed where its interval excludes zero and it is beyond the margin. Constant means that a change beyond the margin over the whole range is excluded (two one-sided tests).",
 }
 
-// swept are the words for one more of a condition.
+// swept has the word for one unit of each swept condition: "Service" for services.
 var swept = map[string]string{
 	"services": "Service", "endpoints": "endpoint of each Service", "policies": "policy that selects the pods",
 	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU", "nodes": "node", "flows": "flow", "pod-mtu": "byte of the pods' MTU", "connections": "standing connection", "message": "byte of a message",
 }
 
-// several are the words for many of a condition.
+// several has the words for many units of a swept condition, where they differ from its name.
 var several = map[string]string{
 	"services": "Services", "endpoints": "endpoints", "policies": "policies", "policies-unselected": "policies that select no pod",
 	"pods-per-node": "pods a node", "connections": "standing connections", "mtu": "bytes of MTU", "pod-mtu": "bytes of the pods' MTU", "message": "bytes of a message",
@@ -56,7 +56,7 @@ func conditionUnit(condition string) string {
 	return condition
 }
 
-// growthTarget returns what the numbers of a family measure: "a new connection".
+// growthTarget returns what the numbers of a family measure: "the CPU time of a new connection".
 func growthTarget(f compare.GrowthFamily) string {
 	if f.OfState() {
 		return f.Metric.Title
@@ -74,7 +74,8 @@ func growthTarget(f compare.GrowthFamily) string {
 	return "the " + f.Metric.Title + " of " + f.Workload.String()
 }
 
-// growths words the families of a run with a sweep.
+// growths returns the families with sentences and tables. p has the sweep, margin is the relative difference that does
+// not matter.
 func growths(families []compare.GrowthFamily, p plan.Plan, margin float64) []Growth {
 	sweep, first := p.Sweep, map[plan.Variant]plan.Variant{}
 	for _, s := range p.Swept() {
@@ -92,7 +93,7 @@ func growths(families []compare.GrowthFamily, p plan.Plan, margin float64) []Gro
 	})
 }
 
-// wording writes the sentences of a family.
+// wording writes the sentences and the table of a family.
 type wording struct {
 	compare.GrowthFamily
 	sweep  plan.Sweep
@@ -105,25 +106,25 @@ func (w wording) amount(v float64) string {
 	return s.Format(v) + " " + s.Unit
 }
 
-// base returns the unit without the unit of work, which the sentence names.
+// base returns the unit without "/" and the unit of work, which the sentences name.
 func (w wording) base() string {
 	unit, _, _ := strings.Cut(w.Unit, "/")
 	return unit
 }
 
-// between writes an interval.
+// between formats an interval with its unit.
 func (w wording) between(low, high float64) string {
 	s := number.Common(w.base(), low, high)
 	return s.Format(low) + " to " + s.Format(high) + " " + s.Unit
 }
 
-// estimate writes a number with its interval, all in the unit of the number.
+// estimate formats a number with its interval, all in one unit.
 func (w wording) estimate(v, low, high float64) string {
 	s := number.Common(w.base(), v)
 	return fmt.Sprintf("%s %s (%s to %s)", s.Format(v), s.Unit, s.Format(low), s.Format(high))
 }
 
-// line describes one profile's curve.
+// line returns the sentence about one profile's curve.
 func (w wording) line(l compare.GrowthLine) string {
 	name, of := number.Clean(l.Profile.String()), growthTarget(w.GrowthFamily)
 	last := countText(l.Points[len(l.Points)-1].X)
@@ -164,7 +165,7 @@ func (w wording) line(l compare.GrowthLine) string {
 		number.Percent(l.ChangeLow/first), number.Percent(l.ChangeHigh/first))
 }
 
-// crossing describes the relation between two profiles' curves.
+// crossing returns the sentence about two profiles: which is cheaper, and at which values of the condition.
 func (w wording) crossing(c compare.Crossing) string {
 	first, second, of := number.Clean(c.First.String()), number.Clean(c.Second.String()), growthTarget(w.GrowthFamily)
 	if c.Relation == stat.Over || c.Relation == stat.Crosses && !c.Falls {
@@ -181,7 +182,7 @@ func (w wording) crossing(c compare.Crossing) string {
 	return fmt.Sprintf("%s is cheaper than %s %s: %s.", first, second, where, of)
 }
 
-// countText formats a number of things, above 100 rounded to two digits.
+// countText formats a count with commas, from 1,000 on rounded to three digits.
 func countText(v float64) string {
 	n := int(math.Round(v))
 	if n >= 1000 {
@@ -195,7 +196,7 @@ func countText(v float64) string {
 	return text
 }
 
-// growthScale returns the scale of the points of all profiles.
+// growthScale returns one scale for the points of all profiles.
 func growthScale(f compare.GrowthFamily) number.Scale {
 	var values []float64
 	for _, l := range f.Lines {
@@ -206,7 +207,7 @@ func growthScale(f compare.GrowthFamily) number.Scale {
 	return number.Common(f.Unit, values...)
 }
 
-// grid returns a row for each profile: the points, then the shape and the slope.
+// grid returns a table with a row for each profile: the value at each point, then the kind and the slope of its curve.
 func (w wording) grid(title string) Grid {
 	scale := growthScale(w.GrowthFamily)
 	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile",
@@ -228,7 +229,7 @@ func (w wording) grid(title string) Grid {
 	return g
 }
 
-// slope formats the slope of a line with its interval.
+// slope formats the slope of a line with its interval; number.Absent if the line has no slope.
 func (w wording) slope(l compare.GrowthLine) string {
 	per := conditionUnit(w.sweep.Condition)
 	if l.Doubling {
@@ -241,8 +242,8 @@ func (w wording) slope(l compare.GrowthLine) string {
 	return fmt.Sprintf("%s %s a %s, %s to %s", s.Format(l.Slope), s.Unit, per, s.Format(l.Low), s.Format(l.High))
 }
 
-// growthPage returns the curves over a swept condition. The sentences about CPU time, and about the cost of loading the
-// state, are the answer.
+// growthPage returns the curves over a swept condition. Sentences about CPU time, and about the time to load or change
+// the state, are its answer; the others are notes of the tables.
 func growthPage(b *builder) page {
 	all := growths(b.analysis.Growth(b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
 	s := Section{Heading: "Growth", ID: "growth", Notes: growthNotes, Drawn: true, Figures: growthFigures(all, b.series())}
@@ -270,7 +271,7 @@ func (g Growth) Points() []float64 {
 	return slices.Compact(xs)
 }
 
-// Variant returns the first measured variant of a profile of the plan.
+// Variant returns the variant of a profile at the first point of the sweep.
 func (g Growth) Variant(of plan.Variant) plan.Variant { return g.first[of] }
 
 // growthCurve is a metric of one profile over a swept condition. Path and Workload are "" for the cost of an instance's
@@ -325,7 +326,7 @@ type curveCrossing struct {
 	Text     string  `json:"text"`
 }
 
-// pathAndWorkload returns the path and the workload of curves, "" for states.
+// pathAndWorkload returns the path and the workload of curves; "" for the cost of an instance's state.
 func pathAndWorkload(g Growth) (path, workload string) {
 	if g.OfState() {
 		return "", ""
@@ -414,7 +415,8 @@ func growthFigures(all []Growth, s Series) []Figure {
 	return out
 }
 
-// lawOf draws a fitted curve between two values of the condition.
+// lawOf returns points of a fitted curve between two values of the condition, for a plot. size is the size of the
+// plot's unit.
 func lawOf(at func(float64) float64, from, to, size float64) []plot.LinePoint {
 	const steps = 60
 	var points []plot.LinePoint
@@ -426,7 +428,7 @@ func lawOf(at func(float64) float64, from, to, size float64) []plot.LinePoint {
 	return points
 }
 
-// shortCount writes a whole number in few columns: 10K.
+// shortCount formats a number in few columns: 10K for 10,000.
 func shortCount(x float64) string {
 	if x >= 1000 && math.Mod(x, 1000) == 0 {
 		return strconv.FormatFloat(x/1000, 'f', -1, 64) + "K"

@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// BuildHistory builds the report of many results in the order of time: a description of the changes, the newest first,
-// then every cell in all results.
+// BuildHistory builds the report of many results in the order of time: the changes of level, then every cell in all
+// results.
 func BuildHistory(h *compare.History) Document {
 	d := Document{Title: fmt.Sprintf("History of %d results, %s to %s", len(h.Runs), dateOf(h.Runs[0]), dateOf(h.Runs[len(h.Runs)-1]))}
 	d.Lines = historyAnswer(h)
@@ -34,10 +34,11 @@ func dateOf(r compare.HistoryRun) string {
 	return r.Created.UTC().Format("2006-01-02")
 }
 
-// mostEvents is the number of changes of each result that the answer lists before it counts the rest.
+// mostEvents is how many changes of each result the answer lists; it only counts the rest.
 const mostEvents = 10
 
-// historyAnswer lists each change in a line, below its result.
+// historyAnswer returns a line for each result at which levels change, and below it lines for the changes. It says so
+// if nothing changes, or if there are too few results.
 func historyAnswer(h *compare.History) []string {
 	events := h.Events()
 	changed := len(each.Where(h.Tracks, func(t compare.Track) bool { return len(t.Changes) > 0 }))
@@ -63,7 +64,8 @@ func historyAnswer(h *compare.History) []string {
 	return lines
 }
 
-// sinceText returns the line about a result at which levels begin.
+// sinceText returns the line above the changes at one result: its name, the number of cells, and the changed
+// conditions.
 func sinceText(run compare.HistoryRun, cells int) string {
 	line := fmt.Sprintf("Since %s (%s), %s; ", number.Clean(run.Name), dateOf(run), number.Counted(cells, "cell"))
 	if len(run.Changed) == 0 {
@@ -84,7 +86,7 @@ func eventText(e compare.Event) string {
 	return line + fmt.Sprintf("%s (%s to %s), %s.", Change(e.Ratio), Change(e.Low), Change(e.High), e.Verdict)
 }
 
-// trackTable returns the tracks of one metric and workload: cells down, results across.
+// trackTable returns a table of one metric and workload: a row for each cell, a column for each result.
 func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 	var medians []float64
 	for _, t := range ts {
@@ -129,7 +131,7 @@ func historyLegend(h *compare.History) []string {
 	return lines
 }
 
-// historyRuns lists the results and what changed before each.
+// historyRuns returns a section with the results, and which conditions changed before each.
 func historyRuns(h *compare.History) Section {
 	results := Section{Heading: "Results"}
 	for i, r := range h.Runs {

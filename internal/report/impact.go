@@ -13,13 +13,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// exampleShares are used for jobs without a given share.
+// exampleShares are the shares of network time that are shown for a job without a given share.
 var exampleShares = []float64{0.1, 0.3, 0.5}
 
 // impactHeading is the heading of the section about the reader's own job.
 const impactHeading = "What it means for the job"
 
-// impact applies the result to works; nil without works. It fails for work that the result does not cover.
+// impact returns a section that estimates works from the result; nil without works. It fails for work that the result
+// does not cover.
 func (b *builder) impact(works []impact.Work) ([]Section, error) {
 	if len(works) == 0 {
 		return nil, nil
@@ -50,7 +51,8 @@ func (b *builder) impact(works []impact.Work) ([]Section, error) {
 	return []Section{out}, nil
 }
 
-// impactGrid writes out one part of a job.
+// impactGrid returns the table of one estimate: for each profile the time, the CPU time, and the change of the whole
+// job.
 func impactGrid(e impact.Estimate, base string) Grid {
 	title := fmt.Sprintf("%s of %s", e.Kind, e.Text)
 	if e.Kind == impact.Requests || e.Kind == impact.Connections {
@@ -99,7 +101,7 @@ func impactGrid(e impact.Estimate, base string) Grid {
 	return g
 }
 
-// forecastGrid compares the prediction for a job with the measurement.
+// forecastGrid returns a table that compares the calculated time of a job's step with the measured time.
 func forecastGrid(f impact.Forecast) Grid {
 	g := Grid{Label: "profile", Title: "A step of " + f.Workload.String()}
 	var times []float64
@@ -116,7 +118,7 @@ func forecastGrid(f impact.Forecast) Grid {
 	return g
 }
 
-// jobNote describes the basis of the columns about the whole job.
+// jobNote describes on which share of network time the columns about the whole job are based.
 func jobNote(e impact.Estimate, base string) string {
 	if e.Share > 0 {
 		return fmt.Sprintf("The whole job changes by this if %s of its time on %s is this work and the rest stays the same (Amdahl's law).", shareText(e.Share), base)
@@ -124,7 +126,7 @@ func jobNote(e impact.Estimate, base string) string {
 	return fmt.Sprintf("The share of network time in your job is unknown: the columns show three shares of its time on %s (Amdahl's law). Measure yours and give it: %s=%s/share=30%%.", base, e.Kind, e.Text)
 }
 
-// quantityText formats a value with its interval.
+// quantityText formats a value with its interval, if it has one.
 func quantityText(q impact.Quantity, scale number.Scale) string {
 	if !q.Known() {
 		return number.Absent
@@ -135,7 +137,8 @@ func quantityText(q impact.Quantity, scale number.Scale) string {
 	return fmt.Sprintf("%s (%s to %s)", scale.Format(q.Value), scale.Format(q.Low), scale.Format(q.High))
 }
 
-// changeText formats a ratio to the baseline, if its verdict is a claim.
+// changeText formats a ratio to the baseline with its interval. Without a significant difference it returns the
+// verdict, for nil number.Absent.
 func changeText(c *impact.Change) string {
 	switch {
 	case c == nil:
@@ -148,7 +151,8 @@ func changeText(c *impact.Change) string {
 	return number.Range(c.Value, c.Low, c.High)
 }
 
-// jobText formats the change of the whole job, if its verdict is a claim.
+// jobText formats the change in percent of a job that spends this share of its time on the work. Without a significant
+// difference it returns the same as changeText.
 func jobText(c *impact.Change, share float64) string {
 	if !c.Claimed() {
 		return changeText(c)
@@ -169,7 +173,7 @@ func signedText(v float64) string {
 	return s
 }
 
-// shareText writes a share as the user does: "30%", "12.5%".
+// shareText formats a share as a percentage: "30%", "12.5%".
 func shareText(share float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.4f", 100*share), "0"), ".") + "%"
 }

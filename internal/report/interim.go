@@ -12,14 +12,15 @@ import (
 type Interim struct {
 	// Summary has only the table. It is nil if the trials answer no need.
 	Summary *Summary
-	// Decided counts the values of the table with a verdict better, worse or the same, and Compared all with a verdict.
+	// Compared counts the dataplanes' values in the table that have a verdict, Decided those whose verdict is not
+	// inconclusive.
 	Decided, Compared int
-	// Leads lists the first of each need: "requests cilium-native".
+	// Leads names the best profile of each need with a significant difference: "requests cilium-native".
 	Leads []string
 }
 
-// Interim returns the result of the trials so far; h is the header of their result. The collector may be used
-// afterwards.
+// Interim returns the result of the trials so far; h is the header of the result. It is empty for a sweep, and as long
+// as the trials answer no need. More records may be added afterwards.
 func (c *Collector) Interim(h result.Header) (Interim, error) {
 	a, err := c.judged.Analyse(h, compare.Options{})
 	if err != nil {

@@ -21,7 +21,7 @@ const JourneySchema = "cnibench.journey/v1"
 // journeyNote explains the times of journeys.
 const journeyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time. The cost is measured in the same run, and subtracted from each step and from the total where it is known."
 
-// JourneyPage has the followed journeys in the order of paths, workloads and profiles.
+// JourneyPage has the followed journeys, ordered by path, workload and profile.
 type JourneyPage struct {
 	Plan         plan.Plan
 	Facts        facts.Facts
@@ -30,7 +30,7 @@ type JourneyPage struct {
 	Left         []Left
 }
 
-// Left is a profile that was not followed, and why.
+// Left is a profile whose packets were not followed on a path under a workload, with the reason.
 type Left struct {
 	Profile  plan.Variant  `json:"profile"`
 	Path     plan.Path     `json:"path"`
@@ -42,22 +42,22 @@ func (l Left) String() string {
 	return fmt.Sprintf("%s, %s, %s: %s", l.Profile, l.Path, l.Workload, l.Reason)
 }
 
-// Leave notes a profile that was not followed.
+// Leave adds a profile to Left.
 func (p *JourneyPage) Leave(v plan.Variant, path plan.Path, w plan.Workload, reason string) {
 	p.Left = append(p.Left, Left{v, path, w, reason})
 }
 
-// Sets groups journeys with the same path and workload, which can be compared.
+// Sets groups the journeys by path and workload; only journeys of one group can be compared.
 func (p JourneyPage) Sets() [][]itinerary.Itinerary {
 	return Grouped(p.Journeys, func(i itinerary.Itinerary) plan.Case { return plan.Case{Path: i.Path, Workload: i.Workload} })
 }
 
-// quickest returns the journey that ends first.
+// quickest returns the journey with the shortest total time.
 func quickest(set []itinerary.Itinerary) itinerary.Itinerary {
 	return slices.MinFunc(set, func(a, b itinerary.Itinerary) int { return cmp.Compare(a.Total.Median, b.Total.Median) })
 }
 
-// BuildJourney makes the report of journeys.
+// BuildJourney builds the report of journeys.
 func BuildJourney(p JourneyPage) Document {
 	d := Document{Title: "Where a packet is, when", Result: Result{Facts: p.Facts}}
 	for _, set := range p.Sets() {
@@ -89,7 +89,8 @@ func BuildJourney(p JourneyPage) Document {
 	return d
 }
 
-// whereaboutsLines describes where the packets of the other profiles are when the fastest has its response.
+// whereaboutsLines describes where the packets of the other profiles are when the fastest has its response. It also
+// names each journey that differs from the round trip without probes.
 func whereaboutsLines(set []itinerary.Itinerary) []string {
 	first := quickest(set)
 	lines := []string{fmt.Sprintf("%s has its response after %s (%s, %s).", first.Profile, microsText(first.Total.Median), first.Path, first.Workload)}
@@ -108,7 +109,7 @@ func whereaboutsLines(set []itinerary.Itinerary) []string {
 	return lines
 }
 
-// placeOf returns the host and the device or hook of a step.
+// placeOf returns the host of a step, and its netfilter hook, device or socket.
 func placeOf(s itinerary.Step) string {
 	switch {
 	case s.Hook != "":
@@ -121,7 +122,7 @@ func placeOf(s itinerary.Step) string {
 
 func microsText(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
 
-// journeySections compare journeys of one path and workload.
+// journeySections returns the sections that compare journeys of one path and workload.
 func journeySections(set []itinerary.Itinerary) []Section {
 	about := fmt.Sprintf("%s, %s", set[0].Path, set[0].Workload)
 	drawn := Section{Heading: about, Notes: []string{journeyNote}, Drawn: true, Grids: []Grid{lineGrid(set)}}
@@ -155,7 +156,8 @@ func journeySections(set []itinerary.Itinerary) []Section {
 	return []Section{drawn, s}
 }
 
-// probesText describes whether a journey without its probes takes as long as its client's round trip without probes.
+// probesText describes whether a journey, less the cost of its probes, takes as long as the client's round trip without
+// probes.
 func probesText(i itinerary.Itinerary) string {
 	off := i.Probes.Off
 	within := fmt.Sprintf("%+.2f to %+.2f µs", off.Low/1e3, off.High/1e3)
@@ -168,10 +170,11 @@ func probesText(i itinerary.Itinerary) string {
 	return fmt.Sprintf("%s: the journey less its probes is %.2f µs longer than the round trip without probes (%s).", i.Profile, off.Value/1e3, within)
 }
 
-// lineColumns is the number of columns of the longest journey as a line of text.
+// lineColumns is the number of letters for the longest journey.
 const lineColumns = 60
 
-// lineGrid draws each journey as a line of letters over a common time axis: the place at each moment.
+// lineGrid draws each journey as a row of letters over a common time axis. A letter is the place of the packet at that
+// time.
 func lineGrid(set []itinerary.Itinerary) Grid {
 	longest := slices.MaxFunc(set, func(a, b itinerary.Itinerary) int { return cmp.Compare(a.Total.Median, b.Total.Median) })
 	last := longest.Steps[len(longest.Steps)-1].At
@@ -191,8 +194,8 @@ func lineGrid(set []itinerary.Itinerary) Grid {
 	return g
 }
 
-// stepLetter returns the place of a step as one letter, or what happens until the next step if dataplanes differ in
-// that.
+// stepLetter returns the letter of a step: "#", "*" or "=" if netfilter, a BPF program or a tunnel takes the time until
+// the next step, or else the letter of its host.
 func stepLetter(i itinerary.Itinerary, s itinerary.Step) string {
 	n := slices.IndexFunc(i.Steps, func(o itinerary.Step) bool { return o.At == s.At && o.Point == s.Point && o.Host == s.Host })
 	if n >= 0 && n+1 < len(i.Steps) {
@@ -222,7 +225,7 @@ func stepGrid(i itinerary.Itinerary) Grid {
 	return g
 }
 
-// describe returns a step in words.
+// describe returns what happens at a step: "eth0 transmits (encapsulated)".
 func describe(s itinerary.Step) string {
 	text := map[journey.Point]string{
 		journey.Send: "the application sends", journey.Queue: s.Device + " queues", journey.Transmit: s.Device + " transmits",
@@ -252,7 +255,8 @@ func describe(s itinerary.Step) string {
 	return text
 }
 
-// journeyRows returns the names of the hosts of a journey in the order of the request, and the row of each host.
+// journeyRows returns the names of a journey's hosts in the order of the request, with the server last, and the row of
+// each host.
 func journeyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 	row = map[string]int{}
 	hosts := each.Once(each.Of(i.Steps, func(s itinerary.Step) string { return s.Host }))
@@ -274,7 +278,7 @@ func journeyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 	}), row
 }
 
-// activityColors has strong colours for activities in which dataplanes differ.
+// activityColors has the colours of activities. Activities in which dataplanes differ have strong colours.
 var activityColors = map[itinerary.Activity]plot.Color{
 	itinerary.Socket: "s1", itinerary.Wake: plot.Same, itinerary.Stack: "s6", itinerary.Netfilter: "s2", itinerary.BPF: "s3",
 	itinerary.Tunnel: "s4", itinerary.Bridge: "s5", itinerary.Link: "s7", itinerary.Queue: "s8",
@@ -303,7 +307,7 @@ func (p JourneyPage) Figures() []Figure {
 	})
 }
 
-// journeyLane returns a journey as a lane.
+// journeyLane converts a journey into a lane of a diagram.
 func journeyLane(i itinerary.Itinerary) plot.Trip {
 	names, row := journeyRows(i)
 	t := plot.Trip{
@@ -334,7 +338,7 @@ func journeyLane(i itinerary.Itinerary) plot.Trip {
 	return t
 }
 
-// laneNote describes the length of a journey, and its uncertainty.
+// laneNote describes how long a journey takes, with its interval, and what its probes cost.
 func laneNote(i itinerary.Itinerary) string {
 	p := i.Probes
 	if p.Unknown != "" {
@@ -347,13 +351,14 @@ func laneNote(i itinerary.Itinerary) string {
 	return text
 }
 
+// activity is the element type of itinerary.Activities.
 type activity = struct {
 	Activity itinerary.Activity
 	About    string
 }
 
-// landmarks describes the steps at a host in which dataplanes differ: programs, bridges and tunnels, and the time in
-// netfilter; in a long and a short form.
+// landmarks describes what differs between dataplanes during a visit of a host: programs, bridges, tunnels, and the
+// time in netfilter. It returns a long and a shorter text, or nil.
 func landmarks(visit []itinerary.Step) []string {
 	var devices []string
 	netfilter := 0.0

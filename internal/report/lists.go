@@ -27,7 +27,7 @@ func (b *builder) appendixSections(r Run) []Section {
 	)
 }
 
-// withItems drops the sections that have no item.
+// withItems returns the sections that have items.
 func withItems(all ...Section) []Section {
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Items) == 0 })
 }
@@ -39,7 +39,7 @@ func (b *builder) skippedItems() []Item {
 	})
 }
 
-// notServedItems groups the unserved paths of a profile by reason.
+// notServedItems returns the paths that a profile does not serve, an item for each profile and reason.
 func (b *builder) notServedItems() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
@@ -54,7 +54,7 @@ func (b *builder) notServedItems() []Item {
 	return items
 }
 
-// routeNames returns the names of the paths of the result, each before the routes of workloads over it.
+// routeNames returns the names of the result's paths. Each path is followed by the routes that workloads take on it.
 func (b *builder) routeNames() []string {
 	var names []string
 	for _, path := range b.analysis.Paths {
@@ -87,7 +87,7 @@ var reasons = map[string]string{
 	unfinished:         "unfinished: killed, or still running",
 }
 
-// trialsText describes how many trials there were, and why the run ended.
+// trialsText describes how many trials there were, how many failed, and why the run ended.
 func trialsText(r Run) string {
 	return fmt.Sprintf("%d, of which %d failed; %s", r.Trials, r.Failed, number.Clean(cmp.Or(reasons[r.Reason], r.Reason)))
 }
@@ -111,7 +111,7 @@ func (b *builder) runItems(r Run) []Item {
 const unfinished = "unfinished"
 
 // repeatCommand returns the command line that repeats a plan: the settings that are always given, then those that
-// differ from the default.
+// differ from the default. It returns "" for a plan without profiles, paths or workloads.
 func repeatCommand(p plan.Plan) string {
 	if len(p.Profiles) == 0 || len(p.Paths) == 0 || len(p.Workloads) == 0 {
 		return ""
@@ -142,7 +142,7 @@ func repeatCommand(p plan.Plan) string {
 	return line + switches
 }
 
-// shellQuote makes s one word of a shell command.
+// shellQuote quotes s as one word of a shell command, if that is necessary.
 func shellQuote(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=~@%+"
 	if s != "" && strings.Trim(s, plain) == "" && s[0] != '~' {
@@ -157,7 +157,7 @@ var places = []struct{ name, words string }{
 	{"qdisc", "in a queueing discipline"}, {"device", "at a network device"}, {"path", "elsewhere on the path"},
 }
 
-// lossItems describes for each case where datagrams were lost: medians over its trials, as shares of the offered ones.
+// lossItems describes for each case where datagrams were lost: medians over trials, as shares of the offered datagrams.
 // For a throughput search it is the loss at the lowest rate that failed.
 func (b *builder) lossItems() []Item {
 	var items []Item
@@ -169,7 +169,7 @@ func (b *builder) lossItems() []Item {
 	return items
 }
 
-// lossOf describes where a case lost datagrams, "" if it lost none.
+// lossOf describes where a case lost datagrams; "" if it lost none.
 func (b *builder) lossOf(of plan.Case) string {
 	cell := func(name string) (compare.Cell, bool) {
 		c, ok := b.analysis.Cell(compare.Key{Case: of, Metric: name})

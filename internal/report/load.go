@@ -17,46 +17,46 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// LoadCurve is how the times of one workload increase with its load on one path.
+// LoadCurve has the times of one workload on one path by load, a line for each profile.
 type LoadCurve struct {
 	// Workload has no load, which is the axis of the curve.
 	Workload plan.Workload
 	Path     plan.Path
 	// Lines are in report order; there is at least one, with at least two points.
 	Lines []LoadLine
-	// Grids are the same in numbers.
+	// Grids has the same as tables.
 	Grids []Grid
 }
 
 // LoadLine is the curve of one profile.
 type LoadLine struct {
 	Profile plan.Variant
-	// Capacity is what the loads are shares of, in requests per second; NaN if unknown.
+	// Capacity is the rate, in requests per second, of which the loads are shares; NaN if unknown.
 	Capacity float64
-	// Points are by rising load.
+	// Points are in the order of rising load.
 	Points []LoadPoint
 	Knee   Knee
 }
 
-// LoadPoint is the measurement at one load, in ns; a summary without values has N 0.
+// LoadPoint is the measurement at one load, in ns. A summary without values has N 0.
 type LoadPoint struct {
 	// Load is the share of the capacity.
 	Load float64
 	// Half and Tail are the median and the 99th percentile of the times.
 	Half, Tail stat.Summary
-	// Late means that in half of the trials or more the sender's own lag caused the tail, Saturated that in so many the
-	// responses fell behind.
+	// Late means that in at least half of the trials the sender's own delay caused the tail, Saturated that in at least
+	// half the responses fell behind.
 	Late, Saturated bool
 }
 
-// Knee is the load at which the 99th percentile leaves its base level: by the medians at Low, by the intervals at High.
-// Found is false if no curve shows it; None means that there is none up to the highest load.
+// Knee is the highest load whose 99th percentile is still near the lowest of the curve: Low by the medians, High by the
+// intervals. Found is false if the curve cannot tell. None means that even the highest load is not beyond it.
 type Knee struct {
 	Low, High   float64
 	Found, None bool
 }
 
-// String describes the knee in a few words.
+// String describes the knee: "70%", "50% to 70%", "above 95%", or number.Absent.
 func (k Knee) String() string {
 	switch {
 	case !k.Found:
@@ -85,7 +85,7 @@ func loadPage(b *builder) page {
 	return page{sections: []Section{s}, subjects: []Subject{{"load_curves", loadData(all)}}}
 }
 
-// loads returns the curves of the result, by workload and path.
+// loads returns the load curves of the result, by workload and path.
 func (b *builder) loads() []LoadCurve {
 	var out []LoadCurve
 	var seen []plan.Workload
@@ -150,12 +150,12 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 	return l
 }
 
-// raisedOften reports whether half of the trials behind a cell or more have a warning.
+// raisedOften reports whether at least half of the trials behind a cell have the warning id.
 func raisedOften(c compare.Cell, id string) bool {
 	return slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == id && 2*w.Trials >= c.N })
 }
 
-// doubts describes the loads of a curve whose times are not the path's; "" if there are none.
+// doubts describes at which loads the times are not caused by the path alone; "" if there are none.
 func (l LoadLine) doubts() string {
 	var late, saturated []string
 	for _, p := range l.Points {
@@ -179,10 +179,10 @@ func (l LoadLine) doubts() string {
 	return number.Clean(l.Profile.String()) + ": " + strings.Join(said, "; ") + "."
 }
 
-// half is the load for the times in the summary.
+// half is the load for which the first table shows the times.
 const half = 0.5
 
-// grids returns the curve in numbers: its summary, then the median and the tail load by load.
+// grids returns three tables: a summary, then the median and the 99th percentile at each load.
 func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	var rates, times []float64
 	for _, l := range c.Lines {
@@ -228,13 +228,13 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	return []Grid{all, halves, tails}
 }
 
-// at returns the point of a load; a point without values if the load was not measured.
+// at returns the point of a load, or a point without values if the load was not measured.
 func (l LoadLine) at(load float64) LoadPoint {
 	found, _ := each.First(l.Points, func(p LoadPoint) bool { return p.Load == load })
 	return found
 }
 
-// summaryText writes a summary as a table does.
+// summaryText formats a median with its spread; number.Absent without values.
 func summaryText(s stat.Summary, scale number.Scale) string {
 	if s.N == 0 {
 		return number.Absent
@@ -242,7 +242,7 @@ func summaryText(s stat.Summary, scale number.Scale) string {
 	return strings.TrimSpace(scale.Format(s.Median) + " " + spreadText(s))
 }
 
-// loadCurveData is the times of one profile over the load; the samples are in the cells.
+// loadCurveData is a LoadLine as JSON. The samples are in the cells.
 type loadCurveData struct {
 	Profile  plan.Variant `json:"profile"`
 	Path     plan.Path    `json:"path"`
@@ -264,7 +264,7 @@ type loadPointData struct {
 	P99High float64 `json:"p99_high"`
 }
 
-// loadData returns the curves for programs, one for each profile.
+// loadData returns the JSON of the curves, one for each profile.
 func loadData(curves []LoadCurve) []loadCurveData {
 	var out []loadCurveData
 	for _, c := range curves {
@@ -339,7 +339,7 @@ func loadFigures(curves []LoadCurve, s Series) []Figure {
 	return out
 }
 
-// drawnLoad returns the line of the tail, with the median as the faint line.
+// drawnLoad returns the line of the 99th percentile, with the median as the faint line.
 func drawnLoad(l LoadLine, s Series, scale number.Scale) plot.Line {
 	out := plot.Line{Name: number.Clean(l.Profile.String()), Series: s[l.Profile]}
 	or := func(x stat.Summary, v float64) float64 {

@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// RunID identifies a run by its time, its seed and its machine, or by its plan if the time is not known. It is the same in
-// every report of a result.
+// RunID returns an id of 12 hexadecimal digits, the same in every report of a result. It is derived from the time, the
+// seed and the machine of the run; if the time is unknown, also from the plan.
 func (d Result) RunID() string {
 	of := fmt.Appendf(nil, "%s %d %s %s", d.Run.Created.UTC().Format(time.RFC3339Nano), d.Run.Plan.Seed, d.Facts[facts.Kernel], d.Facts[facts.CPUModel])
 	if p := d.Run.Plan; d.Run.Created.IsZero() { // of another tool, which says neither
@@ -28,7 +28,7 @@ func (d Result) RunID() string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// citation describes the run: id, date, version, machine and kernel.
+// citation describes the run in one line: tool and version, id, date, machine and kernel.
 func citation(d Document) string {
 	fact := func(name, unknown string) string { return number.Clean(cmp.Or(d.Facts[name], unknown)) }
 	tool := "cnibench " + fact(facts.Version, "of unknown version")
@@ -46,7 +46,7 @@ func citation(d Document) string {
 		fact(facts.CPUModel, "unknown machine"), fact(facts.CPUs, "unknown number of"), fact(facts.Architecture, "unknown"), fact(facts.Kernel, "unknown"))
 }
 
-// methodsParagraph returns a paragraph about how the numbers were made, for an article.
+// methodsParagraph returns a paragraph for an article: how the numbers were measured.
 func (b *builder) methodsParagraph(d Document) string {
 	p := d.Run.Plan
 	order, swept := b.summaryOrder(d.Needs), ""
@@ -78,7 +78,7 @@ func (b *builder) methodsParagraph(d Document) string {
 	return strings.Join(append(said, "Run: "+d.Citation), " ")
 }
 
-// measuredSentence describes how many profiles were measured with what, and where if known.
+// measuredSentence describes where the profiles were measured, or which file has their numbers. It has no full stop.
 func (b *builder) measuredSentence(profiles string) string {
 	origin := number.Clean(b.header.Origin)
 	if origin == "csv" {
@@ -101,8 +101,8 @@ func (b *builder) measuredSentence(profiles string) string {
 	}
 }
 
-// repetitionsSentence describes how often cases were measured: all of them, or the range and the most frequent number.
-// certainty is the additional basis of their answers, "" for nothing.
+// repetitionsSentence describes how many repetitions cases have: one number, or the range and the most frequent number.
+// certainty is text to add about the answers; "" for none.
 func (b *builder) repetitionsSentence(certainty string) string {
 	times := map[plan.Case]int{}
 	for _, c := range b.analysis.Cells {
@@ -138,7 +138,7 @@ func (b *builder) repetitionsSentence(certainty string) string {
 	return fmt.Sprintf("Cases had %s (%d of %d had %d)%s.", repetitions(all[0], all[len(all)-1]), counts[most], len(times), most, certainty)
 }
 
-// methodsSection returns the text to paste: the paragraph and the citation.
+// methodsSection returns a section with two texts to paste: the paragraph and the citation.
 func (b *builder) methodsSection(d Document) Section {
 	return Section{Heading: "Methods, ready to paste", Items: []Item{
 		{Name: "paragraph", Text: b.methodsParagraph(d), Quote: true}, {Name: "citation", Text: d.Citation, Quote: true},

@@ -15,32 +15,32 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Need is a purpose of a network, with the ranking of the profiles for it: on one path, under one workload, by one
-// metric.
+// Need is a purpose of a network, such as bulk transfer, with the ranking of the profiles for it: on one path, under
+// one workload, by one metric.
 type Need struct {
-	// Name is its name for people: "Bulk transfer".
+	// Name is the name of the need: "Bulk transfer".
 	Name     string
 	Workload plan.Workload
 	Path     plan.Path
 	Metric   metric.Metric
 	// Standings are best first; there is at least one.
 	Standings []compare.Standing
-	// Pick is the index of the first dataplane: a reader cannot choose raw and host. It is 0 if there are no
-	// dataplanes.
+	// Pick is the index in Standings of the best dataplane, because a reader cannot choose raw or host. It is 0 if
+	// there are no dataplanes.
 	Pick int
 	// Choice ranks only the dataplanes, or all profiles if there is no dataplane.
 	Choice []compare.Standing
 	// Near lists the other dataplanes that do not differ significantly from the pick.
 	Near []string
-	// Best has the best dataplane for each function: NetworkPolicy, encryption.
+	// Best has the best dataplanes with each function: NetworkPolicy, encryption.
 	Best []Best
-	// Conclusion is about the dataplanes alone.
+	// Conclusion is about the profiles in Choice.
 	Conclusion Conclusion
-	// Certainty describes the certainty: repetitions, confidence, instances.
+	// Certainty describes the basis of the conclusion: repetitions, confidence, instances.
 	Certainty string
-	// Under compares the pick with the bare network; "" if no bare network is best.
+	// Under compares the pick with the best bare network; "" if a dataplane is best.
 	Under string
-	// Bounds is true if the values are lower bounds, so that none is best.
+	// Bounds is true if the values are lower bounds, so that no profile is best.
 	Bounds bool
 }
 
@@ -49,13 +49,14 @@ type want struct {
 	name     string
 	path     plan.Path
 	workload plan.Workload
-	// metrics are the metrics that answer it, of which the first measured one is used.
+	// metrics are the metrics that can answer the need, the preferred one first.
 	metrics []string
-	// or replaces the single metric if that is not precise enough.
+	// or replaces the only metric if the values of that metric are not precise enough; "" for none.
 	or string
 }
 
-// wellKnown is the half-width up to which a tail is precise enough for an answer.
+// wellKnown is the half-width of an interval, relative to the median, up to which a percentile is precise enough for an
+// answer.
 const wellKnown = 0.05
 
 // findNeeds returns the needs that the result answers, in the order of the answer.
@@ -84,7 +85,8 @@ func (b *builder) findNeeds() []Need {
 	return tellApart(out)
 }
 
-// tellApart adds to needs of one name the options of their workloads, or else their paths.
+// tellApart makes the names of needs unique: it adds the options of their workloads, or if these do not differ their
+// paths.
 func tellApart(needs []Need) []Need {
 	for _, same := range Grouped(slices.Clone(needs), func(n Need) string { return n.Name }) {
 		workloads := each.Once(each.Of(same, func(n Need) string { return n.Workload.String() }))
@@ -103,8 +105,8 @@ func tellApart(needs []Need) []Need {
 	return needs
 }
 
-// orBetterKnown returns n by the other metric of w if that is precise enough for the best and the worst, and n's metric
-// is not.
+// orBetterKnown returns the ranking by the metric w.or instead of n, if that metric is precise enough (wellKnown) and
+// the metric of n is not.
 func (b *builder) orBetterKnown(w want, n Need) Need {
 	other, ok := metric.Lookup(w.or)
 	if !ok || n.halfWidth() <= wellKnown {
@@ -117,12 +119,12 @@ func (b *builder) orBetterKnown(w want, n Need) Need {
 	return n
 }
 
-// halfWidth returns the half-width of the best or the worst of the choice, whichever is wider.
+// halfWidth returns the wider half-width of two profiles: the best and the worst of Choice.
 func (n Need) halfWidth() float64 {
 	return max(n.Choice[0].Cell.HalfWidth(), n.Choice[len(n.Choice)-1].Cell.HalfWidth())
 }
 
-// inOrder moves the metrics with those names to the front, in their order.
+// inOrder returns metrics with those in names first, in the order of names.
 func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
 	return slices.SortedStableFunc(slices.Values(metrics), func(x, y metric.Metric) int {
 		// A name outside of names has the index -1, which as an unsigned number is the last.
@@ -130,9 +132,9 @@ func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
 	})
 }
 
-// wantedNeeds returns the needs in order: each workload between pods, then Services, traffic from outside, and CPU time
-// or the tail of latency, whichever is not among the earlier ones. In the lab CPU time per unit of work decides: on one
-// machine it differs between dataplanes and is repeatable.
+// wantedNeeds returns the needs in order: each workload between pods, Services, traffic from outside. The last is tail
+// latency in the lab, CPU efficiency elsewhere. In the lab CPU time per unit of work decides, because it is repeatable
+// on one machine.
 func (b *builder) wantedNeeds(path plan.Path) []want {
 	var out []want
 	all := ownWorkloads(b.analysis.Workloads)
@@ -161,7 +163,7 @@ func (b *builder) wantedNeeds(path plan.Path) []want {
 	return append(out, want{"CPU efficiency", path, typical, []string{metric.ServiceDemand}, ""})
 }
 
-// decidingMetrics returns the metrics that decide for a workload.
+// decidingMetrics returns the metrics that decide for a workload, the preferred one first.
 func (b *builder) decidingMetrics(w plan.Workload) []string {
 	if is := w.Traits(); b.inLab() && !is.Searches && !is.NewPods() {
 		return append([]string{metric.ServiceDemand}, is.Decides...)
@@ -173,8 +175,8 @@ func (b *builder) inLab() bool {
 	return b.header.Origin == "" && b.header.Plan.Environment != "kubernetes"
 }
 
-// rankNeed ranks the profiles in w by m. It returns false if none has a number, or if m is not the wanted metric and
-// only one metric answers w.
+// rankNeed ranks the profiles in w by m. It returns false if no profile has a rank, or if w has a single metric, which
+// is not m.
 func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 	if len(w.metrics) == 1 && m.Name != w.metrics[0] {
 		return Need{}, false
@@ -203,18 +205,18 @@ func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 	return n, true
 }
 
-// Scale returns the scale of a need's medians.
+// Scale returns one scale for the medians of all profiles.
 func (n Need) Scale() number.Scale {
 	medians := each.Of(n.Standings, func(s compare.Standing) float64 { return s.Cell.Median })
 	return number.Common(n.Standings[0].Cell.Unit, medians...)
 }
 
-// Card returns the need for a page: what was measured, the candidates for the best, the value of the first, and further
+// Card returns the texts of a card: what was measured, the candidates for the best, the value of the first, and further
 // lines.
 func (n Need) Card() (about, pick, value string, lines []string) {
 	first, scale := n.Standings[n.Pick], n.Scale()
 	name := number.Clean(first.Cell.Profile.String())
-	pick = n.picked(name)
+	pick = n.pickText(name)
 	about = n.Name + ": " + number.Clean(n.Workload.String()) + ", " + n.Path.String()
 	value = fmt.Sprintf("%s %s %s", scale.Format(first.Cell.Median), scale.Unit, n.Metric.Title)
 	if pick != name {
@@ -224,8 +226,9 @@ func (n Need) Card() (about, pick, value string, lines []string) {
 	return about, pick, value, slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// picked returns the name of the pick with the profiles that do not differ from it.
-func (n Need) picked(name string) string {
+// pickText returns name, the pick, with the profiles that do not differ from it. It says so if nothing differs, or if
+// the values are lower bounds.
+func (n Need) pickText(name string) string {
 	switch {
 	case n.Bounds:
 		return "lower bounds"
@@ -239,7 +242,8 @@ func (n Need) picked(name string) string {
 	return fmt.Sprintf("%s or %d more", name, len(n.Near))
 }
 
-// certaintyText describes the basis of a conclusion about ranks.
+// certaintyText describes the basis of a conclusion: repetitions, the lowest confidence of its statements, and whether
+// each profile had one instance only.
 func (b *builder) certaintyText(c Conclusion, ranks []compare.Standing) string {
 	low, high := ranks[0].Cell.N, ranks[0].Cell.N
 	for _, s := range ranks {
@@ -261,7 +265,7 @@ func (b *builder) certaintyText(c Conclusion, ranks []compare.Standing) string {
 	return strings.Join(parts, ", ")
 }
 
-// bareText compares the pick with the best bare network.
+// bareText compares the pick with the best bare network; x is that comparison.
 func (b *builder) bareText(x compare.Comparison) string {
 	known, _ := profile.Lookup(x.Baseline.Profile())
 	other := x.Baseline.String() + " (" + known.Title + ")"
@@ -276,31 +280,33 @@ func (b *builder) bareText(x compare.Comparison) string {
 	return "Worse than " + other + "."
 }
 
-// isDataplane reports whether v is a CNI's dataplane: neither two bare namespaces nor the bare node.
+// isDataplane reports whether v is the dataplane of a CNI, not two bare namespaces or the bare node.
 func isDataplane(v plan.Variant) bool {
 	return v.Profile() != profile.Raw && v.Profile() != profile.Host
 }
 
-// needData is the answer for one need: the dataplanes best first, and those that have a function.
+// needData is the answer for one need as JSON: the dataplanes, best first, and the best with each function.
 type needData struct {
 	Name     string    `json:"name"`
 	Path     plan.Path `json:"path"`
 	Workload string    `json:"workload"`
 	Metric   string    `json:"metric"`
-	// Load is the load of a standing's cores; "" without cores, which are then null.
+	// Load describes the load for which the standings have CPU cores; "" if they have none, and their cores are null.
 	Load      string         `json:"load,omitempty"`
 	Standings []standingData `json:"standings"`
-	// Best is empty if the values are lower bounds, so that none is best.
+	// Best has the best of all, then the best with each function. It is empty if the values are lower bounds.
 	Best []bestData `json:"best"`
 }
 
-// bestData is the best profile with a function, "" for the best of all; Profile is "" if none was measured.
+// bestData is the best profile with a function. With is "" for the best of all. Profile is "" if no profile with the
+// function was measured.
 type bestData struct {
 	With    string       `json:"with"`
 	Profile plan.Variant `json:"profile"`
 }
 
-// standingData compares a profile with the best of its need; the first has the verdict "".
+// standingData is one profile's rank for a need. Verdict compares the profile with the best, whose own verdict is "".
+// Cores is NaN if unknown.
 type standingData struct {
 	Profile plan.Variant    `json:"profile"`
 	Median  float64         `json:"median"`

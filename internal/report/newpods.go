@@ -18,22 +18,23 @@ var newPodsNotes = []string{
 	"Each value is the median over trials. Within a trial the parts of the mean add up to the mean from the due time. A percentile needs 10 pods beyond it.",
 }
 
-// statistics of the times to first response, in the order of their columns.
+// statistics are the statistics of the times to first response, in the order of columns.
 var statistics = []string{"p50", "p90", "p99", "max", "mean"}
 
-// podTimes are the families of times to first response, with their titles.
+// podTimes are the metric families of times to first response, with the titles of their tables.
 var podTimes = []struct{ family, title string }{
 	{metric.FromDue, "Time to first response from the due time"},
 	{metric.FromStart, "Time to first response from the start of the program"},
 	{metric.OneDial, "Time to first response from the due time, by one dial (an earlier version; pods without an answer are left out)"},
 }
 
-// newPodsPage returns the times of new pods.
+// newPodsPage returns the section with the times of new pods.
 func newPodsPage(b *builder) page {
 	return page{sections: []Section{{Heading: "New pods", Notes: newPodsNotes, Grids: b.newPods()}}}
 }
 
-// newPods returns tables for each workload with new pods on each path: its times, and their parts.
+// newPods returns tables for each workload with new pods on each path: times to first response, and what the first
+// request waited for.
 func (b *builder) newPods() []Grid {
 	var grids []Grid
 	for _, w := range b.analysis.Workloads {
@@ -57,13 +58,13 @@ func (b *builder) newPods() []Grid {
 	return grids
 }
 
-// column is one of texts in a table of times.
+// column is a column of text after the columns of times. text returns its cell for a case.
 type column struct {
 	name string
 	text func(plan.Case) string
 }
 
-// unansweredColumn returns how many pods had no answer, the median over trials.
+// unansweredColumn returns a column with the number of pods without an answer, the median over trials.
 func (b *builder) unansweredColumn(family string) column {
 	return column{"unanswered", func(c plan.Case) string {
 		if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: metric.TTFRUnanswered}); ok && cell.N > 0 && family != metric.OneDial {
@@ -73,7 +74,7 @@ func (b *builder) unansweredColumn(family string) column {
 	}}
 }
 
-// attachedOf returns what attached the pods of a case, number.Absent if that is unknown.
+// attachedOf returns how the pods of a case were attached; number.Absent if that is unknown.
 func (b *builder) attachedOf(c plan.Case) string {
 	for _, name := range []string{metric.FromDue + ".mean", metric.OneDial + ".mean"} {
 		if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: name}); ok && cell.N > 0 && cell.Attached != "" {
@@ -83,7 +84,7 @@ func (b *builder) attachedOf(c plan.Case) string {
 	return number.Absent
 }
 
-// attachments returns a note if pods of some profiles were attached in another way than others'.
+// attachments returns a note that lists the ways in which pods were attached; nil if all profiles have the same.
 func (b *builder) attachments(c plan.Case) []string {
 	var ways []string
 	profiles := map[string][]string{}
@@ -105,8 +106,8 @@ func (b *builder) attachments(c plan.Case) []string {
 	return []string{"Pods were attached in different ways (" + strings.Join(groups, "; ") + "). Processes of plugins take time of their own, so no verdict compares one way with another."}
 }
 
-// byProfile returns a table of members of a family of times, one profile a row, all in one unit, followed by texts. It
-// omits a column without values.
+// byProfile returns a table of metrics, the members of a family of times: a row for each profile with values, all in
+// one unit, then the columns of texts. It omits members without values.
 func (b *builder) byProfile(c plan.Case, title, family string, members []string, texts ...column) Grid {
 	type row struct {
 		profile plan.Variant
@@ -144,7 +145,7 @@ func (b *builder) byProfile(c plan.Case, title, family string, members []string,
 	return g
 }
 
-// cellValue formats a cell's value, with a sign before a lower bound.
+// cellValue formats a cell's median, with ">=" before it if it is a lower bound.
 func cellValue(c compare.Cell, scale number.Scale) string {
 	if c.AtLeast {
 		return ">= " + scale.Format(c.Median)

@@ -15,13 +15,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Bounds of the parts of many nodes that a report shows.
+// Bounds of what a report shows about pairs of nodes.
 const (
-	// mostGridNodes fit into a map as text, mostMapNodes into a picture; more nodes are joined into groups.
+	// mostGridNodes is the largest number of nodes in a matrix as text, mostMapNodes in a picture, which joins more nodes
+	// into groups.
 	mostGridNodes, mostMapNodes = 24, 40
-	// mostFindings are written out.
+	// mostFindings is the number of findings that are listed.
 	mostFindings = 20
-	// mostEvidence are written out of each.
+	// mostEvidence is the number of values that are listed for each finding.
 	mostEvidence = 4
 )
 
@@ -30,7 +31,7 @@ var nodesNotes = []string{
 	"beyond: so many values of all differ. out: what a node sends; in: what it receives. If the hosts differ too, it is not the CNI.",
 }
 
-// nodesPage has the findings of a run over pairs of nodes.
+// nodesPage returns the findings of a run over pairs of nodes; for other runs it has no section.
 func nodesPage(b *builder) page {
 	p := page{subjects: []Subject{{"node_findings", []nodeFinding{}}, {"matrices", []matrixData{}}}}
 	if b.from == nil || b.from.pairs.Empty() {
@@ -60,13 +61,13 @@ func nodesPage(b *builder) page {
 	return p
 }
 
-// nodesView words an analysis.
+// nodesView formats the analysis of pairs of nodes. plants are the faults that the lab planted.
 type nodesView struct {
 	*matrix.Analysis
 	plants []mesh.Plant
 }
 
-// answer describes the findings, each in a sentence.
+// answer returns the number of nodes and pairs, then a sentence for each finding, up to mostFindings.
 func (v nodesView) answer() []string {
 	pairs := 0
 	for _, m := range v.Matrices {
@@ -88,18 +89,18 @@ func (v nodesView) answer() []string {
 	return lines
 }
 
-// sentence describes a finding.
+// sentence describes a finding by its first evidence.
 func (v nodesView) sentence(f matrix.Finding) string {
 	e := f.Evidence[0]
 	role := ""
 	if e.Role != "" {
 		role = " where it " + e.Role
 	}
-	s := fmt.Sprintf("%s%s: %s %s, others have %s (%s).", v.name(f), role, title(e.Metric), amount(e.Metric, e.Value), amount(e.Metric, e.Typical), scopes[f.Scope])
-	return s + v.planted(f)
+	s := fmt.Sprintf("%s%s: %s %s, others have %s (%s).", v.name(f), role, metricTitle(e.Metric), metricValue(e.Metric, e.Value), metricValue(e.Metric, e.Typical), scopes[f.Scope])
+	return s + v.plantedText(f)
 }
 
-// name returns the name of a finding's nodes.
+// name returns the kind of a finding with the names of its nodes: "link a - b".
 func (v nodesView) name(f matrix.Finding) string {
 	nodes := each.Of(f.Nodes, func(n string) string { return number.Clean(n) })
 	switch f.Kind {
@@ -117,8 +118,8 @@ var scopes = map[matrix.Scope]string{
 	"": "the hosts were not measured", matrix.Hosts: "the hosts' network differs too: not the CNI", matrix.Pods: "the hosts do not differ: the CNI",
 }
 
-// planted describes that a finding was planted in the lab.
-func (v nodesView) planted(f matrix.Finding) string {
+// plantedText returns a sentence that a finding was planted in the lab; "" if it was not.
+func (v nodesView) plantedText(f matrix.Finding) string {
 	p, ok := each.First(v.plants, func(p mesh.Plant) bool { return p.Found(f.Nodes) })
 	if !ok {
 		return ""
@@ -129,7 +130,7 @@ func (v nodesView) planted(f matrix.Finding) string {
 	return " Planted: " + s.Text(one) + "."
 }
 
-func title(name string) string {
+func metricTitle(name string) string {
 	if name == matrix.Failed {
 		return "failed trials"
 	}
@@ -137,8 +138,8 @@ func title(name string) string {
 	return m.Title
 }
 
-// amount writes a value with its unit.
-func amount(name string, v float64) string {
+// metricValue formats a value of a metric with its unit.
+func metricValue(name string, v float64) string {
 	if name == matrix.Failed {
 		return number.Percent(v)
 	}
@@ -153,7 +154,7 @@ var doubts = map[matrix.Doubt]string{
 	matrix.Sometimes:    "differs in a part of the measurements: more --repetitions would decide",
 }
 
-// findings returns a table of findings with the evidence for each.
+// findings returns a table of findings with the evidence for each; nil without findings.
 func (v nodesView) findings(heading string, list []matrix.Finding) []Grid {
 	if len(list) == 0 {
 		return nil
@@ -163,7 +164,7 @@ func (v nodesView) findings(heading string, list []matrix.Finding) []Grid {
 	for _, f := range list[:min(len(list), mostFindings)] {
 		label := strings.TrimPrefix(strings.TrimPrefix(v.name(f), "node "), "link ")
 		for _, e := range f.Evidence[:min(len(f.Evidence), mostEvidence)] {
-			g.Add(label, e.Metric+roles[e.Role], string(e.Path.From), amount(e.Metric, e.Value), amount(e.Metric, e.Typical), fmt.Sprintf("%d/%d", e.Hits, e.Of))
+			g.Add(label, e.Metric+roles[e.Role], string(e.Path.From), metricValue(e.Metric, e.Value), metricValue(e.Metric, e.Typical), fmt.Sprintf("%d/%d", e.Hits, e.Of))
 			label = ""
 		}
 		if more := len(f.Evidence) - mostEvidence; more > 0 {
@@ -180,21 +181,21 @@ func (v nodesView) findings(heading string, list []matrix.Finding) []Grid {
 	return []Grid{g}
 }
 
-// shading is a map: how many times worse each direction of each pair is, by index in the analysis; 0 means not
-// measured.
+// shading is a matrix of nodes for one metric, or for all if layer is nil. factor returns how many times worse the
+// direction from node i to node j is than others, at least 1; 0 means not measured.
 type shading struct {
 	title  string
 	layer  *matrix.Matrix
 	factor func(i, j int) float64
 }
 
-// layer returns the map of one metric on one path.
+// layer returns the matrix of one metric on one path.
 func (v nodesView) layer(m *matrix.Matrix) shading {
-	return shading{fmt.Sprintf("%s, %s, %s; others have %s", capitalized(title(m.Metric)), m.Workload, m.Path, amount(m.Metric, m.TypicalValue())), m,
+	return shading{fmt.Sprintf("%s, %s, %s; others have %s", capitalized(metricTitle(m.Metric)), m.Workload, m.Path, metricValue(m.Metric, m.TypicalValue())), m,
 		func(i, j int) float64 { return m.Worse(i, j) }}
 }
 
-// worst returns the map of the worst metric of each pair.
+// worst returns the matrix with the worst metric of each pair; false if nothing was measured.
 func (v nodesView) worst() (shading, bool) {
 	return shading{title: "How many times worse a pair is than others, by its worst metric", factor: func(i, j int) float64 {
 		worst := 0.0
@@ -205,7 +206,8 @@ func (v nodesView) worst() (shading, bool) {
 	}}, len(v.Matrices) > 0
 }
 
-// mark formats a factor in one or two characters: · for no difference.
+// mark formats a factor as one character: a space for 0 (no value), · below 1.25, + below 2, a digit below 9.5, #
+// above.
 func mark(f float64) string {
 	switch {
 	case f == 0:
@@ -222,7 +224,7 @@ func mark(f float64) string {
 
 const markNote = "From the node of the row to that of the column. · less than 1.25 times, + up to 2 times, digits are times, # 10 times and more."
 
-// grid returns a map as text, nil of too many nodes.
+// grid returns a matrix as text; nil if there are too many nodes.
 func (v nodesView) grid(s shading) []Grid {
 	if len(v.Nodes) > mostGridNodes {
 		return nil
@@ -241,8 +243,8 @@ func (v nodesView) grid(s shading) []Grid {
 	return []Grid{g}
 }
 
-// figure returns a map as a picture. If there are too many nodes, neighbours are joined, and the worst of them is
-// shown.
+// figure returns a matrix as a picture. If there are too many nodes, it joins neighbours into groups and shows the
+// worst pair of two groups.
 func (v nodesView) figure(s shading) Figure {
 	groups := min(len(v.Nodes), mostMapNodes)
 	first := func(g int) int { return g * len(v.Nodes) / groups }
@@ -283,7 +285,7 @@ func (v nodesView) figure(s shading) Figure {
 	return f
 }
 
-// shade returns the level of a factor, 0 for no difference.
+// shade returns the level of a factor's color, 0 for no difference.
 func shade(f float64) int {
 	switch {
 	case f < 1.25:
@@ -298,7 +300,7 @@ func shade(f float64) int {
 	return plot.Levels
 }
 
-// shares compares the cost of the pods' network with the hosts', pair by pair.
+// shares returns a table that compares the pods' network with the hosts', pair by pair; nil if not both were measured.
 func (v nodesView) shares() []Grid {
 	g := Grid{Title: "Pods beside hosts, of the same pairs", Label: "metric", Columns: []string{"workload", "hosts", "pods", "factor"},
 		Notes: []string{"hosts, pods: medians over pairs. factor: how many times worse a pair is between pods than between its hosts, the median of that over pairs."}}
@@ -316,7 +318,7 @@ func (v nodesView) shares() []Grid {
 		if q := m.Over(h); !math.IsNaN(q) && h.TypicalValue() > 0 {
 			share = number.Ratio(q)
 		}
-		g.Add(title(m.Metric), m.Workload.String(), amount(m.Metric, h.TypicalValue()), amount(m.Metric, m.TypicalValue()), share)
+		g.Add(metricTitle(m.Metric), m.Workload.String(), metricValue(m.Metric, h.TypicalValue()), metricValue(m.Metric, m.TypicalValue()), share)
 	}
 	if len(g.Labels) == 0 {
 		return nil
@@ -324,7 +326,7 @@ func (v nodesView) shares() []Grid {
 	return []Grid{g}
 }
 
-// nodeFinding is a finding for programs.
+// nodeFinding is a finding as JSON.
 type nodeFinding struct {
 	Kind     string         `json:"kind"`
 	Profile  string         `json:"profile"`
@@ -352,14 +354,14 @@ type evidenceData struct {
 func (v nodesView) findingData() []nodeFinding {
 	return each.Of(slices.Concat(v.Findings, v.Undecided), func(f matrix.Finding) nodeFinding {
 		return nodeFinding{Kind: string(f.Kind), Profile: f.Profile.String(), Nodes: f.Nodes, Scope: string(f.Scope), Doubt: string(f.Doubt),
-			Decide: each.Of(f.Decide, mesh.Pair.String), Planted: strings.TrimPrefix(v.planted(f), " Planted: "),
+			Decide: each.Of(f.Decide, mesh.Pair.String), Planted: strings.TrimPrefix(v.plantedText(f), " Planted: "),
 			Evidence: each.Of(f.Evidence, func(e matrix.Evidence) evidenceData {
 				return evidenceData{e.Path.String(), e.Workload.String(), e.Metric, e.Value, e.Typical, e.Factor, e.Limit, e.Hits, e.Of, e.Role}
 			})}
 	})
 }
 
-// matrixData is one layer for programs. Effects are how many times worse each node is as a sender and as a receiver.
+// matrixData is one matrix as JSON. Nodes has how many times worse values are if the node sends, and if it receives.
 type matrixData struct {
 	Profile  string       `json:"profile"`
 	Path     string       `json:"path"`

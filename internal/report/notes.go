@@ -14,7 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// tableNotes describes the basis of the table's ratios and the smallest difference that it can find.
+// tableNotes returns the notes below a table: the hidden baseline, undisturbed and whole windows compared, the smallest
+// detectable difference, widened intervals, and the repetitions still needed.
 func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale) []string {
 	var notes []string
 	at := slices.Index(t.Profiles, t.Baseline)
@@ -41,7 +42,7 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 	return append(notes, repetitionsText(all)...)
 }
 
-// visibleText describes how small a difference these comparisons could have found; nil if none could.
+// visibleText describes how small a difference the comparisons would have found; nil if none could find any.
 func visibleText(xs []compare.Comparison, confidence float64) []string {
 	share, found, of := compare.Visible(xs, confidence)
 	if found == 0 {
@@ -51,7 +52,8 @@ func visibleText(xs []compare.Comparison, confidence float64) []string {
 		number.Percent(share), found, number.Counted(of, "comparison"))}
 }
 
-// widenedText describes how far intervals are widened because each profile was raised once.
+// widenedText describes by how much intervals are widened because each profile had one instance only, and why by so
+// much.
 func widenedText(f compare.Floor) string {
 	if !f.Measured {
 		return fmt.Sprintf("Intervals of what was raised once are widened by %s, an assumption, for there was no twin with two repetitions.", number.Percent(f.Share))
@@ -67,7 +69,8 @@ func widenedText(f compare.Floor) string {
 		number.Percent(f.Share), most, number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High), x.Path)
 }
 
-// repetitionsText returns the line about the inconclusive ones among xs; nil if there are none.
+// repetitionsText describes how many repetitions would decide the inconclusive comparisons; nil if none is
+// inconclusive.
 func repetitionsText(xs []compare.Comparison) []string {
 	text, run := decidingRepetitions(xs)
 	if text == "" {
@@ -79,7 +82,7 @@ func repetitionsText(xs []compare.Comparison) []string {
 	return []string{"Inconclusive: " + text + "."}
 }
 
-// footnotes numbers the warnings about shown cells, one number for each kind.
+// footnotes numbers the warnings about shown cells, one footnote for each kind of warning.
 type footnotes struct {
 	doubts []doubt
 	// all is the number of shown cells.
@@ -98,7 +101,7 @@ func (f *footnotes) indexOf(id string) int {
 	return slices.IndexFunc(f.doubts, func(d doubt) bool { return d.id == id })
 }
 
-// add numbers the warnings of a cell. Call it in reading order.
+// add counts a shown cell and its warnings. Call it in reading order: it determines the numbers.
 func (f *footnotes) add(c *compare.Cell) {
 	f.all++
 	for _, w := range c.Warnings {
@@ -111,10 +114,10 @@ func (f *footnotes) add(c *compare.Cell) {
 	}
 }
 
-// onEveryCell reports whether all shown cells have footnote i; then it marks no cell.
+// onEveryCell reports whether all shown cells have footnote i. Such a footnote is not marked at the cells.
 func (f *footnotes) onEveryCell(i int) bool { return f.doubts[i].cells == f.all && f.all > 1 }
 
-// numbersOf returns the numbers of c's footnotes.
+// numbersOf returns the numbers of the footnotes to mark at c.
 func (f *footnotes) numbersOf(c *compare.Cell) []int {
 	var ns []int
 	for _, w := range c.Warnings {
@@ -141,7 +144,7 @@ func (f *footnotes) texts() []string {
 	return out
 }
 
-// superscripts writes footnote numbers as superscripts.
+// superscripts formats footnote numbers as superscripts: "¹,²".
 func superscripts(notes []int) string {
 	const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 	parts := each.Of(notes, func(n int) string {
@@ -153,10 +156,10 @@ func superscripts(notes []int) string {
 // Marker returns the numbers of an entry's footnotes as superscripts, "¹,²"; "" if there are none.
 func (e Entry) Marker() string { return superscripts(e.Notes) }
 
-// Superscript writes the number of a footnote.
+// Superscript formats the number of a footnote as a superscript.
 func Superscript(n int) string { return superscripts([]int{n}) }
 
-// legendLines describes how to read the tables of this report.
+// legendLines describes how to read the tables of this report; nil if no cell has a value.
 func (b *builder) legendLines() []string {
 	n, tests, coverage := b.sampleSizes()
 	if n == "" {
@@ -172,7 +175,7 @@ func (b *builder) legendLines() []string {
 	case len(weighted) > 0:
 		free = "; that of a median assumes no distribution" + coverage
 	}
-	out := []string{fmt.Sprintf("%s; ± is the longer arm of its %s interval%s.", valuesAre(weighted, medians, " of "+n), wanted, free)}
+	out := []string{fmt.Sprintf("%s; ± is the longer arm of its %s interval%s.", statisticSentence(weighted, medians, " of "+n), wanted, free)}
 	switch share, measured, enough := b.analysis.Undisturbed(); {
 	case len(weighted) > 0:
 		out = append(out, fmt.Sprintf("A weighted mean is of undisturbed values: what was measured counts by how near the machine was to its full speed (%s of the slices were). Its interval is Student's over instances, and Welch's test compares it.", number.Percent(share)))
@@ -206,8 +209,8 @@ func (b *builder) legendLines() []string {
 	return out
 }
 
-// twinVerdicts describes the verdict on the baseline's twin, if both were raised again: anything but the same or
-// inconclusive is a false alarm. "" if there is no such pair.
+// twinVerdicts counts the verdicts on the baseline against its own twin. Better and worse are false alarms. It returns
+// "" without verdicts.
 func (b *builder) twinVerdicts() string {
 	twins := slices.Concat(each.Of(b.analysis.Floors, func(f compare.Floor) []compare.Twin { return f.Twins })...)
 	counts := verdictCounts(each.Of(twins, func(t compare.Twin) compare.Verdict { return t.Verdict }))
@@ -217,14 +220,14 @@ func (b *builder) twinVerdicts() string {
 	return "A/A, the baseline against its twin, all metrics: " + counts + "."
 }
 
-// standInPaths returns the paths of the baseline's cells that were used for other paths.
+// standInPaths returns the baseline's paths that replace paths of other profiles.
 func standInPaths(cut ...compare.Table) []plan.Path {
 	paths := each.Of(tableComparisons(cut...), func(x compare.Comparison) plan.Path { return x.BaselinePath })
 	return slices.DeleteFunc(each.Once(paths), func(p plan.Path) bool { return p == plan.Path{} })
 }
 
 // sampleSizes describes how many repetitions the shown cells have, which tests were used, and the coverage of intervals
-// that is below the requested confidence.
+// below the requested confidence. n is "" if no cell has a value.
 func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
 	low, high, least := math.MaxInt, 0, 1.0
 	used := map[stat.Test]bool{}

@@ -5,27 +5,27 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// page is the content of a result's report about one subject, each part optional.
+// page is what the report of a result has about one subject. Each part is optional.
 type page struct {
-	// sections come before the tables of numbers, sections with only pictures after them; a section without content
-	// below its notes is omitted.
+	// sections come before the tables of numbers, sections with only figures after them. A section with only notes is
+	// omitted.
 	sections []Section
-	// answer replaces the answers to needs.
+	// answer replaces the lines about needs.
 	answer []string
-	// subjects are its data for programs.
+	// subjects are members of the JSON report.
 	subjects []Subject
 }
 
-// Subject is a member of a report for programs.
+// Subject is a member of the JSON report.
 type Subject struct {
 	Key string
-	// Value is a list whose type identifies it even if it is empty.
+	// Value is a list; its type determines the schema, even if it is empty.
 	Value any
 }
 
-// Addition is the section of a subject that has a separate package, with its measurement.
+// Addition is a section that another package adds to reports, with the data that it needs.
 type Addition struct {
-	// Of returns what the section needs from a trial, nil for nothing.
+	// Of returns the data that the section needs of a record; nil for none.
 	Of func(*result.Record) any
 	// Section returns the section for the kept data; profiles are the report's, in its order.
 	Section func(profiles []plan.Variant, kept []Kept) Section
@@ -37,13 +37,13 @@ type Kept struct {
 	Of      any
 }
 
-// additions are the registered ones.
+// additions are the registered additions.
 var additions []Addition
 
-// Register adds the section to reports. Call it before a report is built.
+// Register adds the section to all reports. Call it before records are collected.
 func (a Addition) Register() { additions = append(additions, a) }
 
-// addTo keeps what the additions need of a record.
+// addTo keeps the data that the additions need of a record, up to maxStates for each addition.
 func (c *Collector) addTo(rec *result.Record) {
 	for i, a := range additions {
 		if of := a.Of(rec); of != nil && len(c.added[i]) < maxStates {
@@ -55,7 +55,7 @@ func (c *Collector) addTo(rec *result.Record) {
 	}
 }
 
-// addedPage has the sections of the additions.
+// addedPage returns the sections of the additions.
 func addedPage(b *builder) (p page) {
 	for i, a := range additions {
 		p.sections = append(p.sections, a.Section(b.analysis.Profiles, b.from.added[i]))
@@ -63,6 +63,6 @@ func addedPage(b *builder) (p page) {
 	return p
 }
 
-// pages are the contents of a report in addition to its tables, in reading order. A subject is one file, and its line
+// pages return the contents of a report in addition to its tables, in reading order. To add a subject, add its function
 // here.
 var pages = []func(*builder) page{loadPage, needPage, explainedPage, growthPage, newPodsPage, addedPage, distributionPage, nodesPage}

@@ -13,31 +13,31 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Held is a budget with its judgement in each cell.
+// Held is a budget with its outcome in each cell.
 type Held struct {
 	compare.Budget
 	Holdings []compare.Holding
 }
 
-// State returns the worst state of its cells.
+// State returns the outcome of the budget over all its cells.
 func (h Held) State() compare.State { return compare.Outcome(h.Holdings) }
 
-// Lined returns the comparison for programs.
+// Lined returns the JSON of the comparison.
 func (r PairResult) Lined() any { return pairOf(r) }
 
-// mostNamed is the number of changes that an answer lists before it counts the rest.
+// mostNamed is how many changes the answer lists; it only counts the rest.
 const mostNamed = 5
 
-// PairResult is two results side by side, judged.
+// PairResult is a comparison of two results with the budgets.
 type PairResult struct {
 	*compare.Pair
 	Held []Held
-	// State is the outcome for the exit code.
+	// State is the outcome that determines the exit code.
 	State compare.State
 }
 
-// BuildPair builds the report that compares two results: the conditions that differ first, then the budgets, then every
-// cell, the largest difference first.
+// BuildPair builds the report that compares two results: conditions that differ, verdicts, budgets, then every cell,
+// the largest difference first.
 func BuildPair(r PairResult) Document {
 	p, held := r.Pair, r.Held
 	b := &pairBuilder{pair: p}
@@ -58,13 +58,13 @@ func BuildPair(r PairResult) Document {
 	return d
 }
 
-// pairBuilder has the data for the parts of the document.
+// pairBuilder has the data for the parts of the report on two results.
 type pairBuilder struct {
 	pair  *compare.Pair
 	notes footnotes
 }
 
-// cut returns the matches of each metric and workload, the largest difference first.
+// cut groups the matches by metric and workload. In each group the largest difference is first.
 func (b *pairBuilder) cut() [][]compare.Match {
 	out := byTable(b.pair.Matches, func(m compare.Match) compare.Key { return m.Key })
 	for _, ms := range out {
@@ -73,7 +73,7 @@ func (b *pairBuilder) cut() [][]compare.Match {
 	return out
 }
 
-// bySize orders decided matches first, by the size of the difference. The ratios of others are not shown.
+// bySize orders matches that are better or worse first, the largest difference first. Others keep their order.
 func bySize(x, y compare.Match) int {
 	switch {
 	case isDecided(x) && isDecided(y):
@@ -90,7 +90,7 @@ func isDecided(m compare.Match) bool {
 	return m.Verdict == compare.Better || m.Verdict == compare.Worse
 }
 
-// table writes out one metric under one workload.
+// table formats the matches of one metric and workload as a table with the columns A and B.
 func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	var medians []float64
 	for _, x := range ms {
@@ -115,7 +115,8 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	return t
 }
 
-// plainNote describes how far the common baseline itself moved, or which rows have none.
+// plainNote names the baseline that both results measured and how much it changed itself, then the rows without such a
+// baseline.
 func plainNote(ms []compare.Match) []string {
 	var plain []string
 	var moved []float64
@@ -147,7 +148,7 @@ func plainNote(ms []compare.Match) []string {
 	return notes
 }
 
-// widenedNote describes the largest widening of intervals.
+// widenedNote describes the largest widening of intervals; nil if none is widened.
 func widenedNote(xs []compare.Comparison) []string {
 	most := slices.MaxFunc(xs, func(x, y compare.Comparison) int { return cmp.Compare(x.Widened, y.Widened) })
 	if most.Widened == 0 {
@@ -156,7 +157,7 @@ func widenedNote(xs []compare.Comparison) []string {
 	return []string{fmt.Sprintf("Profiles were raised once: intervals are widened by %s, what two instances differ by.", number.Percent(most.Widened))}
 }
 
-// pairLabel names a row.
+// pairLabel names a row: the profile, or A's and B's profile if they differ, then path.
 func pairLabel(m compare.Match, path string) string {
 	name := number.Clean(m.Baseline.String())
 	if m.Profile != m.Baseline {
@@ -199,7 +200,7 @@ func (b *pairBuilder) answerLines(held []Held) []string {
 	return lines
 }
 
-// largest lists the largest decided differences.
+// largest describes the largest significant differences, up to mostNamed.
 func (b *pairBuilder) largest(judged []compare.Match) []string {
 	ms := each.Where(judged, isDecided)
 	slices.SortStableFunc(ms, bySize)
@@ -241,7 +242,7 @@ func heldText(h Held) string {
 	return line
 }
 
-// holdingText describes a cell and its budget.
+// holdingText describes a cell with the bound of its value or ratio, or the reason why the budget is undecided.
 func holdingText(b compare.Budget, h compare.Holding) string {
 	where := pairLabel(h.Match, h.Path.String()) + " " + h.Workload.String()
 	if h.Why != "" {
@@ -273,7 +274,7 @@ func (b *pairBuilder) legendLines(budgets bool) []string {
 		free = ""
 	}
 	lines := []string{
-		fmt.Sprintf("%s; ± is the longer arm of its %s interval%s.", valuesAre(weighted, medians, ""), number.Percent(p.Confidence), free),
+		fmt.Sprintf("%s; ± is the longer arm of its %s interval%s.", statisticSentence(weighted, medians, ""), number.Percent(p.Confidence), free),
 		fmt.Sprintf("Ratios are B to A, each as a quotient to the baseline that both measured in turn with it, where there is one: what the moment does to all cancels out. Above the median a ratio is of the values. The interval holds quotients and values: better and worse are what both say. Same: quotients (above the median both) are within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all that is shown (Holm): the chance of any wrong call in it is at most that. ?: neither.", number.Percent(p.Margin), alpha),
 		"Test: Mann-Whitney and the median of all pairwise ratios; Student's t on logarithms, which assumes that they scatter log-normally, for undisturbed values and where the repetitions are too few for ranks. compare --history follows many runs.",
 	}
@@ -313,7 +314,7 @@ func factText(v string) string {
 	return number.Clean(v)
 }
 
-// onlyItems groups cells that only one side has: whole cases by profile and workload, single metrics by name.
+// onlyItems lists cells that only one result has. A key without a metric is a whole case.
 func onlyItems(keys []compare.Key) []Item {
 	name := func(k compare.Key) string {
 		s := number.Clean(k.Profile.String()) + " " + k.Workload.String()
@@ -332,7 +333,7 @@ func onlyItems(keys []compare.Key) []Item {
 
 func sideText(s compare.Side) string { return withDate(number.Clean(s.Name), s.Header.Created) }
 
-// Change formats a ratio as a change: "+12.3%", "-5%"; a large one as a factor.
+// Change formats a ratio as a change: "+12.3%", "-5%". From +1000 % on it is a factor.
 func Change(ratio float64) string {
 	p := 100 * (ratio - 1)
 	switch {

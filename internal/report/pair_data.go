@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Schemas of the other two documents.
+// Schemas of the JSON of a comparison and of a history.
 const (
 	pairSchema    = "cnibench.compare/v1"
 	historySchema = "cnibench.history/v1"
@@ -29,10 +29,10 @@ type differenceData struct {
 	B *string `json:"b"`
 }
 
-// pairCell is a comparison of B with A, without the names for a baseline profile.
+// pairCell is the comparison of one cell of B with A as JSON.
 type pairCell struct {
 	compare.Key
-	// ProfileA is the profile of A that it was compared with.
+	// ProfileA is the profile of A with which B's profile was compared.
 	ProfileA plan.Variant `json:"profile_a"`
 	Unit     string       `json:"unit"`
 	A        stat.Summary `json:"a"`
@@ -88,7 +88,7 @@ type pairData struct {
 	Schema string `json:"schema"`
 	// State is the outcome for the exit code.
 	State compare.State `json:"state"`
-	// Margin is the share up to which a difference does not matter.
+	// Margin is the largest relative difference that does not matter.
 	Margin      float64          `json:"margin"`
 	A           sideData         `json:"a"`
 	B           sideData         `json:"b"`
@@ -159,7 +159,7 @@ type trackData struct {
 	Changes []shiftData `json:"changes"`
 }
 
-// historyData is schema "cnibench.history/v1".
+// historyData is the JSON of a history, schema "cnibench.history/v1".
 type historyData struct {
 	Schema string           `json:"schema"`
 	Runs   []historyRunData `json:"runs"`

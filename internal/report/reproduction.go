@@ -26,12 +26,11 @@ type Reproduction struct {
 	Exact, Plan plan.Plan
 	Figures     []findings.Figure
 	Claims      []findings.Judged
-	// Published and Result are what check finds in both.
+	// Published and Result have what package check found in the publication and in the result.
 	Published, Result check.Report
 }
 
-// notComparable replaces the word for NotTestable where the result has no value to compare with a number of the
-// publication.
+// notComparable is the outcome NotTestable of a figure: the result has no value to compare with the published number.
 const notComparable = "not comparable"
 
 func outcomeText(o findings.Outcome) string {
@@ -41,7 +40,7 @@ func outcomeText(o findings.Outcome) string {
 	return string(o)
 }
 
-// figureData is a figure for programs.
+// figureData is a published number with its counterpart, as JSON.
 type figureData struct {
 	compare.Key
 	Unit      string       `json:"unit"`
@@ -50,7 +49,7 @@ type figureData struct {
 	Low       *float64     `json:"low"`
 	High      *float64     `json:"high"`
 	Against   plan.Variant `json:"against,omitempty"`
-	// Claimed and Ratio are to Against.
+	// Claimed is the published ratio to Against, Ratio the ratio in the result.
 	Claimed   *float64 `json:"published_ratio"`
 	Ratio     *float64 `json:"ratio"`
 	RatioLow  *float64 `json:"ratio_low"`
@@ -59,7 +58,7 @@ type figureData struct {
 	Why       string   `json:"why"`
 }
 
-// knownNumber returns nil if v is not a number.
+// knownNumber returns a pointer to v, or nil if v is not finite.
 func knownNumber(v float64) *float64 {
 	if !number.Finite(v) {
 		return nil
@@ -67,8 +66,8 @@ func knownNumber(v float64) *float64 {
 	return &v
 }
 
-// BuildReproduction returns the report that compares a publication with a result: each of its numbers and claims with
-// its outcome.
+// BuildReproduction builds the report that compares a publication with a result: each of its numbers and claims with
+// the outcome.
 func BuildReproduction(r Reproduction) Document {
 	var data []figureData
 	for _, f := range r.Figures {
@@ -89,8 +88,8 @@ func BuildReproduction(r Reproduction) Document {
 	d := Document{
 		Title: r.Source.Title,
 		Answer: Answer{Lines: []string{
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), tallied(each.Of(r.Figures, outcomeOf), findings.Outcomes, outcomeText)),
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), tallied(outcomesOf(r.Claims), findings.Outcomes, asSaid)),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), countsText(each.Of(r.Figures, outcomeOf), findings.Outcomes, outcomeText)),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), countsText(outcomesOf(r.Claims), findings.Outcomes, outcomeName)),
 		}},
 		Sections: []Section{r.differences()},
 		Data: struct {
@@ -107,8 +106,8 @@ func BuildReproduction(r Reproduction) Document {
 	return d
 }
 
-// summary returns the reproduction on one screen: the number of figures by kind and outcome, those that are
-// contradicted, and the claims by outcome.
+// summary returns the reproduction on one screen: figures by kind and outcome, contradicted figures, and claims by
+// outcome. answer begins it.
 func (r Reproduction) summary(answer []string) *Summary {
 	g := Grid{Title: "Figures that compare, as ratios to the first profile of a path", Columns: []string{""}, Prose: true}
 	compared := each.Where(r.Figures, func(f findings.Figure) bool { return f.Outcome != findings.NotTestable })
@@ -116,7 +115,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		return compare.Key{Case: plan.Case{Workload: f.Published.Workload}, Metric: f.Published.Metric}
 	}) {
 		what := group[0].Published.Metric + " " + group[0].Published.Workload.Without("tool", "window").String()
-		g.Add(what, tallied(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome }), findings.Outcomes, outcomeText))
+		g.Add(what, countsText(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome }), findings.Outcomes, outcomeText))
 	}
 	s := &Summary{Lead: append(answer, r.otherProfiles()...)}
 	if len(g.Labels) > 0 {
@@ -140,11 +139,11 @@ func (r Reproduction) summary(answer []string) *Summary {
 	for _, o := range findings.Outcomes {
 		of := each.Where(r.Claims, func(j findings.Judged) bool { return j.Outcome == o })
 		if len(of) > 0 {
-			claims = append(claims, Item{Name: asSaid(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
+			claims = append(claims, Item{Name: outcomeName(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
 		}
 	}
 	s.Lists = append(s.Lists, Section{Heading: "Claims", Items: claims})
-	if left := r.left(); len(left) > 0 {
+	if left := r.incomparable(); len(left) > 0 {
 		s.Lists = append(s.Lists, Section{Heading: "Figures that do not compare", Items: left})
 	}
 	s.Next = []Item{
@@ -154,7 +153,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 	return s
 }
 
-// otherProfiles returns a line of text if the result has none of the article's profiles.
+// otherProfiles returns a line that names the profiles if the result has none of the article's; else nil.
 func (r Reproduction) otherProfiles() []string {
 	wanted, has := each.Of(r.Exact.Profiles, plan.Variant.Profile), each.Of(r.Plan.Profiles, plan.Variant.Profile)
 	if len(has) == 0 || slices.ContainsFunc(has, func(p string) bool { return slices.Contains(wanted, p) }) {
@@ -163,8 +162,8 @@ func (r Reproduction) otherProfiles() []string {
 	return []string{fmt.Sprintf("This run has %s; the article's figures are of %s.", joinNames(has), joinNames(wanted))}
 }
 
-// left returns the number of figures that do not compare, by reason.
-func (r Reproduction) left() []Item {
+// incomparable counts the figures that cannot be compared, by reason.
+func (r Reproduction) incomparable() []Item {
 	reason := func(f findings.Figure) string {
 		why, _, _ := strings.Cut(f.Why, ":")
 		return why
@@ -175,8 +174,8 @@ func (r Reproduction) left() []Item {
 	})
 }
 
-// asSaid returns the word for the outcome of a claim.
-func asSaid(o findings.Outcome) string { return string(o) }
+// outcomeName returns the word for the outcome of a claim.
+func outcomeName(o findings.Outcome) string { return string(o) }
 
 // differences lists what differs from the publication: settings of the plan, and properties that a plan cannot express.
 func (r Reproduction) differences() Section {
@@ -200,7 +199,8 @@ func (r Reproduction) differences() Section {
 	return s
 }
 
-// figures returns a grid for each metric and workload, and one for the properties of a trial.
+// figures returns a section with a table for each metric and workload, and a table of the values that only describe
+// trials.
 func (r Reproduction) figures() Section {
 	s := Section{Heading: "Figures", Notes: []string{
 		"A ratio is to the first profile of the path, on both sides: absolute values belong to a machine. Intervals are of 95 %.",
@@ -235,7 +235,8 @@ func (r Reproduction) figures() Section {
 	return s
 }
 
-// figureGrid returns the figures of one metric under one workload. Reasons why figures do not compare are its notes.
+// figureGrid returns a table of the figures of one metric and workload. Its notes are the reasons why figures cannot be
+// compared.
 func figureGrid(group []findings.Figure, scale number.Scale) Grid {
 	first := group[0].Published
 	g := Grid{Title: fmt.Sprintf("%s under %s, %s", first.Metric, first.Workload, scale.Unit), Label: "path, profile",
@@ -269,7 +270,7 @@ func figureName(f findings.Figure) string {
 	return f.Published.Path.String() + " " + number.Clean(f.Published.Profile.String())
 }
 
-// checks lists the rules that found something in the publication and in the result.
+// checks counts, for each rule of package check, the findings in the publication and in the result.
 func (r Reproduction) checks() Section {
 	g := Grid{Label: "rule", Columns: []string{"severity", "in the article", "here", "what it finds"}, Prose: true}
 	count := func(in check.Report, id string) string {

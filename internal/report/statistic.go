@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// statisticsOf describes which of the values are weighted means, by title and, where only some of a metric are, by
-// workload. medians is true if others are medians.
+// statisticsOf returns the titles of the metrics whose values are weighted means, with workloads if only some values
+// are. medians reports whether other values are medians.
 func statisticsOf(cells []*compare.Cell) (weighted []string, medians bool) {
 	type kinds struct {
 		metric         string
@@ -53,9 +53,9 @@ func statisticsOf(cells []*compare.Cell) (weighted []string, medians bool) {
 	return weighted, medians
 }
 
-// valuesAre returns the sentence that describes the values. of is what they are computed from, "" if the reader knows
-// it.
-func valuesAre(weighted []string, medians bool, of string) string {
+// statisticSentence describes what the values are. of tells from what they are computed, " of 5 repetitions"; "" omits
+// that.
+func statisticSentence(weighted []string, medians bool, of string) string {
 	switch {
 	case len(weighted) == 0:
 		return "Each value is " + articleFor(of) + "median" + of

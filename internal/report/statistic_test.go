@@ -30,11 +30,11 @@ func TestValuesAre(t *testing.T) {
 			cell("service_demand", rr, true), cell("service_demand", rr, false), cell("transaction_rate", rr, true)},
 	} {
 		weighted, medians := statisticsOf(cells)
-		if got := valuesAre(weighted, medians, " of 4 trials"); got != want {
+		if got := statisticSentence(weighted, medians, " of 4 trials"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := valuesAre(nil, true, ""); got != "Each value is a median" {
+	if got := statisticSentence(nil, true, ""); got != "Each value is a median" {
 		t.Error(got)
 	}
 }

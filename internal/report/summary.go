@@ -22,14 +22,14 @@ import (
 // Summary is the report on one screen: the answer for each need, one table of all profiles, what to do next.
 type Summary struct {
 	Scene
-	// Lists are the complete answers: the best, the best with a function, the worst. Grids are tables of a report that
-	// is not about profiles. Lead has the lines of a result that answers no need.
+	// Lists are the complete answers: the best profile, the best with a function, the worst. Grids are tables of a
+	// report that is not about profiles. Lead has the first lines of a report without needs.
 	Lists []Section
 	Grids []Grid
 	Lead  []string
-	// Message is the first answer in a few words, the title of a picture to share. It is "" if nothing is decided.
+	// Message is the first answer in a few words, to title a shared picture; "" if there is nothing to compare.
 	Message string
-	// Title is the table's title. Rows are profiles: networks below a dataplane first, then the best for the first need.
+	// Title is the title of the table. Rows are profiles: bare networks first, then dataplanes by the first need.
 	Title   string
 	Columns []SummaryColumn
 	Rows    []SummaryRow
@@ -39,7 +39,7 @@ type Summary struct {
 
 // Scene describes where a result comes from; each field may be "".
 type Scene struct {
-	// Model is the NIC model of a measured lab, Machine its machine. Lacks is what the best profiles do not have.
+	// Model is the environment with its NIC model, Machine the machine. Lacks names functions that the best profiles lack.
 	Model, Machine, Lacks string
 }
 
@@ -47,33 +47,34 @@ type Scene struct {
 type Reading struct {
 	// Loads names the workload and path of each column.
 	Loads string
-	// Certainty describes how certain the answers are. Margin is the margin within which values count as the same.
+	// Certainty describes the basis of the answers. Margin is the margin within which values count as the same.
 	Certainty, Margin string
-	// Equal is the verdict on the baseline compared with its twin, in a few words; "" without a twin.
+	// Equal counts the verdicts on the baseline against its twin; "" without a twin.
 	Equal string
-	// Letters, Proofs and Notes explain how to read the table and what changes a reading.
+	// Letters and Proofs explain the codes in the rows. Notes are other remarks on the results.
 	Letters, Proofs string
 	Notes           []string
 }
 
-// SummaryColumn is a need: its name, and its unit with the NIC model of bulk data.
+// SummaryColumn is the column of one need. For bulk data, Unit also names the NIC model: "Gbit/s, wire".
 type SummaryColumn struct {
 	Name, Unit string
 	// Line is the answer in one line, Brief the same without intervals.
 	Line, Brief string
 }
 
-// SummaryRow is a profile. The verdict of an entry compares it with the best dataplane, which has the verdict better.
+// SummaryRow is a profile. The verdict of an entry compares it with the best dataplane. For the best itself it is
+// better if another is worse, the same if others are the same, or else none.
 type SummaryRow struct {
 	Profile string
 	Entries []Entry
-	// Bare is true for the host or two bare namespaces: they are compared with the best, but they are not a choice.
+	// Bare is true for the host and for two bare namespaces, which are compared with the best but cannot be chosen.
 	Bare bool
-	// Letters are the functions that the profile has, Proof in a word what is proven about it.
+	// Letters are the letters of the profile's functions, Proof is a word for what is proven about it.
 	Letters, Proof string
 }
 
-// Statistics returns a description of the values in the rows.
+// Statistics describes which statistic the bars show, by column if they differ; "" without values.
 func (s Summary) Statistics() string {
 	const mixed = ""            // stands for several
 	of := map[string][]string{} // columns by their statistic
@@ -113,10 +114,10 @@ func (s Summary) Statistics() string {
 	return text + "."
 }
 
-// mostNeeds is how many needs a screen has room for.
+// mostNeeds is how many needs a summary shows.
 const mostNeeds = 6
 
-// buildSummary makes the report on one screen.
+// buildSummary builds the report on one screen. file is the result file for suggested commands; "" is the default one.
 func (b *builder) buildSummary(d Document, file string) *Summary {
 	s := &Summary{Title: "CPU cores that each load needs: both ends, and the kernel between them"}
 	d.Needs = slices.SortedStableFunc(slices.Values(d.Needs), func(m, n Need) int { return m.screenRank() - n.screenRank() })
@@ -180,7 +181,7 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 	return s
 }
 
-// screenRank returns the position of a need on the screen: requests first, then connections, bulk and other paths.
+// screenRank returns the place of a need: requests, connections, bulk data, other workloads, other paths.
 func (n Need) screenRank() int {
 	t := n.Workload.Traits()
 	switch {
@@ -196,7 +197,7 @@ func (n Need) screenRank() int {
 	return 3
 }
 
-// answerList returns the answer for a need as a list and as a line; brief is the line without intervals.
+// answerList returns the answer for a need as a list and as a line. brief is the line without intervals.
 func (n Need) answerList() (lines []Item, line, brief string) {
 	if text := n.Conclusion.Text; len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
 		return []Item{{Name: "answer", Text: text}}, text, text
@@ -239,7 +240,7 @@ func (n Need) answerList() (lines []Item, line, brief string) {
 	return lines, line, brief
 }
 
-// distanceText returns a comparison with the best as text, with its interval and without.
+// distanceText describes how a value compares with the best: long with the interval, short without.
 func distanceText(x compare.Comparison) (long, short string) {
 	switch {
 	case x.Verdict == compare.Worse && number.Finite(x.Ratio):
@@ -252,8 +253,8 @@ func distanceText(x compare.Comparison) (long, short string) {
 	return "(undecided)", "(undecided)"
 }
 
-// shareMessage names the best and the worst, or the number of profiles without a decided difference. It returns "" if
-// only one was measured, or if a comparison has no ratio.
+// shareMessage names the best and the worst dataplane, or says that no difference is decided. It returns "" if there is
+// only one, if the values are lower bounds, or if the worst has no ratio.
 func (n Need) shareMessage() string {
 	need := capitalized(cmp.Or(columnNames[n.Name], n.Name))
 	last := n.Choice[len(n.Choice)-1]
@@ -274,7 +275,7 @@ func (n Need) shareMessage() string {
 	return fmt.Sprintf("%s: %s %s, %s %s", need, number.Clean(n.Choice[0].Cell.Profile.String()), best, number.Clean(last.Cell.Profile.String()), what)
 }
 
-// Cores returns the load that CPUs are planned by. The result is false if the values of a need are not CPU time.
+// Cores returns the load for converting CPU time into cores; false if values are not CPU time, or without such a load.
 func (n Need) Cores() (impact.Load, bool) {
 	if n.Metric.Name != metric.ServiceDemand {
 		return impact.Load{}, false
@@ -282,7 +283,7 @@ func (n Need) Cores() (impact.Load, bool) {
 	return impact.LoadOf(n.Workload)
 }
 
-// shortName returns the name of a need without its NIC model, for where there is little room.
+// shortName returns the name of a need for narrow places, without its NIC model.
 func (n Need) shortName() string {
 	name, _, _ := strings.Cut(n.Name, ", ")
 	return cmp.Or(columnNames[name], name)
@@ -305,7 +306,7 @@ func (n Need) summaryColumn() SummaryColumn {
 	return c
 }
 
-// columnLoads returns the workload and path of each need's column: "requests rr, bulk stream: pod-to-pod/cross-node".
+// columnLoads describes the workload and path of each column: "requests rr, bulk stream: pod-to-pod/cross-node".
 func columnLoads(needs []Need) string {
 	var parts []string
 	for _, same := range Grouped(needs, func(n Need) plan.Path { return n.Path }) {
@@ -315,7 +316,7 @@ func columnLoads(needs []Need) string {
 	return strings.Join(parts, "; ")
 }
 
-// summaryOrder returns the order of rows: bare networks, then by the first need that has a profile.
+// summaryOrder returns the profiles that were not skipped: bare networks, then by the first need that ranks them.
 func (b *builder) summaryOrder(needs []Need) []plan.Variant {
 	out := slices.DeleteFunc(slices.Clone(b.analysis.Profiles), func(p plan.Variant) bool { return b.wasSkipped(p) })
 	place := func(p plan.Variant) int {
@@ -335,7 +336,7 @@ func (b *builder) summaryOrder(needs []Need) []plan.Variant {
 	return out
 }
 
-// summaryEntry returns the value of a profile in a need.
+// summaryEntry returns the entry of a profile for a need: its value with the verdict, or why there is none.
 func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	key := compare.Key{Case: plan.Case{Profile: p, Path: n.Path, Workload: n.Workload}, Metric: n.Metric.Name}
 	cell, tried := b.analysis.Cell(key)
@@ -371,8 +372,7 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	return e
 }
 
-// firstVerdict returns the mark of the first of a choice: better if another is shown to be worse, the same if others
-// are shown to be the same, and none if nothing is decided.
+// firstVerdict returns the best's verdict: better if another is worse, the same if others are the same, or else none.
 func firstVerdict(others []compare.Standing) compare.Verdict {
 	mark := compare.None
 	for _, s := range others {
@@ -386,7 +386,7 @@ func firstVerdict(others []compare.Standing) compare.Verdict {
 	return mark
 }
 
-// Does returns sentences that name the profiles with each function and with each proof; nil if no profile is known.
+// Does returns sentences: which profiles have each function, and each proof. It returns nil without known profiles.
 func (s Summary) Does() []string {
 	if s.Letters == "" {
 		return nil
@@ -426,7 +426,7 @@ func functionLetters(a Ability) string {
 	}), "")
 }
 
-// proofWords explain the words of proofs.
+// proofWords explains the words of Proof.Word.
 var proofWords = []struct{ word, text string }{
 	{"wire", "its self-test held on real packets in this run"},
 	{"both", "its self-test held, and the estimates of its costs are a real cluster's: within 5 % in the median, 10 % in each case"},
@@ -434,7 +434,7 @@ var proofWords = []struct{ word, text string }{
 	{"none", "nothing is proven"},
 }
 
-// uncoveredNeeds names the needs whose cost was not compared with a real cluster, although the cost of other needs was.
+// uncoveredNeeds names the needs for which no profile's cost was validated on a real cluster.
 func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	var names []string
 	for _, n := range needs {
@@ -449,7 +449,7 @@ func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	return names
 }
 
-// tableKeys returns explanations of the letters and words in rows. uncovered are the needs without the word "both".
+// tableKeys explains the letters and words in rows; "" without proofs. "both" does not apply to uncovered needs.
 func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
 	var words []string
 	for _, x := range proofWords {
@@ -471,7 +471,7 @@ func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string)
 	return strings.Join(names, ", "), strings.Join(words, "; ")
 }
 
-// summaryNotes returns notes on what changes how the table is read.
+// summaryNotes returns remarks: an unfinished run, a busy machine, doubts, missing functions, skipped profiles.
 func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	var notes []string
 	if !slices.Contains([]string{result.Complete, result.Precise, ""}, d.Run.Reason) {
@@ -506,7 +506,7 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	return notes
 }
 
-// withReasons names what was omitted, each group with its reason.
+// withReasons lists the names of left, grouped by reason.
 func withReasons(left []Item) string {
 	var said []string
 	for _, same := range Grouped(left, func(i Item) string { return i.Text }) {
@@ -519,8 +519,8 @@ func withReasons(left []Item) string {
 	return strings.Join(said, "; ")
 }
 
-// doubtNotes names the trials that failed, and the values that a check doubts in at least half of their trials. Fewer
-// doubtful trials do not change a median, and the variation between repetitions is already part of the verdicts.
+// doubtNotes names the values with failed trials, and the warnings that at least half of the trials of a value have.
+// Fewer doubtful trials do not change a median.
 func doubtNotes(needs []Need) []string {
 	var notes, kinds []string
 	counts := map[string]int{}
@@ -561,7 +561,7 @@ func profilesWith(f profile.Function) string {
 	return fewNames(names) + " have it"
 }
 
-// nextSteps suggests what to do with the result.
+// nextSteps suggests commands for further work with the result.
 func (b *builder) nextSteps(d Document, file string) []Item {
 	const usual = "result.jsonl" // the default file of run
 	file = shellQuote(cmp.Or(file, usual))
@@ -586,7 +586,7 @@ func (b *builder) nextSteps(d Document, file string) []Item {
 	return items
 }
 
-// remainingTime returns the time of further repetitions, up to the given number: ", 4 min"; "" if it is unknown.
+// remainingTime estimates the time for more repetitions, up to the given number: ", 4 min"; "" if it is unknown.
 func (b *builder) remainingTime(r Run, repetitions int) string {
 	done := 0
 	for i := range b.analysis.Cells {

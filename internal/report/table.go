@@ -17,8 +17,8 @@ import (
 
 var directions = map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}
 
-// sections returns a section for each metric that has tables. Each part of cut becomes one table; about returns its
-// metric.
+// sections returns a section for each metric that has tables. Each part of cut becomes one table; about returns the
+// name of its metric.
 func sections[T any](metrics []metric.Metric, cut []T, about func(T) string, table func(metric.Metric, T) Table) []Section {
 	var out []Section
 	for _, m := range metrics {
@@ -51,7 +51,7 @@ func Grouped[T any, K comparable](xs []T, key func(T) K) [][]T {
 	return out
 }
 
-// byTable cuts xs by metric and workload.
+// byTable groups xs by metric and workload.
 func byTable[T any](xs []T, key func(T) compare.Key) [][]T {
 	return Grouped(xs, func(x T) compare.Key {
 		k := key(x)
@@ -59,12 +59,12 @@ func byTable[T any](xs []T, key func(T) compare.Key) [][]T {
 	})
 }
 
-// tableEntries returns the places of tables in reading order.
+// tableEntries returns the entries of tables in reading order.
 func tableEntries(cut ...compare.Table) []compare.Entry {
 	return slices.Concat(each.Of(cut, func(t compare.Table) []compare.Entry { return slices.Concat(t.Rows...) })...)
 }
 
-// cellsIn returns the cells of tables.
+// cellsIn returns the cells of tables in reading order; nil for an entry without one.
 func cellsIn(cut ...compare.Table) []*compare.Cell {
 	return each.Of(tableEntries(cut...), func(e compare.Entry) *compare.Cell { return e.Cell })
 }
@@ -96,10 +96,10 @@ func newTable(m metric.Metric, w plan.Workload, scale number.Scale) Table {
 	return Table{Title: m.Title + ", " + w.String(), Unit: scale.Unit, Metric: m.Name, Workload: w}
 }
 
-// notMeasured is the entry of a place without trials.
+// notMeasured is the entry for a cell without trials.
 var notMeasured = Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m"}
 
-// entry writes out a cell.
+// entry formats a cell with the numbers of its footnotes.
 func (f *footnotes) entry(c *compare.Cell, scale number.Scale) Entry {
 	e := notMeasured
 	switch {
@@ -113,12 +113,13 @@ func (f *footnotes) entry(c *compare.Cell, scale number.Scale) Entry {
 	return e
 }
 
-// summaryEntry returns a median with its interval as an entry.
+// summaryEntry returns an entry with a median and its spread.
 func summaryEntry(s stat.Summary, scale number.Scale) Entry {
 	return Entry{Value: scale.Format(s.Median), Spread: spreadText(s)}
 }
 
-// spreadText returns the longer arm of the interval, "" for a single value.
+// spreadText formats the longer side of the interval relative to the median: "±3%". It returns "" for a single value,
+// and if the median is 0.
 func spreadText(s stat.Summary) string {
 	if h := s.HalfWidth(); !math.IsNaN(h) {
 		return "±" + number.Percent(h)
@@ -126,8 +127,8 @@ func spreadText(s stat.Summary) string {
 	return ""
 }
 
-// judge adds a verdict and its ratio. It omits the ratio of an inconclusive verdict, which readers would mistake for a
-// claim, and a ratio to a baseline of zero.
+// judge sets the verdict and the ratio of an entry. It omits the ratio if the verdict is inconclusive, since readers
+// would mistake it for a claim, and if the baseline is 0.
 func (e *Entry) judge(v compare.Verdict, ratio float64) {
 	e.Verdict = v
 	if v != compare.Inconclusive && !math.IsNaN(ratio) {
@@ -143,10 +144,10 @@ func withDate(name string, created time.Time) string {
 	return name + ", " + created.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// capitalized begins s with a capital letter.
+// capitalized returns s with its first letter in upper case. s is not empty and begins with an ASCII character.
 func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// repetitions returns the number of repetitions of cells, as "5 repetitions" or "2 to 5 repetitions".
+// repetitions formats a number of repetitions: "5 repetitions", "2 to 5 repetitions".
 func repetitions(least, most int) string {
 	if least < most {
 		return fmt.Sprintf("%d to %s", least, number.Counted(most, "repetition"))

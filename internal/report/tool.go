@@ -11,19 +11,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// besideHeading is the heading of the comparison of tools with our engine.
+// besideHeading is the heading of the list that compares tools with our engine.
 const besideHeading = "Tools beside our engine (about programs, not a verdict on a network)"
 
-// mostBeside bounds that list.
+// mostBeside bounds the items of the list that compares tools with our engine.
 const mostBeside = 40
 
-// besideMetrics are compared, in this order.
+// besideMetrics are the compared metrics, in the order of the text.
 var besideMetrics = []string{
 	metric.ServiceDemand, metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.PacketRate,
 	metric.RTT + ".p50", metric.RTT + ".p99", metric.ResponseTime + ".p50", metric.ResponseTime + ".p99",
 }
 
-// toolItems compares each case that a tool has measured with the same case by our engine.
+// toolItems compares the cases that tools measured with the same cases by our engine, up to mostBeside.
 func (b *builder) toolItems() []Item {
 	var items []Item
 	for c := range b.cases() {
@@ -63,8 +63,8 @@ func (b *builder) toolItem(theirs plan.Case) (Item, bool) {
 	return Item{Name: number.Clean(own.Key()), Text: strings.Join(parts, "; ")}, len(parts) > 0
 }
 
-// ownWorkloads returns the workloads that our engine sends, or all if tools send every one. What a tool measured is
-// shown, but no question is answered twice.
+// ownWorkloads returns the workloads that our engine sends, so that no need is answered twice. It returns all if tools
+// send every workload.
 func ownWorkloads(all []plan.Workload) []plan.Workload {
 	own := each.Where(all, func(w plan.Workload) bool { return w.Tool == "" })
 	if len(own) == 0 {

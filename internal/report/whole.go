@@ -8,11 +8,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// alikeShare is the largest difference, as a share, at which whole windows and undisturbed values count as equal.
+// alikeShare is the largest relative difference at which values of whole windows and undisturbed values count as equal.
 const alikeShare = 0.005
 
-// wholeNote compares whole windows with the undisturbed values of cells, and with that of the baseline. It returns ""
-// if none is undisturbed.
+// wholeNote describes how much the values of whole windows differ from the undisturbed values: over all cells, in the
+// farthest cell, and for the baseline. It returns "" if no cell has an undisturbed value.
 func wholeNote(cells []*compare.Cell, baseline *compare.Cell) string {
 	least, most := math.Inf(1), math.Inf(-1)
 	var farthest *compare.Cell

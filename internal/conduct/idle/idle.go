@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// defaultWindow is the window of idle, leastWindow the shortest that spans two samples of a kubelet, which are up to
-	// 20 s apart.
+	// defaultWindow is the default window of idle. leastWindow is the shortest window that spans two samples of a kubelet,
+	// which are up to 20 s apart.
 	defaultWindow = time.Minute
 	leastWindow   = 30 * time.Second
-	// sampleWait is about how long a trial additionally waits for samples, longestWait the maximum.
+	// sampleWait is about how long a trial waits for samples in addition to its window; longestWait is the maximum.
 	sampleWait  = 20 * time.Second
 	longestWait = 90 * time.Second
 )
 
-// lost is the warning for daemons whose counters cannot be used.
+// lost is the ID of the warning for daemons whose counters cannot be used.
 const lost = "rest-lost"
 
 // whole is the only path that idle is measured on.
@@ -65,12 +65,14 @@ func unable(at env.Site) string {
 	return ""
 }
 
-// read returns what the nodes of a path use. Agents of earlier trials stay and sleep.
+// read returns the CPU time and memory that the nodes of a path use during the window. Agents of earlier trials keep
+// running, but do nothing.
 func read(ctx context.Context, at env.Site, k plan.Case, window time.Duration) (*sample.Observation, error) {
 	return at.(env.Rester).Rest(ctx, k.Profile, k.Path, window)
 }
 
-// derive returns the metrics of an observation.
+// derive returns the metrics of an observation. If any counter was lost, it returns a warning and omits the sums over the
+// daemons of the network.
 func derive(seen *sample.Observation) (map[string]float64, []sample.Warning) {
 	metrics := map[string]float64{}
 	var cores, memory float64

@@ -19,7 +19,7 @@ var notes = []string{
 	"The times are those of the kubelet's samples, in whole seconds: a window of 60 s is known to 2 %.",
 }
 
-// title heads the section.
+// title is the heading of the section.
 const title = "Nodes and daemons at rest"
 
 // row is one row of the tables of nodes at rest.
@@ -28,7 +28,8 @@ type row struct {
 	name string
 }
 
-// parts returns the usage in one trial by row: the nodes, the daemons of the network, and the rest of a node.
+// parts returns the usage in one trial by row: each node as a whole, then each daemon of the network and each other part
+// of a node, as the mean over the nodes. It omits a part whose counters were lost on any node.
 func parts(nodes []sample.NodeRest) map[row]sample.Usage {
 	all := map[row]sample.Usage{}
 	var lost []string // a mean without one of its nodes is wrong
@@ -54,7 +55,7 @@ func parts(nodes []sample.NodeRest) map[row]sample.Usage {
 	return all
 }
 
-// usageOf returns what the nodes used in a trial of idle.
+// usageOf returns the usage of the nodes in a trial of idle ([]sample.NodeRest), or nil for any other record.
 func usageOf(rec *result.Record) any {
 	if rec.Client == nil || len(rec.Client.Rest) == 0 {
 		return nil
@@ -62,12 +63,13 @@ func usageOf(rec *result.Record) any {
 	return rec.Client.Rest
 }
 
-// section shows what nodes and daemons use while nothing is sent.
+// section returns the section of a report on what nodes and daemons use while nothing is sent.
 func section(profiles []plan.Variant, trials []report.Kept) report.Section {
 	return report.Section{Heading: title, Notes: notes, Grids: atRest(profiles, trials)}
 }
 
-// atRest shows what nodes and daemons use at rest, one column for each profile.
+// atRest returns a table of CPU time and one of memory, with medians over the trials and one column for each measured
+// profile. It returns nil if no profile was measured.
 func atRest(among []plan.Variant, trials []report.Kept) []report.Grid {
 	values := map[row]map[plan.Variant][]sample.Usage{}
 	var rows []row

@@ -16,18 +16,18 @@ type pool struct {
 	clients map[string]*control.Client
 }
 
-// known returns the agent called name.
-func (p *pool) known(name string) (*control.Client, bool) {
+// lookup returns the agent called name, false if the pool does not have it. It never starts an agent.
+func (p *pool) lookup(name string) (*control.Client, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, ok := p.clients[name]
 	return c, ok
 }
 
-// get returns the agent called name, which it starts at e if necessary. It replaces an agent that ended after its last
-// trial: the next trial must not fail for that.
+// get returns the agent called name. It starts the agent at e if the pool does not have it, or if it has ended since its last
+// trial.
 func (p *pool) get(ctx context.Context, name string, e control.Endpoint) (*control.Client, error) {
-	if c, ok := p.known(name); ok {
+	if c, ok := p.lookup(name); ok {
 		if !c.Gone() {
 			return c, nil
 		}
@@ -43,15 +43,15 @@ func (p *pool) get(ctx context.Context, name string, e control.Endpoint) (*contr
 	return c, nil
 }
 
-// release ends the work of a server that continues to serve after its answer, so that nothing of this trial disturbs
-// the next.
+// release cancels the work of an agent that still serves after its trial, so that it does not disturb the next trial. It
+// ends the agent if that fails.
 func (p *pool) release(name string) {
-	if c, ok := p.known(name); ok && c.Cancel() != nil {
+	if c, ok := p.lookup(name); ok && c.Cancel() != nil {
 		p.discard(name)
 	}
 }
 
-// discard ends an agent that cannot be trusted any more.
+// discard ends an agent and removes it from the pool.
 func (p *pool) discard(name string) {
 	p.mu.Lock()
 	c, ok := p.clients[name]
@@ -81,7 +81,7 @@ func names(e control.Ends) (client string, servers []string) {
 	return e.Client.Name, servers
 }
 
-// sides returns the agents of all ends. It starts those that are not there.
+// sides returns the agents of all ends, and starts those that do not run.
 func (p *pool) sides(ctx context.Context, e control.Ends) (s control.Sides, err error) {
 	name, _ := names(e)
 	if s.Servers, err = p.servers(ctx, e); err != nil {
@@ -93,7 +93,7 @@ func (p *pool) sides(ctx context.Context, e control.Ends) (s control.Sides, err 
 	return s, nil
 }
 
-// servers returns the agents of the servers in order.
+// servers returns the agents of the servers in order, and starts those that do not run.
 func (p *pool) servers(ctx context.Context, e control.Ends) ([]*control.Client, error) {
 	_, names := names(e)
 	var servers []*control.Client
@@ -107,7 +107,7 @@ func (p *pool) servers(ctx context.Context, e control.Ends) ([]*control.Client, 
 	return servers, nil
 }
 
-// free lets the servers of a path go.
+// free releases the servers of a path after a trial; the agents keep running.
 func (p *pool) free(e control.Ends) {
 	_, servers := names(e)
 	for _, name := range servers {
@@ -115,7 +115,7 @@ func (p *pool) free(e control.Ends) {
 	}
 }
 
-// forget ends the agents of a path, which a failure may have left in any state.
+// forget ends the agents of a path. A failure may have left them in any state.
 func (p *pool) forget(e control.Ends) {
 	client, servers := names(e)
 	for _, name := range append(servers, client) {

@@ -127,8 +127,8 @@ func TestBackendsNotServed(t *testing.T) {
 	if !s.served[one] || s.served[three] {
 		t.Errorf("served %v", s.served)
 	}
-	if why := absent(s.profiles, three); why != "one pod and no more" || absent(s.profiles, one) != "" {
-		t.Errorf("absent because of %q and %q", why, absent(s.profiles, one))
+	if why := whyAbsent(s.profiles, three); why != "one pod and no more" || whyAbsent(s.profiles, one) != "" {
+		t.Errorf("absent because of %q and %q", why, whyAbsent(s.profiles, one))
 	}
 	if _, ok := s.profiles[1].NotServed[toService.String()+" with 3 backends"]; !ok {
 		t.Errorf("%v", s.profiles[1].NotServed)

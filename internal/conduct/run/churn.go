@@ -14,7 +14,7 @@ import (
 const (
 	// kindChurn is the failure of a trial whose objects did not change as the conditions require.
 	kindChurn = "churn"
-	// noChurn is why a trial fails where the environment cannot change objects.
+	// noChurn is the error of a trial where the environment cannot change objects.
 	noChurn = "objects cannot be changed there while it is measured"
 )
 
@@ -29,7 +29,8 @@ type churning struct {
 	failed error
 }
 
-// churning returns what changes the objects of the attempt; nothing if they stay.
+// churning returns the object changes of the attempt, not yet begun. They do nothing if the conditions require none, and
+// fail if the environment cannot change objects.
 func (a attempt) churning() *churning {
 	h := &churning{what: control.Churning{Variant: a.Profile, Warmup: a.warmup, Window: a.window}}
 	if !a.Profile.Lab(a.plan.Lab).Churn.IsZero() {
@@ -41,7 +42,7 @@ func (a attempt) churning() *churning {
 	return h
 }
 
-// begin is called when all sides have started.
+// begin starts the changes in the background. Call it when all sides have started.
 func (h *churning) begin(ctx context.Context) {
 	if h.churn == nil {
 		return
@@ -50,8 +51,8 @@ func (h *churning) begin(ctx context.Context) {
 	h.ended.Go(func() { h.seen, h.failed = h.churn(ctx, h.what) })
 }
 
-// end is called when all sides are done, with their error (may be nil). When it returns, all objects are as before. It
-// returns the error of the trial.
+// end waits until the changes have ended and all objects are as before. Call it when all sides are done, with their error
+// (may be nil); an error stops the changes early. It returns what was changed and the error of the trial.
 func (h *churning) end(err error) (*sample.Churn, error) {
 	if h.stop == nil {
 		return nil, err

@@ -13,13 +13,14 @@ type watch struct {
 	read   func() ([]sample.Drop, error)
 	warmup time.Duration
 	timer  *time.Timer
-	// before has the counters when the window opened. It is valid once opened is closed.
+	// before has the counters at the start of the window. It is valid once the channel opened is closed.
 	before []sample.Drop
 	failed error
 	opened chan struct{}
 }
 
-// watch returns what reads the drops of the attempt, where it can lose packets for good and the environment can tell.
+// watch returns the watch of the attempt, not yet begun. It reads nothing unless the workload sends datagrams or resolves
+// names (TCP repeats what is lost) and the environment has drop counters.
 func (a attempt) watch() *watch {
 	w := &watch{warmup: a.warmup, opened: make(chan struct{})}
 	if site, ok := a.env.At(a.Profile).(env.DropCounter); ok && (a.workload.Traits().Datagrams() || a.workload.Traits().Names.Given()) {
@@ -28,7 +29,7 @@ func (a attempt) watch() *watch {
 	return w
 }
 
-// begin is called when both sides have started: the window opens after the warm-up.
+// begin schedules the first reading for the start of the window, after the warm-up. Call it when both sides have started.
 func (w *watch) begin() {
 	if w.read == nil {
 		return
@@ -39,8 +40,8 @@ func (w *watch) begin() {
 	})
 }
 
-// end is called when both sides are done. It returns what was dropped since the window opened, an empty list for
-// nothing, and nil if that could not be read: then the place of a loss is unknown, but the trial is valid.
+// end returns the drops since the window opened, and an empty list if there were none. It returns nil if the counters
+// could not be read: the place of a loss is then unknown, but the trial is valid. Call it when both sides are done.
 func (w *watch) end() []sample.Drop {
 	if w.timer == nil || w.timer.Stop() {
 		return nil

@@ -27,8 +27,8 @@ func (e *LostError) Error() string {
 }
 func (e *LostError) Unwrap() error { return e.Err }
 
-// recover waits after a failed trial until the next can succeed. It returns a reason if no trial can, and adds what was
-// wrong to the failure of rec.
+// recover waits after a failed trial until the environment works again, and adds what was wrong to the failure of rec. It
+// fails if the environment cannot recover. It does nothing after a trial that succeeded.
 func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
 	if rec.Status == result.OK {
 		return nil
@@ -55,7 +55,8 @@ func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
 	return err
 }
 
-// failure turns the error of a trial into its record.
+// failure returns the record of a trial's error: kind, side and message. limit is the time that the trial had; the message
+// of a timeout names it.
 func failure(err error, limit time.Duration) *result.Failure {
 	f := &result.Failure{Kind: "internal", Message: err.Error()}
 	var side *control.SideError
@@ -74,10 +75,11 @@ func failure(err error, limit time.Duration) *result.Failure {
 	return f
 }
 
-// ofAgents are the failures that are not caused by the traffic: of agents, of the environment.
+// ofAgents are the kinds of failure that a NetworkPolicy cannot cause: those of agents and of the environment.
 var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindChurn, kindNotRaised, kindDead}
 
-// suspect adds the policies of the path to a failed trial. Only the owner of a policy can tell whether it is the cause.
+// suspect adds the names of the NetworkPolicies that select the ends of the path to the message of a failed trial. It does
+// nothing for the kinds ofAgents. Only the owner of a policy can tell whether it is the cause.
 func suspect(ctx context.Context, at env.Site, rec *result.Record) {
 	site, ok := at.(env.PolicyLister)
 	if !ok || rec.Status == result.OK || slices.Contains(ofAgents, rec.Error.Kind) {
@@ -88,24 +90,25 @@ func suspect(ctx context.Context, at env.Site, rec *result.Record) {
 	}
 }
 
-// kindTableFull is the failure of a trial in which a table was full: its numbers would measure lost and repeated
-// packets, not the dataplane.
+// kindTableFull is the failure of a trial in which a table, such as conntrack, was full: its numbers would measure lost
+// and repeated packets, not the dataplane.
 const kindTableFull = "table full"
 
-// full reads the tables of the profile, nil if the environment cannot.
-func (a attempt) full() map[string]uint64 {
+// overflowCounts returns how often each table of the profile was full so far, by the name of the table. It returns nil if the
+// environment cannot count that.
+func (a attempt) overflowCounts() map[string]uint64 {
 	site, ok := a.env.At(a.Profile).(env.TableCounter)
 	if !ok {
 		return nil
 	}
-	// A counter that cannot be read is one that cannot fail the trial.
+	// A counter that cannot be read does not fail the trial.
 	tables, _ := site.Full(a.Profile)
 	return tables
 }
 
-// overflowed returns the error of a trial that ended with err (may be nil): err itself, or that a table was full, if
-// its counter rose from before to after.
-func overflowed(before, after map[string]uint64, err error) error {
+// overflowError returns the error of a trial that ended with err (may be nil). If the counter of a table rose from before to
+// after, that is an error of kindTableFull, which includes err; otherwise err itself.
+func overflowError(before, after map[string]uint64, err error) error {
 	var said []string
 	for _, table := range slices.Sorted(maps.Keys(after)) {
 		if grown := after[table] - before[table]; after[table] > before[table] {
@@ -124,7 +127,8 @@ func overflowed(before, after map[string]uint64, err error) error {
 // kindDead is the failure of a trial in which a program of the dataplane ended by itself.
 const kindDead = "dataplane died"
 
-// dead returns the failure of a trial that ended with err (may be nil) if a program of the profile has ended, else err.
+// dead returns the error of a trial that ended with err (may be nil). If a program of the profile has ended, that is an
+// error of kindDead, which includes err; otherwise err itself.
 func (a attempt) dead(err error) error {
 	site, ok := a.env.At(a.Profile).(env.ProgramWatcher)
 	if !ok {

@@ -13,16 +13,16 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// instances records which instances of profiles the run has raised.
+// instances records which instances of the profiles the run has raised. Instances of a profile are numbered from 1.
 type instances struct {
-	// last is the number of the latest instance, block the block of repetitions that it is measured in.
+	// last is the number of a profile's latest instance; block is the block of repetitions that it is measured in.
 	last, block map[plan.Variant]int
-	// broken has the reason why the current instance cannot be measured on a path.
+	// broken has the reason why the current instance of a profile cannot be measured on a path.
 	broken map[plan.Route]error
 }
 
-// renew raises new instances for the profiles of the next trials, in their order, if they were measured in another
-// block of repetitions. It returns a reason if the run must stop.
+// renew raises new instances of those profiles of the next trials that were measured in an earlier block of repetitions,
+// checks their paths and writes what raising them cost. If there is no time for that, it returns a reason to stop the run.
 func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, error) {
 	if len(trials) == 0 {
 		return "", nil
@@ -49,7 +49,7 @@ func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, err
 	if len(old) == 0 {
 		return "", nil
 	}
-	if reason := c.stop(ctx, rep, c.plan.RaiseTime(old)); reason != "" {
+	if reason := c.stopReason(ctx, rep, c.plan.RaiseTime(old)); reason != "" {
 		return reason, nil
 	}
 	began := time.Now()
@@ -57,10 +57,11 @@ func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, err
 	c.replace(ctx, old)
 	c.check(ctx, old, trials)
 	c.progress.spent += time.Since(began)
-	return "", c.raised(old)
+	return "", c.writeRaiseCosts(old)
 }
 
-// replace ends the agents of profiles, raises new instances and asks for their endpoints.
+// replace ends the agents of profiles, raises new instances and finds their endpoints. It marks the paths as broken where
+// one of these failed.
 func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	routes := slices.DeleteFunc(c.plan.Routes(), func(r plan.Route) bool {
 		_, served := c.survey.routes[r]
@@ -90,7 +91,7 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	}
 }
 
-// raise lets each site raise its variants of old again. It returns for each variant why it is not up.
+// raise makes each site raise new instances of its variants of old. It returns an error for each variant that is not up.
 func (c *conductor) raise(ctx context.Context, old []plan.Variant) map[plan.Variant]error {
 	sites := map[string][]plan.Variant{}
 	for _, v := range old {
@@ -104,8 +105,9 @@ func (c *conductor) raise(ctx context.Context, old []plan.Variant) map[plan.Vari
 	return failed
 }
 
-// raised writes what it cost to raise the instances of variants that are up and measured.
-func (c *conductor) raised(variants []plan.Variant) error {
+// writeRaiseCosts writes to the file what it cost to raise the latest instances of variants. It omits those that are skipped or
+// whose cost the environment does not know.
+func (c *conductor) writeRaiseCosts(variants []plan.Variant) error {
 	for _, v := range variants {
 		site, ok := c.env.At(v).(env.Raiser)
 		if !ok {
@@ -122,7 +124,8 @@ func (c *conductor) raised(variants []plan.Variant) error {
 	return nil
 }
 
-// check proves that every path of the next trials carries a TCP connection under the profiles that were raised again.
+// check tries a TCP connection on every path of the next trials under the profiles that were raised again. It marks a path
+// as broken if the connection fails.
 func (c *conductor) check(ctx context.Context, renewed []plan.Variant, trials []plan.Trial) {
 	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
 	seen := map[plan.Route]bool{}
@@ -151,7 +154,7 @@ func (c *conductor) check(ctx context.Context, renewed []plan.Variant, trials []
 	}
 }
 
-// unraised is the record of a trial whose profile is not up.
+// unraised returns the record of a trial that failed because its profile is not up.
 func unraised(t plan.Trial, why error) result.Record {
 	return result.Record{Type: result.TypeTrial, Trial: t, Status: result.Failed, Started: time.Now().UTC(),
 		Error: &result.Failure{Kind: kindNotRaised, Message: fmt.Sprintf("profile %s: %s", t.Profile, why)}}

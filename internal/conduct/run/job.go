@@ -12,16 +12,18 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// jobLasts is how long a job takes at the most, also without a member that has become silent.
-func jobLasts(a attempt, delay time.Duration) time.Duration {
+// longestJob returns the longest time that a trial of a job takes. A job that continues without a lost member warms up
+// twice, and waits for the silent member first.
+func longestJob(a attempt, delay time.Duration) time.Duration {
 	if a.Workload.Traits().Job.Continues() {
 		delay += a.whole().warmup + grace
 	}
-	return mostLast(a, delay)
+	return longestTrial(a, delay)
 }
 
-// jointly measures a job: its members are the client and the servers of the route.
-func (a attempt) jointly(ctx context.Context) (seen, error) {
+// measureJob measures a job, whose members are the client and the servers of the route. If a member is lost and the workload
+// allows it, the others continue.
+func (a attempt) measureJob(ctx context.Context) (seen, error) {
 	sides, err := a.agents.sides(ctx, a.ends)
 	if err != nil {
 		return seen{}, err
@@ -42,7 +44,8 @@ func (a attempt) jointly(ctx context.Context) (seen, error) {
 	return seen{client: whole, windowNs: whole.ElapsedNs, churn: changes, apart: sides.Apart()}, nil
 }
 
-// without measures the rest of a job's window without the member that was lost. A second loss fails the trial.
+// without measures the rest of a job's window without the member that was lost, and records the loss in the job's
+// observation. It fails if the others cannot continue, or if another member is lost.
 func (a attempt) without(ctx context.Context, all control.Members, lost *control.LostError) (*sample.Observation, error) {
 	known := time.Now()
 	before := lost.Before.Job
@@ -67,9 +70,9 @@ func (a attempt) without(ctx context.Context, all control.Members, lost *control
 	return whole, nil
 }
 
-// measuredBy returns the case whose result k is a share of. The steps of all profiles have the compute time of the
-// baseline, so that they differ only in their exchange.
-func measuredBy(c *conductor, k plan.Case, of plan.Workload) plan.Case {
+// capacityCase returns the case that measures the capacity for k, with workload of. For a job, that is the case of the
+// baseline if it is served: all profiles then have the same compute time in a step, and differ only in the exchange.
+func capacityCase(c *conductor, k plan.Case, of plan.Workload) plan.Case {
 	k.Workload = of
 	if of.Traits().Job.Members == 0 {
 		return k

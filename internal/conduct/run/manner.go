@@ -11,27 +11,28 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// manner is how trials of a kind of workload differ from other trials. A nil field means no difference.
+// manner is how trials of a kind of workload differ from other trials. A nil function means no difference.
 type manner struct {
+	// measure runs the trial and returns what was observed.
 	measure func(a attempt, ctx context.Context) (seen, error)
 	// derive returns the metrics and warnings of a trial.
 	derive func(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning)
-	// lasts is how long a trial takes at the most, delay being what it takes to set up and to end.
-	lasts func(a attempt, delay time.Duration) time.Duration
-	// unable returns why a site cannot be read while nothing is sent, "" if it can.
+	// longest returns the longest time that a trial takes. delay is the time to set up and to end.
+	longest func(a attempt, delay time.Duration) time.Duration
+	// unable returns why a site cannot be observed while nothing is sent, "" if it can. It is set for such workloads only.
 	unable func(at env.Site) string
 	// opaque means that CPU samples explain nothing about the workload.
 	opaque bool
 }
 
-// manners are the kinds of workload with a manner of their own. Register adds more.
+// manners has the manner of each kind of workload that differs from the others. Rest.Register adds more.
 var manners = map[plan.Kind]manner{
-	"throughput": {measure: attempt.seek, derive: found, lasts: searchLasts, opaque: true},
-	"ttfr":       {measure: attempt.arrive},
-	"job":        {measure: attempt.jointly, lasts: jobLasts},
+	"throughput": {measure: attempt.seek, derive: searchMetrics, longest: longestSearch, opaque: true},
+	"ttfr":       {measure: attempt.measureNewPods},
+	"job":        {measure: attempt.measureJob, longest: longestJob},
 }
 
-// mannerOf returns the manner of a kind, with all fields set.
+// mannerOf returns the manner of a kind of workload, with measure, derive and longest set.
 func mannerOf(k plan.Kind) manner {
 	m := manners[k]
 	if m.measure == nil {
@@ -42,27 +43,27 @@ func mannerOf(k plan.Kind) manner {
 			return outcome.Derive(w, rec.Client, rec.Server, x)
 		}
 	}
-	if m.lasts == nil {
-		m.lasts = mostLast
+	if m.longest == nil {
+		m.longest = longestTrial
 	}
 	return m
 }
 
-// mostLast is how long most trials take. A new pod that is due at the end of the window may take its whole time, and one comes before
-// the window; the same is true of a name.
-func mostLast(a attempt, delay time.Duration) time.Duration {
+// longestTrial returns the longest time that a trial of most kinds takes. It includes the workload's timeout twice: a new pod
+// or a name resolution may begin before the window, and another at its end.
+func longestTrial(a attempt, delay time.Duration) time.Duration {
 	own := a.whole()
 	return own.warmup + own.window + delay + 2*a.Workload.Traits().Timeout
 }
 
-// Rest is a workload that sends nothing, and how the environment is read meanwhile.
+// Rest is a workload that sends nothing, and how the environment is observed meanwhile.
 type Rest struct {
 	plan.Quiet
-	// Unable returns why a site cannot be read, "" if it can be.
+	// Unable returns why a site cannot be observed, "" if it can be.
 	Unable func(at env.Site) string
-	// Limit bounds the time that Read takes in addition to its window.
+	// Limit is the longest time that Read takes in addition to its window.
 	Limit time.Duration
-	// Read observes a case for a window.
+	// Read observes the environment of a case for a window.
 	Read func(ctx context.Context, at env.Site, k plan.Case, window time.Duration) (*sample.Observation, error)
 	// Derive returns the metrics and warnings of an observation.
 	Derive func(*sample.Observation) (map[string]float64, []sample.Warning)
@@ -82,6 +83,6 @@ func (r Rest) Register() {
 		derive: func(_ plan.Workload, rec result.Record, _ outcome.Conditions) (map[string]float64, []sample.Warning) {
 			return r.Derive(rec.Client)
 		},
-		lasts: func(a attempt, delay time.Duration) time.Duration { return mostLast(a, delay+r.Limit) },
+		longest: func(a attempt, delay time.Duration) time.Duration { return longestTrial(a, delay+r.Limit) },
 	}
 }

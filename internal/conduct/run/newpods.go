@@ -13,8 +13,9 @@ import (
 // noNewPods is why a case is not measured where the environment cannot make pods within a trial.
 const noNewPods = "no pods can be made there while it is measured"
 
-// arrive measures new pods: the servers are agents as in other trials, and the environment makes the clients.
-func (a attempt) arrive(ctx context.Context) (seen, error) {
+// measureNewPods measures new pods: the servers are agents as in other trials, and the clients are pods that the environment
+// starts during the window. It fails if the environment cannot start them or a server fails.
+func (a attempt) measureNewPods(ctx context.Context) (seen, error) {
 	servers, err := a.agents.servers(ctx, a.ends)
 	if err != nil {
 		return seen{}, err

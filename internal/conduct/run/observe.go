@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// lookTime bounds one look, sizeTime a search for packet sizes (a size that is dropped silently takes 0.75 s), and
-	// messages.
+	// lookTime bounds the reading of one place's counters. sizeTime bounds a search for packet sizes (a size that is dropped
+	// silently takes 0.75 s), an exchange of messages, and the connections to backends.
 	lookTime = 15 * time.Second
 	sizeTime = 60 * time.Second
-	// sizePort and contentPort are ports that no server of a trial listens on. There are two, since an Echo in a pod
-	// may outlive its call.
+	// sizePort and contentPort are ports that no server of a trial listens on. There are two, because an echo server in a pod
+	// may still run when the next one starts.
 	sizePort, contentPort = "19412", "19413"
 )
 
-// examination is the state of Observe until its returned function ends.
+// examination is what Observe and the function that it returns have found so far.
 type examination struct {
 	site     env.Looker
 	routes   []plan.Route
@@ -47,16 +47,16 @@ type examination struct {
 	missing []string
 }
 
-// Met is what Observe found before the trials: the longest round trip, and whether a path did not answer in some
-// direction.
+// Met is what Observe found before the trials. Trip is the longest round trip or connection time. Closed is true if some
+// path answered in neither direction.
 type Met struct {
 	Trip   time.Duration
 	Closed bool
 }
 
-// Observe reads the accounts of all places of routes, and tries packet sizes, the backends of a Service, and the named
-// target, if any. It returns what it found. Call the returned function after the trials: it sends messages, reads the
-// accounts again and fills in the evidence, including what could not be read.
+// Observe reads the counters of all places of routes, and tries packet sizes, the backends of a Service, and the named
+// target, if it is not nil. Call the returned function after the trials: it sends messages, reads the counters again and
+// fills in the evidence, including what could not be read.
 func Observe(ctx context.Context, site env.Looker, routes []plan.Route, named *diagnose.Named) (Met, func(context.Context, *diagnose.Evidence)) {
 	x := &examination{site: site, routes: routes, named: named}
 	for _, r := range routes {
@@ -75,7 +75,7 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route, named *d
 	wait.Go(func() { x.sizes(ctx) })
 	wait.Go(func() { x.backends = x.shared(ctx) })
 	if n := x.named; n != nil {
-		wait.Go(func() { n.Backends = x.dialled(ctx, n.Name, n.Address, n.Pods) })
+		wait.Go(func() { n.Backends = x.dial(ctx, n.Name, n.Address, n.Pods) })
 	}
 	wait.Wait()
 	longest, silent, closed := int64(0), map[plan.Path]bool{}, false
@@ -123,7 +123,7 @@ func (x *examination) note(format string, args ...any) {
 	}
 }
 
-// accounts reads the accounts of all places concurrently.
+// accounts reads the counters of all places concurrently, and returns them by place. It notes what could not be read.
 func (x *examination) accounts(ctx context.Context) map[string]netstate.Account {
 	all := map[string]netstate.Account{}
 	var wait sync.WaitGroup
@@ -152,8 +152,8 @@ func (x *examination) accounts(ctx context.Context) map[string]netstate.Account 
 	return all
 }
 
-// sizes tries packet sizes on all direct paths concurrently, from both ends. Each end tries the sizes that its own
-// device may send.
+// sizes tries packet sizes on all paths without a Service, concurrently and from both ends. Each end tries the sizes that
+// its own device may send.
 func (x *examination) sizes(ctx context.Context) {
 	for _, r := range x.routes {
 		places, err := x.site.Places(r)
@@ -184,7 +184,7 @@ func (x *examination) each(do func(s *diagnose.Size, from, to env.Place)) {
 	wait.Wait()
 }
 
-// look runs a look at a place and decodes its output.
+// look runs an inspection command at a place and decodes its JSON output into into.
 func (x *examination) look(ctx context.Context, into any, place string, what ...string) error {
 	out, err := x.site.Look(ctx, place, what...)
 	if err != nil {
@@ -193,8 +193,8 @@ func (x *examination) look(ctx context.Context, into any, place string, what ...
 	return json.Unmarshal(out, into)
 }
 
-// ask starts an Echo at one place and calls do to ask it from another place. It returns why that failed, "" if it did
-// not.
+// ask starts an echo server on a port of place to, calls do with its address and its mark, and stops the server. It
+// returns why do or the server failed, or "".
 func (x *examination) ask(ctx context.Context, port string, to env.Place, do func(ctx context.Context, target, mark string) error) string {
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
@@ -218,10 +218,11 @@ func (x *examination) ask(ctx context.Context, port string, to env.Place, do fun
 	return strings.ReplaceAll(flat(err), text, "MARK")
 }
 
-// farAway is the round trip from which messages are so few that they do not disturb each other.
+// farAway is the shortest round trip at which messages are too few to disturb each other.
 const farAway = 10 * time.Millisecond
 
-// content has one place send messages to the Echo at another, in packets of a size that passes.
+// content sends messages from one place to an echo server at another, in packets of a size that passes, and checks their
+// content. Messages between near places wait for their turn.
 func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to env.Place) {
 	if time.Duration(max(s.Trip, s.Connect)) < farAway {
 		x.turn.Lock()
@@ -235,7 +236,7 @@ func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to en
 	}
 }
 
-// shared lets a pod connect to the site's Service with several backends. The site listens on the Service meanwhile.
+// shared makes a pod connect to the site's Service with several backends, and to each backend. The backends listen meanwhile.
 func (x *examination) shared(ctx context.Context) []diagnose.Backend {
 	shared := x.site.Shared()
 	limit, stop := context.WithTimeout(ctx, sizeTime)
@@ -252,14 +253,15 @@ func (x *examination) shared(ctx context.Context) []diagnose.Backend {
 		})
 		return diagnose.Pod{Name: b.Name, Address: net.JoinHostPort(b.Address, port)}
 	})
-	seen := x.dialled(limit, shared.Name, shared.Address, pods)
+	seen := x.dial(limit, shared.Name, shared.Address, pods)
 	hangUp()
 	wait.Wait()
 	return seen
 }
 
-// dialled lets a pod connect to the address of a Service, if it has one, and to each of its pods.
-func (x *examination) dialled(ctx context.Context, name, address string, pods []diagnose.Pod) (all []diagnose.Backend) {
+// dial makes a pod connect to each of pods, and then to the address of their Service ("" for none). It returns the results
+// in that order; nil if there are no pods, or if the connections could not be tried.
+func (x *examination) dial(ctx context.Context, name, address string, pods []diagnose.Pod) (all []diagnose.Backend) {
 	i := slices.IndexFunc(x.places, func(p env.Place) bool { return p.Pod })
 	if len(pods) == 0 || i < 0 {
 		return nil

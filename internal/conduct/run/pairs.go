@@ -17,9 +17,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// meet finds the nodes of a plan with pairs, and orders the pairs in rounds. was has the nodes of a resumed file. It
-// returns position.Faults if the plan does not fit the nodes.
-func (s *surveyed) meet(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) error {
+// findNodes finds the nodes for a plan with pairs and schedules the pairs in rounds. It does nothing for other plans. was has
+// the nodes of a resumed file, nil for a new one. It fails, with position.Faults, if the plan does not fit the nodes, and
+// if no pair can be measured now.
+func (s *surveyed) findNodes(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) error {
 	if !p.Pairs.Given() {
 		return nil
 	}
@@ -52,10 +53,11 @@ func (s *surveyed) meet(ctx context.Context, e env.Environment, p plan.Plan, was
 	return fmt.Errorf("no pair of nodes can be measured: node %s: %s", node, why)
 }
 
-// pairs returns how many pairs each case is measured between: one that the environment chooses, or the plan's pairs.
+// pairs returns between how many pairs of nodes each case is measured: the number of the plan's pairs, or 1 if the
+// environment chooses the pair.
 func (s *surveyed) pairs() int { return max(1, s.schedule.Len()) }
 
-// endsOf returns the ends of a trial.
+// endsOf returns the ends of a trial. It asks the environment if the trial is between a pair of nodes.
 func (s *surveyed) endsOf(ctx context.Context, e env.Environment, t plan.Trial) (control.Ends, error) {
 	if t.Pair.IsZero() {
 		return s.routes[t.Route()], nil
@@ -69,7 +71,7 @@ func (s *surveyed) endsOf(ctx context.Context, e env.Environment, t plan.Trial) 
 
 // Suspects are measured again after the last repetition: a difference by chance does not repeat.
 const (
-	// mostSuspects bounds the number of suspects. moreOfSuspects is how often each is measured again, in both
+	// mostSuspects bounds the number of suspects. moreOfSuspects is how often each is measured again, in alternating
 	// directions.
 	mostSuspects, moreOfSuspects = 8, 4
 )
@@ -77,9 +79,9 @@ const (
 // tour is a run over pairs of nodes.
 type tour struct{ *conductor }
 
-// pairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a pair
-// follow each other, so that the networks of its hosts and its pods are measured at about the same time. Pairs whose
-// nodes were away are tried once more at the end.
+// pairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a pair follow
+// each other, so that its host network and its pod network are measured at about the same time. Then it tries once more the
+// pairs whose nodes were away, and measures the suspects again. It returns why the run ends.
 func (c tour) pairs(ctx context.Context) (string, error) {
 	for again := range 2 {
 		if again > 0 {
@@ -95,7 +97,7 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 	}
 	suspects := c.memory.pairs.Analyse(c.survey.nodes, c.plan.Margin).Suspects(mostSuspects)
 	if len(suspects) == 0 {
-		return c.allTried(), nil
+		return c.endReason(), nil
 	}
 	c.step("measuring again what differs: %s", number.Counted(len(suspects), "pair"))
 	c.progress.total += len(suspects) * moreOfSuspects * len(c.survey.served)
@@ -109,10 +111,11 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return c.allTried(), nil
+	return c.endReason(), nil
 }
 
-// everyRound measures what the file still lacks of all repetitions.
+// everyRound measures the trials of the plan's repetitions that are not yet in the file. It returns a reason if the run must
+// stop.
 func (c tour) everyRound(ctx context.Context) (string, error) {
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
 		for i := range c.survey.schedule.Rounds() {
@@ -124,8 +127,8 @@ func (c tour) everyRound(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// allTried is why a run ends that has tried every pair.
-func (c tour) allTried() string {
+// endReason returns why a run ends that has tried every pair, and prints a note if nodes were away.
+func (c tour) endReason() string {
 	if c.progress.left == 0 {
 		return result.Complete
 	}
@@ -134,7 +137,8 @@ func (c tour) allTried() string {
 	return result.Away
 }
 
-// away reports whether a pair cannot be measured now, and prints a note when that changes.
+// away reports whether a pair cannot be measured now because a node is away. It prints a note when a node leaves or
+// returns.
 func (c tour) away(ctx context.Context, k plan.Case, p mesh.Pair) bool {
 	node, why := c.env.At(k.Profile).(env.Meshed).Away(ctx, p, false)
 	if node != "" {
@@ -153,7 +157,8 @@ func (c tour) away(ctx context.Context, k plan.Case, p mesh.Pair) bool {
 	return false
 }
 
-// round measures pairs without a common node in all cases.
+// round measures all cases between pairs that share no node, as many pairs at once as the plan allows. It returns a reason
+// if the run must stop.
 func (c tour) round(ctx context.Context, rep int, round []mesh.Pair) (string, error) {
 	cases := slices.DeleteFunc(c.plan.Order(rep), func(k plan.Case) bool { return !c.survey.served[k] })
 	for pairs := range slices.Chunk(round, c.plan.Pairs.AtOnce()) {
@@ -167,13 +172,14 @@ func (c tour) round(ctx context.Context, rep int, round []mesh.Pair) (string, er
 	return "", nil
 }
 
-// measureAtOnce measures one case between pairs that share no node, at once.
+// measureAtOnce measures one case between all given pairs concurrently. It skips pairs that are already in the file or
+// whose nodes are away.
 func (c tour) measureAtOnce(ctx context.Context, k plan.Case, rep int, pairs []mesh.Pair) (string, error) {
 	trials := each.Of(pairs, func(p mesh.Pair) plan.Trial { return plan.Trial{Case: k, Repetition: rep, Pair: p} })
 	if trials = slices.DeleteFunc(trials, c.memory.had.has); len(trials) == 0 {
 		return "", nil
 	}
-	if reason := c.stop(ctx, rep, 0); reason != "" {
+	if reason := c.stopReason(ctx, rep, 0); reason != "" {
 		return reason, nil
 	}
 	wanted := len(trials)
@@ -196,17 +202,19 @@ func (c tour) measureAtOnce(ctx context.Context, k plan.Case, rep int, pairs []m
 	return "", nil
 }
 
-// ledger knows which trials are in a file. The zero value is empty. A trial takes few bytes, because there may be a
+// ledger records which trials are in a file. The zero value is empty. An entry takes few bytes, because there may be a
 // million trials.
 type ledger struct {
 	cases map[plan.Case]uint32
 	nodes map[string]uint32
-	// had is the set of trials by case, repetition and both nodes. counts is by case and repetition.
+	// had is the set of trials, by the numbers of their case, repetition and both nodes. counts is the number of trials by
+	// case and repetition.
 	had    map[[4]uint32]struct{}
 	counts map[[2]uint32]int
 }
 
-// entry returns the key of a trial. ok is false if its case or a node is unknown and added is false.
+// entry returns the key of a trial. If its case or a node has no number yet, it assigns one if added is true; otherwise ok
+// is false.
 func (l *ledger) entry(t plan.Trial, added bool) (key [4]uint32, ok bool) {
 	if added && l.cases == nil {
 		*l = ledger{map[plan.Case]uint32{}, map[string]uint32{}, map[[4]uint32]struct{}{}, map[[2]uint32]int{}}
@@ -248,7 +256,7 @@ func (l *ledger) has(t plan.Trial) bool {
 	return ok && had
 }
 
-// of returns how many trials of a case a repetition has.
+// of returns how many trials of a case and a repetition are in the file.
 func (l *ledger) of(k plan.Case, rep int) int {
 	at, ok := l.cases[k]
 	if !ok {

@@ -7,15 +7,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// confidence of the intervals that a plan's precision is about.
+// confidence is the confidence level of the intervals that a plan's precision bounds.
 const confidence = 0.95
 
-// undecided returns the cases to measure further, judged by all trials of the file: a headline metric is not decided
-// against the baseline, and its interval is wider than the plan wants. A case without a finished trial is not measured
-// further, since more trials would not help it. The baseline and its twin count if nothing is compared with them.
+// undecided returns the cases that need more repetitions, according to all trials of the file: the comparison of a headline
+// metric with the baseline is inconclusive, and its interval is wider than the plan's precision. It omits cases without a
+// finished trial, which more trials would not help. It includes the baseline and its twin only if no case is compared with
+// them.
 //
-// A run that looks again after each repetition and stops when it likes the result would find too many differences. So a
-// decision ends the measurement of a case only at a confidence that holds for all looks together (Bonferroni).
+// A run that tests after each repetition and stops at the first difference would find too many differences. So a case is
+// decided only at a confidence level that holds for all tests of the run together (Bonferroni).
 func (c *conductor) undecided() ([]plan.Case, error) {
 	h := result.Header{Plan: c.plan, Profiles: c.survey.profiles}
 	now, err := c.memory.trials.Analyse(h, compare.Options{Confidence: confidence})
@@ -53,8 +54,8 @@ func (c *conductor) undecided() ([]plan.Case, error) {
 	return wanted, nil
 }
 
-// withBaseline adds the baseline and its twin on the same path under the same workload, since a comparison is only as
-// precise as the less precise of its two sides.
+// withBaseline returns the set of cases, and for each case the baseline and its twin on the same path with the same
+// workload: a comparison is only as precise as the less precise of its two sides.
 func (c *conductor) withBaseline(cases []plan.Case) map[plan.Case]bool {
 	selected := map[plan.Case]bool{}
 	for _, k := range cases {

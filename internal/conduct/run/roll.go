@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// kindRoll is the failure of a trial whose backends were not rolled as its workload says.
+	// kindRoll is the failure of a trial whose backends could not be rolled as its workload requires.
 	kindRoll = "roll"
-	// restoreLimit bounds the time for putting back the backends that an interrupted trial left out.
+	// restoreLimit bounds the time for putting back the backend that an interrupted trial left out of its Service.
 	restoreLimit = 20 * time.Second
-	// notRolled is why a case is not measured where nothing can roll.
+	// notRolled is why a case is not measured where the environment cannot roll backends.
 	notRolled = "the backends of a Service cannot be rolled there"
 )
 
@@ -31,15 +31,15 @@ type rolling struct {
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 	rolled int   // backends that have been out and in again
-	out    bool  // the next backend is out; after end, because it could not be put back
+	out    bool  // the next backend is out of the Service; after end: it could not be put back
 	failed error // why the roll stopped early
 	doing  string
 }
 
-// rolls returns whether the servers leave their Service in turn.
+// rolls reports whether the servers leave their Service in turn during the window.
 func (a attempt) rolls() bool { return a.workload.Rolled(a.Path) }
 
-// rolling returns what rolls the servers; nothing if they stay.
+// rolling returns the roll of the servers, not yet begun. It does nothing if the workload does not roll them.
 func (a attempt) rolling(servers []*control.Client) *rolling {
 	r := &rolling{of: a, servers: servers}
 	if a.rolls() {
@@ -48,8 +48,8 @@ func (a attempt) rolling(servers []*control.Client) *rolling {
 	return r
 }
 
-// putBack puts back what earlier trials have left out of a Service, before an attempt that rolls one: its API server may have been
-// away then. The error is that of the trial, which would begin with a backend too few.
+// putBack puts back the backends that earlier trials left out of a Service, for example because the API server did not
+// answer. It does nothing if this attempt rolls no backends. If it fails, the trial fails, too: a backend would be missing.
 func (a attempt) putBack(ctx context.Context) error {
 	for a.rolls() && len(a.missing) > 0 {
 		if err := a.env.At(a.missing[0].Route.Variant).(env.Roller).Roll(ctx, a.missing[0], true); err != nil {
@@ -60,7 +60,7 @@ func (a attempt) putBack(ctx context.Context) error {
 	return nil
 }
 
-// begin is called when all sides have started: the window opens after the warm-up.
+// begin starts the roll in the background. Call it when all sides have started: the window opens after the warm-up.
 func (r *rolling) begin(ctx context.Context) {
 	if r.roll == nil {
 		return
@@ -76,7 +76,7 @@ func (r *rolling) begin(ctx context.Context) {
 	})
 }
 
-// step rolls the next backend.
+// step takes the next backend out of the Service and puts it back, at the times of the workload. The window opens at opens.
 func (r *rolling) step(ctx context.Context, opens time.Time) error {
 	out, back := r.of.workload.RollStep(r.of.window, r.rolled)
 	server := r.servers[r.rolled]
@@ -99,7 +99,7 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 		return err
 	}
 	r.doing = "having its server listen again"
-	if err := server.Return(ctx); err != nil { // one that is ready listens already
+	if err := server.Return(ctx); err != nil { // a backend must listen before it is ready
 		return err
 	}
 	r.doing = "putting it back into the Service"
@@ -114,8 +114,8 @@ func (r *rolling) backend() control.Backend {
 	return control.Backend{Route: r.of.Route(), Index: r.rolled}
 }
 
-// end is called when all sides are done, in ctx, with their error (may be nil). When it returns, all backends are in
-// their Service, except one that could not be put back. It returns the error of the trial.
+// end stops the roll and puts back a backend that is still out; r.out remains true if that fails. Call it when all sides
+// are done, with their error (may be nil). It returns the error of the trial: also if not all backends were rolled.
 func (r *rolling) end(ctx context.Context, err error) error {
 	if r.stop == nil {
 		return err
@@ -149,7 +149,7 @@ func (r *rolling) end(ctx context.Context, err error) error {
 	return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("%d of %d backends were taken out of the Service and put back: %s", r.rolled, len(r.servers), why)}
 }
 
-// until waits until a time, and returns an error if ctx ends first.
+// until waits until a time. It fails if ctx ends first.
 func until(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

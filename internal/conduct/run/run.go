@@ -29,9 +29,9 @@ import (
 
 // Options are the parameters of a run in addition to its plan; the zero value is valid.
 type Options struct {
-	// Resumed is the file to resume, whose Writer is out; nil begins a new file. (optional)
+	// Resumed is the content of the file to resume, which out must append to; nil begins a new file. (optional)
 	Resumed *result.Resumed
-	// Began is when the clock of the budget started; zero is now. (optional)
+	// Began is when the time of the budget starts to count; zero is now. (optional)
 	Began time.Time
 	// Progress is called after each trial and with each note, in order, from one goroutine. (optional)
 	Progress func(Event)
@@ -78,7 +78,7 @@ func Run(ctx context.Context, e env.Environment, p plan.Plan, out *result.Writer
 	if c.plan, err = c.open(ctx, p); err != nil {
 		return result.End{}, err
 	}
-	if err := c.raised(c.plan.Measured()); err != nil {
+	if err := c.writeRaiseCosts(c.plan.Measured()); err != nil {
 		return result.End{}, err
 	}
 	reason, err := c.stages(ctx)
@@ -97,14 +97,14 @@ type conductor struct {
 	plan    plan.Plan
 	survey  surveyed
 	agents  *pool
-	// began starts the budget, start this invocation.
+	// began is when the time of the budget started to count, start when this invocation started.
 	began, start time.Time
 	memory       memory
 	progress     progress
 	windows      time.Duration
-	// share is the part of the budget that may be spent by the end of the stage under way; 0 is all of it.
+	// share is the part of the budget that may be spent by the end of the current stage; 0 is all of it.
 	share float64
-	// fitted means that the windows of this run are as short as its budget requires.
+	// fitted means that the windows of this run were chosen to fit its budget, and are shorter than the longest choice.
 	fitted bool
 	// changed lists facts of a resumed file's header that have changed.
 	changed   []string
@@ -117,8 +117,8 @@ type conductor struct {
 // the file's header.
 const conditionsChanged = "conditions-changed"
 
-// open writes the header of a new file, or checks that the environment is still the file's. It returns the plan with
-// its window chosen.
+// open writes the header of a new file, and returns the plan with its window chosen. For a resumed file, it reads the
+// records and compares plan, cases and facts: it fails if plan or cases do not fit, and notes facts that have changed.
 func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	found, err := c.env.Facts(ctx)
 	if err != nil {
@@ -169,24 +169,24 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 }
 
 // sameCases checks that a resumed run can measure the cases of its header. It fails if a case with trials left is not
-// served any more: the file would end as complete without them. A case that was not served stays unmeasured: the header
-// cannot be rewritten, and states why it has no trials.
+// served any more: the file would end as complete without them. It removes cases that only now are served: the header,
+// which cannot be rewritten, states why they have no trials.
 func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 	for _, k := range p.Cases() {
-		why := absent(was.Profiles, k)
+		why := whyAbsent(was.Profiles, k)
 		switch {
 		case why != "" && c.survey.served[k]:
 			delete(c.survey.served, k)
 			c.note("%s stays unmeasured: when the file was created, %s", k.Key(), why)
 		case why == "" && !c.survey.served[k] && c.wants(k, p.Repetitions):
-			return advice.With(fmt.Errorf("%s was measurable when the file was created, and is not now: %s", k.Key(), absent(c.survey.profiles, k)),
+			return advice.With(fmt.Errorf("%s was measurable when the file was created, and is not now: %s", k.Key(), whyAbsent(c.survey.profiles, k)),
 				"resume when it is available again, or create another file by -o")
 		}
 	}
 	return nil
 }
 
-// wants reports whether the file lacks any of the first repetitions of k.
+// wants reports whether any trial of the first repetitions of k is not yet in the file.
 func (c *conductor) wants(k plan.Case, repetitions int) bool {
 	for rep := 1; rep <= repetitions; rep++ {
 		if c.memory.had.of(k, rep) < c.survey.pairs() {
@@ -210,7 +210,7 @@ func (c *conductor) step(format string, args ...any) {
 	c.tell(Event{Step: fmt.Sprintf(format, args...)})
 }
 
-// tell reports an event with the number of trials.
+// tell adds the numbers of trials to an event and passes it to the caller's Progress.
 func (c *conductor) tell(e Event) {
 	if c.options.Progress != nil {
 		e.Done, e.Total = c.progress.done, c.progress.total

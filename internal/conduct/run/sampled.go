@@ -12,7 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// kindNotSampled is the failure of a sampled trial without samples, kindNotCounted of a counted trial without counts.
+// kindNotSampled is the failure of a sampled trial without samples; kindNotCounted is that of a counted trial without
+// counts.
 const (
 	kindNotSampled = "not sampled"
 	kindNotCounted = "not counted"
@@ -20,22 +21,23 @@ const (
 
 var errNoSampling = errors.New("this environment cannot sample the CPUs of a path")
 
-// recording holds the CPU samples or counts of one trial.
+// recording takes the CPU samples, or counts the runs of BPF programs, of one trial. failed is the error of Start.
 type recording struct {
 	env.Recording
 	window time.Duration
 	failed error
 }
 
-// start begins to take samples when both sides run. A nil recording does nothing.
+// start starts the recording. Call it when both sides run. A nil recording does nothing.
 func (r *recording) start() {
 	if r != nil {
 		r.failed = r.Start()
 	}
 }
 
-// explain measures a trial once more with CPU samples, if the plan asks for it. If there are none, its record has the
-// reason. A failed trial is not repeated.
+// explain repeats a trial with CPU samples, if the plan asks for it, and in some repetitions once more to count BPF program
+// runs. A failed sampled trial is recorded with its error and not retried. It returns a reason if the run was interrupted;
+// it fails if a record cannot be written.
 func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, err error) {
 	if !c.plan.Explain || c.memory.sampled[t] || mannerOf(t.Workload.Kind()).opaque || t.Workload.Tool != "" {
 		return "", nil
@@ -65,8 +67,8 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 	return "", nil
 }
 
-// record measures a trial with a recording. Its record has the type of as, or the failure of as if nothing was
-// recorded. ok is false if ctx ended first.
+// record measures a trial with the recording that prepare returns. The record has the type of as. If nothing was recorded,
+// it has also the kind of failure of as. ok is false if ctx ended first.
 func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, prepare func() (env.Recording, error)) (rec result.Record, ok bool) {
 	own, err := prepare()
 	if err != nil {
@@ -90,15 +92,15 @@ func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, 
 			p.Units = units * sample.Windows(rec.Client.Intervals, p.BeganNs)
 		}
 		if s := seen.Stacks; s != nil {
-			counted(rec.Metrics, s.Counters, units)
+			addCounters(rec.Metrics, s.Counters, units)
 		}
 	}
 	rec.Client, rec.Server, rec.Stacks, rec.Programs = sliced(rec.Client), sliced(rec.Server), seen.Stacks, seen.Programs
 	return rec, ok
 }
 
-// counted adds metrics by the processor's own counters.
-func counted(to, counters map[string]float64, units float64) {
+// addCounters adds the processor's counters to the metrics, divided by the units of work, and the cycles per instruction.
+func addCounters(to, counters map[string]float64, units float64) {
 	for name, n := range counters {
 		to[name] = n / units
 	}
@@ -107,7 +109,7 @@ func counted(to, counters map[string]float64, units float64) {
 	}
 }
 
-// sliced returns the part of an observation that samples are weighted with.
+// sliced returns the part of an observation that the record of a sampled trial keeps: its intervals, CPU time and totals.
 func sliced(o *sample.Observation) *sample.Observation {
 	if o == nil {
 		return nil

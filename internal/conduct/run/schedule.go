@@ -13,7 +13,7 @@ import (
 
 // progress counts trials.
 type progress struct {
-	// done and total count all trials of the file, measured and failed those of this invocation.
+	// done and total count all trials of the file; measured and failed count those of this invocation.
 	done, total, measured, failed int
 	// left counts trials that were not measured because a node was away.
 	left int
@@ -25,18 +25,18 @@ type progress struct {
 type memory struct {
 	// had has the trials in the file, finished or failed.
 	had ledger
-	// sampled are the sampled trials that are in the file.
+	// sampled has the trials whose sampled repetition is in the file.
 	sampled map[plan.Trial]bool
-	// rates are the rates that the first trials of a case reached; loads are shares of their median.
+	// rates has the rates that the first trials of a case reached; a load is a share of their median.
 	rates map[plan.Case][]float64
 	// pairs has the measurements between pairs of nodes; away are the nodes that cannot be measured now.
 	pairs matrix.Collector
 	away  map[string]bool
-	// trials has the trials that the precision is judged by.
+	// trials has the trials that decide whether the plan's precision is reached. It is empty for a plan without one.
 	trials compare.Collector
 }
 
-// keep remembers a record of the file.
+// keep adds a record of the file to the memory of the run.
 func (c *conductor) keep(r *result.Record) error {
 	if r.Type == result.TypeSampled {
 		c.memory.sampled[r.Trial] = true
@@ -55,7 +55,7 @@ func (c *conductor) keep(r *result.Record) error {
 	return c.memory.trials.Add(r)
 }
 
-// count initializes the progress from the trials of the run and of the file.
+// count sets the total of trials, and adds the trials that are already in the file to those done.
 func (c *conductor) count() {
 	c.progress.total = len(c.survey.served) * c.plan.Repetitions * c.survey.pairs()
 	for k := range c.survey.served {
@@ -65,7 +65,8 @@ func (c *conductor) count() {
 	}
 }
 
-// repetitions works through the plan and returns why it stopped.
+// repetitions measures the capacities, then the repetitions of the plan, then repetitions for its precision or in the rest
+// of its budget. It returns why the run stopped.
 func (c *conductor) repetitions(ctx context.Context) (string, error) {
 	// Capacities are measured first and never again: the points of a curve share one capacity.
 	for rep := 1; rep <= c.capacityTrials(); rep++ {
@@ -120,7 +121,7 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 		return reason, err
 	}
 	for _, t := range trials {
-		if reason := c.stop(ctx, rep, 0); reason != "" {
+		if reason := c.stopReason(ctx, rep, 0); reason != "" {
 			return reason, nil
 		}
 		rec, ok := c.trial(ctx, t, nil)
@@ -137,7 +138,8 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 	return "", nil
 }
 
-// write adds a trial that has ended. It fails if the environment lost a part during the trial.
+// write waits after a failed trial until the environment works again, and writes the record of the trial. It fails, with a
+// LostError, if the environment cannot recover.
 func (c *conductor) write(ctx context.Context, rec *result.Record) error {
 	lost := c.recover(ctx, rec)
 	if lost == nil {
@@ -152,8 +154,9 @@ func (c *conductor) write(ctx context.Context, rec *result.Record) error {
 	return nil
 }
 
-// stop returns a reason if the run must stop before the next trial. other is the time for work before that trial.
-func (c *conductor) stop(ctx context.Context, rep int, other time.Duration) string {
+// stopReason returns a reason if the run must stop before the next trial, or "". The run must stop if ctx has ended, or if the
+// budget is too short for the trial and for other, the time for work before the trial.
+func (c *conductor) stopReason(ctx context.Context, rep int, other time.Duration) string {
 	if ctx.Err() != nil {
 		return result.Interrupted
 	}

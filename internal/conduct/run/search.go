@@ -8,7 +8,7 @@ import (
 
 // Bounds of a throughput search.
 const (
-	// finest ends the search: the distance, as a share, between the highest rate that held and the lowest that failed.
+	// finest is the gap between the highest rate that held and the lowest that failed, as a share, at which the search ends.
 	finest = 0.01
 	// attempts is how many probes must fail before a rate has failed: a single disturbance does not fail a rate. With a
 	// loss of plainLoss, plain attempts are enough.
@@ -17,8 +17,8 @@ const (
 	// confirmations is how many consecutive probes of the whole window must hold at a rate. If every other window loses
 	// something, one rate in eight is still confirmed.
 	confirmations = 3
-	// backOff is how far the search first goes down from a rate that was not confirmed, as a share. Each further step
-	// is at most twice as far.
+	// backOff is the share by which the search first goes down from a rate that was not confirmed. Each further step is at
+	// most twice as large.
 	backOff = 0.02
 	// reached is the share of the intended rate that must leave the sender for the probe to count for that rate.
 	// unreached is how often it may leave less before the rate is out of the sender's or the machine's reach.
@@ -32,13 +32,13 @@ const (
 	mostProbes = 60
 	// fewestDatagrams is the least number of datagrams in a probe that can show a loss. Lower rates are not tried.
 	fewestDatagrams = 100
-	// flatOuts is how many probes send as fast as possible, if that holds. The number is fixed: stopping when two
-	// agree, or taking the best, would favour the path that scatters more.
+	// flatOuts is how many probes send as fast as possible, if these probes hold. The number is fixed: stopping when two
+	// agree, or taking the best, would favour the path whose results scatter more.
 	flatOuts = 3
 )
 
-// search finds the highest rate that holds, by bisection, and confirms it. It knows nothing of networks: next returns
-// the rate to try, note takes the result. The bisection is from RFC 2544 26.1. We add that a rate fails only after
+// search finds the highest rate that holds, by bisection, and confirms it. It sends nothing itself: next returns the rate
+// to try, note takes the result. The bisection is from RFC 2544 26.1. We add that a rate fails only after
 // several failures, and that a result is confirmed by repetition, because a busy machine sometimes loses packets at any
 // rate. If the first result is not confirmed, the search goes down until a rate is. Then it tries the first result
 // again, because the disturbance may be over, and halves the gap between the highest confirmed rate and the lowest that
@@ -59,7 +59,7 @@ type search struct {
 	// low is the highest rate that held, high the lowest that failed or could not be reached; 0 for none. confirmed is
 	// the highest confirmed rate, top the first rate that was not confirmed and will be tried again.
 	low, high, confirmed, top float64
-	// all are the rates that held.
+	// all has the rates that held.
 	all []float64
 	// confirming is true while low is repeated. held counts the repetitions that held.
 	confirming  bool
@@ -69,7 +69,7 @@ type search struct {
 	over, found bool
 }
 
-// newSearch begins at rate most, 0 for as fast as possible.
+// newSearch returns a search that begins at rate most (bit/s; 0 for as fast as possible) and tries none below least.
 func newSearch(most, least float64) *search { return &search{rate: most, least: least, step: backOff} }
 
 // next returns the rate to try, and whether the probe is to confirm the result. ok is false when the search is over.
@@ -77,7 +77,7 @@ func (s *search) next() (rate float64, confirming, ok bool) {
 	return s.rate, s.confirming, !s.over
 }
 
-// note takes the result of a probe at the rate that next returned.
+// note takes the result of a probe at the rate that next returned, and chooses the next rate or ends the search.
 func (s *search) note(p result.Probe) {
 	if s.probes++; s.probes >= mostProbes {
 		defer func() { s.over = true }()
@@ -108,7 +108,8 @@ func (s *search) note(p result.Probe) {
 	}
 }
 
-// settle lowers the rate to the most that the sender has offered, and confirms that rate.
+// settle lowers the rate to the most that the sender has offered, and begins to confirm that rate. It ends the search if a
+// rate is confirmed already, or if the sender has offered less too often.
 func (s *search) settle() {
 	if s.confirmed > 0 {
 		s.over = true // the sender cannot show more
@@ -124,7 +125,7 @@ func (s *search) settle() {
 	s.over = s.settled >= mostSettled
 }
 
-// flatOut notes that a probe as fast as possible held.
+// flatOut counts a probe that was sent as fast as possible and held. The search ends after flatOuts of them.
 func (s *search) flatOut() {
 	s.confirming = true
 	s.held++
@@ -132,7 +133,7 @@ func (s *search) flatOut() {
 	s.found = s.over
 }
 
-// fail notes that the rate is too high.
+// fail notes that the current rate is too high, and chooses a lower one. It ends the search if that is below least.
 func (s *search) fail(p result.Probe) {
 	high := s.rate
 	if s.rate == 0 || 0 < p.Offered && p.Offered < s.rate {
@@ -154,8 +155,8 @@ func (s *search) fail(p result.Probe) {
 	s.narrow()
 }
 
-// descend goes below a rate that was not confirmed: to the highest lower rate that has held, but at most step below,
-// which doubles each time. Above a confirmed rate, it halves the gap to that rate.
+// descend goes below a rate that was not confirmed: to the highest lower rate that has held, but at most step below. The
+// step doubles each time. If a lower rate is confirmed already, it calls refine instead.
 func (s *search) descend() {
 	if s.confirmed > 0 {
 		s.refine()
@@ -176,8 +177,8 @@ func (s *search) descend() {
 	s.over = s.rate < s.least
 }
 
-// refine tries the first result again, then halves the gap between the confirmed rate and the lowest that failed, until
-// it is small enough.
+// refine begins to confirm a rate above the confirmed one: first the first result again, then the geometric mean of the
+// confirmed rate and the lowest that failed. It ends the search when the gap between these is small enough.
 func (s *search) refine() {
 	switch {
 	case s.top > s.confirmed:
@@ -191,7 +192,8 @@ func (s *search) refine() {
 	s.begin()
 }
 
-// narrow halves the gap between the logarithms, or begins to confirm when the gap is small enough.
+// narrow chooses the geometric mean of low and high as the next rate. If the gap is small enough, it begins to confirm low
+// instead.
 func (s *search) narrow() {
 	if s.high-s.low <= finest*s.high {
 		s.begin()
@@ -200,7 +202,7 @@ func (s *search) narrow() {
 	s.try(math.Sqrt(s.low * s.high))
 }
 
-// try sets another rate.
+// try sets the next rate and resets the counts of its probes.
 func (s *search) try(rate float64) {
 	s.rate, s.confirming, s.failed, s.short, s.most = rate, false, 0, 0, 0
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// spareMargin is the factor by which a repetition may take longer than earlier ones and must still fit into the budget.
+// spareMargin is the factor by which the expected time of a repetition is increased before it is compared with the budget.
 const spareMargin = 1.1
 
-// spare spends what is left of a budget that the windows were fitted to: on whole repetitions while one fits, then on
-// the cases that the answer is about, each repetition on new instances. What is measured depends on the time alone,
-// never on the results.
+// spare spends the rest of a budget that the windows were fitted to: on whole repetitions while one fits, then on
+// repetitions of the cases that the plan's answer needs. What is measured depends on the time alone, never on the results.
+// It returns why the run ends.
 func (c *conductor) spare(ctx context.Context) (string, error) {
 	if !c.fitted {
 		return result.Complete, nil

@@ -14,7 +14,8 @@ import (
 // kindNotRaised is the failure of a trial whose profile could not be raised.
 const kindNotRaised = "not raised"
 
-// stages works through the plan: at once if all profiles are up, else stage by stage.
+// stages measures the plan: stage by stage if the environment cannot run all profiles at once. It returns why the run
+// ended; for several stages, the worst reason.
 func (c *conductor) stages(ctx context.Context) (string, error) {
 	c.count()
 	staged, ok := c.env.(env.Staged)
@@ -42,9 +43,10 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 	return worst, nil
 }
 
-// stage measures the profiles of one stage. Profiles that cannot be raised leave failed trials.
+// stage calls enter, which raises the profiles of a stage, and measures them. If they cannot be raised, it records their
+// trials as failed.
 func (c *conductor) stage(ctx context.Context, enter func() error, stage surveyed, names []plan.Variant) (string, error) {
-	c.agents.close() // theirs were of the stage before
+	c.agents.close() // they run in the stage before
 	c.missing = nil
 	clear(c.instances.block) // entering raises all that the stage has
 	err := enter()
@@ -60,7 +62,7 @@ func (c *conductor) stage(ctx context.Context, enter func() error, stage surveye
 	}
 	for k := range stage.served {
 		if !here.served[k] {
-			c.note("%s is not measured: %s", k.Key(), absent(here.profiles, k))
+			c.note("%s is not measured: %s", k.Key(), whyAbsent(here.profiles, k))
 		}
 	}
 	c.survey = here
@@ -84,7 +86,7 @@ func (c *conductor) planOf(names []plan.Variant) plan.Plan {
 	return p
 }
 
-// notRaised records why the trials of a stage were not measured.
+// notRaised writes a failed record, with the reason why, for each trial of a stage that is not in the file.
 func (c *conductor) notRaised(stage surveyed, why error) error {
 	c.note("cannot raise the profiles of this stage: %s", why)
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {

@@ -21,24 +21,24 @@ import (
 type surveyed struct {
 	profiles []result.Profile
 	routes   map[plan.Route]control.Ends
-	// served are the cases that can be measured.
+	// served is the set of cases that can be measured.
 	served map[plan.Case]bool
 	// nodes and schedule are set for a plan with pairs of nodes. Routes of pairs are found when they are measured.
 	nodes    []mesh.Node
 	schedule mesh.Schedule
-	// first is a pair of nodes that exist.
+	// first is a pair of nodes that can be measured now; zero without pairs.
 	first mesh.Pair
 }
 
-// survey asks e for every profile and path of the plan. was has the nodes of a resumed file, if any. It fails if
-// nothing of the plan can be measured.
+// survey asks e which profiles and routes of the plan can be measured. was has the nodes of a resumed file, if any. It fails
+// if nothing of the plan can be measured.
 func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) (surveyed, error) {
 	profiles, err := e.Profiles(ctx)
 	if err != nil {
 		return surveyed{}, fmt.Errorf("find the profiles of the environment: %w", err)
 	}
 	s := surveyed{profiles: profiles, routes: map[plan.Route]control.Ends{}, served: map[plan.Case]bool{}}
-	if err := s.meet(ctx, e, p, was); err != nil {
+	if err := s.findNodes(ctx, e, p, was); err != nil {
 		return surveyed{}, err
 	}
 	for _, r := range p.Routes() {
@@ -55,7 +55,7 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node
 			s.served[c] = true
 		}
 	}
-	asked := func(k plan.Case) bool { return slices.Contains(p.Variants(), k.Profile) } // the baseline alone is nothing
+	asked := func(k plan.Case) bool { return slices.Contains(p.Variants(), k.Profile) } // the baseline alone is not enough
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.served)), asked) {
 		wayOut := "cnibench doctor says what this machine lacks"
 		stands := func(q result.Profile) bool { return q.Skipped == "" && len(q.NotServed) > 0 }
@@ -72,13 +72,14 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node
 	return s, nil
 }
 
-// ask finds the ends of one route, or why there are none. A path that is not served at all was noted with one server.
+// ask finds the ends of one route, or notes in q why the site does not serve it. It skips a route with several servers if
+// the same path with one server is not served, which is noted already.
 func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r plan.Route) error {
 	if _, ok := s.routes[plan.Single(r.Variant, r.Path)]; r.Servers > 1 && !ok {
 		return nil
 	}
 	if why := incapable(at, r); why != "" {
-		notServed(q, r, why)
+		noteNotServed(q, r, why)
 		return nil
 	}
 	one := r
@@ -86,7 +87,7 @@ func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r pl
 	ends, err := at.Endpoints(ctx, one)
 	var not *control.NotServedError
 	if errors.As(err, &not) {
-		notServed(q, r, not.Reason)
+		noteNotServed(q, r, not.Reason)
 		return nil
 	}
 	if err == nil && len(ends.Servers) != r.Servers {
@@ -99,7 +100,7 @@ func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r pl
 	return nil
 }
 
-// incapable returns what a route requires and a site cannot do, "" if there is nothing.
+// incapable returns why a site cannot measure a route that rolls backends, makes new pods or sends nothing, "" if it can.
 func incapable(at env.Site, r plan.Route) string {
 	_, rolls := at.(env.Roller)
 	_, makes := at.(env.PodMaker)
@@ -114,15 +115,15 @@ func incapable(at env.Site, r plan.Route) string {
 	return ""
 }
 
-// notServed notes why a profile does not serve a route.
-func notServed(q *result.Profile, r plan.Route, reason string) {
+// noteNotServed notes why a profile does not serve a route.
+func noteNotServed(q *result.Profile, r plan.Route, reason string) {
 	if q.NotServed == nil {
 		q.NotServed = map[string]string{}
 	}
 	q.NotServed[r.String()] = reason
 }
 
-// whyNot describes for each profile why it is not measured.
+// whyNot returns for each profile why it is not measured, as one text.
 func whyNot(profiles []result.Profile) string {
 	var reasons []string
 	for _, q := range profiles {
@@ -143,8 +144,8 @@ func whyNot(profiles []result.Profile) string {
 	return strings.Join(reasons, "; ")
 }
 
-// profileOf returns the profile of a variant, nil if there is none. A twin that is not among the profiles is like its
-// other instance.
+// profileOf returns the profile of a variant, nil if there is none. For a twin that is not among the profiles, it returns
+// the profile of the original.
 func profileOf(profiles []result.Profile, v plan.Variant) *result.Profile {
 	for _, name := range []plan.Variant{v, v.Original()} {
 		if i := slices.IndexFunc(profiles, func(q result.Profile) bool { return q.Name == name }); i >= 0 {
@@ -154,8 +155,8 @@ func profileOf(profiles []result.Profile, v plan.Variant) *result.Profile {
 	return nil
 }
 
-// absent returns why no profile has such a case, "" if one has.
-func absent(profiles []result.Profile, k plan.Case) string {
+// whyAbsent returns why a case cannot be measured according to profiles, "" if it can.
+func whyAbsent(profiles []result.Profile, k plan.Case) string {
 	q := profileOf(profiles, k.Profile)
 	if q == nil {
 		return "no such profile was there"

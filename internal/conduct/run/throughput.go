@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// A probe of a search measures for a quarter of the plan's window, within bounds. A probe that confirms measures for
+// A probe of a search measures for a quarter of the window, within these bounds. A probe that confirms measures for
 // the whole window: a queue that fills slowly must overflow for the loss to be visible. So a search takes four to eight
 // times as long as another trial.
 const (
@@ -23,10 +23,10 @@ const (
 	longestProbe  = 10 * time.Second
 )
 
-// kindNoThroughput is the failure of a search that found no rate that holds.
+// kindNoThroughput is the failure of a search that did not find a rate that holds.
 const kindNoThroughput = "no throughput"
 
-// probeSpan is how long one probe takes.
+// probeSpan returns the warm-up and the window of one probe.
 func (a attempt) probeSpan(confirming bool) span {
 	window := a.whole().window
 	if !confirming {
@@ -35,8 +35,8 @@ func (a attempt) probeSpan(confirming bool) span {
 	return span{a.plan.Warmup, max(window, shortestProbe)}
 }
 
-// seek searches for the throughput of a path, one short stream after the other, and returns the last of those that
-// confirmed it, with all probes.
+// seek searches for the throughput of a path by one short stream after the other. It returns what the last stream at the
+// confirmed rate observed, with all probes. It fails if no rate is confirmed.
 func (a attempt) seek(ctx context.Context) (seen, error) {
 	w := a.workload.Spec.(plan.Throughput)
 	least := fewestDatagrams * 8 * float64(w.MessageSize) / a.probeSpan(false).window.Seconds()
@@ -67,18 +67,18 @@ func (a attempt) seek(ctx context.Context) (seen, error) {
 	return best, nil
 }
 
-// searchLasts is how long a search takes at the most.
-func searchLasts(a attempt, delay time.Duration) time.Duration {
+// longestSearch returns the longest time that a search takes. delay is the time to set up and to end one probe.
+func longestSearch(a attempt, delay time.Duration) time.Duration {
 	longest := a.probeSpan(true)
 	return mostProbes * (longest.warmup + longest.window + delay)
 }
 
-// found returns the metrics of a search.
-func found(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning) {
+// searchMetrics returns the metrics and warnings of a search.
+func searchMetrics(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning) {
 	return outcome.DeriveSearch(w.Spec.(plan.Throughput), rec, x)
 }
 
-// noThroughput describes why a search found no rate.
+// noThroughput returns why a search did not find a rate that holds. probes has at least one probe.
 func noThroughput(w plan.Throughput, probes []result.Probe) string {
 	last := probes[len(probes)-1]
 	switch {

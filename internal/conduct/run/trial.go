@@ -14,21 +14,23 @@ import (
 )
 
 const (
-	// grace is how much longer than its warm-up and window a trial may take before it fails.
+	// grace is how much longer than its longest expected time a trial may take before it fails.
 	grace = 10 * time.Second
-	// sliceCount is the number of slices of a window, as long as a slice is neither shorter than shortSlice nor longer
-	// than longSlice.
+	// sliceCount is the number of slices of a window, unless a slice would be shorter than shortSlice or longer than
+	// longSlice.
 	sliceCount            = 20
 	shortSlice, longSlice = 10 * time.Millisecond, 50 * time.Millisecond
 )
 
-// kindTimeout is the failure of a trial that did not end, kindStalled of a trial whose path was cut within the window.
+// kindTimeout is the failure of a trial that did not end in time; kindStalled is that of a trial whose path was cut during
+// the window.
 const (
 	kindTimeout = "timeout"
 	kindStalled = "stalled"
 )
 
-// trial measures once, with a recording or nil. ok is false if ctx ended before the trial did; then there is no record.
+// trial measures t once, with a recording or nil, and returns its record, finished or failed. ok is false if ctx ended
+// before the trial did; then rec is not complete.
 func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec result.Record, ok bool) {
 	if why := c.instances.broken[plan.Single(t.Profile, t.Path)]; why != nil {
 		return unraised(t, why), true
@@ -54,13 +56,13 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec 
 		rec.Status, rec.Error = result.Failed, failure(err, limit)
 		return rec, true
 	}
-	a.workload, a.span = asked(k.Workload, capacity), a.whole()
-	before := a.full()
+	a.workload, a.span = agentWorkload(k.Workload, capacity), a.whole()
+	before := a.overflowCounts()
 	do := mannerOf(k.Workload.Kind())
 	v, err := do.measure(a, bounded)
 	rec.WallNs = int64(time.Since(begin))
 	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
-	err = a.dead(overflowed(before, a.full(), err))
+	err = a.dead(overflowError(before, a.overflowCounts(), err))
 	if err != nil {
 		c.agents.forget(e)
 		if ctx.Err() != nil {
@@ -81,8 +83,8 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec 
 	return rec, true
 }
 
-// conditions returns those of the environment for the case: with the variant's own, and without the line rate on a path
-// within a node, which passes no NIC.
+// conditions returns the conditions of the environment for the case. MTU and NIC are the variant's own if it has any. A
+// path within a node has no line rate, because it passes no NIC.
 func (a attempt) conditions() outcome.Conditions {
 	x := a.env.Conditions()
 	if a.Profile.Conditions() != "" {
@@ -98,7 +100,7 @@ func (a attempt) conditions() outcome.Conditions {
 	return x
 }
 
-// attempt is one measurement between two ends: a case, or a part of one.
+// attempt is one measurement between the ends of a route: of a whole trial, or of one probe of a search.
 type attempt struct {
 	*conductor
 	plan.Case
@@ -106,21 +108,22 @@ type attempt struct {
 	ends  control.Ends
 	// recording is nil unless the trial is sampled.
 	recording *recording
-	// workload is what the control.Ends are asked for; the Case's own, but for what was found out since.
+	// workload is what the agents are asked for: the Case's workload, with rates, times or members that were determined
+	// later.
 	workload plan.Workload
 	span
 }
 
-// span is how long is measured.
+// span is the warm-up and the window of one measurement.
 type span struct{ warmup, window time.Duration }
 
 // seen is the result of an attempt.
 type seen struct {
 	client, server *sample.Observation
-	// drops are the drops on the hosts between the control.Ends, nil if they could not be read or do not matter.
+	// drops are the drops on the hosts of the path, nil if they could not be read or do not matter.
 	drops  []sample.Drop
 	probes []result.Probe
-	// churn is the account of changes, nil without any.
+	// churn describes the changes of objects during the window, nil without any.
 	churn *sample.Churn
 	// windowNs is how long was measured.
 	windowNs int64
@@ -128,12 +131,12 @@ type seen struct {
 	apart bool
 }
 
-// limit is how long the trial may take before it has failed.
+// limit returns how long the trial may take before it fails.
 func (a attempt) limit() time.Duration {
-	return mannerOf(a.Workload.Kind()).lasts(a, 4*a.roundTrip()) + grace
+	return mannerOf(a.Workload.Kind()).longest(a, 4*a.roundTrip()) + grace
 }
 
-// whole is how long the workload of the case is measured.
+// whole returns the span of a trial of the case: the window is that of the recording, the workload or the plan.
 func (a attempt) whole() span {
 	if a.recording != nil {
 		return span{a.plan.Warmup, a.recording.window}
@@ -141,7 +144,8 @@ func (a attempt) whole() span {
 	return span{a.plan.Warmup, cmp.Or(a.Workload.Window, a.plan.Duration)}
 }
 
-// measure runs one workload between two ends. What several servers saw is merged.
+// measure runs the workload once between the ends of the route, with the rolls, object changes and recording of the
+// attempt. It fails if an agent or one of these fails, or if the path was cut during the window.
 func (a attempt) measure(ctx context.Context) (seen, error) {
 	if err := a.putBack(ctx); err != nil {
 		return seen{}, err
@@ -166,7 +170,7 @@ func (a attempt) measure(ctx context.Context) (seen, error) {
 	return v, err
 }
 
-// ask returns what both sides are asked for.
+// ask returns the request to both sides: workload, times and timeouts.
 func (a attempt) ask() control.Prepare {
 	roundTrip := a.roundTrip()
 	slice := min(max(a.window/sliceCount, shortSlice), longSlice)
@@ -193,7 +197,7 @@ func (a attempt) prepare(ctx context.Context) (s control.Sides, err error) {
 	return s, s.Prepare(ctx, a.ends, ask)
 }
 
-// roundTrip is the delay that the lab adds to a round trip of the case; every host delays what it sends.
+// roundTrip returns the delay that the lab adds to a round trip of the case, at most. Every host delays what it sends.
 func (a attempt) roundTrip() time.Duration {
 	l := a.Profile.Lab(a.plan.Lab)
 	for _, p := range l.Plants {
@@ -202,9 +206,9 @@ func (a attempt) roundTrip() time.Duration {
 	return 2 * l.Delay
 }
 
-// patience returns the timeout of one exchange. TCP repeats a lost segment by itself, which counts as a long round
-// trip. A lost datagram of a closed loop must not take the rest of a short window. But a reply needs at least the lab's
-// round-trip delay, and the same again for the path.
+// patience returns the timeout of one exchange. TCP repeats a lost segment by itself, so its timeout is long. Waiting for a
+// lost datagram must not take the rest of a short window, so other timeouts are a fifth of the window, within bounds, but
+// at least twice the lab's round-trip delay.
 func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	if w.Traits().Protocol == plan.TCP {
 		return 5*time.Second + 2*roundTrip

@@ -21,7 +21,7 @@ type Script func(control.Prepare) (*sample.Observation, *control.Error)
 var (
 	// Die makes the agent end in mid-trial, leaving LastWords behind.
 	Die = &control.Error{Kind: "die"}
-	// Silence makes the agent stop talking, heartbeats included, and stay.
+	// Silence makes the agent send nothing more, not even heartbeats, but keep its stream open.
 	Silence = &control.Error{Kind: "silence"}
 )
 
@@ -41,16 +41,16 @@ func Agent(s Script) func(context.Context) (io.ReadWriteCloser, error) {
 
 // Fake is an agent with more settings than its script. Zero fields behave like a correct agent.
 type Fake struct {
-	// Hello replaces the greeting; (optional).
+	// Hello replaces the agent's hello. (optional)
 	Hello *control.Hello
-	// Prepare may refuse a trial; (optional).
+	// Prepare may refuse a trial. (optional)
 	Prepare func(control.Prepare) *control.Error
 	Run     Script
-	// Stands is the trial's state in its heartbeats; (optional).
+	// Stands is the trial's state in its heartbeats. (optional)
 	Stands string
 }
 
-// Start is an Endpoint's Start function.
+// Start starts a fake agent, as an Endpoint's Start function does.
 func (f Fake) Start(context.Context) (io.ReadWriteCloser, error) {
 	ours, theirs := net.Pipe()
 	s := &stream{Conn: theirs}
@@ -169,7 +169,7 @@ func (a *agent) run(trial uint64, p control.Prepare) {
 	a.finish(trial, o, err)
 }
 
-// finish answers trial, once.
+// finish answers trial once, or does what the fault err asks for.
 func (a *agent) finish(trial uint64, o *sample.Observation, err *control.Error) {
 	a.mu.Lock()
 	mine := a.current == trial

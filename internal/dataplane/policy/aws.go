@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// AWSConfig is the input for the rules of the AWS VPC CNI. It does the source translation of pods that talk to
+// AWSConfig is the input for the rules of the AWS VPC CNI. They translate the source address of packets from pods to
 // addresses outside the VPC.
 type AWSConfig struct {
 	// VPC has the address ranges of the VPC. Packets to them keep the pod's address.
@@ -17,8 +17,8 @@ type AWSConfig struct {
 	NodeAddr netip.Addr
 }
 
-// AWSMark is the bit of connections that must leave by the node's first interface. AWSVeth is how the names of the
-// node's ends of pods' devices begin.
+// AWSMark is the mark of connections that must leave by the node's first interface. AWSVeth is the prefix of the names of
+// the node's ends of pods' devices.
 const (
 	AWSMark = 0x80
 	AWSVeth = "eni"
@@ -29,8 +29,8 @@ const (
 	awsPriority = nft.DNATPriority + 10
 )
 
-// addAWS puts the plugin's iptables rules into node: source translation, and the marks that make packets of a
-// connection leave by the first interface if the connection entered by it.
+// addAWS adds the plugin's iptables rules to node: source translation, and the marks by which packets of a connection leave
+// by the first interface if the connection entered by it.
 func addAWS(node *ruleset.Ruleset, c AWSConfig) {
 	nat := node.Table(ruleset.NAT)
 	nat.Chain("POSTROUTING").Append(`-m comment --comment "AWS SNAT CHAIN" -j ` + chainAWSSNAT)

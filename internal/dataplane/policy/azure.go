@@ -10,7 +10,7 @@ import (
 // AzureConfig is the input for the rules of the Azure CNI: the rules of its daemon and of the masquerading agent of
 // AKS.
 type AzureConfig struct {
-	// Cluster is the range of all nodes' pods, Pods the range of this node's.
+	// Cluster is the range of the pods of all nodes, Pods the range of the pods of this node.
 	Cluster, Pods netip.Prefix
 	// NodeAddr replaces pods' addresses towards Azure's own services.
 	NodeAddr netip.Addr
@@ -22,7 +22,7 @@ const (
 	azureMetadata = "169.254.169.254"
 )
 
-// addAzure puts the rules into node.
+// addAzure adds the rules of the Azure CNI and of AKS's masquerading agent to node.
 func addAzure(node *ruleset.Ruleset, c AzureConfig) {
 	const chain = "SWIFT-POSTROUTING"
 	nat := node.Table(ruleset.NAT)
@@ -33,8 +33,8 @@ func addAzure(node *ruleset.Ruleset, c AzureConfig) {
 	addMasqAgent(node, "ip", c.Cluster)
 }
 
-// addMasqAgent puts the rules of ip-masq-agent into node, or those of kind's copy of it: pods keep their address
-// towards pods only.
+// addMasqAgent adds the rules of ip-masq-agent (kind "ip") or of kind's copy of it (kind "kind") to node: pods keep their
+// address only towards the ranges in pods.
 func addMasqAgent(node *ruleset.Ruleset, kind string, pods ...netip.Prefix) {
 	chain := strings.ToUpper(kind) + "-MASQ-AGENT"
 	comment := `-m comment --comment "` + kind + `-masq-agent: `

@@ -22,24 +22,24 @@ type CalicoConfig struct {
 	Pools []netip.Prefix
 	// Policies is the number of network policies that select every pod, each in both directions. The last allows all
 	// traffic but TCP to DeniedPort. The others match nothing, so a new connection walks them all.
-	// PoliciesUnselected are in the tables but in no pod's path.
+	// PoliciesUnselected is the number of policies that are in the tables but select no pod.
 	Policies, PoliciesUnselected int
 	// Churned adds the policy that churn creates and deletes. It selects every pod and denies TCP to ChurnedPort.
 	Churned bool
 	// NFTables makes Felix program nftables instead of iptables and IP sets.
 	NFTables bool
-	// Flowtable says that established connections between pods pass the rules in nftables by a flowtable.
+	// Flowtable means that a flowtable forwards established connections between pods past the rules in nftables.
 	Flowtable bool
-	// BPF says that BPF programs forward and police packets. Felix then writes only the rules that these programs need.
+	// BPF means that BPF programs forward and police packets. Felix then writes only the rules that these programs need.
 	BPF bool
 }
 
-// encapsulations are the devices that carry packets to other nodes.
+// encapsulations says which tunnels carry packets to other nodes.
 type encapsulations struct {
-	// VXLAN is true when Calico encapsulates. Outer packets are then untracked and accepted from Peers only. Traffic
-	// into the tunnel device has that device's address.
+	// VXLAN means that Calico encapsulates in VXLAN. Outer packets are then untracked and accepted from Peers only. Traffic
+	// of the node into the tunnel device has that device's address.
 	VXLAN bool
-	// IPIP is the same with IP in IP. Its outer packets are tracked.
+	// IPIP means that Calico encapsulates in IP in IP. Outer packets are then tracked and accepted from Peers only.
 	IPIP bool
 	// WireGuard means that Calico encrypts, before any encapsulation. Its outer packets are tracked and accepted from all.
 	WireGuard bool
@@ -51,7 +51,7 @@ const (
 	markPass     = 0x20000
 	markScratch0 = 0x80000
 	markVerdict  = markAccept | markPass
-	// markAll adds drop (0x40000) and scratch1 (0x100000).
+	// markAll has all mark bits of Felix: the bits above, drop (0x40000) and scratch1 (0x100000).
 	markAll = 0x1f0000
 	// markOurs is every mark but accept; the raw table passes its verdict to the filter table by accept.
 	markOurs = markAll &^ markAccept
@@ -62,7 +62,7 @@ const (
 	wireGuardPort = 51820
 )
 
-// family names the version of IP in comments of rules.
+// family returns the name of the version of IP for comments of rules.
 func (c CalicoConfig) family() string {
 	if c.IPv6 {
 		return "IPv6"
@@ -73,7 +73,7 @@ func (c CalicoConfig) family() string {
 // namespace is the Kubernetes namespace of the pods.
 const namespace = "default"
 
-// tunnels are the names of the devices that encapsulate or encrypt.
+// tunnels returns the names of the devices that encapsulate or encrypt.
 func (c CalicoConfig) tunnels() (names []string) {
 	switch {
 	case c.IPIP:
@@ -89,8 +89,8 @@ func (c CalicoConfig) tunnels() (names []string) {
 	return names
 }
 
-// addCalico puts Calico's rules into node and returns the sets that they name, as ipset restore input. Call it after
-// every other generator.
+// addCalico adds Calico's rules to node and returns the sets that they use, as ipset restore input. Call it after every
+// other generator.
 func addCalico(node *ruleset.Ruleset, c CalicoConfig) (sets string) {
 	f := felix{c: c, iptables: node}
 	if c.BPF {
@@ -101,7 +101,7 @@ func addCalico(node *ruleset.Ruleset, c CalicoConfig) (sets string) {
 	return f.ipsets()
 }
 
-// write writes all chains but Calico's base chains in nftables.
+// write writes all of Calico's chains, except the base chains in nftables.
 func (f *felix) write() {
 	f.raw()
 	f.mangle()
@@ -122,8 +122,8 @@ func (f *felix) write() {
 	}
 }
 
-// Chains for host endpoints, floating addresses and the like are usually empty. They are here because jumping to an
-// empty chain costs time.
+// hostEndpointAccepted is the comment of rules after jumps to chains for host endpoints. Such chains are usually empty, but
+// the jumps cost time.
 
 const hostEndpointAccepted = "Host endpoint policy accepted packet."
 

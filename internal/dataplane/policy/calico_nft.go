@@ -14,8 +14,8 @@ const TableCalico = "calico"
 // flowtable is the name of Calico's flowtable.
 const flowtable = "calico"
 
-// layers are the tables of iptables, which prefix the names of chains in Calico's one table, with the hooks of their
-// base chains. Felix declares all of them, even those that stay empty.
+// layers has the base chains of Calico's only table, with the table of iptables that prefixes the names of their chains.
+// Felix declares all of them, even those that stay empty.
 var layers = []struct {
 	layer, chain string
 	hook         nft.Hook
@@ -36,13 +36,13 @@ var layers = []struct {
 	{ruleset.Filter, "OUTPUT", nft.Hook{Type: "filter", Hook: "output", Priority: nft.FilterPriority}},
 }
 
-// CalicoNFT returns Calico's table in its nftables mode: the chains of addCalico, each prefixed with its iptables
-// table. A map instead of a tree leads to a pod's chain. The IP sets are in the table.
+// CalicoNFT returns Calico's table in its nftables mode: the chains of addCalico, each prefixed with its iptables table, and
+// the IP sets. A map leads to a pod's chain, where iptables has a tree of chains.
 func CalicoNFT(c CalicoConfig) *nft.Table {
 	f := felix{c: c, nftables: nft.NewTable(nft.FamilyOf(c.IPv6), TableCalico)}
 	for _, s := range f.sets() {
 		// The names of sets in nftables have no colons.
-		set := f.nftables.Set(legal(s.name), nft.Addr)
+		set := f.nftables.Set(nftSetName(s.name), nft.Addr)
 		set.Interval = !s.addresses
 		for _, p := range s.members {
 			if s.addresses {
@@ -62,7 +62,7 @@ func CalicoNFT(c CalicoConfig) *nft.Table {
 	return f.nftables
 }
 
-// dispatchByMap writes the map that finds a pod's own chain by its device, and the chain that looks it up.
+// dispatchByMap writes the map from a pod's device to the pod's own chain, and a chain that goes to the result.
 func (f *felix) dispatchByMap(chain string, d direction) {
 	lookup := f.at(ruleset.Filter, chain)
 	name := ruleset.Filter + "-" + chain
@@ -75,10 +75,10 @@ func (f *felix) dispatchByMap(chain string, d direction) {
 	lookup.note("Unknown interface").to(drop)
 }
 
-// legal is the name of a set without the colons that nftables does not allow.
-func legal(set string) string { return strings.ReplaceAll(set, ":", "-") }
+// nftSetName returns the name of a set in nftables: with hyphens in place of colons, which nftables does not allow.
+func nftSetName(set string) string { return strings.ReplaceAll(set, ":", "-") }
 
-// Marks that the programs write on packets for the stack.
+// Marks that Calico's BPF programs set on packets for the rules of the stack.
 const (
 	bpfSeen        = "0x1000000/0x1000000" // a BPF program has judged the packet
 	bpfBypass      = "0x3000000/0x3000000" // nothing more to judge

@@ -14,7 +14,7 @@ type CiliumConfig struct {
 	IPsec bool
 }
 
-// Marks that Cilium writes on packets, with their masks.
+// Marks that Cilium sets on packets, with their masks.
 const (
 	ciliumMask    = "/0xf00"
 	ciliumToProxy = "0x200" + ciliumMask
@@ -34,7 +34,7 @@ const (
 	ciliumWireGuardPort = "51871"
 )
 
-// ciliumChains are Cilium's own chains. Each is called at the top of a built-in chain.
+// ciliumChains has Cilium's own chains. The built-in chain from calls each at its top.
 var ciliumChains = []struct{ table, chain, from string }{
 	{ruleset.Raw, "CILIUM_PRE_raw", "PREROUTING"},
 	{ruleset.Raw, "CILIUM_OUTPUT_raw", "OUTPUT"},
@@ -48,7 +48,8 @@ var ciliumChains = []struct{ table, chain, from string }{
 	{ruleset.Filter, "CILIUM_OUTPUT", "OUTPUT"},
 }
 
-// proxyRules keep packets from and to the L7 proxy out of conntrack. Every node has them, also without L7 policies.
+// proxyRules adds the rules that keep packets from and to the L7 proxy out of conntrack. Every node has them, also without
+// L7 policies.
 func proxyRules(node *ruleset.Ruleset) {
 	untracked := func(text string) string {
 		return ` -m comment --comment "cilium: NOTRACK for ` + text + `" -j CT --notrack`
@@ -67,7 +68,8 @@ func proxyRules(node *ruleset.Ruleset) {
 	}
 }
 
-// acceptIPsec keeps packets that are encrypted, or were, out of conntrack and of other rules.
+// acceptIPsec adds the rules that keep packets with the marks of IPsec, before encryption and after decryption, out of
+// conntrack and past other rules.
 func acceptIPsec(node *ruleset.Ruleset) {
 	for _, h := range ciliumChains {
 		chain := node.Table(h.table).Chain(h.chain)
@@ -83,7 +85,7 @@ func acceptIPsec(node *ruleset.Ruleset) {
 	}
 }
 
-// addCilium puts Cilium's rules into node. The chains of table nat are called although they are empty.
+// addCilium adds Cilium's rules to node. Like Cilium, it also calls the chains of table nat that are empty.
 func addCilium(node *ruleset.Ruleset, c CiliumConfig) {
 	for _, h := range ciliumChains {
 		t := node.Table(h.table)

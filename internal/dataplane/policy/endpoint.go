@@ -8,11 +8,11 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// direction is the direction of a pod's traffic: egress or ingress.
+// direction has what differs between the rules for a pod's egress and ingress.
 type direction struct {
-	// endpoint, profile and policy are the prefixes of the chains; word is for comments.
+	// endpoint, profile and policy are the prefixes of names of chains; word is the direction in comments.
 	endpoint, profile, policy, word string
-	// option and device match the pod's device; peer is the side of the pod's partner.
+	// option (iptables) and device (nftables) match the pod's device. peer is the side of the address that is not the pod's.
 	option string
 	device nft.Field
 	peer   side
@@ -24,9 +24,9 @@ var (
 	directions = []direction{egress, ingress}
 )
 
-// dispatch writes the chain that finds a pod's own chain by its device: in nftables a map, in iptables a shallow tree.
-// Devices that share the next character after the common prefix get a chain of their own. Every rule is a goto, so a
-// packet never returns to try the others.
+// dispatch writes the chain that finds a pod's own chain by its device: in nftables by a map, in iptables by a tree of two
+// levels. Devices that share the next character after the common prefix get a chain of their own. Every rule is a goto, so
+// a packet never returns to try the others.
 func (f *felix) dispatch(chain string, d direction) {
 	if f.nftables != nil {
 		f.dispatchByMap(chain, d)
@@ -57,7 +57,7 @@ func (f *felix) dispatch(chain string, d direction) {
 	root.note("Unknown interface").to(drop)
 }
 
-// commonPrefix returns the common prefix of all sorted names. It is the whole name if there is only one.
+// commonPrefix returns the common prefix of sorted names. For a single name, that is the whole name.
 func commonPrefix(sorted []string) string {
 	if len(sorted) == 0 {
 		return ""
@@ -70,8 +70,8 @@ func commonPrefix(sorted []string) string {
 	return first[:i]
 }
 
-// endpoint writes cali-fw-X or cali-tw-X. A packet that returns with the accept mark is allowed so far: another pod's
-// policy and the rest of FORWARD follow.
+// endpoint writes the chain of a pod for one direction: cali-fw-X for egress, cali-tw-X for ingress. An allowed packet
+// returns with the accept mark, because the chain of another pod and the rest of FORWARD follow.
 func (f *felix) endpoint(device string, d direction) {
 	chain := f.at(ruleset.Filter, d.endpoint+device).
 		to(accept, established).
@@ -96,10 +96,11 @@ func (f *felix) endpoint(device string, d direction) {
 	chain.note("Drop if no profiles matched").to(drop)
 }
 
-// profileNames are the profiles of a pod: the namespace's, and the service account's, which is empty and never reached.
+// profileNames are the Calico profiles of a pod: that of its namespace, and that of its service account, which is never
+// reached.
 var profileNames = []string{"kns." + namespace, "ksa." + namespace + ".default"}
 
-// profiles writes the default policy: the profile of the namespace allows everything.
+// profiles writes the chains of the namespace's Calico profile, the default policy, which allows everything.
 func (f *felix) profiles() {
 	if len(f.c.Devices) == 0 {
 		return
@@ -111,12 +112,12 @@ func (f *felix) profiles() {
 	}
 }
 
-// policyChain names the chain of policy i. Calico replaces long names by a hash.
+// policyChain returns the name of the chain of policy i: a prefix and a hash, as Calico shortens long names.
 func policyChain(d direction, i int) string {
 	return d.policy + "_" + digest(fmt.Sprintf("policy %d", i), 19)
 }
 
-// policySet names the set with the peers that policy i allows, without the prefix that CalicoConfig.set adds.
+// policySet returns the name of the set with the peers that policy i allows, without the prefix that CalicoConfig.set adds.
 func policySet(d direction, i int) string {
 	return "s:" + digest(fmt.Sprintf("selector of policy %d %s", i, d.word), 22)
 }
@@ -149,11 +150,11 @@ func (c CalicoConfig) selecting(d direction) []string {
 	return names
 }
 
-// churned is the number of the policy that churn creates and deletes.
+// churned is the index, in policyChain, of the policy that churn creates and deletes.
 const churned = -1
 
-// churnedPolicy writes the chains of the policy that churn creates and deletes. It denies TCP to ChurnedPort and leaves
-// everything else to the policies after it; if there are none, it allows everything else.
+// churnedPolicy writes the chains of the policy that churn creates and deletes. The policy denies TCP to ChurnedPort and
+// leaves everything else to the policies after it; without other policies, it allows everything else.
 func (f *felix) churnedPolicy() {
 	for _, d := range directions {
 		chain := f.at(ruleset.Filter, policyChain(d, churned)).note(fmt.Sprintf("Policy %s/knp.default.churned %s", namespace, d.word)).
@@ -174,14 +175,14 @@ const DeniedPort = 9
 // allowsAll reports whether policy i is the last of the policies that select the pods.
 func (c CalicoConfig) allowsAll(i int) bool { return i == c.Policies-1 }
 
-// PodChange returns the input of iptables-restore --noflush by which Felix adds and removes pods: the chains that find
-// a pod's own chain by its device, and the chains of the pods that only one of the two configurations has. Everything
-// else in before and after is equal. Felix writes no rules in iptables in its nftables mode.
+// PodChange returns the input of iptables-restore --noflush by which Felix adds and removes pods: the chains that find a
+// pod's own chain by its device, and the chains of the pods that only one of the configurations has. before and after must
+// not differ otherwise, and must not be in nftables mode.
 func PodChange(before, after CalicoConfig) string {
 	return ruleset.Change(podChains(before, after.Devices), podChains(after, before.Devices))
 }
 
-// podChains returns the chains that depend on the pods of a node, without the own chains of known pods.
+// podChains returns the chains that depend on the pods of a node, except the chains of the pods whose devices are known.
 func podChains(c CalicoConfig, known []string) *ruleset.Ruleset {
 	node := ruleset.New()
 	f := felix{c: c, iptables: node}

@@ -66,7 +66,7 @@ func isClear(bits uint32) clause {
 	return both(fmt.Sprintf("-m mark --mark 0x0/%#x", bits), nft.MarkClear(bits))
 }
 
-// side is the address of a packet that is looked up in a set.
+// side is one of a packet's addresses, source or destination, that is looked up in a set.
 type side struct {
 	iptables string
 	nftables nft.Field
@@ -74,19 +74,19 @@ type side struct {
 
 var source, destination = side{"src", nft.SourceAddr}, side{"dst", nft.DestAddr}
 
-// in and notIn match by one of Calico's sets.
+// in returns the match of packets whose address is in one of Calico's sets, notIn the match of all others.
 func (f *felix) in(name string, of side) clause {
 	set := f.c.set(name)
-	return both("-m set --match-set "+set+" "+of.iptables, nft.In(legal(set), of.nftables))
+	return both("-m set --match-set "+set+" "+of.iptables, nft.In(nftSetName(set), of.nftables))
 }
 
 func (f *felix) notIn(name string, of side) clause {
 	set := f.c.set(name)
-	return both("-m set ! --match-set "+set+" "+of.iptables, nft.NotIn(legal(set), of.nftables))
+	return both("-m set ! --match-set "+set+" "+of.iptables, nft.NotIn(nftSetName(set), of.nftables))
 }
 
-// chain writes rules in Felix's form. The comment of each rule has a hash of all rules up to it, by which Felix finds
-// foreign changes. Comments are matches, and legacy iptables evaluates them.
+// chain appends rules to a chain in Felix's form: the comment of each rule has a hash of all rules up to it, by which Felix
+// finds foreign changes. Comments are included because legacy iptables evaluates them as matches.
 type chain struct {
 	f        *felix
 	layer    string
@@ -96,7 +96,7 @@ type chain struct {
 	signature, text string
 }
 
-// at declares a chain in a table of iptables, or with that table's name as prefix in nftables.
+// at declares a chain and returns its writer: in table layer of iptables, or with layer as a prefix of its name in nftables.
 func (f *felix) at(layer, name string) *chain {
 	full := f.declare(layer, name)
 	if f.nftables != nil {
@@ -105,7 +105,7 @@ func (f *felix) at(layer, name string) *chain {
 	return &chain{f: f, layer: layer, iptables: f.iptables.Table(layer).Chain(name), signature: name}
 }
 
-// declare declares a chain and returns its full name.
+// declare declares a chain and returns its full name, which begins with layer in nftables.
 func (f *felix) declare(layer, name string) string {
 	if f.nftables != nil {
 		return f.nftables.Chain(layer + "-" + name).Name
@@ -113,7 +113,7 @@ func (f *felix) declare(layer, name string) string {
 	return f.iptables.Table(layer).Chain(name).Name
 }
 
-// hook leads from a built-in chain to Calico's, in iptables above all other rules. It returns the built-in chain.
+// hook adds a jump from a built-in chain to Calico's chain, in iptables above all other rules. It returns the built-in chain.
 func (f *felix) hook(layer, name string) *chain {
 	from := f.at(layer, name)
 	if f.nftables != nil {
@@ -123,13 +123,13 @@ func (f *felix) hook(layer, name string) *chain {
 	return f.at(layer, name)
 }
 
-// note sets a comment in words for the next rule.
+// note sets the text of the comment of the next rule.
 func (c *chain) note(text string) *chain {
 	c.text = text
 	return c
 }
 
-// to appends a rule with a target.
+// to appends a rule with a target that is not a chain.
 func (c *chain) to(target clause, matches ...clause) *chain {
 	return c.rule(both("-j "+target.iptables, target.nftables...), matches)
 }
@@ -140,7 +140,7 @@ func (c *chain) jump(name string, matches ...clause) *chain {
 	return c.rule(both("-j "+name, nft.Jump(full)), matches)
 }
 
-// follow appends a rule that goes to a chain and does not return, and declares that chain.
+// follow appends a goto: a rule that leads to a chain, from which packets do not return. It declares that chain.
 func (c *chain) follow(name string, matches ...clause) *chain {
 	full := c.f.declare(c.layer, name)
 	return c.rule(both("-g "+name, nft.Goto(full)), matches)
@@ -167,7 +167,7 @@ func (c *chain) rule(target clause, matches []clause) *chain {
 	return c
 }
 
-// signed returns a rule of iptables with its comments.
+// signed returns a rule of iptables with its comments, and updates the signature of the chain.
 func (c *chain) signed(rule string) string {
 	text := c.text
 	if text != "" {
@@ -177,7 +177,7 @@ func (c *chain) signed(rule string) string {
 	return `-m comment --comment "cali:` + c.signature + `"` + text + " " + rule
 }
 
-// digest returns the first n characters, at most 43, of a hash of text.
+// digest returns the first n characters of a hash of text in base64; n is at most 43.
 func digest(text string, n int) string {
 	sum := sha256.Sum256([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:n]
@@ -191,11 +191,11 @@ const (
 	setHostsNet  = "all-hosts-net"
 	setThisHost  = "this-host"
 	setDSCP      = "dscp-src-net"
-	// setNoOffload has the pods and nodes with rules of their own in forward or postrouting, of which there are none.
+	// setNoOffload has the pods and nodes whose connections need rules in forward or postrouting; it is empty here.
 	setNoOffload = "no-flow-offload"
 )
 
-// set returns the full name of a set: the version of IP, and "0" for the main copy.
+// set returns the full name of a set: with the prefix cali40 for IPv4 or cali60 for IPv6.
 func (c CalicoConfig) set(name string) string {
 	if c.IPv6 {
 		return "cali60" + name
@@ -203,7 +203,7 @@ func (c CalicoConfig) set(name string) string {
 	return "cali40" + name
 }
 
-// ipSet is a set of prefixes, or of single addresses.
+// ipSet is a set of prefixes, or of single addresses if addresses is true.
 type ipSet struct {
 	name      string
 	addresses bool
@@ -258,7 +258,7 @@ func (f *felix) ipsets() string {
 	return b.String()
 }
 
-// ipsetPrefixes returns p, or its halves if p has 0 bits: ipset does not allow such a prefix.
+// ipsetPrefixes returns p, or its two halves if p has 0 bits, which ipset does not allow.
 func ipsetPrefixes(p netip.Prefix) []netip.Prefix {
 	if p.Bits() > 0 {
 		return []netip.Prefix{p.Masked()}
@@ -269,7 +269,7 @@ func ipsetPrefixes(p netip.Prefix) []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(p.Addr(), 1), netip.PrefixFrom(half, 1)}
 }
 
-// peersOf returns the peers that policy i allows: all, or one unused address of a range for documentation.
+// peersOf returns the peers that policy i allows: all addresses for the last policy, an unused address for any other.
 func (c CalicoConfig) peersOf(i int) []netip.Prefix {
 	switch {
 	case c.allowsAll(i) && c.IPv6:
@@ -280,7 +280,7 @@ func (c CalicoConfig) peersOf(i int) []netip.Prefix {
 	return hosts([]netip.Addr{unusedAddr(c.IPv6, i)})
 }
 
-// unusedAddr returns the address that policy i allows.
+// unusedAddr returns the only address that policy i allows, of a range for documentation.
 func unusedAddr(ipv6 bool, i int) netip.Addr {
 	if ipv6 {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})

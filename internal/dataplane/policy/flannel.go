@@ -9,7 +9,7 @@ import (
 
 // FlannelConfig is the input for flannel's rules.
 type FlannelConfig struct {
-	// ClusterCIDR is the range of all nodes' pods, PodCIDR the range of this node's.
+	// ClusterCIDR is the range of the pods of all nodes, PodCIDR the range of the pods of this node.
 	ClusterCIDR, PodCIDR netip.Prefix
 }
 
@@ -19,7 +19,7 @@ const (
 	chainFlannelForward     = "FLANNEL-FWD"
 )
 
-// addFlannel puts flannel's rules into node, at the end of the built-in chains.
+// addFlannel adds flannel's rules to node, at the end of the built-in chains.
 func addFlannel(node *ruleset.Ruleset, c FlannelConfig) {
 	masq, forward := ` -m comment --comment "flanneld masq" -j `, ` -m comment --comment "flanneld forward" -j `
 	cluster, pods := c.ClusterCIDR.Masked().String(), c.PodCIDR.Masked().String()

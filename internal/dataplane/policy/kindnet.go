@@ -8,13 +8,13 @@ import (
 
 // KindnetConfig is the input for the rules of kindnet, or of kindnetd, the network of kind.
 type KindnetConfig struct {
-	// Pods are the pod ranges of all nodes, or the cluster's one. Packets to them keep the pod's address.
+	// Pods are the pod ranges of all nodes, or the range of the cluster. Packets to them keep the pod's address.
 	Pods []netip.Prefix
-	// Devices are those of the node that are up, without the loopback. Connections of more than Threshold packets between them are in a
-	// flowtable; 0 is without one.
+	// Devices are the devices of the node that are up, without the loopback. A flowtable forwards connections between them
+	// after Threshold packets; 0 means no flowtable.
 	Devices   []string
 	Threshold int
-	// Kindnetd says that kind's daemon masquerades, by iptables.
+	// Kindnetd means that kind's daemon masquerades, by iptables.
 	Kindnetd bool
 }
 
@@ -63,8 +63,8 @@ func kindnetFastpath(c KindnetConfig) *nft.Table {
 	return t
 }
 
-// kindnetPolicy returns the table of the policy agent of both daemons while no policy selects a pod. Its sets have the selected
-// pods, so they are empty. The agent's rules queue what they match, for a decision in user space; these count it.
+// kindnetPolicy returns the table of the policy agent of both daemons while no policy selects a pod: the sets of selected
+// pods are empty. Where the agent's rules queue packets for a decision in user space, these rules only count them.
 func kindnetPolicy() *nft.Table {
 	const four, six = "podips-v4", "podips-v6"
 	t := nft.NewTable(nft.Inet, tableKindnetPolicy)

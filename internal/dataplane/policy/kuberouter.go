@@ -21,18 +21,18 @@ type KubeRouterConfig struct {
 	ServiceCIDR netip.Prefix
 	// Pods are the pods of this node.
 	Pods []LocalPod
-	// Policies is the number of NetworkPolicies that select every pod, each in both directions. The last allows all but
-	// DeniedPort, the others one unused address. PoliciesUnselected are in the tables but in no pod's path.
+	// Policies is the number of NetworkPolicies that select every pod, each in both directions. The last allows all ports
+	// but DeniedPort, the others one unused address. PoliciesUnselected is the number of policies that select no pod.
 	Policies, PoliciesUnselected int
 }
 
-// LocalPod is a pod of the node.
+// LocalPod is a pod of this node.
 type LocalPod struct {
 	Name string
 	Addr netip.Addr
 }
 
-// Marks of packets that a policy allows, and of packets that a pod's chain let pass.
+// routerAllowed is the mark of packets that a policy allows, routerPassed that of packets that a pod's chain has passed.
 const (
 	routerAllowed = "0x10000/0x10000"
 	routerPassed  = "0x20000/0x20000"
@@ -56,7 +56,7 @@ func routerName(prefix, of string) string {
 
 func remark(text string) string { return `-m comment --comment "` + text + `" ` }
 
-// set returns the name of a set in the version of IP.
+// set returns the full name of a set: with the prefix inet6: for IPv6.
 func (c KubeRouterConfig) set(name string) string {
 	if c.IPv6 {
 		return "inet6:" + name
@@ -64,7 +64,7 @@ func (c KubeRouterConfig) set(name string) string {
 	return name
 }
 
-// addKubeRouter puts kube-router's rules into node and returns the sets that they name, as ipset restore input.
+// addKubeRouter adds kube-router's rules to node and returns the sets that they use, as ipset restore input.
 func addKubeRouter(node *ruleset.Ruleset, c KubeRouterConfig) string {
 	filter := node.Table(ruleset.Filter)
 	c.addCommon(filter)
@@ -111,7 +111,7 @@ func (c KubeRouterConfig) addCommon(filter *ruleset.Table) {
 	filter.Chain(routerTail).Append(remark("accept netpol-ok") + "-m mark --mark " + routerPassed + " -j ACCEPT")
 }
 
-// addPod writes the chain of a pod, and the rules of the lists that lead to it.
+// addPod writes the chain of a pod, and the rules in the chains KUBE-ROUTER-* that lead to it.
 func (c KubeRouterConfig) addPod(filter *ruleset.Table, p LocalPod) {
 	addr, chain := p.Addr.String(), RouterPodChain(p.Name)
 	id := namespace + "/" + strings.ReplaceAll(p.Name, "/", "-")
@@ -138,8 +138,8 @@ func (c KubeRouterConfig) addPod(filter *ruleset.Table, p LocalPod) {
 
 func routerPolicy(i int) string { return routerName("KUBE-NWPLCY-", fmt.Sprintf("p%d", i)) }
 
-// peers and targets return the names of a policy's sets: the peers that it allows, and the pods of this node that it
-// selects.
+// peers returns the name of the set with the peers that policy i allows. targets returns that of the set with the pods of
+// this node that it selects.
 func (c KubeRouterConfig) peers(i int) string {
 	return c.set(routerName("KUBE-SRC-", fmt.Sprintf("peers%d", i)))
 }
@@ -148,7 +148,7 @@ func (c KubeRouterConfig) targets(i int) string {
 	return c.set(routerName("KUBE-DST-", fmt.Sprintf("targets%d", i)))
 }
 
-// addPolicy writes policy i: two rules for each kind of packet that it allows, in each direction.
+// addPolicy writes the chain of policy i: two rules for each kind of packet that it allows, in each direction.
 func (c KubeRouterConfig) addPolicy(chain *ruleset.Chain, i int) {
 	allowed := []string{"-p tcp -m tcp --dport 1024:65535"}
 	peer := func(way string) string { return "-m set --match-set " + c.peers(i) + " " + way + " " }

@@ -48,28 +48,29 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// Node has all inputs for the netfilter tables of one node. A nil part is not installed; every node has a kubelet.
+// Node has all inputs for the netfilter tables of one node. A nil part is not installed. Every node has kubelet's rules.
 type Node struct {
 	// IPv6 means that rules, sets and tables are for IPv6. All parts must be of the same family.
 	IPv6     bool
 	Services *service.Config
 	Flannel  *FlannelConfig
 	Calico   *CalicoConfig
-	// ProxyNFT is kube-proxy in nftables mode. The rules of kubelet and flannel remain in iptables.
+	// ProxyNFT means that kube-proxy is in nftables mode. The rules of kubelet and flannel remain in iptables.
 	ProxyNFT bool
-	// ProxyIPVS is kube-proxy in ipvs mode. Its rules do not depend on Services.
+	// ProxyIPVS means that kube-proxy is in ipvs mode. The number of its rules does not depend on the Services.
 	ProxyIPVS bool
-	// Cilium has the iptables rules that Cilium needs in addition to its BPF programs.
+	// Cilium has the input for the iptables rules that Cilium needs in addition to its BPF programs.
 	Cilium *CiliumConfig
 	AWS    *AWSConfig
 	Azure  *AzureConfig
-	// KubeRouter has the rules of kube-router, whose policies walk a list of the node's pods.
+	// KubeRouter has the input for the rules of kube-router, by which each packet walks a list of the node's pods.
 	KubeRouter *KubeRouterConfig
-	// Kindnet has the rules of kindnet, or of kind's daemon.
+	// Kindnet has the input for the rules of kindnet, or of kind's daemon.
 	Kindnet *KindnetConfig
 }
 
-// Ruleset returns the node's iptables rules in the order of a running node, and the sets that they name.
+// Ruleset returns the node's iptables rules in the order of a running node, and the sets that they use, as ipset restore
+// input.
 //
 // kubelet and kube-proxy are first and insert at the top; flannel appends. Calico is last: it inserts its jumps above
 // all others and appends only rules that must follow the others.
@@ -107,9 +108,9 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	return rules, sets
 }
 
-// Tables returns the node's nftables tables in the order of a running node: kube-proxy's, then those of the CNI. Of two
-// base chains with the same hook and priority the later one runs first. As in iptables, Calico therefore polices a
-// packet before kube-proxy checks for Services without endpoints.
+// Tables returns the node's nftables tables in the order of a running node: that of kube-proxy, then those of the CNI. Of two
+// base chains with the same hook and priority, the one that was added later runs first. So, as in iptables, Calico polices
+// a packet before kube-proxy checks for Services without endpoints.
 func (n Node) Tables() []*nft.Table {
 	var tables []*nft.Table
 	if n.Services != nil && n.ProxyNFT {
@@ -133,7 +134,7 @@ func (n Node) Tables() []*nft.Table {
 	return tables
 }
 
-// Render returns the node's iptables rules as one iptables-restore input, and the sets as ipset restore input.
+// Render returns the node's iptables rules as iptables-restore input, and the sets as ipset restore input.
 func (n Node) Render() (rules, sets string) {
 	r, sets := n.Ruleset()
 	return r.String(), sets

@@ -2,13 +2,13 @@
 //
 // Independent programs write a Kubernetes node's rules: kubelet, kube-proxy, flannel, Calico. Each adds its own chains
 // and calls them from the built-in chains, some at the top (Insert), some at the end (Append). The order of the
-// programs determines the path of a packet, so the generators run in the same order:
+// programs determines the path of a packet, so policy.Node.Ruleset calls the generators in the same order:
 //
 //	node := ruleset.New()
-//	service.AddKubelet(node)           // each generator in the order in which the program starts on a node
+//	service.AddKubelet(node, false)
 //	service.Add(node, services)
-//	policy.AddFlannel(node, flannel)
-//	policy.AddCalico(node, calico)
+//	addFlannel(node, flannel)
+//	addCalico(node, calico)
 //	err := tool.Restore(ctx, ns, node.String())
 //
 // The text is deterministic: tables in the order of a packet's path, built-in chains first, then the other chains in
@@ -40,7 +40,7 @@ var builtin = []struct {
 	{Filter, []string{"INPUT", "FORWARD", "OUTPUT"}},
 }
 
-// Ruleset is the netfilter state of one node. Make one with New; it is not for concurrent use.
+// Ruleset has the iptables rules of one node. Make one with New. It is not safe for concurrent use.
 type Ruleset struct{ tables []*Table }
 
 // New returns a ruleset with the four tables and their empty built-in chains with policy ACCEPT.
@@ -94,7 +94,7 @@ func (t *Table) Chains() []*Chain { return slices.Clone(t.chains) }
 // Chain is a list of rules.
 type Chain struct {
 	Name string
-	// Builtin is true for the chains that the kernel calls.
+	// Builtin is true for chains such as INPUT, which the kernel calls.
 	Builtin bool
 	// top has the inserted rules in the order of insertion, which is the reverse order of the chain.
 	top, rules []string
@@ -119,8 +119,8 @@ func (c *Chain) Rules() []string {
 	return append(top, c.rules...)
 }
 
-// String renders one iptables-restore input, without empty tables and built-in chains without rules. In the nft
-// flavour, naming such a chain would add a hook, which costs time for every packet.
+// String returns iptables-restore input without empty tables and without built-in chains that have no rules. In the nft
+// flavour of iptables, naming such a chain would add a hook, which costs time for every packet.
 func (r *Ruleset) String() string {
 	var b strings.Builder
 	for _, t := range r.tables {
@@ -159,8 +159,8 @@ func (t *Table) render(b *strings.Builder) {
 }
 
 // Change returns the input of iptables-restore --noflush that turns before into after, "" for no change. It writes each
-// changed chain completely, as the agents of a node do, and also the chains named whole, if both rulesets have their
-// table. A chain without rules that only one of the two declares is assumed to exist in both: a rule jumps to it.
+// changed chain completely, as the agents of a node do, and also the chains whose names are in whole. A chain without rules
+// that only one ruleset declares is the target of a jump; it is assumed to exist in both.
 func Change(before, after *Ruleset, whole ...string) string {
 	var b strings.Builder
 	for i, t := range after.tables {

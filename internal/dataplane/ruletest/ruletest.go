@@ -12,10 +12,10 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// quoted is a comment, which may contain words that look like options.
+// quoted matches the comment of a rule, which may contain words that look like options.
 var quoted = regexp.MustCompile(`"[^"]*"`)
 
-// Target returns the chain or built-in target of a rule of iptables, the word after -j or -g. It is "" for a rule that
+// Target returns the chain or built-in target of a rule of iptables: the word after -j or -g. It returns "" for a rule that
 // only counts.
 func Target(rule string) string {
 	words := strings.Fields(quoted.ReplaceAllString(rule, " "))
@@ -33,8 +33,8 @@ const targets = " ACCEPT DROP RETURN REJECT MARK CONNMARK MASQUERADE SNAT DNAT N
 // maxChainName is the maximum length of a chain's name in iptables, in bytes.
 const maxChainName = 28
 
-// Check finds long names, jumps to undeclared chains, and rules that restore input cannot contain. It returns all
-// faults joined.
+// Check returns all faults of a ruleset, joined into one error: long names of chains, jumps to undeclared chains, and rules
+// that iptables-restore cannot read.
 func Check(r *ruleset.Ruleset) error {
 	var errs []error
 	for _, t := range r.Tables() {
@@ -60,7 +60,8 @@ func Check(r *ruleset.Ruleset) error {
 	return errors.Join(errs...)
 }
 
-// Unreachable returns "table/chain" of every chain that no built-in chain leads to, directly or through others.
+// Unreachable returns the name, as "table/chain", of every chain to which no built-in chain leads, directly or through
+// others.
 func Unreachable(r *ruleset.Ruleset) []string {
 	var lost []string
 	for _, t := range r.Tables() {
@@ -82,7 +83,7 @@ var (
 	way   = regexp.MustCompile(`(jump |goto |vmap @)([^\s,}]+)`)
 )
 
-// UnreachableNFT returns the names of the chains of a table that no base chain leads to, directly, through others or
+// UnreachableNFT returns the names of the chains of a table to which no base chain leads, directly, through other chains or
 // through maps.
 func UnreachableNFT(t *nft.Table) []string {
 	var g graph

@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 )
 
-// AddKubelet puts kubelet's rules into node. kubelet starts before kube-proxy, so call it first.
+// AddKubelet adds kubelet's rules to node. kubelet starts before kube-proxy, so call it before Add.
 //
 // No rule jumps to the canary chains: kubelet and kube-proxy watch them to detect that the tables were flushed. The
 // hint chain shows programs in containers which flavour of iptables the node uses. With ipv6 the rules are for
@@ -30,7 +30,7 @@ func addCanary(node *ruleset.Ruleset, chain string) {
 	}
 }
 
-// Add puts the rules of kube-proxy in iptables mode into node.
+// Add adds the rules of kube-proxy in iptables mode to node.
 func Add(node *ruleset.Ruleset, c Config) {
 	addCanary(node, chainProxyCanary)
 	p := proxy{c: c, nat: node.Table(ruleset.NAT), filter: node.Table(ruleset.Filter)}
@@ -49,15 +49,15 @@ func Add(node *ruleset.Ruleset, c Config) {
 // terseAbove is the number of endpoints above which kube-proxy omits the comments of rules per endpoint.
 const terseAbove = 1000
 
-// proxy is one rendering.
+// proxy writes the rules of one configuration in iptables mode.
 type proxy struct {
 	c           Config
 	nat, filter *ruleset.Table
-	// terse means that there are more endpoints than terseAbove.
+	// terse means that rules per endpoint have no comments, because there are more endpoints than terseAbove.
 	terse bool
 }
 
-// perEndpoint returns the comment of a rule per endpoint.
+// perEndpoint returns the comment of a rule per endpoint, "" if such comments are omitted.
 func (p *proxy) perEndpoint(text string) string {
 	if p.terse {
 		return ""
@@ -68,7 +68,8 @@ func (p *proxy) perEndpoint(text string) string {
 // jump is a rule in a built-in chain that leads into kube-proxy's chains.
 type jump struct{ from, match, comment, to string }
 
-// Each jump is inserted at the top, so a built-in chain has them in reverse order.
+// The jumps of kube-proxy in the tables filter and nat. Each is inserted at the top, so a built-in chain has them in reverse
+// order.
 var (
 	filterJumps = []jump{
 		{"INPUT", "-m conntrack --ctstate NEW ", "kubernetes externally-visible service portals", ChainExternalServices},
@@ -88,7 +89,7 @@ var (
 	}
 )
 
-// skeleton writes the rules that do not depend on services.
+// skeleton writes the chains and rules that do not depend on Services.
 func (p *proxy) skeleton() {
 	for _, chain := range []string{chainServices, ChainExternalServices, chainForward, chainNodePorts, chainProxyFirewall} {
 		p.filter.Chain(chain)
@@ -127,7 +128,8 @@ func hang(t *ruleset.Table, jumps []jump) {
 
 func comment(text string) string { return `-m comment --comment "` + text + `" ` }
 
-// service writes the rules of s.
+// service writes the rules of s: for its cluster address, for external traffic and for its endpoints, or rejections if it
+// has no endpoints.
 func (p *proxy) service(s Service) {
 	if len(s.Endpoints) == 0 {
 		p.refuse(s)
@@ -149,19 +151,20 @@ func (p *proxy) service(s Service) {
 	}
 }
 
-// at matches packets to the service's port at addr.
+// at returns the match of packets to the Service's port at addr.
 func (s Service) at(addr netip.Addr) string {
 	return "-d " + alone(addr) + " -p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.Port) + " "
 }
 
-// atNodePort matches packets to the service's node port.
+// atNodePort returns the match of packets to the Service's node port.
 func (s Service) atNodePort() string {
 	return "-p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.NodePort) + " "
 }
 
 func port(n uint16) string { return strconv.Itoa(int(n)) }
 
-// share ends a chain with the choice among endpoints: each rule takes an even part of the remaining connections.
+// share appends the rules that choose among endpoints to a chain: each rule takes an even part of the remaining connections.
+// With session affinity, rules for known clients come first.
 func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 	name := s.portName()
 	if s.SessionAffinity {
@@ -179,8 +182,8 @@ func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 	}
 }
 
-// endpoint writes KUBE-SEP-y. A pod that reaches itself through the service is masqueraded. Otherwise the reply would
-// come from an address that it did not dial.
+// endpoint writes the chain of an endpoint, KUBE-SEP-y. It masquerades a pod that reaches itself through the Service.
+// Otherwise the reply would come from an address to which the pod did not connect.
 func (p *proxy) endpoint(s Service, e Endpoint) {
 	chain := p.nat.Chain(s.EndpointChain(e))
 	chain.Append("-s " + alone(e.Addr.Addr()) + " " + p.perEndpoint(s.portName()) + "-j " + chainMarkMasq)
@@ -191,15 +194,15 @@ func (p *proxy) endpoint(s Service, e Endpoint) {
 	chain.Append("-p " + s.Protocol + " " + rule + "-m " + s.Protocol + " -j DNAT --to-destination " + e.Addr.String())
 }
 
-// refuse writes the rejections of a service without endpoints.
+// refuse writes the rules that reject connections to a Service without endpoints.
 func (p *proxy) refuse(s Service) {
 	why := comment(s.portName() + " has no endpoints")
 	p.filter.Chain(chainServices).Append(why + s.at(s.VIP) + "-j REJECT")
-	p.closed(s, why, "REJECT")
+	p.blockExternal(s, why, "REJECT")
 }
 
-// closed writes the rules for external traffic that this node does not serve.
-func (p *proxy) closed(s Service, why, target string) {
+// blockExternal writes the rules that end external traffic to a Service which this node does not serve. target is REJECT or DROP.
+func (p *proxy) blockExternal(s Service, why, target string) {
 	chain := p.filter.Chain(ChainExternalServices)
 	for _, ip := range s.LoadBalancerIPs {
 		chain.Append(why + s.at(ip) + "-j " + target)
@@ -209,7 +212,8 @@ func (p *proxy) closed(s Service, why, target string) {
 	}
 }
 
-// nodePortsLast ends KUBE-SERVICES: a packet to a node port walks all cluster addresses first.
+// nodePortsLast appends the jump for node ports to KUBE-SERVICES. It must be the last rule, so a packet to a node port walks
+// the rules of all cluster addresses first.
 func (p *proxy) nodePortsLast() {
 	match := "-m addrtype --dst-type LOCAL "
 	// In IPv6 a node port is never served at ::1.

@@ -11,7 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// IPVSDevice has the cluster addresses of all Services in ipvs mode. IPVS serves only addresses of the node itself.
+// IPVSDevice is the device that has the cluster addresses of all Services in ipvs mode, because IPVS serves only addresses of
+// the node itself.
 const IPVSDevice = "kube-ipvs0"
 
 // Chains of kube-proxy's ipvs mode.
@@ -61,10 +62,9 @@ var (
 	}
 )
 
-// AddIPVS puts the rules of kube-proxy in ipvs mode into node, and returns the sets that they name as ipset restore
-// input. It does not support load balancer addresses and sctp. The rules mark packets for masquerading and block other
-// ports of the addresses on IPVSDevice. Their number does not depend on the number of Services: IPVSServers has the
-// backends.
+// AddIPVS adds the rules of kube-proxy in ipvs mode to node, and returns the sets that they use, as ipset restore input. It
+// does not support load balancer addresses and sctp. The rules mark packets for masquerading and block other ports of the
+// addresses on IPVSDevice. Their number does not depend on the number of Services: IPVSServers returns the backends.
 func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
 	p := ipvsProxy{c: c, nat: node.Table(ruleset.NAT), filter: node.Table(ruleset.Filter), sets: c.ipvsSets()}
 	for _, t := range ipvsChains {
@@ -138,15 +138,15 @@ func (c Config) ipvsSets() []ipvsSet {
 	return list
 }
 
-// ipvsProxy is one rendering.
+// ipvsProxy writes the rules and sets of one configuration in ipvs mode.
 type ipvsProxy struct {
 	c           Config
 	nat, filter *ruleset.Table
 	sets        []ipvsSet
 }
 
-// in matches packets by a set; side names the parts of the packet. ok is false if the set is empty: kube-proxy omits
-// most such rules.
+// in returns the match of packets by a set. side names the fields of the packet that are looked up. ok is false if the set
+// is empty: kube-proxy omits most such rules.
 func (p *ipvsProxy) in(name, side string) (match string, ok bool) {
 	if p.c.IPv6 {
 		name = "KUBE-6-" + strings.TrimPrefix(name, "KUBE-")
@@ -155,7 +155,8 @@ func (p *ipvsProxy) in(name, side string) (match string, ok bool) {
 	return "-m set --match-set " + name + " " + side + " ", len(p.sets[i].members) > 0
 }
 
-// services writes nat KUBE-SERVICES: clients of cluster addresses outside the pod range are masqueraded.
+// services writes the chain KUBE-SERVICES of table nat: clients outside the pod range that use a cluster address are
+// masqueraded.
 func (p *ipvsProxy) services() {
 	chain := p.nat.Chain(chainServices)
 	chain.Append("-s " + p.c.family().localhost.String() + " -j RETURN")
@@ -183,7 +184,7 @@ func (p *ipvsProxy) nodePorts() {
 	}
 }
 
-// access writes table filter: only the Services' ports of addresses on IPVSDevice are open.
+// access writes the rules of table filter: of the addresses on IPVSDevice, only the ports of Services are open.
 func (p *ipvsProxy) access() {
 	p.filter.Chain(chainSourceRanges).Append("-j DROP")
 	health, _ := p.in(setHealth, "dst")

@@ -32,7 +32,7 @@ const (
 	nftReject        = "reject-chain"
 )
 
-// affinityTime is affinitySeconds for the sets.
+// affinityTime is affinitySeconds as a duration, for the timeout of sets.
 const affinityTime = 10800 * time.Second
 
 // masqueradeBit is MasqueradeMark as a number.
@@ -53,7 +53,7 @@ var nftBase = []struct {
 	{"nat-postrouting", nft.Hook{Type: "nat", Hook: "postrouting", Priority: nft.SNATPriority}},
 }
 
-// nftJumps lead from base chains to others, in filters only for new connections.
+// nftJumps are the jumps from base chains to other chains. Those of filters apply to new connections only.
 var nftJumps = []struct{ from, to string }{
 	{"filter-input", nftNodePortCheck},
 	{"filter-input", nftServiceCheck},
@@ -80,16 +80,16 @@ func NFTables(c Config) *nft.Table {
 	return p.t
 }
 
-// nftProxy is one rendering.
+// nftProxy writes the table of one configuration in nftables mode.
 type nftProxy struct {
 	c Config
 	t *nft.Table
-	// seen has the keys in sets that services share: the ports of a Service share an address, and Services may share an
+	// seen has the keys that are in sets already: the ports of a Service share an address, and Services may share an
 	// endpoint.
 	seen map[string]bool
 }
 
-// once inserts a key into a set unless the set has it.
+// once inserts a key into a set, unless the set already has it.
 func (p *nftProxy) once(set string, key ...nft.Value) {
 	id := fmt.Sprint(set, key)
 	if !p.seen[id] {
@@ -98,7 +98,8 @@ func (p *nftProxy) once(set string, key ...nft.Value) {
 	}
 }
 
-// byAddr and byPort are the keys for looking up packets. atNode matches packets for the address with node ports.
+// byAddr and byPort are the fields by which packets are looked up in maps. atNode matches packets to the address that has
+// node ports.
 var (
 	byAddr = []nft.Field{nft.DestAddr, nft.L4Proto, nft.DestPort}
 	byPort = []nft.Field{nft.L4Proto, nft.DestPort}
@@ -119,7 +120,7 @@ func (p *nftProxy) sets() {
 	t.Set(setHairpin, nft.Addr, nft.Addr, nft.Proto, nft.Port).Comment = "service hairpin connections"
 }
 
-// skeleton writes the rules that do not depend on services.
+// skeleton writes the chains and rules that do not depend on Services.
 func (p *nftProxy) skeleton() {
 	t := p.t
 	for _, b := range nftBase {
@@ -156,12 +157,12 @@ func (p *nftProxy) skeleton() {
 		Add(atNode, nft.VMap(MapServiceNodePorts, byPort...))
 }
 
-// service writes the rules of s.
+// service writes the entries and chains of s, or the rejection of connections if it has no endpoints.
 func (p *nftProxy) service(s Service) {
 	p.once(SetClusterIPs, s.VIP)
 	if len(s.Endpoints) == 0 {
 		p.t.Lookup(mapNoEndpoints).Put(nft.Goto(nftReject), s.keyAt(s.VIP)...)
-		p.closedNFT(s, nft.Goto(nftReject))
+		p.blockExternalNFT(s, nft.Goto(nftReject))
 		return
 	}
 	for _, e := range s.Endpoints {
@@ -204,7 +205,7 @@ func (p *nftProxy) externalNFT(s Service) {
 		Add(nft.SourceLocal, all, nft.Comment("short-circuit local traffic"))
 	local := s.localEndpoints()
 	if len(local) == 0 {
-		p.closedNFT(s, nft.Drop)
+		p.blockExternalNFT(s, nft.Drop)
 		return
 	}
 	chain.Add(nft.Goto(s.nftChain("local")))
@@ -237,8 +238,8 @@ func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
 	chain.Add(nft.GotoRandom(names...))
 }
 
-// closedNFT adds the verdict for external traffic that this node does not serve.
-func (p *nftProxy) closedNFT(s Service, v nft.Verdict) {
+// blockExternalNFT adds the verdict for external traffic to a Service which this node does not serve: to reject it or to drop it.
+func (p *nftProxy) blockExternalNFT(s Service, v nft.Verdict) {
 	for _, ip := range s.LoadBalancerIPs {
 		p.t.Lookup(mapNoEndpoints).Put(v, s.keyAt(ip)...)
 	}
@@ -253,10 +254,11 @@ func (s Service) nftBaseName() string {
 	return hash(base)[:8] + "-" + base
 }
 
-// nftChain names a chain of the service: service-x, local-x or external-x.
+// nftChain returns the name of a chain of the Service: service-x, local-x or external-x.
 func (s Service) nftChain(kind string) string { return kind + "-" + s.nftBaseName() }
 
-// nftEndpoint names the chain or set of one endpoint: endpoint-x or affinity-x. A name in nftables has no colons.
+// nftEndpoint returns the name of the chain (endpoint-x) or set (affinity-x) of one endpoint. It replaces colons, which
+// nftables does not allow in names.
 func (s Service) nftEndpoint(kind string, e Endpoint) string {
 	at := strings.ReplaceAll(e.Addr.Addr().String(), ":", ".")
 	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName + "__" + at + "/" + port(e.Addr.Port())

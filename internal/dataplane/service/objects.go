@@ -36,7 +36,7 @@ func (s Service) metadata(more object) object {
 	return more
 }
 
-// kubernetesService returns the Service of ports that have its name.
+// kubernetesService returns the Kubernetes Service whose ports these are; all have its name.
 func kubernetesService(ports []Service) object {
 	s, kind := ports[0], "ClusterIP"
 	var list []object
@@ -69,7 +69,7 @@ func kubernetesService(ports []Service) object {
 	return object{"apiVersion": "v1", "kind": "Service", "metadata": s.metadata(object{}), "spec": spec, "status": status}
 }
 
-// endpointSlice returns the endpoints of a Service, all ready.
+// endpointSlice returns the EndpointSlice of a Service with these ports; all endpoints are ready.
 func endpointSlice(ports []Service) object {
 	s, kind := ports[0], "IPv4"
 	if s.VIP.Is6() {

@@ -51,18 +51,18 @@ import (
 type Config struct {
 	// IPv6 means that all addresses are IPv6, and the rules for ip6tables or a table of family ip6.
 	IPv6 bool
-	// ClusterCIDR has all pod addresses, by which kube-proxy recognises traffic from pods. A kube-proxy to which none was
-	// given masquerades no traffic to cluster addresses.
+	// ClusterCIDR has all pod addresses, by which kube-proxy recognises traffic from pods. Without a ClusterCIDR, kube-proxy
+	// does not masquerade traffic to cluster addresses.
 	ClusterCIDR netip.Prefix
 	// Services are rendered in this order. On a real node the order is random, but the cost of a connection depends on the
 	// position of its service.
 	Services []Service
-	// NoLocalhostNodePorts withholds node ports from 127.0.0.0/8; kube-proxy's default is to serve them. The nftables
-	// mode never serves them.
+	// NoLocalhostNodePorts means that node ports are not served at 127.0.0.0/8. By default, kube-proxy serves them there,
+	// except in nftables mode.
 	NoLocalhostNodePorts bool
 	// NodePortAddr is the address with node ports in nftables mode: by kube-proxy's default the node's primary one.
 	NodePortAddr netip.Addr
-	// ServiceCIDR has all cluster addresses. The nftables mode drops packets to unused ones.
+	// ServiceCIDR has all cluster addresses. The nftables mode drops packets to unused addresses of it.
 	ServiceCIDR netip.Prefix
 }
 
@@ -129,7 +129,7 @@ func (c Config) family() family {
 	return ipv4
 }
 
-// alone returns the prefix with only a.
+// alone returns the text of the prefix that contains only a.
 func alone(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
 
 // Names of the chains that do not depend on a service.
@@ -147,8 +147,8 @@ const (
 	chainHint             = "KUBE-IPTABLES-HINT"
 )
 
-// EverySync are the chains that kube-proxy writes completely in every sync, whatever has changed. Of all other chains
-// it writes those of changed Services.
+// EverySync has the chains that kube-proxy writes completely in every sync, whatever has changed. Of the other chains it
+// writes only those of changed Services.
 var EverySync = []string{chainServices, ChainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainPostrouting, chainMarkMasq}
 
 // MasqueradeMark is the bit in the packet mark for packets that KUBE-POSTROUTING masquerades.
@@ -170,16 +170,16 @@ func hash(text string) string {
 	return base32.StdEncoding.EncodeToString(sum[:])[:16]
 }
 
-// ServiceChain is the chain that distributes connections to all endpoints: KUBE-SVC-x.
+// ServiceChain returns the name of the chain that distributes connections to all endpoints: KUBE-SVC-x.
 func (s Service) ServiceChain() string { return "KUBE-SVC-" + s.hash() }
 
-// LocalChain is the same for the endpoints of this node: KUBE-SVL-x.
+// LocalChain returns the name of the chain that distributes connections to the endpoints of this node: KUBE-SVL-x.
 func (s Service) LocalChain() string { return "KUBE-SVL-" + s.hash() }
 
-// ExternalChain is the chain for traffic to a node port or a load balancer address: KUBE-EXT-x.
+// ExternalChain returns the name of the chain for traffic to a node port or a load balancer address: KUBE-EXT-x.
 func (s Service) ExternalChain() string { return "KUBE-EXT-" + s.hash() }
 
-// EndpointChain is the chain with the DNAT to e: KUBE-SEP-y.
+// EndpointChain returns the name of the chain with the DNAT to e: KUBE-SEP-y.
 func (s Service) EndpointChain(e Endpoint) string {
 	return "KUBE-SEP-" + hash(s.portName()+s.Protocol+e.Addr.String())
 }
@@ -218,7 +218,7 @@ func (p *proxy) externalLocal(s Service) {
 	)
 	local := s.localEndpoints()
 	if len(local) == 0 {
-		p.closed(s, comment(name+" has no local endpoints"), "DROP")
+		p.blockExternal(s, comment(name+" has no local endpoints"), "DROP")
 		return
 	}
 	chain.Append("-j " + s.LocalChain())

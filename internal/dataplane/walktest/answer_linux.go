@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Answer serves single bytes in ns at a TCP address, for the time of the test: it sends the first byte of a connection back and
-// closes it.
+// Answer listens in ns at a TCP address until the test ends. It sends the first byte of each connection back and closes the
+// connection.
 func Answer(t *testing.T, ns *netns.NS, address string) {
 	t.Helper()
 	var l net.Listener
@@ -17,7 +17,7 @@ func Answer(t *testing.T, ns *netns.NS, address string) {
 	answer(t, l, func(c net.Conn) { _, _ = io.CopyN(c, c, 1) })
 }
 
-// answer takes the connections of a listener for the time of the test, and closes each after it was served.
+// answer accepts connections of a listener until the test ends, serves them concurrently, and closes each afterwards.
 func answer(t *testing.T, l net.Listener, serve func(net.Conn)) {
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {

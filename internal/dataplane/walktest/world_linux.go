@@ -19,7 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// World has the namespaces "node", "client", "a", "b", "c" and "d". Each answers on Port.
+// World has the namespaces "node", "client", "a", "b", "c" and "d", by name. A server listens on Port in each.
 type World map[string]*netns.NS
 
 // Addresses of the world.
@@ -39,7 +39,7 @@ var (
 	linkLocal = netip.MustParseAddr("169.254.1.1")
 )
 
-// Patient is longer than any answer takes. Hasty is for what must not be answered.
+// Patient is a timeout longer than any answer takes. Hasty is a timeout for connections that must not be answered.
 const Patient, Hasty = 5 * time.Second, 250 * time.Millisecond
 
 func must(t *testing.T, err error) {
@@ -51,7 +51,7 @@ func must(t *testing.T, err error) {
 
 func single(a string) netip.Prefix { return netip.PrefixFrom(netip.MustParseAddr(a), 32) }
 
-// New builds the world; it skips the test without root.
+// New creates the namespaces with their devices, routes and servers, until the test ends. It skips the test without root.
 func New(t *testing.T) World {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -95,7 +95,7 @@ func New(t *testing.T) World {
 	return w
 }
 
-// serve answers in ns on port: it says whom it sees and who it is, then sends everything back.
+// serve listens in ns on Port: it sends the client's address and name on a line, and then everything that it receives.
 func serve(t *testing.T, ns *netns.NS, name string) {
 	t.Helper()
 	var l net.Listener
@@ -112,7 +112,8 @@ func serve(t *testing.T, ns *netns.NS, name string) {
 	})
 }
 
-// Connect dials from inside a namespace and returns the connection with what the server said: whom it sees, and who it is.
+// Connect connects from a namespace to an address. It returns the connection with what the server sent: the client address
+// that it sees, and its name.
 func (w World) Connect(from string, d net.Dialer, to string) (c net.Conn, sees, who string, err error) {
 	err = w[from].Do(func() (err error) {
 		d.SetMultipathTCP(false)
@@ -130,7 +131,7 @@ func (w World) Connect(from string, d net.Dialer, to string) (c net.Conn, sees, 
 	return c, sees, who, nil
 }
 
-// Ask connects and hangs up.
+// Ask connects as Connect does, with patience as the timeout, and closes the connection.
 func (w World) Ask(from, to string, patience time.Duration) (sees, who string, err error) {
 	c, sees, who, err := w.Connect(from, net.Dialer{Timeout: patience}, to)
 	if err == nil {
@@ -139,16 +140,16 @@ func (w World) Ask(from, to string, patience time.Duration) (sees, who string, e
 	return sees, who, err
 }
 
-// IsRefused says whether a connection was refused.
+// IsRefused reports whether a connection was refused.
 func IsRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// IsTimeout says whether no answer came in time.
+// IsTimeout reports whether err is a timeout.
 func IsTimeout(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// Service returns a service at 10.43.0.n with the pods named.
+// Service returns a Service at 10.43.0.n, with node port 30000+n. Its endpoints are the pods whose letters are in pods.
 func Service(name string, n byte, pods string) service.Service {
 	s := service.Service{Namespace: "bench", Name: name, Protocol: "tcp", VIP: netip.AddrFrom4([4]byte{10, 43, 0, n}), Port: 80, NodePort: 30000 + uint16(n)}
 	for _, p := range pods {
@@ -157,7 +158,7 @@ func Service(name string, n byte, pods string) service.Service {
 	return s
 }
 
-// Services are one of each kind, at 10.43.0.10 and on.
+// Services returns a configuration with one Service of each kind, at 10.43.0.10 and the following addresses.
 func Services() *service.Config {
 	local, far, sticky := Service("local", 15, "a"), Service("far", 16, ""), Service("sticky", 17, "abc")
 	local.ExternalTrafficPolicyLocal, far.ExternalTrafficPolicyLocal, sticky.SessionAffinity = true, true, true
@@ -167,7 +168,7 @@ func Services() *service.Config {
 	}}
 }
 
-// AddAddress gives eth0 of a namespace one more address.
+// AddAddress adds an address to eth0 of a namespace.
 func (w World) AddAddress(t *testing.T, name, a string) {
 	t.Helper()
 	h, err := link.Open(w[name])

@@ -23,25 +23,25 @@ const (
 	farewell = 500 * time.Millisecond
 )
 
-// agent is the state of Serve's loop, which alone uses it.
+// agent is the state of Serve's loop. Only that loop uses it.
 type agent struct {
 	enc     *control.Encoder
 	sampler *proc.Sampler
-	// home are the CPUs that this process was allowed when it began.
+	// home are the CPUs that this process was allowed to use when it began.
 	home []int
 	// trial is the current trial, or nil. next waits for its end.
 	trial *trial
 	next  *control.Message
 }
 
-// incoming is one result of a read.
+// incoming is one message from the controller, or the error of reading it.
 type incoming struct {
 	message control.Message
 	err     error
 }
 
-// Serve runs an agent until in ends (nil), ctx ends (its cause) or the stream is invalid. version is that of the
-// program. If ctx ends, a goroutine remains in a Read of in.
+// Serve runs an agent. It returns nil when in ends and the cause of ctx when ctx ends; it fails if a message is invalid
+// or cannot be written. version is the program's, for the hello. If ctx ends, a goroutine may remain in a Read of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) error {
 	a, err := open(out)
 	if err != nil {
@@ -69,9 +69,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 			}
 			err = a.obey(ctx, line.message)
 		case <-a.ended():
-			err = a.after(ctx)
+			err = a.endTrial(ctx)
 		case <-tick.C:
-			err = a.live()
+			err = a.heartbeat()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -81,7 +81,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 	}
 }
 
-// open reads the state of the process.
+// open returns an agent that writes to out. It reads the CPU counters and the CPUs that this process may use.
 func open(out io.Writer) (*agent, error) {
 	sampler, err := proc.NewSampler()
 	if err != nil {
@@ -94,7 +94,7 @@ func open(out io.Writer) (*agent, error) {
 	return &agent{enc: control.NewEncoder(out), sampler: sampler, home: home}, nil
 }
 
-// read sends messages to lines, until in or ctx ends.
+// read sends the messages of in to lines, and finally the error that ended in. It returns early if ctx ends.
 func read(ctx context.Context, in io.Reader, lines chan<- incoming) {
 	d := control.NewDecoder(in)
 	for {
@@ -141,7 +141,7 @@ func (a *agent) obey(ctx context.Context, m control.Message) error {
 	return nil
 }
 
-// begin starts the trial that m asks for.
+// begin starts the trial that m asks for. It refuses the trial if this process cannot be moved off the trial's CPUs.
 func (a *agent) begin(ctx context.Context, m control.Message) error {
 	if err := a.stepAside(loadCPUs(*m.Prepare)); err != nil {
 		return a.refuse(m.Trial, kindCPU, err.Error())
@@ -151,9 +151,9 @@ func (a *agent) begin(ctx context.Context, m control.Message) error {
 	return nil
 }
 
-// idlest returns the CPUs of this process, ordered by their idle time since the machine's start, longest first, in
-// steps of a twentieth. Among equals the last CPU is first, because a machine's own work uses the first CPUs. If the
-// counters cannot be read, CPUs are ordered from last to first.
+// idlest returns the CPUs of this process, those with the least busy share since the machine's start first. Shares in
+// the same twentieth count as equal. Among equals the last CPU is first, because a machine's own work uses the first
+// CPUs. If the counters cannot be read, all count as equal.
 func (a *agent) idlest() []int {
 	times, _ := proc.Stat()
 	busy := func(n int) int {
@@ -165,7 +165,8 @@ func (a *agent) idlest() []int {
 	return all
 }
 
-// stepAside moves all threads off the CPUs of the load, if there are others. The load's threads pin themselves.
+// stepAside moves all threads of this process off the CPUs of the load, if it may use other CPUs. The load's threads
+// pin themselves later.
 func (a *agent) stepAside(load []int) error {
 	rest := slices.DeleteFunc(slices.Clone(a.home), func(cpu int) bool { return slices.Contains(load, cpu) })
 	if len(rest) == 0 {
@@ -182,8 +183,8 @@ func (a *agent) ended() <-chan struct{} {
 	return a.trial.ended
 }
 
-// after removes the ended trial and begins the next one.
-func (a *agent) after(ctx context.Context) error {
+// endTrial removes the ended trial and begins the next one. It returns the error of writing the ended trial's answer.
+func (a *agent) endTrial(ctx context.Context) error {
 	failed := a.trial.writeError
 	a.trial.cancel()
 	a.trial = nil
@@ -197,8 +198,8 @@ func (a *agent) after(ctx context.Context) error {
 	return nil
 }
 
-// live sends a heartbeat for the current trial, or for the trial that waits.
-func (a *agent) live() error {
+// heartbeat sends a heartbeat for the trial that waits, or for the current trial until it has answered.
+func (a *agent) heartbeat() error {
 	switch {
 	case a.next != nil:
 		return a.enc.Encode(control.Message{Type: control.TypeHeartbeat, Trial: a.next.Trial})
@@ -212,7 +213,7 @@ func (a *agent) refuse(trial uint64, kind, why string) error {
 	return a.enc.Encode(control.Message{Type: control.TypeError, Trial: trial, Error: &control.Error{Kind: kind, Message: why}})
 }
 
-// leave cancels the trial and waits a little for its end.
+// leave cancels the trial and waits for its end, at most farewell.
 func (a *agent) leave() {
 	if a.trial == nil {
 		return
@@ -226,8 +227,8 @@ func (a *agent) leave() {
 	}
 }
 
-// Lifeline returns in, and a context that ends when nothing was read from in for limit: the controller, or a machine on
-// the way to it, has failed silently. Call Serve with both.
+// Lifeline returns in as a reader with a time limit, and a context that ends if that reader gets nothing for limit:
+// then the controller, or a machine on the way to it, has failed silently. Call Serve with both.
 func Lifeline(ctx context.Context, in io.Reader, limit time.Duration) (context.Context, io.Reader) {
 	ctx, cut := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(limit, func() { cut(fmt.Errorf("no message from the controller for %s", limit)) })

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// overtime is how much longer than its life a tool may run before it is killed.
+	// overtime is how much longer than its expected life a tool may run before it is killed.
 	overtime = 5 * time.Second
 	// listenTimeout is how long the server of a tool may take to listen, and listenPoll the time between two checks.
 	listenTimeout = 5 * time.Second
@@ -32,7 +32,7 @@ const (
 type side interface {
 	// Port returns the port that a server listens on.
 	Port() int
-	// Run measures once. It calls edge at both edges of the time whose CPU time counts.
+	// Run measures once. It calls edge at the begin (false) and at the end (true) of the time whose CPU time counts.
 	Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error)
 	Close() error
 }
@@ -72,7 +72,7 @@ func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
 	return l, nil
 }
 
-// hostFor returns the request for our server when its client is a tool: its window lies within the client's.
+// hostFor returns p changed for our server of a tool's client: the server's window lies within the client's.
 func hostFor(p control.Prepare) control.Prepare {
 	window, _ := p.Workload.Measured(p.Window, p.Warmup)
 	p.Warmup, p.Window = min(margin, window/4), window-2*min(margin, window/4)
@@ -86,7 +86,7 @@ func hostFor(p control.Prepare) control.Prepare {
 // versions caches the versions of tools by path: each takes a process to read.
 var versions sync.Map
 
-// guest is a side that is a tool.
+// guest is a side that runs an external tool.
 type guest struct {
 	ask  external.Ask
 	cpus []int
@@ -98,7 +98,7 @@ type guest struct {
 	finished <-chan struct{}
 }
 
-// find looks for the program.
+// find replaces argv[0] by the path of the program and reads its version. It fails if the program is not installed.
 func (g *guest) find(ctx context.Context) error {
 	path, err := external.Find(g.ask.Workload.Tool, g.argv[0])
 	if err != nil {
@@ -114,7 +114,7 @@ func (g *guest) find(ctx context.Context) error {
 	return nil
 }
 
-// start starts the program.
+// start starts the program on the CPUs of the side.
 func (g *guest) start() (*child.Process, error) {
 	p, err := child.Start(child.Options{Argv: g.argv, Env: external.Environment, CPUs: g.cpus, Limit: external.MaxOutput})
 	if err != nil {
@@ -141,14 +141,14 @@ func (g *guest) serve(ctx context.Context) error {
 	if g.server, err = g.start(); err != nil {
 		return err
 	}
-	if err = g.listening(ctx); err != nil {
+	if err = g.awaitListening(ctx); err != nil {
 		g.server.Kill()
 	}
 	return err
 }
 
-// listening waits until the server listens.
-func (g *guest) listening(ctx context.Context) error {
+// awaitListening waits until the server listens. It fails if the server ends first, or after listenTimeout.
+func (g *guest) awaitListening(ctx context.Context) error {
 	tool, transport := g.ask.Workload.Tool, external.Transport(g.ask.Workload)
 	ctx, stop := context.WithTimeout(ctx, listenTimeout)
 	defer stop()
@@ -182,7 +182,7 @@ func ending(p *child.Process) string {
 	return "exit status 0"
 }
 
-// freePort returns a free port.
+// freePort returns a free TCP port, which another program may still take.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -194,7 +194,7 @@ func freePort() (int, error) {
 
 func (g *guest) Port() int { return g.ask.Port }
 
-// Run runs the tool.
+// Run runs a client's program to its end, or observes a server's until its client has ended.
 func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	if g.server != nil {
 		return g.host(ctx, edge)
@@ -223,7 +223,7 @@ func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 	return g.observe(out, cpu), nil
 }
 
-// await waits for the end of a process; it kills one that takes longer than limit.
+// await waits for the end of a process. After limit, or if ctx ends, it kills the process and fails.
 func (g *guest) await(ctx context.Context, p *child.Process, limit time.Duration) error {
 	limited, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -240,7 +240,7 @@ func (g *guest) await(ctx context.Context, p *child.Process, limit time.Duration
 	return external.Errorf(external.KindTimeout, g.ask.Workload.Tool, "it had not ended after %s%s", limit, g.said(p))
 }
 
-// observe returns the observation of a client.
+// observe returns the observation of a client from its output and its CPU time in ns.
 func (g *guest) observe(out external.Outcome, cpu int64) *sample.Observation {
 	o := &sample.Observation{}
 	if out.Series != nil {
@@ -263,7 +263,8 @@ func (g *guest) tool() *sample.Tool {
 	return &sample.Tool{Name: g.ask.Workload.Tool, Version: g.version, Command: g.argv}
 }
 
-// host waits while the server serves. A server that does not end with its client is measured when the client has ended.
+// host waits until the client has ended, and the server too if it ends with its client. It returns the
+// server's CPU time and duration.
 func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	edge(false)
 	begin := time.Now()
@@ -293,7 +294,7 @@ func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observat
 	}, nil
 }
 
-// outlast waits until the client has ended; the server must not end before it.
+// outlast waits until the client has ended. It fails if the server ends first, or after limit.
 func (g *guest) outlast(ctx context.Context, limit time.Duration) error {
 	late := time.NewTimer(limit)
 	defer late.Stop()
@@ -310,7 +311,7 @@ func (g *guest) outlast(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// Close ends the server.
+// Close kills the server and waits for its end.
 func (g *guest) Close() error {
 	if g.server != nil {
 		g.server.Kill()

@@ -27,8 +27,8 @@ type trial struct {
 	say    func(control.Message) error
 	ctx    context.Context
 	stop   context.CancelFunc
-	// start is the barrier; its value is how long the run waits behind it. finish closes finished: the other side has
-	// ended. It may run again.
+	// start receives the controller's start signal: how long the run waits after it. finish closes finished, which
+	// means that the other side has ended; later calls do nothing.
 	start    chan time.Duration
 	finished chan struct{}
 	finish   func()
@@ -67,13 +67,15 @@ func (t *trial) obey(m control.Message) {
 	}
 }
 
-// roller is a side that can leave and return within the trial. Run returns the error of either.
+// roller is a side that can leave its Service and return within the trial. If one of the two fails, Run returns the
+// error.
 type roller interface {
 	Leave(drain time.Duration)
 	Return()
 }
 
-// roll makes the side leave or return, then reports it. Our controllers ask only a roller; roll ignores other requests.
+// roll makes the side leave or return in the background, and reports "rolled" when done. It ignores a side that is not
+// a roller; our controllers do not ask one.
 func (t *trial) roll(do func(roller)) {
 	server, ok := t.underWay().(roller)
 	if !ok {
@@ -85,7 +87,7 @@ func (t *trial) roll(do func(roller)) {
 	}()
 }
 
-// underWay returns the side under way, or nil.
+// underWay returns the side of the trial, nil before it is prepared.
 func (t *trial) underWay() side {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +114,7 @@ func (t *trial) cancel() {
 // over reports whether another trial may begin: this one has answered, or will soon because it was cancelled.
 func (t *trial) over() bool { return t.answered.Load() || t.cancelled.Load() }
 
-// loadCPUs are the CPUs that load threads are pinned to.
+// loadCPUs returns the CPUs that load threads are pinned to.
 func loadCPUs(p control.Prepare) []int {
 	if len(p.CPUs) > 0 {
 		return p.CPUs
@@ -153,7 +155,7 @@ func (t *trial) run(p control.Prepare, sampler *proc.Sampler) {
 	_ = l.Close() // the result is complete
 }
 
-// measure waits at the barrier and runs the load with a snapshot at each edge of its window.
+// measure waits for the start signal and runs the load, with a snapshot at each edge of its window.
 func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Observation, error) {
 	var delay time.Duration
 	select {
@@ -181,7 +183,7 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	return o, nil
 }
 
-// serve lets the load threads serve for a while before the warm-up.
+// serve waits before the warm-up, while the load threads already serve. It fails if the trial is cancelled.
 func (t *trial) serve(while time.Duration) error {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
@@ -193,7 +195,7 @@ func (t *trial) serve(while time.Duration) error {
 	}
 }
 
-// answer ends the trial for the controller.
+// answer sends the observation, or the failure err, to the controller. From then on another trial may begin.
 func (t *trial) answer(o *sample.Observation, err error) {
 	m := control.Message{Type: control.TypeDone, Trial: t.number, Done: o}
 	if err != nil {
@@ -204,7 +206,7 @@ func (t *trial) answer(o *sample.Observation, err error) {
 	t.writeError = t.say(m)
 }
 
-// failure returns err with its kind.
+// failure returns err as the error of a message, with its kind.
 func (t *trial) failure(err error) *control.Error {
 	var known *load.Error
 	var tool *external.Error

@@ -27,7 +27,7 @@ const (
 	Steps = 100
 	// mostOpen bounds the sockets that are open at the same time. The oldest attempt ends for a new one.
 	mostOpen = 1024
-	// watch is how often a wait looks at its context.
+	// watch is the longest time between two checks of the context.
 	watch = 20 * time.Millisecond
 )
 
@@ -42,15 +42,15 @@ type Options struct {
 
 // Result is the result of the attempts. Times are of the monotonic clock in ns.
 type Result struct {
-	// Connected and Answered are of the attempt that was answered first.
+	// Connected and Answered are when the first answered attempt had its connection and its answer.
 	Connected, Answered int64
 	// Dials is the number of attempts, CPUNs the CPU time of the thread that made them.
 	Dials int
 	CPUNs int64
 }
 
-// Request dials until a request is answered. The caller has locked its goroutine to its thread. The error of a request
-// without an answer is the most recent failure of an attempt; it is a timeout if no attempt has failed.
+// Request dials until a request is answered, o.End is reached or ctx ends. The caller must have locked its goroutine to
+// its thread. At o.End it returns the latest failure of an attempt, or a timeout if no attempt has failed.
 func Request(ctx context.Context, o Options) (Result, error) {
 	used := thread.CPUTime()
 	poll, err := sock.OpenPoll(16)
@@ -76,7 +76,7 @@ type dialling struct {
 	seen         Result
 }
 
-// attempt is one connection, by its socket, which is nil once it is closed. connected is 0 until its request is sent.
+// attempt is one connection. file is nil once it is closed; connected is the time of its connect, 0 until then.
 type attempt struct {
 	file      *os.File
 	fd        int
@@ -111,10 +111,10 @@ func (d *dialling) run(ctx context.Context) error {
 	}
 }
 
-// step returns the time from one attempt to the next, passed ns after the begin.
+// step returns the time from one attempt to the next in ns; passed is the time since the begin.
 func step(passed int64) int64 { return max(int64(Step), passed/Steps) }
 
-// dial begins an attempt.
+// dial begins an attempt. If too many are open, it ends the oldest first. It keeps a failure in d.last.
 func (d *dialling) dial() {
 	if d.open >= mostOpen {
 		d.dropOldest()
@@ -222,8 +222,8 @@ func (d *dialling) dropOldest() {
 	d.drop(&d.attempts[d.oldest])
 }
 
-// hangUp ends all attempts. A connected attempt that has sent nothing sends its request first, because a server counts
-// a connection without a request as failed.
+// hangUp ends all attempts and closes the poll. A connected attempt that has sent nothing sends its request first,
+// because a server counts a connection without a request as failed.
 func (d *dialling) hangUp() {
 	for i := range d.attempts {
 		a := &d.attempts[i]

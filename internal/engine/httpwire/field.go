@@ -11,7 +11,7 @@ const MaxHead = 8 << 10
 
 // Fault is an error of a head: it breaks the protocol, or needs an unsupported part of it.
 type Fault struct {
-	// Status is the status of a server's answer; it has no meaning for a response.
+	// Status is the HTTP status with which a server answers the fault. It has no meaning for a response.
 	Status int
 	// Reason is a clause that completes "the head ...".
 	Reason string
@@ -44,8 +44,8 @@ type fields struct {
 	backend   []byte
 }
 
-// scan reads the field lines of b up to the empty line. It returns how many bytes they are with the empty line, 0 if
-// more are needed.
+// scan reads the field lines of b up to the empty line. It returns their length with the empty line, 0 if b is
+// incomplete.
 func (f *fields) scan(b []byte) (int, *Fault) {
 	f.length = -1
 	for at := 0; ; {
@@ -113,7 +113,8 @@ func (f *fields) connection(value []byte) {
 	}
 }
 
-// is compares a name without regard to case. Letters beyond ASCII, some of which fold into it, are longer.
+// is reports whether b is name, ignoring case. A non-ASCII letter that folds to ASCII does not match: it has more
+// bytes.
 func is(b []byte, name string) bool {
 	return len(b) == len(name) && strings.EqualFold(string(b), name)
 }

@@ -56,7 +56,7 @@ func ReadRequest(b []byte) (r Request, size int, fault *Fault) {
 	return r, skipped + len(line) + len(crlf) + n, nil
 }
 
-// line reads a request line; one means HTTP/1.1.
+// line reads a request line. one means HTTP/1.1, otherwise it is HTTP/1.0.
 func (r *Request) line(line []byte) (one bool, fault *Fault) {
 	method, rest, ok := bytes.Cut(line, space)
 	target, version, ok2 := bytes.Cut(rest, space)
@@ -120,7 +120,8 @@ func ReadResponse(b []byte) (r Response, size int, fault *Fault) {
 	return r, len(line) + len(crlf) + n, nil
 }
 
-// line reads a status line; one means HTTP/1.1. Servers leave out the space before an empty reason.
+// line reads a status line. one means HTTP/1.1, otherwise it is HTTP/1.0. Servers leave out the space before an empty
+// reason.
 func (r *Response) line(line []byte) (one bool, fault *Fault) {
 	version, rest, ok := bytes.Cut(line, space)
 	code, reason, _ := bytes.Cut(rest, space)
@@ -175,7 +176,7 @@ func versionOf(b []byte) (one bool, fault *Fault) {
 	return false, ErrStartLine
 }
 
-// tooLong returns ErrTooLong if an incomplete head may not grow.
+// tooLong returns ErrTooLong if the incomplete head b has MaxHead bytes already, otherwise nil.
 func tooLong(b []byte) *Fault {
 	if len(b) >= MaxHead {
 		return ErrTooLong
@@ -191,7 +192,7 @@ func ValidName(s string) bool {
 	return len(s) >= 1 && len(s) <= MaxName && all([]byte(s), isVisible)
 }
 
-// AppendRequest appends a GET for the root of host; closes asks for a connection of its own.
+// AppendRequest appends a GET for the root of host. closes asks the server to close the connection after its response.
 func AppendRequest(b []byte, host string, closes bool) []byte {
 	b = fmt.Appendf(b, "GET / HTTP/1.1\r\nHost: %s\r\n", host)
 	return appendEnd(b, closes)

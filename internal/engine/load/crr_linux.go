@@ -36,12 +36,12 @@ func crrWork(s plan.CRR, client bool) work {
 	return work{open: openConnector}
 }
 
-// connector is the client.
+// connector is the client of crr in a closed loop, on one thread.
 type connector struct {
 	messages
 	to   sock.Addr
 	peek bool
-	// turn is socket, connect, send, recv, close; socket alone unless whole.
+	// turn is the chain socket, connect, send, recv, close; without whole it is only socket.
 	turn  sock.Chain
 	whole bool
 }
@@ -101,7 +101,7 @@ func (c *connector) step(w *worker) bool {
 	return true
 }
 
-// at is when call i of a whole chain had ended.
+// at returns when call i of a whole chain ended.
 func (c *connector) at(w *worker, i int) int64 { return w.trial.clock.At(c.turn.Ticks(i)) }
 
 // complete performs the rest of a transaction after the chain has made done calls, the socket included. It returns the
@@ -152,8 +152,8 @@ func (w *worker) sendPart(fd int, b []byte) syscall.Errno {
 }
 
 // again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the call's failure,
-// ETIMEDOUT, or ECANCELED if the trial is over. The exchange began at last. If that is 0, its first interruption counts
-// as the begin, because a server does not read the clock earlier.
+// ETIMEDOUT, or ECANCELED if the trial is over. w.last is when the exchange began; if it is 0, the first interruption
+// counts as the begin, because a server does not read the clock earlier.
 func (w *worker) again(e syscall.Errno) syscall.Errno {
 	switch {
 	case e == 0:
@@ -206,7 +206,7 @@ func (c *connector) receive(w *worker, fd int, rest []byte) (ended int64, e sysc
 	}
 }
 
-// acceptor is the server.
+// acceptor is the server of crr and ttfr, on one thread.
 type acceptor struct {
 	messages
 	turn sock.Chain // accept, recv, send, close

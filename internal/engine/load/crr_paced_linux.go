@@ -196,7 +196,7 @@ func (c *pacedConnector) lose(w *worker, tag uint32, e syscall.Errno) {
 	}
 }
 
-// expire gives up calls that have waited too long.
+// expire ends the calls that are older than the trial's timeout. It looks at most once a tick.
 func (c *pacedConnector) expire(w *worker) {
 	now := w.trial.now()
 	if now-c.looked < int64(tick) {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// superPacket bounds one send with segmentation offload, in bytes and in packets.
+	// superPacket and mostSegments bound one send with segmentation offload, in bytes and in packets.
 	superPacket  = plan.MaxDatagram
 	mostSegments = 64
 	// superPackets is how many coalesced receives one call takes.
@@ -19,7 +19,7 @@ const (
 
 // cut is the layout of a sequence of datagrams: their sizes, and how many form one buffer.
 type cut struct {
-	// sizes are taken in turn by the sequence number.
+	// sizes are the payload sizes in bytes: datagram i has the size i modulo their number.
 	sizes []int
 	// segments is how many datagrams of one size make a buffer.
 	segments int
@@ -68,7 +68,7 @@ func (c cut) fill(b *sock.Batch, sequence uint64, n int, now int64) (buffers, by
 	return buffers, bytes
 }
 
-// sum returns the datagrams and bytes in the first buffers that fill made of n datagrams.
+// sum returns how many datagrams and bytes are in the first buffers, if fill wrote n datagrams.
 func (c cut) sum(sequence uint64, n, buffers int) (sent, bytes uint64) {
 	sent = uint64(min(n, buffers*c.segments))
 	if len(c.sizes) == 1 {
@@ -80,7 +80,8 @@ func (c cut) sum(sequence uint64, n, buffers int) (sent, bytes uint64) {
 	return sent, bytes
 }
 
-// buffers sets the buffer sizes of a socket that the workload asks for.
+// buffers sets both buffers of a socket to the size that the workload asks for. Without a size, it only sets the
+// receive buffer of a UDP socket, to receiveBuffer.
 func (t *Trial) buffers(fd int) error {
 	size := t.work.buffer
 	if size == 0 {
@@ -95,7 +96,7 @@ func (t *Trial) buffers(fd int) error {
 	return sock.SetSendBuffer(fd, size)
 }
 
-// withoutOffload returns an error about an offload that the kernel refuses.
+// withoutOffload returns the error for an offload that the kernel refuses.
 func withoutOffload(what string, err error) error {
 	return &Error{Kind: unsupported.String(), Op: what, Err: fmt.Errorf("this kernel refuses it: %w", err)}
 }

@@ -38,7 +38,7 @@ func dnsWork(is plan.Traits, client bool) work {
 	return work{open: openNames, queues: true}
 }
 
-// resolver is the client.
+// resolver is the client of dns, on one thread.
 type resolver struct {
 	pace
 	poll            *sock.Poll // nil for one resolution at a time
@@ -139,7 +139,8 @@ func (c *resolver) start(w *worker) {
 	}
 }
 
-// proceed waits until a message arrives or a resolution is due, and handles what has arrived.
+// proceed waits until a message arrives or a resolution is due, and handles what has arrived. It returns false if the
+// thread must end.
 func (c *resolver) proceed(w *worker) bool {
 	fd, what := -1, int16(sock.Input)
 	if c.poll != nil {
@@ -201,8 +202,8 @@ func (c *resolver) follow(w *worker, tag uint32, do lookup.Do) {
 	}
 }
 
-// reopen opens a new socket for a resolution, connected to the server that is queried. local means that the failure is
-// this machine's.
+// reopen opens a new socket for a resolution, connected to the server that is queried. local reports whether a failure
+// is this machine's, not the server's.
 func (c *resolver) reopen(tag uint32) (local bool, e syscall.Errno) {
 	r := &c.all[tag]
 	r.close()
@@ -259,7 +260,7 @@ func (s *second) run(t *Trial) {
 	}
 }
 
-// sendBoth sends both queries of a resolution by two threads.
+// sendBoth sends both queries of a resolution at the same instant, one of them by the second thread.
 func (c *resolver) sendBoth(w *worker, r *resolution) syscall.Errno {
 	s := c.second
 	m := r.Due(c.message)
@@ -294,7 +295,7 @@ func (c *resolver) send(w *worker, r *resolution) syscall.Errno {
 	return c.sendRest(w, r)
 }
 
-// sendRest sends the rest of the queries over TCP.
+// sendRest sends what is left of the queries over TCP, as much as the socket accepts.
 func (c *resolver) sendRest(w *worker, r *resolution) syscall.Errno {
 	for len(r.unsent) > 0 {
 		n, e := sock.Send(r.fd, r.unsent, 0)
@@ -373,7 +374,7 @@ func framed(stream []byte) (message, rest []byte) {
 	return stream[2:size], stream[size:]
 }
 
-// expire gives up on late answers.
+// expire handles the resolutions whose deadline is over: they repeat a query or end.
 func (c *resolver) expire(w *worker) {
 	now := w.trial.now()
 	if now < c.until {
@@ -464,7 +465,7 @@ func (c *resolver) close() {
 	}
 }
 
-// sumNames adds up the counts of the client's threads; nil for another workload.
+// sumNames returns the sums of the counts of the client's threads; nil for another workload.
 func sumNames(workers []*worker) (sum *sample.Names) {
 	for _, w := range workers {
 		c, ok := w.flow.(*resolver)
@@ -481,7 +482,7 @@ func sumNames(workers []*worker) (sum *sample.Names) {
 	return sum
 }
 
-// nameServer is the server of one name over UDP.
+// nameServer is the server of dns over UDP, for one name.
 type nameServer struct {
 	server           *lookup.Server
 	question, answer []byte
@@ -519,7 +520,7 @@ func (s *nameServer) step(w *worker) bool {
 	return true
 }
 
-// streamNameServer is the server over TCP. It answers the queries of a connection until the client ends it.
+// streamNameServer is the server of dns over TCP. It answers the queries of a connection until the client ends it.
 type streamNameServer struct {
 	nameServer
 	framed []byte // an answer with its length prefix

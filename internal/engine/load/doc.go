@@ -35,10 +35,10 @@
 // # Closed and open loops
 //
 // In a closed loop a flow's next request waits for the response. The plain clients block in their calls, which costs
-// least; with Wait "spin" they poll (worker.recv). A client is paced if its requests follow a schedule, or if several are
-// under way on a flow. Then schedule.go decides what is due, paced_linux.go waits and keeps the
-// requests under way, and rr_paced, crr_paced and http_paced send and receive on sockets that do not block. A response time counts from the
-// scheduled time of the request. The servers are the same for all.
+// least; with Wait "spin" they poll (worker.recv). A client is paced if its requests follow a schedule, or if several
+// are under way on a flow. Then schedule.go decides what is due, paced_linux.go waits and keeps the requests under
+// way, and rr_paced, crr_paced and http_paced send and receive on sockets that do not block. A response time counts
+// from the scheduled time of the request. The servers are the same for all.
 //
 // # Nothing hangs
 //

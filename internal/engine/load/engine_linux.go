@@ -64,7 +64,7 @@ type Trial struct {
 type signals struct {
 	gate chan struct{} // closed when senders may start
 	open sync.Once
-	met  chan struct{} // holds a value once a client of a server that awaits one has connected
+	met  chan struct{} // holds a value once a client has connected, if the server awaits one
 	gone chan struct{} // closed when every flow has ended
 	told chan struct{} // one value for each thread that has marked its end
 }
@@ -83,8 +83,8 @@ type roster struct {
 }
 
 // Prepare makes the sockets and the threads of one side. The server listens; the client of stream and rr has its flows
-// connected and greeted, so that the server's threads run as well. It fails when ctx ends, or after Setup for a flow.
-// Every error is an *Error.
+// connected and greeted, so that the server's threads run as well. It fails if ctx ends, or if a flow takes longer than
+// Setup. Every error is an *Error.
 func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
 	t, err := newTrial(o)
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *Trial) check() error {
 		return usage("a negative time")
 	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == control.SideClient && !t.traits.Kernel():
 		return usage("port %d", o.Port)
-	case o.Awaits > 0 && !t.welcomes():
+	case o.Awaits > 0 && !t.canAwaitClient():
 		return usage("a %s of %s awaits no connection", o.Side, o.Workload)
 	case t.traits.Open() && t.traits.Rate == 0:
 		return usage("%s has no rate", o.Workload)
@@ -162,8 +162,8 @@ func (t *Trial) check() error {
 	return nil
 }
 
-// welcomes reports whether this side is a server that can wait for its first connection.
-func (t *Trial) welcomes() bool {
+// canAwaitClient reports whether this side is a server that can wait for its first connection.
+func (t *Trial) canAwaitClient() bool {
 	_, http := t.o.Workload.Spec.(plan.HTTP)
 	return http && t.o.Side == control.SideServer
 }
@@ -188,12 +188,12 @@ func (t *Trial) alternates() bool {
 	return t.traits.Exchanges() && !t.traits.Open() && !t.traits.Spin && t.traits.Flows == 1
 }
 
-// foremost is the highest priority of a thread that is not a real-time thread.
+// foremost is the nice value of the highest priority of a thread that is not a real-time thread.
 const foremost = -20
 
-// raisePriority raises the priority of the calling thread and returns it, 0 if this user may not. Another program on
-// the CPU would empty its caches between two requests, which no counter shows. Only threads that take turns are
-// preferred: other threads would keep ksoftirqd from its work, which belongs to the path.
+// raisePriority sets the calling thread's nice value to foremost and returns it; 0 if not asked for or not permitted.
+// Another program on the CPU would empty its caches between two requests, which no counter shows. Threads that do not
+// take turns keep their priority: they would keep ksoftirqd from its work, which belongs to the path.
 func (t *Trial) raisePriority() int {
 	if !t.o.Foremost || len(t.o.CPUs) == 0 || !t.alternates() || thread.Prefer(foremost) != nil {
 		return 0
@@ -201,10 +201,11 @@ func (t *Trial) raisePriority() int {
 	return foremost
 }
 
-// now is ns since Prepare.
+// now returns the time since Prepare in ns.
 func (t *Trial) now() int64 { return t.clock.Now() }
 
-// bound is how long a socket call of a timed workload may block: about a tick, and a whole fraction of the timeout.
+// bound returns how long a socket call of a timed workload may block: at most setupTick, and a whole fraction of the
+// timeout.
 func (t *Trial) bound() time.Duration {
 	return t.o.Timeout / max(1, (t.o.Timeout+setupTick-1)/setupTick)
 }
@@ -214,7 +215,7 @@ func (t *Trial) stopping(limit int32) bool { return t.phase.Load() >= limit }
 
 func (t *Trial) release() { t.signals.open.Do(func() { close(t.signals.gate) }) }
 
-// own hands a descriptor to Close.
+// own adds fd to the descriptors that Close closes. If Close has begun, it shuts the socket down at once.
 func (t *Trial) own(fd int) {
 	r := &t.roster
 	r.mu.Lock()
@@ -225,7 +226,7 @@ func (t *Trial) own(fd int) {
 	}
 }
 
-// blame keeps the first failure outside of load threads.
+// blame keeps err if it is the first failure outside of load threads.
 func (t *Trial) blame(err error) {
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()

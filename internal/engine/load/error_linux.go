@@ -81,7 +81,7 @@ func classify(e syscall.Errno) kind {
 	return other
 }
 
-// KindOf returns the name of an error's kind of failure, "other" for none.
+// KindOf returns the name of the kind of the errno that err wraps, "other" if there is no errno.
 func KindOf(err error) string { return kindOfError(err).String() }
 
 // Error is the failure of one side of a trial.

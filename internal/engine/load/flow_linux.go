@@ -101,7 +101,8 @@ func setCongestion(fd int, name string) error {
 	return &Error{Kind: unsupported.String(), Op: "congestion control " + name, Err: fmt.Errorf("%w; %s", err, choices)}
 }
 
-// connect makes the client's side.
+// connect starts the client's threads. If the workload has standing connections, it first connects and greets the
+// flows.
 func (t *Trial) connect(ctx context.Context) error {
 	for i := range t.threads {
 		fd := -1
@@ -131,8 +132,8 @@ type dialer interface {
 	dial(ctx context.Context, w *worker) error
 }
 
-// load starts the thread of a flow. First it replaces the socket timeouts of the set-up by those of a timed workload,
-// or removes them: the thread has its pulse, and a timeout costs a timer whenever the socket blocks.
+// load starts the thread of a flow. First it replaces the socket timeouts of the set-up by those of a timed
+// workload, or removes them: the thread has its pulse, and a timeout costs a timer whenever the socket blocks.
 func (t *Trial) load(index, fd int) error {
 	if t.work.standing {
 		var timeout time.Duration
@@ -149,18 +150,19 @@ func (t *Trial) load(index, fd int) error {
 	return t.spawn(index, fd)
 }
 
-// opening is the congestion control that a stream of CUBIC begins with. On a path of microseconds HyStart ends CUBIC's
-// slow start at a random window, which then grows for half a second. While the window limits a flow, acknowledgements
-// trigger the sends instead of the sender's system calls, which costs a sixth to a third less. Reno has no HyStart: its
-// slow start ends at a loss, or where the window no longer limits the flow.
+// opening is the congestion control with which a stream of CUBIC begins; opened is CUBIC. On a path of microseconds
+// HyStart ends CUBIC's slow start at a random window, which then grows for half a second. While the window limits a
+// flow, acknowledgements trigger the sends instead of the sender's system calls, which costs a sixth to a third less.
+// Reno has no HyStart: its slow start ends at a loss, or where the window no longer limits the flow.
 const opening, opened = "reno", "cubic"
 
-// opens reports whether flows begin with the congestion control opening.
+// opens reports whether flows begin with Reno, the constant opening, instead of CUBIC.
 func (t *Trial) opens() bool {
 	return t.traits.Bulk() && t.transport() == sock.Stream && t.traits.Congestion == opened
 }
 
-// open lets a flow begin with slow start alone. A user who may not choose CUBIC keeps the system's default.
+// open sets Reno, the constant opening, on a flow of a CUBIC stream. A socket without CUBIC, because this user may not
+// choose it, stays as it is.
 func (t *Trial) open(fd int) error {
 	if !t.opens() {
 		return nil
@@ -171,7 +173,7 @@ func (t *Trial) open(fd int) error {
 	return setCongestion(fd, opening)
 }
 
-// settleWindows sets the congestion control that the workload asks for on every flow. The window stays as it is.
+// settleWindows sets CUBIC on every flow that began with Reno. The congestion window stays as it is.
 func (t *Trial) settleWindows() error {
 	if !t.opens() {
 		return nil
@@ -205,15 +207,15 @@ func (t *Trial) dial(ctx context.Context, index int) (int, error) {
 		if e != syscall.EINPROGRESS && e != syscall.EALREADY && e != syscall.EINTR {
 			return -1, failure("connect", e)
 		}
-		if err := t.patience(ctx, deadline); err != nil {
+		if err := t.checkDeadline(ctx, deadline); err != nil {
 			return -1, err
 		}
 	}
 	return fd, t.greet(ctx, fd, index, deadline)
 }
 
-// patience returns an error when setting up must end: ctx has ended, or the deadline is over.
-func (t *Trial) patience(ctx context.Context, deadline int64) error {
+// checkDeadline returns an error if setting up must end: ctx has ended, or the deadline is over.
+func (t *Trial) checkDeadline(ctx context.Context, deadline int64) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Kind: KindCancelled, Op: "connect", Err: err}
 	}
@@ -247,13 +249,14 @@ func (t *Trial) greet(ctx context.Context, fd, index int, deadline int64) error 
 		default:
 			return nil
 		}
-		if err := t.patience(ctx, deadline); err != nil {
+		if err := t.checkDeadline(ctx, deadline); err != nil {
 			return err
 		}
 	}
 }
 
-// listen makes the server's side.
+// listen starts the server's side: a task that accepts flows if the connections are standing, otherwise the threads
+// with their listeners. For ping it does nothing.
 func (t *Trial) listen() error {
 	if t.work.standing {
 		fd, err := t.bind(false)
@@ -285,8 +288,8 @@ func (t *Trial) listen() error {
 	return nil
 }
 
-// bind opens a socket on the trial's address and port, listening if it is TCP. Later sockets share the first one's
-// port.
+// bind opens a socket on the trial's address and port, listening if it is TCP. If the port is 0, it sets the port that
+// the kernel chose. share allows several sockets on the port.
 func (t *Trial) bind(share bool) (int, error) {
 	address, family := t.address, sock.IPv6
 	if address.IsValid() {
@@ -382,7 +385,8 @@ func (t *Trial) full() bool {
 	return t.roster.joined >= t.threads
 }
 
-// adopt starts the thread of a flow that has greeted.
+// adopt starts the thread of a flow that has greeted, and sends the greeting back copies times. It ignores other
+// messages and flows beyond the number of threads.
 func (t *Trial) adopt(fd int, hello []byte, copies int) {
 	if !isGreeting(hello) {
 		return
@@ -431,7 +435,8 @@ func (t *Trial) acceptDatagrams(listener int) {
 	}
 }
 
-// attach binds fd to the listener's address and connects it to the client: from then on the kernel prefers it.
+// attach binds fd to the listener's address and connects it to the client: from then on the kernel delivers this
+// client's datagrams to fd.
 func (t *Trial) attach(fd, listener int, client *sock.Addr) error {
 	local, err := sock.Local(listener)
 	if err != nil {

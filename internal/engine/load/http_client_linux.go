@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// getter is the client on one thread.
+// getter is the client of http, on one thread.
 type getter struct {
 	poll    *sock.Poll
 	to      sock.Addr
@@ -24,7 +24,7 @@ type getter struct {
 	looked  int64 // when the links were last looked through
 }
 
-// link is one connection, or the place of one.
+// link is one connection, or a free place for one.
 type link struct {
 	tag     uint32
 	fd      int
@@ -84,7 +84,7 @@ func newGetter(w *worker) (*getter, error) {
 	return g, nil
 }
 
-// dial makes the connections that last.
+// dial makes the connections that the workload keeps; it does nothing if each request has a connection of its own.
 func (g *getter) dial(ctx context.Context, w *worker) error {
 	if g.each {
 		return nil
@@ -131,14 +131,14 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 			l.state = linkIdle
 			waiting--
 		}
-		if err := w.trial.patience(ctx, deadline); waiting > 0 && err != nil {
+		if err := w.trial.checkDeadline(ctx, deadline); waiting > 0 && err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// connectFailed returns an error that names the connection and the way out.
+// connectFailed returns an error that names the connection and says what to do.
 func (g *getter) connectFailed(l *link, cause error) error {
 	f := failure("connect", cause)
 	err := fmt.Errorf("connection %d of %d of a thread: %w", l.tag+1, len(g.links), f.Err)
@@ -225,7 +225,7 @@ func (g *getter) edge(w *worker, edge int) {
 	}
 }
 
-// look does the work without a report: first requests, new connections for broken ones, timeouts.
+// look does the work that no report of the poll starts: first requests, new connections for broken ones, timeouts.
 func (g *getter) look(w *worker) {
 	now := w.trial.now()
 	g.looked, w.last = now, now
@@ -333,8 +333,8 @@ func (g *getter) receive(w *worker, l *link, ended bool) {
 	}
 }
 
-// spareEnd keeps the end of a response unread, for a peek. If the body does not fit the buffer, it receives everything
-// but the end.
+// spareEnd returns the buffer and the flags of a recv that leaves the end of a response unread. A rest that fits the
+// buffer is only peeked at; of a longer rest, at most all but the last byte is received.
 func (g *getter) spareEnd(l *link, room []byte) ([]byte, int) {
 	if l.left < int64(len(room)) {
 		return room, sock.Peek

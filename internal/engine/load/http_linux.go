@@ -38,8 +38,8 @@ const (
 	acceptsAtOnce = 64
 )
 
-// httpWork returns how one side runs http. The server has one thread for each of its CPUs; one backend of several may
-// get no connection.
+// httpWork returns how one side runs http. The server has one thread for each of its CPUs. It may stay idle, because
+// one backend of several may get no connection.
 func httpWork(s plan.HTTP, client bool, cpus int) work {
 	w := work{open: openAnswerer, prepare: checkHTTP, threads: s.Threads, mayIdle: !client}
 	switch {
@@ -54,7 +54,8 @@ func httpWork(s plan.HTTP, client bool, cpus int) work {
 	return w
 }
 
-// checkHTTP refuses requests that only http can get wrong, and sets the default name.
+// checkHTTP sets the server's default name. It fails if the name is not valid in a field, or if the limit of
+// descriptors is too low for the connections.
 func checkHTTP(o *control.Prepare) error {
 	if o.Name == "" {
 		name, err := os.Hostname()
@@ -79,7 +80,7 @@ func checkHTTP(o *control.Prepare) error {
 	return nil
 }
 
-// sumShares adds up the threads' counts by backend; nil if no backend sent its name.
+// sumShares returns the sums of the threads' counts by backend; nil if no backend sent its name.
 func sumShares(workers []*worker) map[string]sample.Backend {
 	sum := map[string]sample.Backend{}
 	for _, w := range workers {

@@ -80,7 +80,7 @@ func (p *pacedGetter) send(w *worker) {
 	}
 }
 
-// park makes a link wait for a request.
+// park adds a link to the idle links, which wait for a request.
 func (g *getter) park(l *link) {
 	l.state = linkIdle
 	g.idle.push(l.tag)
@@ -99,7 +99,7 @@ func (q *queue) push(tag uint32) {
 	q.count++
 }
 
-// pop takes the tag that was pushed first; there is one.
+// pop removes and returns the tag that was pushed first. The queue must not be empty.
 func (q *queue) pop() uint32 {
 	tag := q.tags[q.head]
 	q.head, q.count = (q.head+1)%len(q.tags), q.count-1

@@ -27,13 +27,13 @@ type answerer struct {
 	refusals    map[int][]byte
 }
 
-// page is a response; the first head bytes of it are its head.
+// page is a response. Its first head bytes are the head.
 type page struct {
 	bytes []byte
 	head  int
 }
 
-// guest is one connection, or the place of one.
+// guest is one connection, or a free place for one.
 type guest struct {
 	tag     uint32
 	fd      int
@@ -130,7 +130,7 @@ func (a *answerer) accept(w *worker) {
 	}
 }
 
-// place finds a place for a connection.
+// place returns a free or new guest for the connection fd.
 func (a *answerer) place(fd int) *guest {
 	if n := len(a.free); n > 0 {
 		g := &a.guests[a.free[n-1]]
@@ -152,7 +152,7 @@ func (a *answerer) serve(w *worker, g *guest, ended bool) {
 				return
 			}
 		case g.leaves:
-			a.part(g)
+			a.closeGuest(g)
 			return
 		case g.again:
 			a.read(w, g, a.buffer[:copy(a.buffer, g.head)])
@@ -166,7 +166,7 @@ func (a *answerer) serve(w *worker, g *guest, ended bool) {
 			}
 			if e != 0 || n == 0 {
 				a.missed(w)
-				a.part(g)
+				a.closeGuest(g)
 				return
 			}
 			drained = kept+n < len(a.buffer)
@@ -175,7 +175,8 @@ func (a *answerer) serve(w *worker, g *guest, ended bool) {
 	}
 }
 
-// read parses one request of b and queues its response. What remains of b is kept.
+// read parses one request of b and queues its response, or a refusal after which the connection ends. It keeps the rest
+// of b.
 func (a *answerer) read(w *worker, g *guest, b []byte) {
 	r, size, fault := httpwire.ReadRequest(b)
 	if fault != nil {
@@ -219,7 +220,7 @@ func (a *answerer) flush(w *worker, g *guest) bool {
 		return false
 	case e != 0:
 		a.missed(w)
-		a.part(g)
+		a.closeGuest(g)
 		return false
 	}
 	g.rest = nil
@@ -230,7 +231,7 @@ func (a *answerer) flush(w *worker, g *guest) bool {
 	return true
 }
 
-// watch adds the connection to the poll, for the events what.
+// watch makes the poll report the events what of the connection. If that fails, it closes the connection.
 func (a *answerer) watch(w *worker, g *guest, what uint32) {
 	var e syscall.Errno
 	switch {
@@ -241,7 +242,7 @@ func (a *answerer) watch(w *worker, g *guest, what uint32) {
 	}
 	if e != 0 {
 		w.fail(classify(e))
-		a.part(g)
+		a.closeGuest(g)
 		return
 	}
 	g.watched = what
@@ -254,8 +255,8 @@ func (a *answerer) missed(w *worker) {
 	}
 }
 
-// part closes a connection and frees its place.
-func (a *answerer) part(g *guest) {
+// closeGuest closes a connection and frees its place.
+func (a *answerer) closeGuest(g *guest) {
 	sock.Close(g.fd)
 	g.fd = -1
 	a.free = append(a.free, g.tag)

@@ -19,7 +19,7 @@ type ledger struct {
 	jitter      jitter
 }
 
-// open begins the window: counters at zero, the past remembered.
+// open begins the window: it resets the counters, but remembers the numbers seen before.
 func (l *ledger) open() {
 	l.first, l.last = l.next, math.MaxUint64
 	l.received, l.reordered, l.duplicates = 0, 0, 0
@@ -29,7 +29,7 @@ func (l *ledger) open() {
 // shut ends the window.
 func (l *ledger) shut() { l.last = l.next }
 
-// arrive notes a datagram.
+// arrive counts the datagram with the number seq: received, reordered or a duplicate.
 func (l *ledger) arrive(seq uint64) {
 	inSpan := seq >= l.first && seq < l.last
 	if seq >= l.next {
@@ -79,7 +79,7 @@ type jitter struct {
 
 func (j *jitter) open() { j.sum, j.pairs, j.all = 0, 0, 0 }
 
-// note adds a datagram that arrived alone, or with others.
+// note adds a datagram by its transit time and its time of sending. alone means that it did not arrive in a batch.
 func (j *jitter) note(transit, sent int64, alone bool) {
 	alone = alone && sent != j.sent
 	j.all++
@@ -90,7 +90,7 @@ func (j *jitter) note(transit, sent int64, alone bool) {
 	j.transit, j.sent, j.alone = transit, sent, alone
 }
 
-// mean is the jitter in ns; 0 if more than a tenth of the datagrams went or came in batches.
+// mean returns the jitter in ns; 0 (unknown) if in more than a tenth of the pairs a datagram went or came in a batch.
 func (j *jitter) mean() float64 {
 	if j.pairs == 0 || float64(j.pairs) < 0.9*float64(j.all-1) {
 		return 0
@@ -98,7 +98,7 @@ func (j *jitter) mean() float64 {
 	return j.sum / float64(j.pairs)
 }
 
-// expected returns the number of datagrams of the span.
+// expected returns the number of datagrams of the span, 0 before the span has ended.
 func (l *ledger) expected() uint64 {
 	if l.last < l.first || l.last == math.MaxUint64 {
 		return 0

@@ -14,7 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// observe adds up the marks of the threads.
+// observe returns the observation of the window from the marks of the threads. It fails if nothing was completed, all
+// flows were lost or a roll failed.
 func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, error) {
 	workers := t.workers()
 	o := &sample.Observation{
@@ -76,27 +77,27 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	if t.traits.Kernel() && t.o.Side == control.SideServer {
 		return o, nil
 	}
-	o.Errors = named(counts)
+	o.Errors = countsByName(counts)
 	var err error
 	if o.Rolls, err = t.rolling.observed(); err != nil {
 		return nil, failure(t.name(), err)
 	}
 	switch {
 	case o.Operations == 0 && !t.work.mayIdle:
-		return nil, t.worst(counts, t.nothing(time.Duration(o.CPU.WaitedNs)/time.Duration(t.threads)))
+		return nil, t.worst(counts, t.emptyWindow(time.Duration(o.CPU.WaitedNs)/time.Duration(t.threads)))
 	case missing == t.threads:
 		return nil, t.worst(counts, errGone)
 	}
 	return o, nil
 }
 
-// pauseTCP is a window that holds the first pauses of TCP after a loss, of 200 and 400 ms.
+// pauseTCP is a window that is longer than the first pauses of TCP after a loss, of 200 and 400 ms.
 const pauseTCP = time.Second
 
-// nothing returns the error of a window without a completed operation, with the window that is needed if it was short.
-// waited is how long each load thread was ready without getting its CPU: a long wait means that the machine is the
-// cause.
-func (t *Trial) nothing(waited time.Duration) error {
+// emptyWindow returns the error of a window without a completed operation, with the window that is needed if it was
+// short. waited is how long each load thread was ready without getting its CPU: a long wait means that the machine is
+// the cause.
+func (t *Trial) emptyWindow(waited time.Duration) error {
 	switch window := t.o.Window; {
 	case t.traits.Names.Given():
 		return errors.New("no name was resolved in the window")
@@ -145,19 +146,19 @@ func (t *Trial) normalEnd(begin, end *edge) int64 {
 	return begin.at + t.soonest()
 }
 
-// ending reports whether a client may leave this server by now.
+// ending reports whether a client may have left this server by now.
 func (t *Trial) ending() bool {
 	begin := t.edges[0].Load()
 	return t.phase.Load() >= window && t.now() >= begin+t.soonest()
 }
 
-// soonest is the earliest time in a server's window at which a client may leave.
+// soonest returns how long after the begin of a server's window a client may leave, in ns.
 func (t *Trial) soonest() int64 {
 	skew := max(100*time.Millisecond, t.o.Window/10)
 	return int64(t.o.Window - skew)
 }
 
-// sumSchedules adds up how the flows of an open loop kept to their schedules; nil in a closed loop.
+// sumSchedules returns the sums of how the flows of an open loop kept to their schedules; nil in a closed loop.
 func sumSchedules(workers []*worker) *sample.Schedule {
 	var sum *sample.Schedule
 	for _, w := range workers {
@@ -186,7 +187,7 @@ func merge(into **sample.Histogram, h *sample.Histogram) {
 	(*into).Merge(h)
 }
 
-func named(counts [kinds]uint64) map[string]uint64 {
+func countsByName(counts [kinds]uint64) map[string]uint64 {
 	var m map[string]uint64
 	for k, n := range counts {
 		if n == 0 {
@@ -223,7 +224,8 @@ func readings[T any](workers []*worker, read func(fd int) (T, error)) map[*worke
 	return all
 }
 
-// sumTCP adds up the TCP counters of the flows that existed at both edges.
+// sumTCP adds up the TCP counters of the flows that existed at both edges, and averages their windows and round trips.
+// It returns nil without such flows.
 func sumTCP(workers []*worker, begin, end map[*worker]sock.TCPState) *sample.TCPInfo {
 	if begin == nil {
 		return nil
@@ -258,8 +260,8 @@ func sumTCP(workers []*worker, begin, end map[*worker]sock.TCPState) *sample.TCP
 	return &sum
 }
 
-// sumDatagrams adds up the ledgers. It returns the number of flows whose datagrams stopped arriving before limit:
-// sequence numbers do not show what a dead path loses at the end.
+// sumDatagrams adds the receivers' ledgers to o. It returns the number of flows whose datagrams stopped arriving before
+// limit: sequence numbers do not show what a dead path loses at the end.
 func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int64) uint64 {
 	var silent uint64
 	var receivers float64

@@ -23,10 +23,11 @@ const (
 	// sendsAtOnce and receivesAtOnce bound what a step does in one direction before it turns to the other.
 	sendsAtOnce    = 16
 	receivesAtOnce = 16
-	// flightRoom is the number of requests under way that all flows together can store, flightLeast the least of one
-	// flow.
+	// flightRoom is the number of requests under way that all flows together can store, flightMost and flightLeast the
+	// bounds for one flow.
 	flightRoom, flightMost, flightLeast = 1 << 20, 1 << 16, 2048
-	// The bounds of the time for which a thread reads the clock before a request is due, and the step of its adaptation.
+	// leastAhead and mostAhead bound how long before a request is due a thread starts to read the clock, in ns.
+	// aheadStep is the step in which this time adapts.
 	leastAhead, mostAhead, aheadStep = 1_000, 60_000, 1_000
 )
 
@@ -34,7 +35,7 @@ const (
 type pace struct {
 	schedule schedule
 	lag      *sample.Histogram // of an open loop
-	// stalled reports that requests wait for room on the path, so their lag is not the sender's.
+	// stalled means that requests wait for room on the path, so their lag is not the sender's.
 	stalled bool
 	taken   uint64
 	ahead   int64    // how long before a request is due the thread wakes up
@@ -111,19 +112,19 @@ func (p *pace) place(w *worker, free *[]uint32, underWay int) (tag uint32, due, 
 	return tag, due, now, true
 }
 
-// edge keeps the counts at an edge of the window.
+// edge stores the numbers of requests scheduled and sent at an edge of the window: 0 is its begin, 1 its end.
 func (p *pace) edge(w *worker, edge int) {
 	p.edges[edge] = offer{p.taken + p.schedule.behind(w.trial.now()), p.taken}
 }
 
-// complete counts a response to the request of time due.
+// complete counts a response that arrived at now to the request scheduled at due.
 func (w *worker) complete(due, now int64) {
 	w.count.operations.Add(1)
 	w.record(w.hist.rtt, now-due)
 	w.last = now
 }
 
-// rest waits until fd is ready for the events what, or a request is due.
+// rest waits until fd is ready for the events what or a request is due, at most a tick.
 func (p *pace) rest(w *worker, fd int, what int16, underWay int) {
 	if w.spin {
 		thread.Yield()
@@ -143,12 +144,12 @@ func (p *pace) rest(w *worker, fd int, what int16, underWay int) {
 		}
 		_ = sock.Await(fd, what, limit)
 	default:
-		p.alight(w, p.schedule.wake())
+		p.sleepUntilDue(w, p.schedule.wake())
 	}
 }
 
-// alight sleeps until shortly before due, not longer than a tick, and reads the clock from then on.
-func (p *pace) alight(w *worker, due int64) {
+// sleepUntilDue sleeps until shortly before due and reads the clock from then on. A pulse ends the sleep early.
+func (p *pace) sleepUntilDue(w *worker, due int64) {
 	now := w.trial.now()
 	if target := due - p.ahead; target > now {
 		w.sleep(target)
@@ -191,7 +192,7 @@ type flight struct {
 // request has the scheduled and the actual time of a request. An empty slot has due 0.
 type request struct{ due, sent int64 }
 
-// newFlight has room for size requests, a power of 2.
+// newFlight returns a flight with room for size requests, a power of 2.
 func newFlight(size int) flight { return flight{slots: make([]request, size)} }
 
 func (f *flight) slot(sequence uint64) *request { return &f.slots[sequence%uint64(len(f.slots))] }
@@ -207,7 +208,7 @@ func (f *flight) push(due, sent int64) uint64 {
 	return n
 }
 
-// answer takes a request out; false if no such request is under way.
+// answer removes a request and returns its scheduled time. ok is false if no such request is under way.
 func (f *flight) answer(sequence uint64) (due int64, ok bool) {
 	if sequence-f.head >= f.next-f.head {
 		return 0, false
@@ -224,7 +225,7 @@ func (f *flight) answer(sequence uint64) (due int64, ok bool) {
 	return due, true
 }
 
-// oldest returns when the oldest request went out; false if none is under way.
+// oldest returns when the oldest request was sent; ok is false if none is under way.
 func (f *flight) oldest() (sent int64, ok bool) {
 	if f.count == 0 {
 		return 0, false

@@ -13,7 +13,7 @@ import (
 // echoHeader is the size of an ICMP echo header in bytes.
 const echoHeader = 8
 
-// pinger is the client.
+// pinger is the client of ping, on one thread.
 type pinger struct {
 	echo            sock.Echo
 	request, answer []byte

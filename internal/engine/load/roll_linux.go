@@ -24,7 +24,7 @@ const (
 	closed
 )
 
-// letGoLimit bounds how long the threads may take to close their connections; a pulse is usual.
+// letGoLimit bounds how long the threads may take to close their connections. Usually they need one pulse.
 const letGoLimit = time.Second
 
 // rolling is the state of a server that leaves and returns.
@@ -43,8 +43,8 @@ type rolling struct {
 	err   error
 }
 
-// Leave takes the server out of service: it serves for drain, then its port refuses. Run returns the error of a failed
-// Leave.
+// Leave takes the server out of service: it serves for drain, then its port refuses connections. Run returns the error
+// of a failed Leave.
 func (t *Trial) Leave(drain time.Duration) {
 	r := &t.rolling
 	r.mu.Lock()
@@ -62,7 +62,7 @@ func (t *Trial) Leave(drain time.Duration) {
 	r.back.Store(0)
 	r.left.Store(t.now())
 	if drain == 0 { // without a drain, earlier connections do not show whether the path knows that the server leaves
-		t.shutDoors()
+		t.shutListeners()
 		return
 	}
 	r.state.Store(draining)
@@ -70,13 +70,13 @@ func (t *Trial) Leave(drain time.Duration) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if !r.over && r.state.Load() == draining { // Stop cannot stop a timer that has fired
-			t.shutDoors()
+			t.shutListeners()
 		}
 	})
 }
 
-// shutDoors makes the listeners refuse and the threads close their connections. The caller has r.mu.
-func (t *Trial) shutDoors() {
+// shutListeners makes the listeners refuse connections and the threads close theirs. The caller must hold r.mu.
+func (t *Trial) shutListeners() {
 	r := &t.rolling
 	r.letGo.Store(0)
 	r.round.Add(1)
@@ -140,7 +140,7 @@ func (t *Trial) comeBack() {
 	r.rolls[len(r.rolls)-1].Returned = true
 }
 
-// note completes the record of the latest roll. The caller has r.mu.
+// note completes the record of the latest roll with the times of its connections. The caller must hold r.mu.
 func (r *rolling) note() {
 	if len(r.rolls) == 0 {
 		return
@@ -161,7 +161,7 @@ func (r *rolling) refuse(err error) {
 	r.blame(err)
 }
 
-// blame keeps the first error. The caller has r.mu.
+// blame keeps the first error. The caller must hold r.mu.
 func (r *rolling) blame(err error) {
 	if r.err == nil {
 		r.err = err
@@ -186,7 +186,7 @@ func (r *rolling) stop() {
 	}
 }
 
-// met notes an accepted connection.
+// met stores the time of an accepted connection: of the last one in the drain, and of the first one after the return.
 func (r *rolling) met(now int64) {
 	switch {
 	case r.state.Load() == draining:
@@ -196,8 +196,8 @@ func (r *rolling) met(now int64) {
 	}
 }
 
-// letGo closes the connections of a thread after shutDoors. It reports whether it did: the reports of the poll are then
-// about closed descriptors, and the listener may be a new one.
+// letGo closes the connections of a thread after shutListeners. It reports whether it did: the reports of the
+// poll are then about closed descriptors, and the listener may be a new one.
 func (a *answerer) letGo(w *worker) bool {
 	r := &w.trial.rolling
 	round := r.round.Load()
@@ -209,7 +209,7 @@ func (a *answerer) letGo(w *worker) bool {
 	a.poll.Remove(int(a.listener.Load()))
 	for i := range a.guests {
 		if g := &a.guests[i]; g.fd >= 0 {
-			a.part(g)
+			a.closeGuest(g)
 		}
 	}
 	r.letGo.Add(1)

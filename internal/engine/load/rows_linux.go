@@ -59,7 +59,7 @@ func (r *rows) turn() {
 	}
 }
 
-// reset begins the window.
+// reset begins the first row of the window at now.
 func (r *rows) reset(now int64) {
 	r.warm, r.start = false, now
 	if r.every > 0 {
@@ -96,7 +96,7 @@ func (r *rows) cut(now int64) {
 	r.start, r.operations, r.bytes, r.cpu = now, operations, bytes, cpu
 }
 
-// finish returns the rows relative to the start of the window.
+// finish returns the rows, with times relative to the start of the window.
 func (r *rows) finish(window int64) []sample.Interval {
 	for i := range r.list {
 		r.list[i].StartNs -= window

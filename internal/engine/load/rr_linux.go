@@ -59,7 +59,7 @@ func (w *worker) messages() messages {
 	return messages{request: filled(o.Request), response: make([]byte, max(o.Response, least))}
 }
 
-// requester is the client.
+// requester is the client of rr over TCP, on one thread.
 type requester struct {
 	messages
 	turn sock.Chain // send, recv
@@ -93,8 +93,8 @@ func (r *requester) complete(w *worker, done int) bool {
 	return w.finishRecv(w.fd, r.response, w.last, n, e)
 }
 
-// responder is the server. A step ends when the next request has arrived, and counts it: a step in which the thread
-// only waited counts nothing, so its edge is in time (see mark).
+// responder is the server of rr over TCP, on one thread. A step ends when the next request has arrived, and counts it:
+// a step in which the thread only waited counts nothing, so its edge is in time (see mark).
 type responder struct {
 	messages
 	turn sock.Chain // send, recv
@@ -130,7 +130,8 @@ func (r *responder) step(w *worker) bool {
 	return w.finishSend(w.fd, r.response, n, e)
 }
 
-// receive completes a request after its first n bytes.
+// receive receives the rest of a request, after a call that returned n and e, and counts the request. It returns false
+// if the thread should leave.
 func (r *responder) receive(w *worker, n int, e syscall.Errno) bool {
 	switch {
 	case e != 0:
@@ -149,7 +150,7 @@ func (r *responder) receive(w *worker, n int, e syscall.Errno) bool {
 // that misses the timeout counts as a timeout, and the client sends the next request. The number identifies late
 // replies.
 
-// datagramRequester is the client.
+// datagramRequester is the client of rr over UDP, on one thread.
 type datagramRequester struct {
 	messages
 	sequence uint64
@@ -200,7 +201,7 @@ func (w *worker) awaitReply(buffer []byte, of asker) bool {
 	}
 }
 
-// datagramResponder is the server.
+// datagramResponder is the server of rr over UDP, on one thread.
 type datagramResponder struct{ messages }
 
 func (r *datagramResponder) step(w *worker) bool {

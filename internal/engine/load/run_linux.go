@@ -19,7 +19,7 @@ const drainTime = 20 * time.Millisecond
 // silent.
 const nudgeEvery = 2 * time.Millisecond
 
-// errGone ends a phase early because no flow is left.
+// errGone is the error of a phase that ended early because no flow is left.
 var errGone = errors.New("every flow has ended")
 
 // edge is what Run reads at one end of the window.
@@ -71,7 +71,8 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	return t.observe(&begin, &end, rows)
 }
 
-// warmUp waits until the window begins. After half of that time, flows have opened their congestion windows.
+// warmUp waits until the window begins. After half of that time the flows' congestion windows are open, and it sets the
+// congestion control of the workload.
 func (t *Trial) warmUp(ctx context.Context, rows *rows) error {
 	if err := t.pass(ctx, rows, t.o.Warmup/2); err != nil {
 		return err
@@ -82,7 +83,7 @@ func (t *Trial) warmUp(ctx context.Context, rows *rows) error {
 	return t.pass(ctx, rows, t.o.Warmup-t.o.Warmup/2)
 }
 
-// await waits for the first connection of a server that awaits one.
+// await waits for the first client of a server that awaits one, at most t.o.Awaits.
 func (t *Trial) await(ctx context.Context) error {
 	if t.o.Awaits == 0 {
 		return nil
@@ -107,7 +108,8 @@ func (t *Trial) meet() {
 	}
 }
 
-// pass waits for length and takes rows. It returns errGone if no flow is left earlier.
+// pass waits for the time length and takes the progress rows meanwhile. It fails if ctx ends, and returns errGone if no
+// flow is left.
 func (t *Trial) pass(ctx context.Context, rows *rows, length time.Duration) error {
 	end := t.now() + int64(length)
 	timer := time.NewTimer(0)
@@ -126,7 +128,8 @@ func (t *Trial) pass(ctx context.Context, rows *rows, length time.Duration) erro
 	return nil
 }
 
-// settleDown waits until stragglers are in and every thread has marked the end of the window.
+// settleDown waits until stragglers are in and every thread has marked the end of the window. early means that no flow
+// is left, so there are no stragglers.
 func (t *Trial) settleDown(ctx context.Context, early bool) error {
 	if t.work.straggles && !early {
 		timer := time.NewTimer(drainTime)
@@ -154,7 +157,7 @@ func (t *Trial) settleDown(ctx context.Context, early bool) error {
 	return nil
 }
 
-// settled is the phase from which a thread's marks are final. Only stragglers change them after the window. Other
+// settled returns the phase from which a thread's marks are final. Only stragglers change them after the window. Other
 // workloads do not wait for a thread that blocks because its peer is silent.
 func (t *Trial) settled() int32 {
 	if t.work.straggles {
@@ -198,7 +201,8 @@ func cause(counts [kinds]uint64) kind {
 	return kind(slices.Index(counts[:], slices.Max(counts[:])))
 }
 
-// worst returns an error whose kind is the cause of the failures.
+// worst returns err with the most important kind of counts. Without counts it returns the trial's first failure outside
+// the load threads, or err as "no traffic".
 func (t *Trial) worst(counts [kinds]uint64, err error) error {
 	if k := cause(counts); counts[k] > 0 {
 		return &Error{Kind: k.String(), Op: t.name(), Err: fmt.Errorf("%w (%d x %s)", err, counts[k], k)}

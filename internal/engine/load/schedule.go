@@ -76,7 +76,7 @@ func (s *schedule) due(now int64, underWay int) (int64, bool) {
 	return s.latest, true
 }
 
-// take takes the request that is due.
+// take removes the request that is due from the schedule.
 func (s *schedule) take() { s.left-- }
 
 // wake returns the time of the next request; the far future in a closed loop.
@@ -132,7 +132,7 @@ type pacer struct {
 	done    uint64  // datagrams sent or given up
 	skipped uint64  // datagrams given up
 	next    int64   // when a new quantum begins
-	left    uint64  // datagrams that may be sent before
+	left    uint64  // datagrams that may be sent before next
 }
 
 // newPacer starts a schedule at start for perSecond datagrams per second, which must be positive.

@@ -9,7 +9,7 @@ const (
 	// maxBackends is how many names a thread counts; otherBackends is the name for all others.
 	maxBackends   = 256
 	otherBackends = "(others)"
-	// shareSlots leaves the table at least half empty. One more slot counts all other names.
+	// shareSlots is the size of the table, which stays at least half empty. One more slot counts all other names.
 	shareSlots = 2 * maxBackends
 	noShare    = -1
 )
@@ -31,8 +31,8 @@ func (s *share) is(name []byte) bool {
 	return s.length == len(name) && string(s.name[:s.length]) == string(name)
 }
 
-// find returns the slot of name, which need not outlive the call, or noShare for none. likely is the slot of the
-// previous call.
+// find returns the slot of name, which need not outlive the call; noShare for an empty name and the last slot for names
+// that have no slot of their own. likely is the slot of the previous call.
 func (s *shares) find(name []byte, likely int) int {
 	if len(name) == 0 {
 		return noShare
@@ -75,7 +75,7 @@ func (s *shares) count(slot int, first bool) {
 	}
 }
 
-// add adds the counts to m.
+// add adds the counts to m, by the name of the backend.
 func (s *shares) add(m map[string]sample.Backend) {
 	for i := range s.slots {
 		slot := &s.slots[i]

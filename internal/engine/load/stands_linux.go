@@ -8,10 +8,10 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
-// starved is the share of a CPU below which other tasks hold up a thread that is ready to run.
+// starved is the share of a CPU below which a thread that is ready to run counts as held up by other tasks.
 const starved = 0.1
 
-// glance is what Stands read of a load thread.
+// glance is a reading of a load thread by Stands: the time, and the thread's CPU time, in ns.
 type glance struct{ at, cpu int64 }
 
 // Stands describes what the trial is doing, and which load threads other tasks have kept from their CPU since the last
@@ -40,7 +40,8 @@ func (t *Trial) Stands() string {
 	return said
 }
 
-// held describes why a thread in a state, which used CPU time used within in, does not progress; "" if it does.
+// held returns why a thread does not progress, "" if it does or the cause is unknown. state is the kernel's letter;
+// used is its CPU time within in, both in ns.
 func held(state byte, used, in int64) string {
 	if float64(used) >= starved*float64(in) {
 		return ""

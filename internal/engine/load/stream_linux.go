@@ -42,7 +42,7 @@ func openBeside(w *worker) (flow, error) {
 	return &sender{filled(plan.DefaultStreamMessage)}, nil
 }
 
-// sender sends from a buffer.
+// sender is the sending end of a stream over TCP, from a buffer.
 type sender struct{ message []byte }
 
 func openSender(w *worker) (flow, error) {
@@ -85,7 +85,7 @@ func (w *worker) sent(n int, e syscall.Errno) bool {
 	return true
 }
 
-// fileSender sends from a file in memory.
+// fileSender is the sending end of a stream over TCP, from a file in memory.
 type fileSender struct {
 	file, size int
 	offset     int64
@@ -96,7 +96,7 @@ func (s *fileSender) step(w *worker) bool {
 	return w.sent(sock.SendFile(w.fd, s.file, &s.offset, s.size))
 }
 
-// receiver receives up to a message.
+// receiver is the receiving end of a stream over TCP. One call receives at most a message.
 type receiver struct {
 	buffer []byte
 	flags  int
@@ -123,7 +123,7 @@ func (r *receiver) step(w *worker) bool {
 	return true
 }
 
-// sendAll sends all of b. False: the thread should leave.
+// sendAll sends all of b. It returns false if the thread should leave.
 func (w *worker) sendAll(fd int, b []byte) bool {
 	n, e := sock.Send(fd, b, 0)
 	return w.finishSend(fd, b, n, e)
@@ -144,8 +144,8 @@ func (w *worker) finishSend(fd int, b []byte, n int, e syscall.Errno) bool {
 	}
 }
 
-// recvAll fills b. If since is not 0 and the timeout has passed since then, it counts one timeout. False: the thread
-// should leave.
+// recvAll fills b. If since is not 0 and the timeout has passed since then, it counts one timeout. It returns false if
+// the thread should leave.
 func (w *worker) recvAll(fd int, b []byte, since int64) bool {
 	n, e := w.recv(fd, b, sock.WaitAll)
 	return w.finishRecv(fd, b, since, n, e)

@@ -12,7 +12,7 @@ import (
 // hands the kernel up to 64 datagrams at a time, flat out or as many as are due at the intended rate. A datagram is one
 // operation, not a call. The receiver takes the datagrams that have arrived and keeps a ledger.
 
-// datagramSender is the sending side.
+// datagramSender is the sending end of a stream over UDP.
 type datagramSender struct {
 	batch    *sock.Batch
 	cut      cut
@@ -76,7 +76,7 @@ func (s *datagramSender) step(w *worker) bool {
 	return true
 }
 
-// datagramReceiver is the receiving side.
+// datagramReceiver is the receiving end of a stream over UDP.
 type datagramReceiver struct {
 	batch *sock.Batch
 	// size is the length of each datagram if a receive returned several at once, 0 if it returned one.
@@ -102,7 +102,7 @@ func openDatagramReceiver(w *worker) (flow, error) {
 	return r, nil
 }
 
-// edge opens and shuts the span of the window.
+// edge begins the counts of the window at edge 0, and ends them at edge 1.
 func (r *datagramReceiver) edge(_ *worker, edge int) {
 	if edge == 0 {
 		r.ledger.open()
@@ -142,7 +142,7 @@ func (r *datagramReceiver) step(w *worker) bool {
 	return true
 }
 
-// note enters a datagram in the ledger. It arrived alone, or with others.
+// note enters a datagram in the ledger and the transit times. alone means that it did not arrive in a batch.
 func (r *datagramReceiver) note(w *worker, b []byte, now int64, alone bool) {
 	if w.phase >= after {
 		return // the ledger is Run's

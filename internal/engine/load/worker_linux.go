@@ -32,7 +32,7 @@ type tally struct {
 // size is the payload of each operation, for workloads with a constant payload; others count bytes.
 type size struct{ sent, received uint64 }
 
-// distributions have no histograms if the workload has none.
+// distributions are the round-trip and connect times. A workload without one of them has no histograms for it.
 type distributions struct{ rtt, connect times }
 
 // times are the times in the window: those that began while the machine was undisturbed, and the others. Without a
@@ -134,7 +134,8 @@ func (w *worker) close() {
 	}
 }
 
-// main is the thread. It ends with its goroutine, because it is pinned.
+// main runs the thread. It sends nil to ready once the thread is set up, or the failure. The thread ends with its
+// goroutine, because it is pinned.
 func (w *worker) main(ready chan<- error) {
 	runtime.LockOSThread()
 	w.count.thread.Store(int32(thread.ID()))
@@ -186,13 +187,13 @@ func (w *worker) main(ready chan<- error) {
 	w.leave()
 }
 
-// running reports whether the thread should do another operation.
+// running reports whether the thread should do another operation. In a new phase it first marks the edges.
 func (w *worker) running() bool {
 	p := w.trial.phase.Load()
 	return p == w.phase || w.turn(p)
 }
 
-// turn marks the edges between the phase that the thread last saw and p.
+// turn marks the edges between the phase that the thread last saw and p. It returns false if the thread must leave.
 func (w *worker) turn(p int32) bool {
 	for edge, begins := range [2]int32{window, drain} {
 		if w.phase >= begins || p < begins {
@@ -236,8 +237,8 @@ func (w *worker) see(p int32) {
 	}
 }
 
-// mark is the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so its
-// edge has the time at which Run changed the phase.
+// mark returns the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so
+// its edge has the time at which Run changed the phase.
 func (w *worker) mark(edge int) tally {
 	n := w.tally()
 	if at := w.trial.edges[edge].Load(); w.idle && at != 0 {
@@ -271,7 +272,7 @@ func (w *worker) done(now int64) {
 // fail counts a failure after which the flow continues.
 func (w *worker) fail(k kind) { w.count.errors[k].Add(1) }
 
-// die notes that the flow is lost.
+// die notes that the flow is lost and why. It returns false, as step does for a thread with nothing more to do.
 func (w *worker) die(k kind) bool {
 	w.cause = k
 	w.count.left.Store(max(w.trial.now(), 1))
@@ -290,7 +291,8 @@ func (w *worker) broken(e syscall.Errno) bool {
 	return w.die(k)
 }
 
-// missed handles a failed call on a datagram socket, and reports whether the flow continues.
+// missed handles a failed call on a datagram socket, and reports whether the flow continues. It counts the failure and
+// rests, unless the call would have blocked or was interrupted.
 func (w *worker) missed(e syscall.Errno) bool {
 	k := classify(e)
 	switch {
@@ -308,8 +310,8 @@ func (w *worker) missed(e syscall.Errno) bool {
 // one.
 const spinsAtOnce = 4096
 
-// recv is sock.Recv, without sleeping if the workload spins. Between two attempts it yields the CPU: to a peer, or to
-// the softirq work that delivers the bytes. EINTR means that the thread should check the phase.
+// recv calls sock.Recv, without sleeping if the workload spins. Between two attempts it yields the CPU: to a peer, or
+// to the softirq work that delivers the bytes. EINTR means that the thread should check the phase.
 func (w *worker) recv(fd int, b []byte, flags int) (int, syscall.Errno) {
 	if !w.spin {
 		return sock.Recv(fd, b, flags)
@@ -326,7 +328,7 @@ func (w *worker) recv(fd int, b []byte, flags int) (int, syscall.Errno) {
 	return 0, syscall.EINTR
 }
 
-// rest keeps a thread whose operation failed at once from spinning.
+// rest sleeps for 1 ms, so that a thread whose operation failed at once does not spin.
 func (w *worker) rest() { w.sleep(w.trial.now() + int64(time.Millisecond)) }
 
 // sleep sleeps until the trial's clock shows at, but not longer than a tick.
@@ -352,7 +354,8 @@ type work struct {
 	queues    bool                           // the server's threads take connections from one listener
 }
 
-// workOf lists the workloads that the engine can send. A throughput search is many streams.
+// workOf returns how a side runs its workload. It fails for a workload that the engine cannot send. A throughput search
+// is many streams.
 func workOf(o *control.Prepare) (work, error) {
 	client := o.Side == control.SideClient
 	if !client && o.Side != control.SideServer {
@@ -381,5 +384,5 @@ func workOf(o *control.Prepare) (work, error) {
 	return work{}, usage("the engine cannot send workload %q", o.Workload)
 }
 
-// specOf returns what is sent, for a worker whose kind of workload is known.
+// specOf returns the settings of the worker's workload, which must be of the kind S.
 func specOf[S plan.Spec](w *worker) S { return w.trial.o.Workload.Spec.(S) }

@@ -15,9 +15,9 @@ const (
 	yardEvery = 1_000_000
 	// yardSteps is how many steps of arithmetic a reading is made of, yardWarm how many precede it untimed.
 	yardSteps, yardWarm = 600, 20
-	// yardSpan is how many readings the state of the machine is the median of.
+	// yardSpan is the number of the latest readings whose median is the state of the machine.
 	yardSpan = 15
-	// calm bounds the first reading of an undisturbed time, as a multiple of the fastest state.
+	// calm bounds the state of an undisturbed machine, as a multiple of the fastest state.
 	calm = 1.08
 )
 
@@ -85,7 +85,7 @@ func (y *yardstick) work(steps uint32) {
 	y.at = [4]uint32{a, b, c, d}
 }
 
-// add adds a reading.
+// add adds a reading of took ns, and updates the state of the machine.
 func (y *yardstick) add(took int64) {
 	y.recent[y.read%yardSpan] = took
 	y.read++
@@ -100,7 +100,7 @@ func (y *yardstick) add(took int64) {
 	y.readings.Add(1)
 }
 
-// take returns the mean state since the last call, 0 without a reading.
+// take returns the mean state since the last call in ns, 0 without a reading.
 func (y *yardstick) take() int64 {
 	if y == nil {
 		return 0

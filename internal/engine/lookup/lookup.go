@@ -71,7 +71,8 @@ type Names struct {
 	stream    bool
 }
 
-// New returns the questions for a name under a configuration, for A and AAAA if pair, over TCP alone if stream.
+// New returns the questions for a name under a configuration, for A and AAAA if pair, over TCP alone if stream. It
+// fails without a server, or for an invalid name.
 func New(name string, c names.Config, pair, stream bool) (*Names, error) {
 	if len(c.Servers) == 0 {
 		return nil, fmt.Errorf("no name server is known: /etc/resolv.conf names none")
@@ -123,7 +124,7 @@ type Account struct {
 	Queries, Timeouts int
 }
 
-// Begin begins a resolution at a time in ns; ids is random.
+// Begin begins a resolution at now, in ns. ids is a random number for the ids of both queries.
 func (l *Lookup) Begin(n *Names, now int64, ids uint32) Do {
 	*l = Lookup{names: n, ids: [2]uint16{uint16(ids), uint16(ids >> 16)}}
 	if l.ids[0] == l.ids[1] {
@@ -145,8 +146,8 @@ func (l *Lookup) ask(now int64) Do {
 	return Reopen
 }
 
-// Due returns the next message to send, written to to, which has room for it; nil without one. Over TCP it has its
-// length prefix.
+// Due returns the next message to send, nil if there is none. It writes the message to to, which must have room for it.
+// Over TCP the message has its length prefix.
 func (l *Lookup) Due(to []byte) []byte {
 	for i := range l.due {
 		if !l.due[i] {
@@ -170,7 +171,7 @@ func (l *Lookup) Due(to []byte) []byte {
 // Both reports whether both queries are due.
 func (l *Lookup) Both() bool { return l.due[0] && l.due[1] }
 
-// Take handles a message that has arrived.
+// Take handles a message that has arrived, and returns the caller's next step.
 func (l *Lookup) Take(message []byte, now int64) Do {
 	i, answer := l.match(message)
 	switch {
@@ -211,7 +212,7 @@ func (l *Lookup) settle(now int64) Do {
 	return l.ask(now)
 }
 
-// Expire gives up waiting, if the deadline has passed.
+// Expire handles the deadline, if it has passed: it repeats queries, begins the next attempt or ends the resolution.
 func (l *Lookup) Expire(now int64) Do {
 	if now < l.Deadline {
 		return Wait
@@ -231,10 +232,11 @@ func (l *Lookup) Expire(now int64) Do {
 	return l.again(now, TimedOut)
 }
 
-// Refuse handles the error that nothing listens at the server, or that it cannot be reached.
+// Refuse handles a server that cannot be reached or has nothing listening.
 func (l *Lookup) Refuse(now int64) Do { return l.again(now, Failed) }
 
-// again begins the next attempt. After the last attempt at a name of the search list, it queries the name itself.
+// again begins the next attempt. After the last attempt at a name of the search list, it queries the name itself; after
+// that, the resolution ends with the result why.
 func (l *Lookup) again(now int64, why Result) Do {
 	l.try++
 	switch {
@@ -253,7 +255,7 @@ func (l *Lookup) end(r Result) Do {
 	return Done
 }
 
-// answer is the content of a message.
+// answer is the content of a message: whether it is truncated, has an address, or reports a failure.
 type answer struct{ cut, found, failed bool }
 
 // match returns which query a message answers, -1 for none: an answer has the query's id, name and type, and the
@@ -283,7 +285,7 @@ func (l *Lookup) match(message []byte) (int, answer) {
 	return i, a
 }
 
-// hasAddress reports whether one of an answer's records is of a kind, and whether the records are unreadable.
+// hasAddress reports whether one of an answer's records is of a kind. torn means that the records are unreadable.
 func hasAddress(p *dnsmessage.Parser, kind dnsmessage.Type) (has, torn bool) {
 	err := p.SkipAllQuestions()
 	for err == nil {

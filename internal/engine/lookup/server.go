@@ -24,7 +24,7 @@ func NewServer(name string) (*Server, error) {
 		aaaa: dnsmessage.AAAAResource{AAAA: [16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}}}, err
 }
 
-// Answer returns the answer to a message, written to to; nil for a message that is not a query.
+// Answer returns the answer to a message, in the memory of to; nil for a message that is not a query.
 func (s *Server) Answer(message, to []byte) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)

@@ -51,7 +51,8 @@ type Trial struct {
 	port   int
 	links  []*link // by rank; nil for this member itself
 	stop   atomic.Bool
-	// finished closes when the controller asks for the result so far: a member that no other has missed is lost.
+	// finished closes when the controller asks for the result so far, because a member is lost that no other has missed
+	// yet.
 	finished <-chan struct{}
 	ended    sync.WaitGroup
 	closed   sync.Once
@@ -85,7 +86,7 @@ func Prepare(ctx context.Context, o control.Prepare, finished <-chan struct{}) (
 	return t, nil
 }
 
-// wrong returns why the message does not fit together, or "".
+// wrong returns what is invalid in the request, or "".
 func (t *Trial) wrong() string {
 	seat := t.o.Seat
 	switch {
@@ -110,12 +111,12 @@ func failed(op string, err error) *load.Error {
 	return &load.Error{Kind: load.KindOf(err), Op: op, Err: err}
 }
 
-// name returns a member in words.
+// name returns the rank and the name of a member, for errors.
 func (t *Trial) name(rank int) string {
 	return fmt.Sprintf("member %d (%s)", rank, t.o.Seat.Members[rank].Name)
 }
 
-// open listens, except at the first member, which dials all others.
+// open makes the listener. The first member has none, because it dials all others.
 func (t *Trial) open() error {
 	if t.o.Seat.Rank == 0 {
 		return nil
@@ -156,7 +157,7 @@ func (t *Trial) settle(fd int) error {
 	return errors.Join(sock.SetNoDelay(fd), sock.SetAbort(fd), congestion)
 }
 
-// dial connects to a member behind this one.
+// dial connects to a member after this one and sends it this member's rank.
 func (t *Trial) dial(ctx context.Context, rank int) error {
 	peer := t.o.Seat.Members[rank]
 	op := "connect to " + t.name(rank)
@@ -197,7 +198,7 @@ func (t *Trial) dial(ctx context.Context, rank int) error {
 	return nil
 }
 
-// accept takes the connections of all members before this one.
+// accept accepts the connections of all members before this one. It fails if they do not come within Setup.
 func (t *Trial) accept(ctx context.Context) error {
 	deadline := time.Now().Add(t.o.Setup)
 	for missing := t.o.Seat.Rank; missing > 0; {
@@ -281,7 +282,7 @@ func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 		t.stop.Store(true)
 		err = <-result
 	}
-	if o := p.bereft(err); o != nil && ctx.Err() == nil {
+	if o := p.observeLoss(err); o != nil && ctx.Err() == nil {
 		return o, nil
 	}
 	if err != nil {
@@ -322,7 +323,7 @@ func (t *Trial) Close() (err error) {
 	return err
 }
 
-// pin binds the thread to one CPU of those for the load.
+// pin binds the thread to one CPU of those for the load, if there are any, and makes its timers precise.
 func (t *Trial) pin() error {
 	if n := len(t.o.CPUs); n > 0 {
 		if err := thread.SetCPUs([]int{t.o.CPUs[t.o.Seat.Rank%n]}); err != nil {

@@ -23,8 +23,8 @@ const (
 	goEnd  byte = 'e'
 )
 
-// doneSize is the size of a member's answer: how long its exchange took, the member that it waited for alone, and how
-// long.
+// doneSize is the size of a member's answer in bytes: how long its exchange took, the member that it waited for last,
+// and how long it waited for that member alone.
 const doneSize = 24
 
 // noRank is the rank in the answer of a member that waited for no particular member.
@@ -159,7 +159,7 @@ func newPlayer(t *Trial, edge func(bool)) (*player, error) {
 
 var errStopped = errors.New("it was given up")
 
-// main plays the whole trial.
+// main runs the member's steps until the end of the trial.
 func (p *player) main() error {
 	defer p.poll.Close()
 	if err := p.t.pin(); err != nil {
@@ -198,33 +198,33 @@ func (p *player) main() error {
 	}
 }
 
-// late is the member that a member waited for alone, and how long.
+// late is the member that another member waited for last, and how long it waited for that member alone.
 type late struct {
 	of uint64
 	ns int64
 }
 
-// direct is the main function of the first member: it begins the steps, and times them.
+// direct runs the first member: it begins all steps and edges, and times the steps.
 func (p *player) direct() error {
 	warm := p.now() + int64(p.t.o.Warmup)
 	for first := true; first || p.now() < warm; first = false {
-		if err := p.all(goWarm); err != nil {
+		if err := p.runAll(goWarm); err != nil {
 			return err
 		}
 	}
-	if err := p.all(goOpen); err != nil {
+	if err := p.runAll(goOpen); err != nil {
 		return err
 	}
 	for first := true; first || p.now() < p.begin.at+int64(p.t.o.Window); first = false {
-		if err := p.all(goStep); err != nil {
+		if err := p.runAll(goStep); err != nil {
 			return err
 		}
 	}
-	return p.all(goEnd)
+	return p.runAll(goEnd)
 }
 
-// all begins a step or an edge at every member, and waits until all have finished it.
-func (p *player) all(what byte) error {
+// runAll begins a step or an edge at every member, and waits until all have finished it.
+func (p *player) runAll(what byte) error {
 	began := p.now()
 	if what == goWarm || what == goStep {
 		p.start() // the first member to receive it may send before the last receives it
@@ -245,7 +245,7 @@ func (p *player) all(what byte) error {
 		}
 	}
 	counts := what == goStep
-	p.took(0, longest, own, counts)
+	p.countExchange(0, longest, own, counts)
 	for _, l := range p.links {
 		answer, err := p.await(l, doneSize)
 		if err != nil {
@@ -253,7 +253,7 @@ func (p *player) all(what byte) error {
 		}
 		took := int64(binary.BigEndian.Uint64(answer))
 		of := late{binary.BigEndian.Uint64(answer[8:]), int64(binary.BigEndian.Uint64(answer[16:]))}
-		p.took(l.rank, took, of, counts)
+		p.countExchange(l.rank, took, of, counts)
 		longest = max(longest, took)
 	}
 	if counts {
@@ -266,8 +266,8 @@ func (p *player) all(what byte) error {
 	return nil
 }
 
-// took counts the exchange of a member.
-func (p *player) took(rank int, ns int64, l late, counts bool) {
+// countExchange counts the exchange of a member, if its step counts.
+func (p *player) countExchange(rank int, ns int64, l late, counts bool) {
 	if !counts {
 		return
 	}
@@ -282,7 +282,7 @@ func (p *player) took(rank int, ns int64, l late, counts bool) {
 	}
 }
 
-// mark reads the counters at an edge of the window.
+// mark reads the counters at an edge of the window, and calls edge.
 func (p *player) mark(what byte) {
 	read := func() tally {
 		return tally{p.now(), thread.CPUTime(), thread.ProcessCPUTime(), p.sent, p.received, p.steps}
@@ -307,9 +307,9 @@ func (p *player) observe() *sample.Observation {
 	return o
 }
 
-// bereft returns the observation of the steps before a member was lost, nil if this trial ended otherwise or must not
-// continue.
-func (p *player) bereft(err error) *sample.Observation {
+// observeLoss returns the observation of the steps before a member was lost; nil if the trial ended otherwise or must
+// not continue.
+func (p *player) observeLoss(err error) *sample.Observation {
 	var known *load.Error
 	lost := errors.Is(err, errStopped) || errors.As(err, &known) && known.Kind == kindGone
 	if !lost || !p.t.shape.Continues() || p.t.o.Seat.Rank != 0 {
@@ -336,7 +336,7 @@ func (p *player) start() {
 }
 
 // play runs the step that has begun. It returns how long the exchange took, without compute, and the member that was
-// waited for alone.
+// waited for last.
 func (p *player) play() (exchange int64, l late, err error) {
 	for {
 		next, err := p.sendAll()
@@ -438,7 +438,8 @@ func (p *player) sendAll() (next int64, err error) {
 	return next, nil
 }
 
-// send sends the legs of a connection in order, while their needs have arrived and the socket has room.
+// send sends the legs of a connection in order, while their needs have arrived and the socket has room. due is the time
+// at which the next leg may be sent, 0 if that does not depend on the clock.
 func (p *player) send(l *link, now int64) (due int64, err error) {
 	for l.sent < len(l.out) {
 		x := &l.out[l.sent]
@@ -472,7 +473,7 @@ func (p *player) send(l *link, now int64) (due int64, err error) {
 	return 0, p.watch(l, false)
 }
 
-// watch turns the report that the socket has room on or off.
+// watch makes the poll report, or no longer report, that the socket has room.
 func (p *player) watch(l *link, room bool) error {
 	if l.writing == room {
 		return nil
@@ -488,7 +489,8 @@ func (p *player) watch(l *link, room bool) error {
 	return nil
 }
 
-// wait waits until a socket is ready, or until due, and handles what has arrived.
+// wait waits until a socket is ready or until due, at most a tick, and handles what has arrived. due 0 means no time.
+// It fails if the trial is given up.
 func (p *player) wait(due int64) error {
 	if p.t.stop.Load() {
 		return errStopped
@@ -524,7 +526,7 @@ func (p *player) wait(due int64) error {
 	return nil
 }
 
-// look notes which members are waited for.
+// look notes for Stands which members are waited for.
 func (p *player) look() {
 	var mask uint64
 	for _, l := range p.links {
@@ -570,7 +572,7 @@ func (p *player) receive(l *link) error {
 	}
 }
 
-// arrived notes that a leg has come.
+// arrived notes that the next incoming leg of a connection is complete.
 func (p *player) arrived(l *link) {
 	now := p.now()
 	if p.step.began == 0 && p.t.shape.Called() {
@@ -585,7 +587,7 @@ func (p *player) arrived(l *link) {
 	p.step.last, p.step.lastAt = l.rank, now
 }
 
-// lost is the error of a connection that ended.
+// lost returns the error of a connection that ended.
 func (p *player) lost(l *link, cause error) error {
 	if cause == nil {
 		cause = errors.New("the connection was closed")

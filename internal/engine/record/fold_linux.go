@@ -48,10 +48,10 @@ type folder struct {
 // other is a task other than a load thread: its end of the path, and its name.
 type other struct{ where, command string }
 
-// foreign is the end of a task that does not belong to the path.
+// foreign stands for the end of the path of a task that does not belong to the path.
 const foreign = "-"
 
-// add counts a sample if it lies in the window.
+// add counts a sample if it lies in the window: as a stack, or as a sample of other tasks or of the sampling itself.
 func (f *folder) add(s perf.Sample) {
 	at := s.Time - f.BeganNs
 	i, _ := slices.BinarySearchFunc(f.Slices, at, func(x sample.Interval, t int64) int { return cmp.Compare(x.EndNs, t) })
@@ -105,7 +105,7 @@ func (f *folder) end(s perf.Sample) other {
 	}
 	task, known := f.others[s.Task]
 	if !known {
-		task = named(s.Task, f.Kernel)
+		task = lookupTask(s.Task, f.Kernel)
 		if f.others == nil {
 			f.others = map[int]other{}
 		}
@@ -114,8 +114,9 @@ func (f *folder) end(s perf.Sample) other {
 	return task
 }
 
-// named looks up a task other than a load thread. kernel reports whether the kernel's own threads count for the path.
-func named(id int, kernel bool) other {
+// lookupTask returns what is known of a task other than a load thread. kernel means that the kernel's own threads
+// belong to the path.
+func lookupTask(id int, kernel bool) other {
 	if id <= 0 {
 		return other{where: foreign} // idle
 	}
@@ -126,7 +127,8 @@ func named(id int, kernel bool) other {
 	return other{foreign, cmp.Or(command, sample.Ended)}
 }
 
-// user names a function of an agent. Agents run this very program, at the same addresses.
+// user returns the name of an agent's function, "[user]" if unknown. Agents run this very program, at the same
+// addresses.
 func user(address uint64) string {
 	if fn := runtime.FuncForPC(uintptr(address)); fn != nil {
 		return fn.Name()

@@ -24,7 +24,8 @@ type Options struct {
 	Rate int
 	// Length is the longest time between Start and Finish.
 	Length time.Duration
-	// Tracker follows packets from one network namespace to the next. nil does not. (optional)
+	// Tracker follows packets from one network namespace to the next. nil means that packets are not followed.
+	// (optional)
 	Tracker *space.Tracker
 	// Count are the events that the CPUs count meanwhile. They are not counted while packets are followed, since that
 	// executes instructions itself. (optional)
@@ -66,7 +67,7 @@ func Open(o Options) (r *Recorder, err error) {
 // Start begins to take samples and to count.
 func (r *Recorder) Start() error { return errors.Join(r.counted.Start(), r.sampler.Start()) }
 
-// Close releases the events, and no longer follows packets.
+// Close releases the events and stops following packets.
 func (r *Recorder) Close() error {
 	var err error
 	if r.sampler != nil {

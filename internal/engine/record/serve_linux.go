@@ -31,7 +31,8 @@ type server struct {
 	tasks   []proc.Task
 }
 
-// Serve is the sampler of a node: it reads requests from in and writes answers to out, until in or ctx ends.
+// Serve runs the sampler of a node: it reads requests from in and writes answers to out, until in or ctx ends. It fails
+// if no request comes for too long.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	s := &server{}
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -125,7 +126,7 @@ func (s *server) begin(b control.SamplerBegin) (err error) {
 	return nil
 }
 
-// window returns the stacks of the load threads, by the ids of tasks on this node.
+// window ends the recording and returns the stacks. It finds the load threads by the ids of tasks on this node.
 func (s *server) window(w control.SamplerWindow) (a control.SamplerAnswer, err error) {
 	if err := s.note(); err != nil {
 		return a, err
@@ -152,8 +153,8 @@ func (s *server) note() error {
 	return err
 }
 
-// outer finds the ids of the load threads on this node. It fails if one is not found: its samples would count as
-// foreign.
+// outer maps the ids of the load threads on this node to their ends of the path. It fails if one is not found: its
+// samples would count as foreign.
 func (s *server) outer(ends map[string][]sample.Thread) (map[int]string, error) {
 	threads := map[int]string{}
 	for end, list := range ends {

@@ -59,8 +59,8 @@ func (i *Image) WriteDocker(w io.Writer) error {
 	return tarball.Write(tag, i.single[0].image, w)
 }
 
-// layoutIndex returns index.json: one descriptor, of the manifest or of the index of several, with the names of the
-// image.
+// layoutIndex returns index.json. It has one descriptor, of the image's manifest or of the index of several, annotated with
+// the image's name.
 func (i *Image) layoutIndex() ([]byte, error) {
 	d, err := partial.Descriptor(i.taggable())
 	if err != nil {
@@ -73,7 +73,7 @@ func (i *Image) layoutIndex() ([]byte, error) {
 	return json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{*d}})
 }
 
-// dockerManifest is manifest.json.
+// dockerManifest returns manifest.json, which docker load reads.
 func (i *Image) dockerManifest() ([]byte, error) {
 	m, err := i.single[0].image.Manifest()
 	if err != nil {
@@ -86,7 +86,7 @@ func (i *Image) dockerManifest() ([]byte, error) {
 	return json.Marshal(tarball.Manifest{entry})
 }
 
-// taggable returns the object whose digest is the image's.
+// taggable returns the object that a registry tags: the index of several platforms, else the image of the only one.
 func (i *Image) taggable() described {
 	if i.index != nil {
 		return i.index
@@ -160,7 +160,7 @@ func file(name string, content []byte) member {
 	return member{name, int64(len(content)), open}
 }
 
-// writeTar writes an archive that does not depend on time or user.
+// writeTar writes members as a tar archive whose bytes do not depend on the time or the user.
 func writeTar(w io.Writer, members []member) error {
 	archive := tar.NewWriter(w)
 	for _, m := range members {

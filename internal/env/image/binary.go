@@ -52,8 +52,8 @@ var machines = map[string]elf.Machine{
 
 const architectures = "amd64, arm64, arm, 386, riscv64, ppc64le, s390x, loong64"
 
-// read returns the contents of the file. It fails unless the file is cnibench of that version and platform, linked so
-// that it starts in an empty root.
+// read returns the contents of the file. It fails unless the file is cnibench of the given version and of b's platform,
+// linked so that it starts without other files.
 func (b Binary) read(version string) ([]byte, error) {
 	content, err := os.ReadFile(b.File)
 	if err != nil {
@@ -76,7 +76,7 @@ func (b Binary) read(version string) ([]byte, error) {
 	return content, nil
 }
 
-// checkPlatform compares the named platform with that of the file.
+// checkPlatform fails unless the file is a static Linux program for b's platform.
 func (b Binary) checkPlatform(content []byte, info *debug.BuildInfo) error {
 	system, arch := setting(info, "GOOS"), setting(info, "GOARCH")
 	command := fmt.Sprintf("CGO_ENABLED=0 GOOS=linux GOARCH=%s go build -o FILE %s", b.Platform.Architecture, module)
@@ -110,8 +110,8 @@ func static(f *elf.File) error {
 	return nil
 }
 
-// hasVersion reports whether a program has a version. A stripped program does not show where the linker put the
-// version, so any occurrence counts. A wrong version that passes is refused by the agent's hello.
+// hasVersion reports whether a program is of a version; always true for "" and "unknown". A stripped program does not
+// show where the linker put the version, so any occurrence counts. The agent's hello refuses a wrong version that passes.
 func hasVersion(content []byte, info *debug.BuildInfo, version string) bool {
 	if version == "" || version == "unknown" || info.Main.Version == version || setting(info, "vcs.revision") == version {
 		return true
@@ -119,7 +119,7 @@ func hasVersion(content []byte, info *debug.BuildInfo, version string) bool {
 	return bytes.Contains(content, []byte(version))
 }
 
-// setting is a line of how the program was built.
+// setting returns a build setting of the program, such as GOOS, or "".
 func setting(info *debug.BuildInfo, key string) string {
 	for _, s := range info.Settings {
 		if s.Key == key {

@@ -35,7 +35,7 @@ import (
 const (
 	program   = "/cnibench"
 	imageUser = "65532:65532"
-	// idle is the argument with which a pod waits for exec.
+	// idle is the subcommand that a pod runs while it waits for commands by exec.
 	idle = "hold"
 )
 
@@ -74,7 +74,7 @@ type platformImage struct {
 	image    v1.Image
 }
 
-// Build builds the image. The error lists everything that is wrong with the binaries; it is an error of the input.
+// Build builds the image. It fails with a list of everything that is wrong with the binaries and programs.
 func Build(s Spec) (*Image, error) {
 	if len(s.Binaries) == 0 {
 		return nil, errors.New("no binary to make an image of")
@@ -122,7 +122,7 @@ func Build(s Spec) (*Image, error) {
 	return i, i.finish(labels)
 }
 
-// finish makes the index, if there is one, and the digest.
+// finish sets the digest, and with several platforms the index.
 func (i *Image) finish(labels map[string]string) (err error) {
 	if len(i.single) == 1 {
 		i.digest, err = i.single[0].image.Digest()
@@ -172,7 +172,7 @@ func labels(version string) map[string]string {
 	}
 }
 
-// Name is the reference under which the image is known.
+// Name returns the reference of the image, without its digest.
 func (i *Image) Name() Name { return i.name }
 
 // Digest returns the digest of the manifest, or of the index of several.
@@ -201,8 +201,8 @@ func (i *Image) Only(platform string) (*Image, error) {
 	return nil, fmt.Errorf("the image is not for %s, but for %s", platform, strings.Join(i.Platforms(), ", "))
 }
 
-// newLayer packs files into the one layer of an image. It is compressed once and kept, for each archive and for a push
-// that is repeated. Programs that write files find /tmp.
+// newLayer packs files into the one layer of an image. The layer is compressed once, and reused for further archives and
+// pushes. With several files it has a writable /tmp, because tools may write files.
 func newLayer(files []packed) (v1.Layer, error) {
 	var text bytes.Buffer
 	archive := tar.NewWriter(&text)

@@ -40,12 +40,12 @@ type Target struct {
 	Name string
 }
 
-// Targets are the forms of a target, for people.
+// Targets returns the syntax of each kind of target, for help texts and errors.
 func Targets() []string {
 	return []string{Kind + "[:CLUSTER]", Ctr + "[:NAMESPACE]", Docker}
 }
 
-// ParseTarget reads one of the forms of Targets.
+// ParseTarget parses a target. Without a name it means the cluster kind, or the namespace Kubelet.
 func ParseTarget(s string) (Target, error) {
 	t := Target{Kind: s}
 	if kind, name, named := strings.Cut(s, ":"); named {
@@ -69,8 +69,8 @@ func badTarget(s string) error {
 	return advice.With(fmt.Errorf("unknown target %q of --load", s), "write one of "+strings.Join(Targets(), ", "))
 }
 
-// Digested returns the names under which containerd gets the image: by its tag, and by its digest alone, which kubelet
-// uses for a reference that has both.
+// Digested returns two names of the image: with its tag, and with only its digest. For a reference with both, the
+// kubelet looks up the second name in containerd.
 func (i *Image) Digested() (tagged, digested string) {
 	return i.name.String(), i.name.repository + "@" + i.Digest()
 }
@@ -89,7 +89,8 @@ func (i *Image) LoadCtr(ctx context.Context, namespace string) error {
 	return feed(ctx, nil, append(argv, "images", "tag", "--force", tagged, digested)...)
 }
 
-// LoadDocker loads the image into Docker's daemon; of several platforms, only the daemon's.
+// LoadDocker loads the image into Docker's daemon. With several platforms it loads that of the daemon, and fails without
+// it.
 func (i *Image) LoadDocker(ctx context.Context) error {
 	if i.index == nil {
 		return feed(ctx, i.WriteDocker, "docker", "load")
@@ -110,10 +111,10 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// lastWords is how long the children of a program that was ended may hold its output open.
+// lastWords is how long to wait for output from the children of a program that has ended.
 const lastWords = time.Second
 
-// feed runs a program whose stdin is written by write. The error has its output.
+// feed runs a program; write writes to its stdin, nil for no stdin. The error contains the program's output.
 func feed(ctx context.Context, write func(io.Writer) error, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var said bytes.Buffer
@@ -153,7 +154,7 @@ func Pipe(write func(io.Writer) error, run func(io.Reader) error) error {
 	return err
 }
 
-// output runs a program and returns its output.
+// output runs a program and returns its stdout. The error contains its stderr.
 func output(ctx context.Context, argv ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

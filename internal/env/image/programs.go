@@ -33,13 +33,13 @@ func programs(files []string, machine elf.Machine) ([]packed, error) {
 	return c.files, errors.Join(c.errs...)
 }
 
-// closure collects programs and what they need.
+// closure collects programs with the loaders and libraries that they need.
 type closure struct {
 	machine elf.Machine
 	files   []packed
 	seen    map[string]bool // names in the image
-	// home is the directory of the libraries in the image, which has no cache for the loader: the directory of the C
-	// library, which the loader always searches.
+	// home is the directory of all libraries in the image: the directory of the C library. The loader searches it even
+	// without ld.so.cache, which the image does not have.
 	home string
 	errs []error
 }
@@ -59,7 +59,7 @@ func (c *closure) add(name, file string) (content []byte, added bool) {
 	return content, true
 }
 
-// program adds a program and what it needs.
+// program adds a program, its loader and its libraries. It records faults in errs.
 func (c *closure) program(file string) {
 	content, added := c.add(path.Base(filepath.ToSlash(file)), file)
 	if !added {
@@ -121,7 +121,7 @@ func (c *closure) libraries(file string, e *elf.File) {
 	}
 }
 
-// find returns a library for a machine from the first directory that has one, nil if none has.
+// find returns the path and the contents of a library for machine from the first of dirs that has it, else "" and nil.
 func find(name string, dirs []string, machine elf.Machine) (string, *elf.File) {
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)

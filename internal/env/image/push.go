@@ -25,8 +25,8 @@ type Push struct {
 	Progress func(done, total int64)
 }
 
-// Push sends the image to a registry, with the credentials that docker login or podman login left there, and returns
-// its reference with the digest.
+// Push sends the image to a registry, with the credentials of docker login or podman login, and returns its reference
+// with the digest.
 func (i *Image) Push(ctx context.Context, p Push) (string, error) {
 	var options []name.Option
 	if p.Insecure {
@@ -68,7 +68,7 @@ func (p Push) transport() http.RoundTripper {
 	return t
 }
 
-// explainPush adds the way out to an error, if one is known.
+// explainPush adds to the error of a push what to do about it.
 func explainPush(err error, p Push, registry string) error {
 	wrapped := fmt.Errorf("push of %s: %w", p.Name, err)
 	var refused *transport.Error

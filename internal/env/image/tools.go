@@ -24,7 +24,7 @@ const (
 	askLimit = 10 * time.Second
 )
 
-// ToolsVersion returns version with the tools of an image. A tag made from it shows what the image contains.
+// ToolsVersion returns version followed by the sorted names of tools. A tag made from it shows what the image contains.
 func ToolsVersion(version string, tools []string) string {
 	if len(tools) == 0 {
 		return version
@@ -70,7 +70,7 @@ func MissingTools(reference string, missing, tools []string) error {
 		"make one where the tools are installed: cnibench image --with "+strings.Join(tools, ",")+" --push REFERENCE, then --image REFERENCE")
 }
 
-// Local reports whether an image is in no registry, so that nodes have it or not.
+// Local reports whether an image is in no registry, so that it must be loaded on the nodes.
 func Local(reference string) bool { return strings.HasPrefix(reference, Repository+":") }
 
 // Serving returns the name in present that has all tools of wanted and the fewest others. Without such a name it
@@ -91,7 +91,8 @@ func Serving(wanted string, present []string) string {
 	return best
 }
 
-// splitTools splits a tag of ToolsVersion into version and tools.
+// splitTools splits a reference made with ToolsVersion into the part before the tools, and the tools. It drops a digest.
+// said is false if the reference names no tools.
 func splitTools(reference string) (base string, tools []string, said bool) {
 	reference, _, _ = strings.Cut(reference, "@")
 	i := strings.LastIndex(reference, withTools)

@@ -2,7 +2,7 @@
 // there, and removes the cluster again. It needs a container engine.
 //
 // All nodes of a kind cluster are containers of one machine: the results are the cost of software, without a wire
-// between the nodes. Tests replace Provider, and need no containers.
+// between the nodes. Tests replace containerEngine, and need no containers.
 package kind
 
 import (
@@ -50,7 +50,7 @@ type kindCluster struct {
 	provider         containerEngine
 }
 
-// nameOf returns the name of the cluster for a variant. A variant's own settings add a number to the name.
+// nameOf returns the name of the cluster for a variant. A hash of the variant's own settings, if it has any, is appended.
 func nameOf(v plan.Variant) string {
 	name := "cnibench-" + v.Profile()
 	if own := v.Conditions(); own != "" {
@@ -61,8 +61,8 @@ func nameOf(v plan.Variant) string {
 	return name
 }
 
-// create creates a cluster for the profile and installs it. On an error it removes the cluster, and the error names
-// what it could not remove. It fails if a cluster of that name exists already.
+// create creates a cluster and installs the profile there. It fails if a cluster of that name exists already. After a
+// later error it removes the cluster; the error also names what it could not remove.
 func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
@@ -72,7 +72,7 @@ func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, 
 		return nil, err
 	}
 	c := &kindCluster{Name: params.Cluster, Kubeconfig: o.Kubeconfig, provider: p}
-	if err := absent(p, o.Variant); err != nil {
+	if err := checkAbsent(p, o.Variant); err != nil {
 		return nil, err
 	}
 	o.Say("making kind cluster %s", c.Name)
@@ -96,8 +96,8 @@ func check(variants ...plan.Variant) error {
 	return errors.Join(faults...)
 }
 
-// absent returns an error that lists all profiles whose cluster exists already.
-func absent(p containerEngine, variants ...plan.Variant) error {
+// checkAbsent returns an error that lists all profiles whose cluster exists already.
+func checkAbsent(p containerEngine, variants ...plan.Variant) error {
 	there, err := p.List()
 	if err != nil {
 		return advice.With(fmt.Errorf("kind: %w", err), "see whether the container engine answers: docker ps (or podman ps, nerdctl ps)")
@@ -155,10 +155,11 @@ func (c *kindCluster) Close(context.Context) error {
 	return err
 }
 
-// engine is kind on the container engine of this machine.
+// engine implements containerEngine with the library of kind.
 type engine struct{ *cluster.Provider }
 
-// findEngine returns kind on the container engine of this machine. The error lists the engines that would work.
+// findEngine returns kind for the container engine of this machine. If there is none, the error lists the engines that
+// would work.
 func findEngine() (containerEngine, error) {
 	p, err := detected()
 	if err != nil {

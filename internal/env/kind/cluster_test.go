@@ -152,15 +152,15 @@ func TestCheck(t *testing.T) {
 // TestAbsent names every cluster that is somebody's, and how to ask an engine that does not answer.
 func TestAbsent(t *testing.T) {
 	f := &fake{clusters: map[string]string{nameOf(plan.VariantOf("canal")): "mine", nameOf(plan.VariantOf("ptp")): "mine"}}
-	err := absent(f, plan.VariantOf("canal"), plan.VariantOf("bridge"), plan.VariantOf("ptp"))
+	err := checkAbsent(f, plan.VariantOf("canal"), plan.VariantOf("bridge"), plan.VariantOf("ptp"))
 	if err == nil || !strings.Contains(err.Error(), nameOf(plan.VariantOf("canal"))) || !strings.Contains(err.Error(), nameOf(plan.VariantOf("ptp"))) || strings.Contains(err.Error(), nameOf(plan.VariantOf("bridge"))) {
 		t.Errorf("%v", err)
 	}
-	if err := absent(f, plan.VariantOf("bridge")); err != nil {
+	if err := checkAbsent(f, plan.VariantOf("bridge")); err != nil {
 		t.Error(err)
 	}
 	f.listErr = errors.New("no socket")
-	if err := absent(f, plan.VariantOf("bridge")); err == nil || !strings.Contains(advice.Of(err), "docker ps") {
+	if err := checkAbsent(f, plan.VariantOf("bridge")); err == nil || !strings.Contains(advice.Of(err), "docker ps") {
 		t.Errorf("%v, hint %q", err, advice.Of(err))
 	}
 }

@@ -30,7 +30,7 @@ func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.O
 	names := profiles(want)
 	engine, err := findEngine()
 	if err == nil {
-		err = absent(engine, names...)
+		err = checkAbsent(engine, names...)
 	}
 	if err != nil {
 		return nil, want, err
@@ -81,7 +81,8 @@ func (e *environment) make(ctx context.Context, engine containerEngine, names []
 	return nil
 }
 
-// locations returns how to reach the clusters, and the plan in which each of several profiles has its context.
+// locations returns the plan and the kubeconfigs of its clusters. With several profiles, each profile gets the context of
+// its cluster, and the baseline is measured on every cluster.
 func (e *environment) locations(want plan.Plan, names []plan.Variant) (plan.Plan, []kube.Location) {
 	if len(names) == 1 {
 		return want, []kube.Location{{Kubeconfig: e.made[0].Kubeconfig}}
@@ -101,7 +102,7 @@ func (e *environment) locations(want plan.Plan, names []plan.Variant) (plan.Plan
 	return want, at
 }
 
-// Close removes the clusters, and the run's pods with them.
+// Close removes the clusters, with the run's pods in them, and their kubeconfigs.
 func (e *environment) Close(ctx context.Context) error {
 	return errors.Join(append(each.Of(e.made, func(c *kindCluster) error { return c.Close(ctx) }), os.RemoveAll(e.dir))...)
 }

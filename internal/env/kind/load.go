@@ -35,7 +35,7 @@ func LoadImage(ctx context.Context, name string, i *image.Image) ([]string, erro
 	return loaded, nil
 }
 
-// internalNodes are the nodes that run a kubelet.
+// internalNodes returns the nodes of a cluster that run a kubelet. It fails if there is no such cluster.
 func internalNodes(name string) ([]nodes.Node, error) {
 	provider, err := detected()
 	if err != nil {

@@ -23,15 +23,15 @@ type Right struct {
 	Group, Resource, Subresource, Verb string
 	// Namespaced means that the right is needed only in the run's own namespaces.
 	Namespaced bool
-	// Namespace and Name identify the only object that the right is needed for, which is not the run's; "" for any
-	// other right.
+	// Namespace and Name identify the one object that the right is for, which the run does not own. They are "" if the
+	// right is for all objects of the kind.
 	Namespace, Name string
 	Why             string
 	// Optional rights make messages better; nothing fails without them.
 	Optional bool
 }
 
-// String is how kubectl auth can-i asks for it: "create pods/exec", "get secrets/registry -n team".
+// String returns the right as kubectl auth can-i takes it: "create pods/exec", "get secrets/registry -n team".
 func (r Right) String() string {
 	s := r.Verb + " " + r.Resource
 	if r.Group != "" {
@@ -52,18 +52,18 @@ var balancerRight = Right{Resource: "services", Verb: "get", Namespaced: true, O
 // rollRight is required for workloads that roll the backends of a Service, and optional otherwise.
 var rollRight = Right{Resource: "pods", Verb: "patch", Namespaced: true, Optional: true, Why: "to take backends out of their Service and put them back: a workload with roll needs it"}
 
-// renewRight is optional: without it, every pod of a run is measured in one instance.
+// renewRight is required for workloads that make pods. Without it, other runs measure only one instance of each pod.
 var renewRight = Right{Resource: "pods", Verb: "delete", Namespaced: true, Optional: true, Why: "to make the run's pods anew between repetitions, so that intervals hold what instances differ by"}
 
-// watchRight is optional but for workloads that make pods.
+// watchRight is required for workloads that make pods, and optional otherwise.
 var watchRight = Right{Resource: "pods", Verb: "watch", Namespaced: true, Optional: true, Why: "to see when new pods are scheduled and end: ttfr needs it"}
 
-// restRight is only for the workload idle: a user who may read a kubelet through the API server may execute in every
-// pod of its node.
+// restRight is needed only for the workload idle. It is not one of Rights, because it also allows its holder to execute
+// commands in every pod of a node, through the node's kubelet.
 var restRight = Right{Resource: "nodes", Subresource: "proxy", Verb: "get", Why: "to read what nodes and daemons use at rest, from their kubelets: idle needs it. It also gives access to every pod of a node"}
 
-// Rights are all that a run needs on a cluster, by resource, and the optional ones. deploy/rbac.yaml grants exactly
-// these.
+// Rights are the required and optional rights of a run on a cluster, ordered by resource. The role cnibench in
+// deploy/rbac.yaml grants exactly these.
 var Rights = []Right{
 	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
 	{Resource: "namespaces", Verb: "get", Why: "to see that they are gone when the run ends, or why not"},
@@ -163,7 +163,7 @@ func (c *Cluster) Preflight(ctx context.Context) error {
 	return nil
 }
 
-// Missing returns the rights that the API server does not grant, in their order.
+// Missing returns those of rights that the API server does not grant. It fails if a right cannot be checked.
 func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) {
 	var missing []Right
 	for _, r := range rights {
@@ -185,7 +185,7 @@ func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) 
 	return missing, nil
 }
 
-// cause returns why ctx ended, if it has, else err.
+// cause returns err, joined with the reason why ctx ended if it has.
 func cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)

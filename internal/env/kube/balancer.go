@@ -23,8 +23,8 @@ const adviceBalancer = "a Service of type LoadBalancer needs a cloud's controlle
 // lookup returns the addresses of a host, as net.Resolver.LookupNetIP does. network is ip, ip4 or ip6.
 type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-// awaitBalancers waits at most BalancerTimeout until every Service of type LoadBalancer has an address. Paths of a
-// Service without one are not served. It fails if the API server does not answer.
+// awaitBalancers waits at most LoadBalancerTimeout until every Service of type LoadBalancer has an address. A Service
+// without one gets the reason, and its paths are not served. It fails if the API server refuses a request.
 func (c *Cluster) awaitBalancers(ctx context.Context) error {
 	waiting := slices.DeleteFunc(slices.Clone(c.layout.services), func(s serviceSpec) bool { return !s.Balancer() })
 	if len(waiting) == 0 {
@@ -34,7 +34,7 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, beat, c.options.LoadBalancerTimeout, true, func(ctx context.Context) (bool, error) {
 		var late []serviceSpec
 		for _, s := range waiting {
-			there, err := c.addressed(ctx, s)
+			there, err := c.storeAddress(ctx, s)
 			if err != nil {
 				return false, err
 			}
@@ -54,8 +54,9 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 	return nil
 }
 
-// addressed stores the address of a Service. there reports whether it has one of the wanted family yet.
-func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err error) {
+// storeAddress reads a Service and stores the address of its load balancer, or why that cannot be used. there reports
+// whether it has an address of the wanted family.
+func (c *Cluster) storeAddress(ctx context.Context, s serviceSpec) (there bool, err error) {
 	r := c.services[s]
 	svc, err := c.client.Services(c.namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil {
@@ -81,8 +82,8 @@ func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err
 	return there, nil
 }
 
-// entrance returns the address of one ingress of a load balancer, resolved here if it is a name, or why it cannot be
-// used.
+// entrance returns the IP address of an ingress of a load balancer, or why it cannot be used. This machine resolves a
+// host name.
 func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (address, why string) {
 	family := c.options.Family
 	if in.IP != "" {
@@ -108,7 +109,8 @@ func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (
 	return found[0].Unmap().String(), ""
 }
 
-// giveUp stores why a Service has no address: the last reason that was found, else the last warning event.
+// giveUp stores that a Service has no address, and why: the last reason that storeAddress found, else the last warning
+// event.
 func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 	r := c.services[s]
 	seen := cmp.Or(r.why, api.LastWarning(ctx, c.client, c.namespace(s.Host), s.Name))
@@ -124,7 +126,7 @@ func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 	c.services[s] = r
 }
 
-// balancers returns the Services of type LoadBalancer that have an address, in their order.
+// balancers returns the Services of type LoadBalancer that have an address, in the order of the layout.
 func (c *Cluster) balancers() []reachable {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +139,7 @@ func (c *Cluster) balancers() []reachable {
 	return all
 }
 
-// balancerFact describes where Services of type LoadBalancer are entered, and their requested settings; "" without one.
+// balancerFact describes the addresses of Services of type LoadBalancer and their requested settings; "" without any.
 func (c *Cluster) balancerFact() string {
 	var parts []string
 	for _, r := range c.balancers() {
@@ -161,7 +163,7 @@ func (c *Cluster) balancerFact() string {
 	return strings.Join(parts, "; ")
 }
 
-// balancerWay describes which part of the path to a balancer's address is measured; "" without one.
+// balancerWay describes which part of the path to a load balancer is measured; "" without a load balancer.
 func (c *Cluster) balancerWay() string {
 	all := c.balancers()
 	vip := func(r reachable) bool { return r.mode == corev1.LoadBalancerIPModeVIP }

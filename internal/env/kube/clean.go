@@ -22,17 +22,17 @@ type CleanOptions struct {
 	DryRun bool
 }
 
-// removed is a namespace that a run left in a cluster.
+// removed is a namespace that a run left in a cluster, and what Clean did with it.
 type removed struct {
 	Namespace string
-	// Kept is why it was not removed, "" if it was removed, or would be.
+	// Kept is why the namespace is kept; "" if Clean removes it, or would without DryRun.
 	Kept string
 	// Err is why the removal failed.
 	Err error
 }
 
 // Clean finds the namespaces that runs left in a cluster, by their label, and removes those that f selects. It returns
-// all that it found, sorted by name.
+// all of them, sorted by name. A removal that failed is in Err of its namespace.
 func Clean(ctx context.Context, o Options, f CleanOptions) ([]removed, error) {
 	c, err := Connect(o)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]r
 	return found, nil
 }
 
-// whyKept returns why a namespace is kept, "" if it is not.
+// whyKept returns why Clean keeps a namespace, or "" if it removes it.
 func whyKept(ns corev1.Namespace, f CleanOptions, now time.Time) string {
 	text := ns.Annotations[annotationExpires]
 	expires, err := time.Parse(time.RFC3339, text)

@@ -47,10 +47,10 @@ type Cluster struct {
 	hostPorts []int
 
 	mu sync.Mutex
-	// pods and services are those that exist, by their names in the layout.
+	// pods and services are those of the layout that exist.
 	pods     map[string]standing
 	services map[serviceSpec]reachable
-	// forward is true once exec has been refused and port-forward is used; refused is the reason.
+	// forward is true once exec was refused and a port-forward worked; refused is the error of exec.
 	forward bool
 	refused string
 	streams map[*stream]struct{}
@@ -61,12 +61,12 @@ type Cluster struct {
 const (
 	// answerLimit bounds the wait for the first answer of an API server.
 	answerLimit = 15 * time.Second
-	// qps and burst suit a run that polls until its pods are ready.
+	// qps and burst bound the rate of requests; client-go's defaults are too low for a run that polls.
 	qps, burst = 50, 100
 )
 
-// Connect finds the cluster that o names and requests its version. It fails with a *ConfigError if the kubeconfig, its
-// context or its credentials are wrong, or if no API server answers.
+// Connect returns the cluster that o names, after a request for its version. It fails with a *ConfigError if the
+// kubeconfig, its context or its credentials are wrong, or if no API server answers.
 func Connect(o Options) (*Cluster, error) {
 	o = o.withDefaults()
 	quiet()
@@ -98,7 +98,7 @@ func Connect(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// newCluster returns a Cluster for a run that begins now.
+// newCluster returns a Cluster for a new run, whose time to live begins now. It contacts no server.
 func newCluster(o Options, client *api.Client) *Cluster {
 	c := &Cluster{
 		options: o, client: client, identity: identity{run: RunID(), expires: time.Now().Add(o.TTL), token: RunID() + RunID() + RunID()},
@@ -109,7 +109,7 @@ func newCluster(o Options, client *api.Client) *Cluster {
 	return c
 }
 
-// quiet keeps the client library from writing to the terminal: it returns errors as well.
+// quiet turns off the log of the client library. Its functions also return what they log as errors.
 var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // warnings passes the API server's warnings to say.
@@ -244,7 +244,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 	return err
 }
 
-// remove deletes namespaces and waits for all of them.
+// remove deletes namespaces and waits until all of them are gone.
 func (c *Cluster) remove(ctx context.Context, namespaces []string) error {
 	err := each.AtOnce(namespaces, func(_ int, ns string) error { return withAdvice(api.RemoveNamespace(ctx, c.client, ns, beat)) })
 	return advice.With(err, "cnibench kube clean removes it later; kubectl get namespaces -l app.kubernetes.io/managed-by=cnibench lists what is left")

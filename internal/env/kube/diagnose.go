@@ -28,13 +28,13 @@ const (
 	adviceAdmit   = "a policy of this cluster refuses the run's objects: exempt namespaces with the label app.kubernetes.io/managed-by=cnibench"
 )
 
-// A LimitRange and RBAC refuse with different errors, which these match.
+// limitRange matches the error of a LimitRange, rightsLack the error of a missing right.
 var (
 	limitRange = pattern.New(`(?:minimum|maximum) \S+ usage per \S+ is |max limit to request ratio per `)
 	rightsLack = pattern.New(`cannot \S+ resource "`)
 )
 
-// withAdvice adds the matching advice to an API error.
+// withAdvice adds the matching advice to an error of the API server. Without one it returns err unchanged.
 func withAdvice(err error) error {
 	if err == nil {
 		return nil
@@ -62,8 +62,8 @@ func withAdvice(err error) error {
 	return err
 }
 
-// withHostAdvice does the same for objects of host-network pods, which a policy may refuse: a run can work without
-// them.
+// withHostAdvice is withAdvice for a host-network pod or its namespace. If a policy refuses it, the advice also tells how
+// to run without such pods.
 func withHostAdvice(err error) error {
 	err = withAdvice(err)
 	switch advice.Of(err) {
@@ -75,7 +75,7 @@ func withHostAdvice(err error) error {
 	return err
 }
 
-// withPodAdvice is withAdvice for a pod that is refused.
+// withPodAdvice is withAdvice for a pod, or withHostAdvice if the error of a host-network pod mentions "host".
 func withPodAdvice(name string, err error) error {
 	if isHostPod(name) && err != nil && strings.Contains(strings.ToLower(strings.ReplaceAll(err.Error(), name, "")), "host") {
 		return withHostAdvice(err)
@@ -83,7 +83,8 @@ func withPodAdvice(name string, err error) error {
 	return withAdvice(err)
 }
 
-// look describes a pod that does not become ready, or has gone: its state, or else its last warning event.
+// look returns why a pod is not ready or gone: the fault of its node, its state, its last warning event, or its own
+// condition. It returns "" if the pod is ready or nothing is known.
 func (c *Cluster) look(ctx context.Context, name string) string {
 	p, err := c.client.Pods(c.namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -108,7 +109,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 	return "pod " + name + " on node " + p.Spec.NodeName + ": " + why
 }
 
-// unreadiness returns the reason in the pod's own conditions, "" if there is none.
+// unreadiness returns why a pod is not ready by its own condition Ready, or "".
 func unreadiness(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
@@ -132,5 +133,5 @@ func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
 	return ""
 }
 
-// errGone is the error of requests after Close.
+// errGone is the error of starting an agent after Close.
 var errGone = errors.New("the run has left this cluster")

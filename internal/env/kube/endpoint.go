@@ -22,10 +22,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// lifeline is the keepalive timeout of the agent: a machine between it and its controller may fail silently.
+// lifeline is the keepalive timeout of agents: what lies between an agent and its controller may fail without closing
+// their connection.
 const lifeline = 15 * time.Second
 
-// bare reports whether a profile, a twin included, is the bare node of the cluster.
+// bare reports whether v is the profile host or its twin.
 func bare(v plan.Variant) bool { return v.Profile() == profileHost }
 
 // Endpoints returns the ends of a route. Servers behind a Service have its address and port. It fails with a
@@ -66,7 +67,8 @@ func (c *Cluster) notServed(r plan.Route, why string) error {
 	return &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: why}
 }
 
-// endpoint returns the endpoint of a pod for a profile: it is dialled and listens at its own address.
+// endpoint returns the endpoint of a pod for a profile, with the pod's own address to dial and to listen on. It fails if
+// the pod was not created.
 func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, error) {
 	c.mu.Lock()
 	s, ok := c.pods[pod]
@@ -80,14 +82,15 @@ func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, 
 		name += " on node " + s.node
 	}
 	return control.Endpoint{
-		Name: name, Address: address, ListenAddress: address, ListenPort: c.listens(profile, pod), CPUs: c.options.CPUs,
+		Name: name, Address: address, ListenAddress: address, ListenPort: c.listenPort(profile, pod), CPUs: c.options.CPUs,
 		Lifeline: lifeline,
 		Start:    func(ctx context.Context) (io.ReadWriteCloser, error) { return c.startAgent(ctx, pod) },
 	}, nil
 }
 
-// listens returns the port in a pod for a profile's slot.
-func (c *Cluster) listens(profile plan.Variant, pod string) int {
+// listenPort returns the first port on which servers of a profile listen in a pod. A twin has another port, and so has a
+// CNI profile in a host-network pod.
+func (c *Cluster) listenPort(profile plan.Variant, pod string) int {
 	slot := 0
 	if profile.IsTwin() {
 		slot = 1
@@ -101,7 +104,8 @@ func (c *Cluster) listens(profile plan.Variant, pod string) int {
 	return c.hostPorts[slot]
 }
 
-// through sets a server's address to its Service's. why is the reason if a Service of type LoadBalancer has none.
+// through replaces a server's address, and for a NodePort also its port, by those of its Service. why is the reason if a
+// Service of type LoadBalancer has no address. It fails if the Service was not created or has no such port or family.
 func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, err error) {
 	c.mu.Lock()
 	r, ok := c.services[s]
@@ -131,13 +135,13 @@ func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, 
 	return "", nil
 }
 
-// rolled is the suffix of Services whose backends are rolled. They select the same pods as the Services without it.
-// Only trials of the rolled workload use them, so a roll that a node has not yet noticed disturbs no other trial.
+// rolled is the suffix of Services whose backends are rolled. They have the same backends as the Services without the
+// suffix. Only rolled workloads use them, so a roll that a node has not yet noticed disturbs no other trial.
 const rolled = "-rolled"
 
-// Roll takes a backend out of its Service, or puts it back, by the label that the Service selects. The pod keeps
-// running, and the agent in it. Roll returns when the API server has stored the change. Controllers and nodes learn of
-// it later, which is what is measured.
+// Roll removes a backend from its Service, or adds it again, by the pod's label that the Service selects. The pod and its
+// agent keep running. Roll returns when the API server has stored the change. Controllers and nodes learn of the change
+// later; that delay is measured.
 func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 	e, why := c.place.ends(c.options, b.Route)
 	if why == "" && b.Index >= len(e.servers) {
@@ -162,7 +166,7 @@ func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 	return nil
 }
 
-// Nodes returns the nodes of the path: the client's, and the server's if there is one.
+// Nodes returns the client's node, and the server's if it is another one.
 func (c *Cluster) Nodes() []string {
 	return slices.DeleteFunc([]string{c.place.client, c.place.server}, func(name string) bool { return name == "" })
 }
@@ -176,7 +180,8 @@ func (c *Cluster) NodesOf(r plan.Route) ([]string, error) {
 	return each.Of(append([]string{at.client}, at.servers...), c.place.nodeOf), nil
 }
 
-// Ground returns what a verdict can be proved with: the existing pods, and the plan's direct paths between them.
+// Ground returns the existing pods, and the plan's direct paths between them, for the proofs of package detect. On a run
+// over pairs it has only the pods of the first two nodes.
 func (c *Cluster) Ground(profile string) detect.Ground {
 	g := detect.Ground{Profile: profile}
 	c.mu.Lock()

@@ -17,8 +17,9 @@ const (
 	resolverFile = "/etc/resolv.conf"
 )
 
-// ReportFirst sends the first request to an address within limit, and leaves its report for kubelet. begin is when the
-// program began. request dials until it is answered, and fills in its observations.
+// ReportFirst sends the first request of a new pod to address, and writes the report where the kubelet reads the
+// container's termination message. request dials until it is answered, and fills in its observations. limit counts from
+// begin, when the program began.
 func ReportFirst(ctx context.Context, begin time.Time, address string, limit time.Duration, request func(context.Context, netip.AddrPort, time.Duration, *First)) error {
 	r := First{Begin: begin.UnixNano()}
 	if file, err := os.Stat(resolverFile); err == nil {
@@ -36,7 +37,7 @@ func ReportFirst(ctx context.Context, begin time.Time, address string, limit tim
 	return os.WriteFile(reportFile, report, 0o644)
 }
 
-// Clock writes the time in ns since 1970 for each byte of in.
+// Clock writes the time, in ns since 1970, on one line for each byte that it reads from in, until in ends.
 func Clock(in io.Reader, w io.Writer) error {
 	b := make([]byte, 1)
 	for {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// tunnel is a connection to the main process of a pod, through the API server.
+// tunnel is a connection to the main process of a pod by a port-forward through the API server.
 type tunnel struct {
 	httpstream.Stream
 	r       *bufio.Reader
@@ -80,7 +80,7 @@ func (t *tunnel) open(port int) error {
 	return nil
 }
 
-// forwardAgent starts an agent in a pod through a port-forward.
+// forwardAgent starts an agent in a pod through a port-forward. It fails if that is not open within helloLimit.
 func (c *Cluster) forwardAgent(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
 	type dialled struct {
 		tunnel *tunnel
@@ -111,10 +111,10 @@ func (c *Cluster) forwardAgent(ctx context.Context, pod string) (io.ReadWriteClo
 			_ = d.tunnel.Close()
 		}
 	}()
-	return nil, fmt.Errorf("port-forward to pod %s: %w", pod, c.seen(why, pod))
+	return nil, fmt.Errorf("port-forward to pod %s: %w", pod, c.withPodState(why, pod))
 }
 
-// openTunnel dials a pod's main process and authenticates.
+// openTunnel dials a pod's main process and authenticates with the run's token.
 func (c *Cluster) openTunnel(pod string) (*tunnel, error) {
 	t, err := c.dialPod(pod, c.forwardPort(isHostPod(pod)))
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Cluster) openTunnel(pod string) (*tunnel, error) {
 
 func (t *tunnel) Read(b []byte) (int, error) { return t.r.Read(b) }
 
-// Close ends the connection, and with it the agent. It may be called twice.
+// Close ends the connection, and with it the agent. Further calls do nothing.
 func (t *tunnel) Close() error {
 	var err error
 	t.once.Do(func() {
@@ -142,7 +142,7 @@ func (t *tunnel) Close() error {
 	return err
 }
 
-// LastWords returns why the connection ended, and the state of the pod and its node.
+// LastWords returns why the connection ended, and what is wrong with the pod and its node. After Close it returns "".
 func (t *tunnel) LastWords() string {
 	if t.left.Load() {
 		return ""

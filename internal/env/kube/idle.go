@@ -23,7 +23,7 @@ const (
 	sampleLimit = 40 * time.Second
 )
 
-// kindNoSample is the failure of a node whose kubelet provides no samples.
+// kindNoSample is the kind of the error for a node whose kubelet provides no sample.
 const kindNoSample = "no sample"
 
 // Parts of a node that are not daemons of the network.
@@ -32,9 +32,9 @@ const (
 	otherPods = "other pods"
 )
 
-// Rest reads what the nodes of a route use for window while nothing is sent. All times are the kubelets' sample times.
-// The first sample was taken after Rest began, so it includes nothing of the previous trial. The last is the first one
-// at least window later.
+// Rest measures what the nodes of a route use during window, while the run sends nothing. It takes two samples of each
+// kubelet: the first one after Rest began, so that the previous trial is not included, and the first at least window
+// later. All times are the kubelets' sample times.
 func (c *Cluster) Rest(ctx context.Context, r plan.Route, window time.Duration) (*sample.Observation, error) {
 	at, err := c.NodesOf(r)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Cluster) Rest(ctx context.Context, r plan.Route, window time.Duration) 
 	return o, nil
 }
 
-// restWatch follows the counters of one node.
+// restWatch measures one node by the counters of its kubelet.
 type restWatch struct {
 	node string
 	// own are the namespaces of the run.
@@ -74,7 +74,7 @@ type restWatch struct {
 	poll, limit time.Duration
 }
 
-// counter is one container, or the node, in one sample.
+// counter holds the counters of a container, or of the node, in one sample. part is what the container is counted as.
 type counter struct {
 	part    string
 	network bool
@@ -83,10 +83,10 @@ type counter struct {
 	memory  uint64
 }
 
-// whole is the key of the node itself.
+// whole is the key of the node's own counter.
 const whole = ""
 
-// rest measures for a window.
+// rest returns what the node and its parts use between two samples that are at least window apart.
 func (w restWatch) rest(ctx context.Context, window time.Duration) (sample.NodeRest, error) {
 	before, err := w.counters(ctx)
 	if err != nil {
@@ -147,8 +147,7 @@ func (w restWatch) await(ctx context.Context, since map[string]counter, span tim
 	}
 }
 
-// between returns the usage from first to last. It includes a part of before only if all of that part's counters are in
-// both.
+// between returns the usage from first to last. A part of before whose counters are not all in both is listed as lost.
 func (w restWatch) between(before, first, last map[string]counter) sample.NodeRest {
 	n := sample.NodeRest{Node: w.node}
 	parts, lost := map[string]*sample.RestPart{}, map[string]bool{}
@@ -187,13 +186,13 @@ func (w restWatch) between(before, first, last map[string]counter) sample.NodeRe
 	return n
 }
 
-// usage returns the difference between two samples of one counter.
+// usage returns the CPU use between two samples of one counter, and the memory in the later one.
 func usage(a, b counter) sample.Usage {
 	span := b.at.Sub(a.at)
 	return sample.Usage{Cores: float64(b.cpuNs-a.cpuNs) / float64(span), SpanNs: int64(span), MemoryBytes: b.memory}
 }
 
-// summary is the part of a kubelet's summary that is read.
+// summary has the fields of a kubelet's summary that cnibench reads.
 type summary struct {
 	Node struct {
 		stats
@@ -220,7 +219,7 @@ type stats struct {
 	} `json:"memory"`
 }
 
-// counters reads all counters of the node by unique names. It leaves out counters without CPU time: they have ended.
+// counters reads all counters of the node, by unique names. It omits a container without CPU time, which has ended.
 func (w restWatch) counters(ctx context.Context) (map[string]counter, error) {
 	raw, err := w.read(ctx, w.node)
 	if err != nil {

@@ -44,14 +44,14 @@ type absence struct {
 }
 
 const (
-	// askAgain is the time between questions to the API server about a node that is away, askSoon about a node whose
-	// pods are starting.
+	// askAgain is the time between requests to the API server about a node that is away, askSoon about a node whose pods
+	// are starting.
 	askAgain, askSoon = 10 * time.Second, time.Second
 	// backLimit bounds the wait for starting pods.
 	backLimit = 30 * time.Second
 )
 
-// again reports whether it is time to ask about the node.
+// again reports whether the node was absent and it is time to ask the API server again.
 func (a absence) again() bool {
 	limit := askAgain
 	if a.soon {
@@ -60,8 +60,8 @@ func (a absence) again() bool {
 	return a.why != "" && time.Since(a.asked) > limit
 }
 
-// attend chooses the nodes of a run over pairs: all nodes that may be in a pair. unfit has why some cannot take pods.
-// Nodes that only the file lists are away: they may come back.
+// attend chooses the nodes of a run over pairs: those of nodes that a pair of the plan may include. unfit has the nodes
+// that cannot take pods, with the reasons; a chosen node among them is away and may come back.
 func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement, error) {
 	if faults := o.Pairs.Fits(each.Of(nodes, func(n corev1.Node) string { return n.Name })); faults != nil {
 		var err error = faults
@@ -110,8 +110,8 @@ func (a *attendance) absenceOf(node string) absence {
 	return a.away[node]
 }
 
-// say stores why a node cannot be measured, and reports a change; the zero absence means that it can.
-func (a *attendance) say(node string, now absence) {
+// set stores why a node cannot be measured now; the zero absence means that it can.
+func (a *attendance) set(node string, now absence) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if delete(a.away, node); now.why != "" {
@@ -127,7 +127,7 @@ func (a *attendance) expected() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.away)), func(node string) bool { return !a.away[node].soon })
 }
 
-// present returns the pods whose nodes are not away.
+// present returns those of pods whose nodes are not away.
 func (p placement) present(pods []*podSpec) []*podSpec {
 	if p.mesh == nil {
 		return pods
@@ -146,11 +146,11 @@ func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 		if p.mesh.absenceOf(node).why == "" {
 			say("node %s is away: %s", node, why)
 		}
-		p.mesh.say(node, absence{why: why})
+		p.mesh.set(node, absence{why: why})
 	}
 }
 
-// foremost returns the first two nodes that are not away.
+// foremost returns the first two nodes that are not away. It fails if there are fewer.
 func (p placement) foremost() (first, second string, err error) {
 	var there []string
 	away := map[string]string{}
@@ -167,7 +167,8 @@ func (p placement) foremost() (first, second string, err error) {
 	return there[0], there[1], nil
 }
 
-// meetings returns routes; on a run over pairs, for every node the routes to the next node and from the previous one.
+// meetings returns routes. On a run over pairs it returns each route once for every node: from it to the next node, and
+// from the last node to the first.
 func (p placement) meetings(routes []plan.Route) []plan.Route {
 	if p.mesh == nil {
 		return routes
@@ -182,7 +183,8 @@ func (p placement) meetings(routes []plan.Route) []plan.Route {
 	return all
 }
 
-// between returns the ends of a route on its pair of nodes, or on the first two nodes that are not away.
+// between returns the ends of a route on its pair of nodes. A route without a pair uses p.client and p.server, the first
+// two nodes whose pods became ready. why is the reason if a node does not take part in the run.
 func (p placement) between(r plan.Route) (e ends, why string) {
 	if r.Pair.IsZero() {
 		r.Pair = mesh.Pair{From: p.client, To: p.server}
@@ -212,8 +214,8 @@ type Mesh struct{ *Cluster }
 // Nodes returns the nodes that take part, with the properties in which they may differ.
 func (m Mesh) Nodes() []mesh.Node { return slices.Clone(m.place.mesh.nodes) }
 
-// Away returns a node of a pair that cannot be measured now, and why; "" for none. It asks the API server about nodes
-// that were away, at most once in askAgain or askSoon, and about both nodes if a trial has failed.
+// Away returns a node of a pair that cannot be measured now, and why, or "" if both can. It asks the API server about a
+// node that was away, at most once in askAgain or askSoon, and about both nodes if a trial has failed.
 func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
 	for _, node := range []string{p.From, p.To} {
 		was := m.place.mesh.absenceOf(node)
@@ -227,7 +229,7 @@ func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why str
 	return "", ""
 }
 
-// Await waits for starting pods.
+// Await waits, at most backLimit, until no node has starting pods.
 func (m Mesh) Await(ctx context.Context) {
 	// If they do not become ready, their pairs stay away.
 	_ = wait.PollUntilContextTimeout(ctx, askSoon, backLimit, true, func(ctx context.Context) (bool, error) {
@@ -238,18 +240,19 @@ func (m Mesh) Await(ctx context.Context) {
 	})
 }
 
-// ask finds out whether a node can be measured, and notes it.
+// ask asks the API server why a node cannot be measured, stores the answer and returns it. If ctx ends it returns was.
 func (m Mesh) ask(ctx context.Context, node string, was absence) absence {
-	now := m.attends(ctx, node)
+	now := m.nodeAbsence(ctx, node)
 	if ctx.Err() != nil {
 		return was
 	}
-	m.place.mesh.say(node, now)
+	m.place.mesh.set(node, now)
 	return now
 }
 
-// attends finds out whether a node can be measured. It creates missing pods again, without waiting for them.
-func (m Mesh) attends(ctx context.Context, node string) absence {
+// nodeAbsence asks the API server why a node cannot be measured; the zero absence means that it can. On a suitable node
+// it creates missing pods again, without waiting for them.
+func (m Mesh) nodeAbsence(ctx context.Context, node string) absence {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
 	list, err := m.client.Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()})
@@ -279,8 +282,8 @@ func (m Mesh) attends(ctx context.Context, node string) absence {
 	return absence{why: strings.Join(slices.Compact(all), "; "), soon: soon}
 }
 
-// podOf returns why a pod cannot be used, "" if it can. soon reports whether it is starting. With anew, it creates a
-// missing pod again where that can help.
+// podOf returns why a pod cannot be used; "" if it can, and then stores its addresses. soon reports whether it is
+// starting. It deletes a pod that has ended after it was ready. With anew it creates a missing pod again.
 func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soon bool) {
 	pods := m.client.Pods(m.namespace(s.Host()))
 	p, err := pods.Get(ctx, s.Name, metav1.GetOptions{})

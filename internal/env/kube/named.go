@@ -60,7 +60,8 @@ func find(ctx context.Context, client *api.Client, text string) (diagnose.Named,
 	return diagnose.Named{}, advice.With(errors.Join(err, podErr), "what --from and --to name must be readable: kubectl auth can-i get services,pods -n "+namespace)
 }
 
-// findPod returns a pod and the port to connect to, by default the first that it declares.
+// findPod returns a pod with the port to connect to: the number or name port, or for "" the first TCP port that the pod
+// declares. Without such a port, Why has the reason.
 func findPod(ctx context.Context, client *api.Client, pod *corev1.Pod, port string) diagnose.Named {
 	n := diagnose.Named{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName}
 	number, _ := strconv.Atoi(port)
@@ -84,7 +85,8 @@ func findPod(ctx context.Context, client *api.Client, pod *corev1.Pod, port stri
 	return n
 }
 
-// findService returns a Service and the pods behind one of its ports, by default the first of TCP.
+// findService returns a Service and the pods behind its TCP port with the number or name port, or for "" the first. A
+// Service without such a port has the reason in Why. It fails if the user may not list EndpointSlices.
 func findService(ctx context.Context, client *api.Client, service *corev1.Service, port string) (diagnose.Named, error) {
 	n := diagnose.Named{Name: "Service " + service.Namespace + "/" + service.Name}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
@@ -142,7 +144,7 @@ func familyOf(ip netip.Addr) discoveryv1.AddressType {
 	return discoveryv1.AddressTypeIPv4
 }
 
-// podsBehind returns the pods that a Service selects, by name; none if the user may not list them.
+// podsBehind returns the pods that a Service selects, by name; nil if it selects none or the user may not list pods.
 func podsBehind(ctx context.Context, client *api.Client, service *corev1.Service) map[string]*corev1.Pod {
 	if len(service.Spec.Selector) == 0 {
 		return nil
@@ -154,7 +156,8 @@ func podsBehind(ctx context.Context, client *api.Client, service *corev1.Service
 	return pods
 }
 
-// add adds a pod to those that connections are tried to if it is ready, otherwise to the unready ones, with the reason.
+// add adds a ready pod to n.Pods, which the caller connects to, and any other to n.Unready, with the reason. behind has
+// the pods by name.
 func add(n *diagnose.Named, at diagnose.Pod, ready bool, behind map[string]*corev1.Pod) {
 	if ready {
 		n.Pods = append(n.Pods, at)

@@ -34,11 +34,11 @@ const (
 	reportLimit = 10 * time.Second
 	// removeLimit bounds the removal of a pod.
 	removeLimit = 30 * time.Second
-	// clockReadings is how often the clock of a node is read. The reading with the shortest round trip counts.
+	// clockReadings is how often the clock of a node is read. Only the reading with the shortest round trip is used.
 	clockReadings = 12
 )
 
-// Failures of a new pod that no connection has.
+// Kinds of errors of a new pod, in addition to those of its connection.
 const (
 	kindCreate  = "not created"
 	kindStart   = "not started"
@@ -65,7 +65,8 @@ type arrivals struct {
 	c *Cluster
 	// ahead is how far the node's clock is ahead of this machine's, plus or minus doubt.
 	ahead, doubt time.Duration
-	room         chan struct{}
+	// room has an element for each existing pod, at most mostNewPods.
+	room chan struct{}
 
 	mu   sync.Mutex
 	pods map[string]*arrival
@@ -84,7 +85,8 @@ type arrival struct {
 }
 
 // NewPods creates pods on the client's node at a rate. Each dials a server until one request is answered, and reports
-// its times in its termination message. NewPods returns when all pods are removed.
+// its times in its termination message. NewPods returns when all pods are removed. It fails if no pod got an answer, or
+// if a pod could not be removed.
 func (c *Cluster) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observation, error) {
 	a := &arrivals{Arrivals: o, c: c, room: make(chan struct{}, mostNewPods), pods: map[string]*arrival{}, seen: sample.NewPods(control.SideClient, o.Timeout, sample.AttachedByPlugins)}
 	var err error
@@ -144,8 +146,8 @@ func (a *arrivals) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// pod creates a pod that is due, waits for its report and removes it. It notes the result in o; nil for a pod that does
-// not count.
+// pod creates the pod that was due at the given time, waits for its report and removes it. It records the result in o,
+// unless o is nil.
 func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation) {
 	p := a.object()
 	now := &arrival{changed: make(chan struct{}, 1)}
@@ -208,7 +210,7 @@ func (a *arrivals) report(ctx context.Context, name string, now *arrival, due ti
 	}
 }
 
-// readFirst reads the report of a container that has ended.
+// readFirst reads the report of a container that has ended. It fails if there is none, or if the request failed.
 func readFirst(name string, t *corev1.ContainerStateTerminated) (First, error) {
 	var first First
 	if err := json.Unmarshal([]byte(t.Message), &first); err != nil {
@@ -220,7 +222,7 @@ func readFirst(name string, t *corev1.ContainerStateTerminated) (First, error) {
 	return first, nil
 }
 
-// state describes how far a pod has come.
+// state describes the state of a pod that has not reported, with its last warning event.
 func (a *arrivals) state(ctx context.Context, name string, now *arrival) string {
 	a.mu.Lock()
 	p := now.last
@@ -237,8 +239,8 @@ func (a *arrivals) state(ctx context.Context, name string, now *arrival) string 
 	return said
 }
 
-// saw returns the times of a pod. The time from the start of its program uses only its node's clock. The scheduler's
-// part uses this machine's clock; the other parts use the node's clock, corrected to this machine's.
+// saw returns the times of a pod since it was due. The time from the start of its program uses only its node's clock. The
+// scheduler's part uses this machine's clock; the other parts use the node's clock, corrected to this machine's.
 func (a *arrivals) saw(now *arrival, due time.Time, first First) sample.NewPod {
 	here := func(ns int64) time.Time { return time.Unix(0, ns).Add(-a.ahead) }
 	end := here(first.Answered)
@@ -271,7 +273,7 @@ func (a *arrivals) saw(now *arrival, due time.Time, first First) sample.NewPod {
 	return seen
 }
 
-// note counts a pod in o.
+// note counts a pod in o: as failed if err is not nil, or if its answer came after the timeout or before it was due.
 func (a *arrivals) note(o *sample.Observation, lag time.Duration, seen sample.NewPod, err error) {
 	if o == nil {
 		return
@@ -295,7 +297,7 @@ func (a *arrivals) note(o *sample.Observation, lag time.Duration, seen sample.Ne
 	o.AddPod(seen)
 }
 
-// remove deletes a pod and waits until it is gone.
+// remove deletes a pod and waits until it is gone. If it is not gone after removeLimit, it sets a.failed.
 func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
 	// The deletion begins even if the run is interrupted; the namespace is then deleted, too.
 	ask, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
@@ -351,7 +353,7 @@ func (a *arrivals) follow(ctx context.Context) (watch.Interface, error) {
 	return a.c.client.WatchPods(ctx, a.c.namespace(false), LabelRun+"="+a.c.run)
 }
 
-// changed notes the state of a pod.
+// changed stores the state of a pod of this trial and signals the change.
 func (a *arrivals) changed(p *corev1.Pod, gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -368,7 +370,7 @@ func (a *arrivals) changed(p *corev1.Pod, gone bool) {
 	}
 }
 
-// observed returns the observations of the pods, or why none got an answer.
+// observed returns the observations of the pods. It fails if none got an answer.
 func (a *arrivals) observed() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil
@@ -376,7 +378,7 @@ func (a *arrivals) observed() (*sample.Observation, error) {
 	return nil, &control.Error{Kind: a.seen.CommonError(control.KindNoTraffic), Message: fmt.Sprintf("none of %d new pods got an answer: %s", a.seen.Schedule.Due, a.seen.Pods.Failure)}
 }
 
-// readClock returns how far the clock of a pod's node is ahead of this machine's, and the uncertainty of that.
+// readClock returns how far the clock of a pod's node is ahead of this machine's, plus or minus doubt.
 func (c *Cluster) readClock(ctx context.Context, pod string) (ahead, doubt time.Duration, err error) {
 	ctx, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()

@@ -18,15 +18,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// placement is the nodes that a run uses, by name; "" if the cluster has none left.
+// placement has the nodes that a run uses: the names of the client's, the server's and a third node. A name is "" if the
+// cluster has no such node.
 type placement struct {
 	client, server, third string
 	// why is the reason if there is no server node, or no third node.
 	why string
-	// nodes are the chosen nodes, in that order.
+	// nodes are the chosen nodes, beginning with those three.
 	nodes []corev1.Node
-	// members are the nodes of the largest job's members, first those of the two ends. For a run over pairs they are
-	// its nodes.
+	// members are the nodes of the largest job's members, first those of the two ends; in a run over pairs, all its
+	// nodes.
 	members []string
 	// mesh is nil but for a run over pairs of nodes.
 	mesh *attendance
@@ -36,8 +37,8 @@ type placement struct {
 // not taint such nodes.
 var controlRoles = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"}
 
-// controls reports whether a node is a control-plane node.
-func controls(n corev1.Node) bool {
+// isControlPlane reports whether a node is a control-plane node.
+func isControlPlane(n corev1.Node) bool {
 	return slices.ContainsFunc(controlRoles, func(label string) bool { _, has := n.Labels[label]; return has })
 }
 
@@ -45,16 +46,16 @@ func controls(n corev1.Node) bool {
 func (p placement) controlPlanes() string {
 	var all []string
 	for _, n := range p.nodes {
-		if controls(n) {
+		if isControlPlane(n) {
 			all = append(all, n.Name)
 		}
 	}
 	return strings.Join(all, ", ")
 }
 
-// choose picks the nodes of the two ends and a third, for a client outside the Services' nodes. It prefers nodes
-// without the control plane, then nodes in one zone and of one kind, so that a difference between two machines is not
-// attributed to the network, then the order of names.
+// choose chooses the nodes of the two ends, and a third for a client outside the Services' nodes. It prefers nodes without
+// the control plane, then nodes of one zone, instance type and architecture, then the order of names. It fails if no
+// node, or too few for a job, can take pods.
 func choose(nodes []corev1.Node, o Options) (placement, error) {
 	named := func(name string) bool { return name == o.ClientNode || name == o.ServerNode }
 	var fit []corev1.Node
@@ -101,7 +102,8 @@ func choose(nodes []corev1.Node, o Options) (placement, error) {
 	return p, nil
 }
 
-// join chooses the nodes of n members of a job among fit: first the ends', then those most like them.
+// join chooses the nodes of n members of a job among fit: first those of the two ends, then by their fitness for the
+// client's node.
 func (p *placement) join(fit []corev1.Node, n int) {
 	first := p.nodes[0]
 	rest := slices.Clone(fit)
@@ -120,7 +122,8 @@ func (p *placement) join(fit []corev1.Node, n int) {
 	}
 }
 
-// pick chooses among fit nodes, which are sorted by name.
+// pick chooses the nodes of the two ends and the third node by fitness among fit, which is sorted by name. unfit has the
+// reasons against the other nodes.
 func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 	var client, server *corev1.Node
 	best := -1
@@ -164,21 +167,23 @@ func noOtherNode(nodes string, unfit map[string]string) string {
 	return nodes + " alone can take pods: " + reasons(unfit)
 }
 
-// fitness is higher the fewer of two nodes are control-plane nodes, and then the more alike they are.
+// fitness returns a score of two nodes: higher the fewer of them are control-plane nodes, and then the more they have in
+// common.
 func fitness(a, b corev1.Node) int {
 	score := likeness(a, b)
 	for _, n := range []corev1.Node{a, b} {
-		if !controls(n) {
+		if !isControlPlane(n) {
 			score += mostLike + 1
 		}
 	}
 	return score
 }
 
-// mostLike is the likeness of nodes that have everything in common.
+// mostLike is the maximum of likeness.
 const mostLike = 1<<3 - 1
 
-// likeness is higher the more two nodes have in common. The zone counts most, because it means distance.
+// likeness returns a score of what two nodes have in common: the zone counts most, then the instance type, then the
+// architecture.
 func likeness(a, b corev1.Node) int {
 	score := 0
 	for weight, label := range []string{corev1.LabelArchStable, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone} {
@@ -230,7 +235,7 @@ func reasons(unfit map[string]string) string {
 	return cmp.Or(strings.Join(all, "; "), "the cluster has no nodes")
 }
 
-// names lists nodes, the first ten.
+// names lists the names of the first ten nodes and counts the others.
 func names(nodes []corev1.Node) string {
 	all := each.Of(nodes, func(n corev1.Node) string { return n.Name })
 	slices.Sort(all)
@@ -241,7 +246,7 @@ func names(nodes []corev1.Node) string {
 	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
-// chooseNodes lists the nodes and chooses.
+// chooseNodes lists the cluster's nodes and sets the run's placement.
 func (c *Cluster) chooseNodes(ctx context.Context) error {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -251,7 +256,7 @@ func (c *Cluster) chooseNodes(ctx context.Context) error {
 	return err
 }
 
-// findNodes chooses the nodes, and the image for them.
+// findNodes sets the run's placement and image.
 func (c *Cluster) findNodes(ctx context.Context) error {
 	if err := c.chooseNodes(ctx); err != nil {
 		return err

@@ -26,11 +26,11 @@ const (
 	LabelManagedBy = api.LabelManagedBy
 	ManagedBy      = api.ManagedBy
 	LabelRun       = api.LabelRun
-	// labelPod is the name of a pod in its run.
+	// labelPod has the pod's name as its value.
 	labelPod = "cnibench.dev/pod"
 	// annotationExpires is when the run's leftovers may be removed, RFC 3339.
 	annotationExpires = api.AnnotationExpires
-	// labelBehind begins the label of the pods behind a Service.
+	// labelBehind is the prefix of the label of a Service's backends; the Service's name follows.
 	labelBehind = "cnibench.dev/behind-"
 	isBehind    = "true"
 )
@@ -46,13 +46,13 @@ const (
 	forwardPort = 5199
 	// Host-network pods listen on the loopback of their node, below the ports of NodePorts and of clients.
 	firstHostForwardPort, hostForwardPorts = 20000, 2000
-	// toolFiles bounds what tools write into /tmp.
+	// toolFiles bounds the bytes that tools write into /tmp.
 	toolFiles = 256 << 20
-	// TokenVariable is the environment variable with the token of that port.
+	// TokenVariable is the environment variable with the token that a port-forward must send.
 	TokenVariable = "CNIBENCH_TOKEN"
 )
 
-// identity is used in the names and labels of a run's objects.
+// identity identifies a run: in the names and labels of its objects, and to its pods.
 type identity struct {
 	run string
 	// expires is when the run's objects may be removed.
@@ -77,7 +77,8 @@ func (i identity) meta(name string, host bool) metav1.ObjectMeta {
 	}
 }
 
-// namespaceObject returns a namespace, under the strictest PodSecurity that admits its pods.
+// namespaceObject returns the namespace of a run's pods, or of its host-network pods, with the strictest PodSecurity level
+// that admits them.
 func namespaceObject(i identity, host bool) *corev1.Namespace {
 	meta, level := i.meta(i.namespace(host), host), "restricted"
 	meta.Namespace = ""
@@ -127,8 +128,8 @@ func containerOf(i identity, o Options, host bool) corev1.Container {
 	}
 }
 
-// forwardPort returns the port of a pod's main process. On a node, it depends on the run: other runs may listen there,
-// too.
+// forwardPort returns the port of a pod's main process. For a host-network pod it depends on the run, because other runs
+// may listen on the same node.
 func (i identity) forwardPort(host bool) int {
 	if !host {
 		return forwardPort
@@ -152,7 +153,7 @@ func tolerations(o Options) []corev1.Toleration {
 	return all
 }
 
-// resources returns the requests, and the optional limit of CPU, which throttles what is measured.
+// resources returns the requests and limits of a pod. A CPU limit throttles what is measured.
 func resources(o Options) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
 	set := func(list corev1.ResourceList, name corev1.ResourceName, value string) {
@@ -208,7 +209,7 @@ func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Se
 	return svc
 }
 
-// entered returns the node ports of a Service by Service port; both protocols have the same.
+// entered returns the TCP node ports of a Service, by Service port.
 func entered(svc *corev1.Service) map[int]int {
 	ports := map[int]int{}
 	for _, p := range svc.Spec.Ports {

@@ -50,7 +50,7 @@ type Waits struct {
 	Ready, Settle time.Duration
 }
 
-// Sends describes what the workloads send.
+// Sends describes what the workloads send, and between which nodes.
 type Sends struct {
 	// UDP means that some workload sends datagrams: not every load balancer supports UDP and TCP on one port.
 	UDP bool
@@ -58,7 +58,7 @@ type Sends struct {
 	Members int
 	// Pairs are set for a run over pairs of nodes; zero for one pair that the cluster chooses.
 	Pairs mesh.Pairs
-	// Seed draws the nodes if Pairs is a sample.
+	// Seed is the seed of the random choice of nodes if Pairs is a sample.
 	Seed uint64
 }
 
@@ -86,7 +86,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// idLetters are valid in a DNS label and not easily confused.
+// idLetters encodes bytes with letters and digits that a DNS label may have and that are not easily confused.
 var idLetters = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
 
 // RunID returns a new name for a run: eight lower-case letters and digits, the first a letter.

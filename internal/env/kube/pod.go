@@ -26,8 +26,8 @@ const (
 // errNoPort means that no connection was tried.
 var errNoPort = errors.New("not tried: all local ports are in use")
 
-// Reach dials every address until it answers or limit is over. It writes those that did not answer, with the last
-// reason, in JSON.
+// Reach dials every address until it accepts a connection or limit is over. It writes a JSON object of the others, each
+// with the error that shows most about its path.
 func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Writer) error {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -50,9 +50,9 @@ func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Wr
 // portRangeFile has the range of ports that the system gives to clients.
 const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// portsApart returns a function that draws a random port outside the system's range for clients, or 0 if that range has
-// all ports. A dial before the nodes know a Service leaves a conntrack entry without translation. For two minutes every
-// connection from that port would follow the entry and fail; trials with thousands of connections would meet it.
+// portsApart returns a function that draws a random local port outside the system's range for clients, or 0 if there is
+// none. A dial before a node knows the Service leaves a conntrack entry without translation for two minutes. A connection
+// of a trial never uses these ports, so it cannot fail because of such an entry.
 func portsApart(file string) func() int {
 	const lowest, highest = 1024, 65535
 	first, last := 32768, 60999 // Linux' own
@@ -72,7 +72,7 @@ func portsApart(file string) func() int {
 }
 
 // dialUntil dials address from the ports that draw returns until it accepts a connection. When ctx ends, it returns the
-// error with the highest rank.
+// last of the errors with the highest errorRank.
 func dialUntil(ctx context.Context, address string, draw func() int) error {
 	pause := time.NewTicker(dialPause)
 	defer pause.Stop()
@@ -93,8 +93,8 @@ func dialUntil(ctx context.Context, address string, draw func() int) error {
 	return why
 }
 
-// errorRank is higher the more an error shows about a path: a refusal more than a timeout, a timeout more than a
-// missing local port.
+// errorRank returns a number that is higher the more an error shows about a path: 0 for nil, then a missing local port, a
+// timeout, and any other error.
 func errorRank(err error) int {
 	var slow net.Error
 	switch {
@@ -108,7 +108,8 @@ func errorRank(err error) int {
 	return 3
 }
 
-// dialOnce dials from a port that draw returns, and from another if that port is in use.
+// dialOnce dials from a port that draw returns, and from another if that port is in use. After portTries it returns
+// errNoPort.
 func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, error) {
 	for range portTries {
 		dialer := net.Dialer{Timeout: dialLimit, LocalAddr: &net.TCPAddr{Port: draw()}}
@@ -120,7 +121,8 @@ func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, e
 	return nil, errNoPort
 }
 
-// Answer accepts connections at ports, and closes them, until in ends. It writes answering to w when all ports listen.
+// Answer accepts connections at ports, and closes them, until in or ctx ends. It writes answering to w once all ports
+// listen.
 func Answer(ctx context.Context, ports []string, in io.Reader, w io.Writer) error {
 	var listeners []net.Listener
 	var all sync.WaitGroup

@@ -26,7 +26,8 @@ const (
 // errRefused is the error of authenticate when the pod does not accept the token.
 var errRefused = errors.New("it does not accept the token of this run")
 
-// authenticate sends the token to w and returns when the pod has accepted it. r reads the same stream, also afterwards.
+// authenticate sends the token to w and returns once the pod has accepted it. It fails with errRefused otherwise. r reads
+// from the same connection; the caller must read on from r.
 func authenticate(w io.Writer, r *bufio.Reader, token string) error {
 	if _, err := io.WriteString(w, greeting+token+"\n"); err != nil {
 		return err
@@ -85,8 +86,8 @@ func ServeForwarded(ctx context.Context, l net.Listener, token string, session f
 	}
 }
 
-// login reads the controller's line and answers the right token. It reads byte by byte, so that it consumes nothing of
-// what follows.
+// login reads the controller's line, and reports whether it has the right token after it has confirmed it. It reads byte
+// by byte, so that it consumes nothing of what follows.
 func login(conn net.Conn, token string) bool {
 	_ = conn.SetDeadline(time.Now().Add(loginLimit)) // a connection without one fails below
 	var line []byte

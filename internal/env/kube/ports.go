@@ -22,8 +22,8 @@ const (
 	requestsAtOnce = 16
 )
 
-// findHostPorts finds ports for servers on the nodes that are free on every node, checked from the nodes: other runs
-// and the nodes' own daemons listen there too.
+// findHostPorts sets ports for servers on the nodes that are free on every node: other runs and the nodes' own daemons
+// listen there, too. Where exec is refused, it sets ports that it has not checked.
 func (c *Cluster) findHostPorts(ctx context.Context) error {
 	if !c.layout.hosts() {
 		return nil
@@ -66,8 +66,8 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 	return nil
 }
 
-// candidatePorts returns first ports of slots in an order that depends on the run, so that two runs seldom try the
-// same.
+// candidatePorts returns the ports to try on the nodes. They and their order depend on the run, so that two runs seldom
+// choose the same.
 func candidatePorts(run string) []int {
 	var seed [32]byte
 	copy(seed[:], run)

@@ -16,8 +16,8 @@ const pullRole = "cnibench-pull"
 // copyRight is additionally needed if images are pulled with Secrets.
 var copyRight = Right{Resource: "secrets", Verb: "create", Namespaced: true, Why: "the copy of an image pull Secret beside the pods that are pulled with it"}
 
-// pullRights returns the rights for the image pull Secrets refs, nil for none. home is the namespace of references
-// without one.
+// pullRights returns the rights to copy the image pull Secrets refs, nil without refs. home is the namespace of references
+// that do not name one.
 func pullRights(refs []string, home string) []Right {
 	if len(refs) == 0 {
 		return nil

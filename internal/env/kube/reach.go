@@ -28,15 +28,16 @@ const (
 	// defaultSettle bounds the wait until the nodes have put created Services into force: kube-proxy took up to 75 s on
 	// a busy machine.
 	defaultSettle = 90 * time.Second
-	// hangUpLimit is how long a program that answers dials may take to end after its input has; then its stream is cut.
+	// hangUpLimit is how long a program that answers dials may take to end after its input was closed. Then its stream is
+	// cut.
 	hangUpLimit = 5 * time.Second
-	// answering is what a pod writes when its ports answer, and nothing before that.
+	// answering is the first output of a program that answers dials, written once all its ports listen.
 	answering = "answering\n"
 )
 
 // unreachedError means that no connection was established on a route before its first trial.
 type unreachedError struct {
-	// Target is the dialled address. Why is the last failure within Limit.
+	// Target is the dialled address. Why is the failure within Limit that shows most about the path.
 	Target, Why string
 	Limit       time.Duration
 	// Policies are the NetworkPolicies that select an end of the path.
@@ -51,7 +52,7 @@ func (e *unreachedError) Error() string {
 	return s
 }
 
-// call is one connection that is to come about.
+// call is a connection to try on a route: from the pod client to the address target.
 type call struct {
 	plan.Route
 	client string
@@ -61,8 +62,7 @@ type call struct {
 	port    int
 }
 
-// calls returns the connections of all routes of variants that the cluster serves. The run's survey reports why others
-// are not served.
+// calls returns the connections to try on all routes of variants that the cluster serves.
 func (c *Cluster) calls(variants []plan.Variant) []call {
 	var all []call
 	for _, r := range c.options.routes(variants) {
@@ -83,9 +83,9 @@ func (c *Cluster) calls(variants []plan.Variant) []call {
 	return all
 }
 
-// Reach waits until a connection is established on every path under every profile, and to every Service of several
-// backends there, so that no trial uses a Service that the nodes do not know yet. For each route without a connection
-// it returns an *unreachedError; the error means that nothing could be tried. Where exec is refused it tries nothing.
+// Reach waits, at most Waits.Settle, until a connection is established on every route of profiles, so that no trial uses a
+// Service that the nodes do not know yet. For each route without one it returns an *unreachedError. It fails if the pods
+// cannot be told to try. In a run over pairs, and where exec is refused, it tries nothing.
 //
 // One connection proves that the client's node, or the node or balancer that is entered, translates the Service's TCP
 // port to some backend. It does not prove that the node knows all of several backends, how it chooses among them, or
@@ -148,7 +148,8 @@ func (c *Cluster) forwarding() bool {
 	return c.forward
 }
 
-// answer has every server of calls take connections until hangUp.
+// answer starts a program in every server pod of calls that accepts connections, and waits until all of them listen. The
+// caller must call hangUp, which ends the programs, also after an error.
 func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err error) {
 	ports := map[string][]string{}
 	for _, one := range calls {
@@ -195,7 +196,8 @@ func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err 
 	return hangUp, err
 }
 
-// dialAll lets a pod dial targets. It returns the targets that the pod did not reach, with the reason.
+// dialAll has a pod dial targets. It returns the targets that the pod did not reach, with the reason; all of them if the
+// pod does not report.
 func (c *Cluster) dialAll(ctx context.Context, client string, targets []string) map[string]string {
 	limit := c.options.Settle + helloLimit
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from pod %s for %s", client, limit))
@@ -236,7 +238,8 @@ func (c *Cluster) policies(ctx context.Context, names ...string) []string {
 	return policiesOn(ctx, c.client, c.namespace(false), pods)
 }
 
-// policiesOn returns the names of the NetworkPolicies of a namespace that select one of its pods; none where they may not be read.
+// policiesOn returns the names of the NetworkPolicies of a namespace that select one of pods; nil if the user may not list
+// them.
 func policiesOn(ctx context.Context, client *api.Client, namespace string, pods []*corev1.Pod) []string {
 	list, err := client.NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -21,9 +21,9 @@ const (
 	askLimit = 5 * time.Second
 )
 
-// Recover waits until the API server answers and every pod of the run is ready. It returns what was wrong until then,
-// "" for nothing. It fails if that will not happen: a pod is never replaced, because a new pod would be another
-// placement with other addresses.
+// Recover waits, at most recoverLimit, until the API server answers and all pods of the run are ready. For node pairs it
+// waits only for the API server. It returns the first problem that it waited for, or "". It fails at the limit or if a
+// pod is lost: a new pod would have another address.
 func (c *Cluster) Recover(ctx context.Context) (wrong string, err error) {
 	return c.recover(ctx, beat, recoverLimit)
 }
@@ -32,7 +32,7 @@ func (c *Cluster) recover(ctx context.Context, beat, limit time.Duration) (wrong
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, beat, limit, true, func(ctx context.Context) (bool, error) {
 		var lost *lostError
-		if last = c.stands(ctx); last == nil || errors.As(last, &lost) {
+		if last = c.checkPods(ctx); last == nil || errors.As(last, &lost) {
 			return true, last
 		}
 		if wrong == "" {
@@ -52,8 +52,9 @@ type lostError struct{ why string }
 
 func (e *lostError) Error() string { return e.why }
 
-// stands returns an error that describes what is wrong with the run's pods, or nil.
-func (c *Cluster) stands(ctx context.Context) error {
+// checkPods returns an error if the API server does not answer, or if a pod of the run is not ready. It is a *lostError if
+// a pod will never be. For node pairs it checks only the API server.
+func (c *Cluster) checkPods(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
 	var pods map[string]*corev1.Pod
@@ -85,7 +86,7 @@ func (c *Cluster) stands(ctx context.Context) error {
 	return waits
 }
 
-// short returns an error of a request without the address of the server.
+// short returns the error of a request without the URL, and a timeout in plain words.
 func short(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", askLimit)
@@ -97,7 +98,7 @@ func short(err error) error {
 	return err
 }
 
-// describe returns what is known of a pod that is not ready, and of its node.
+// describe returns a text about a pod that is not ready: why, else the pod's own condition, and the fault of its node.
 func (c *Cluster) describe(ctx context.Context, p *corev1.Pod, why string) string {
 	said := "pod " + p.Name + " on node " + p.Spec.NodeName + ": " + cmp.Or(why, unreadiness(p), "it is not ready")
 	if node := c.unhealthyNode(ctx, p); node != "" {
@@ -106,7 +107,7 @@ func (c *Cluster) describe(ctx context.Context, p *corev1.Pod, why string) strin
 	return said
 }
 
-// podGone describes why a pod may have disappeared.
+// podGone returns the message for a pod that has disappeared.
 func podGone(pod string) string {
 	return "pod " + pod + " is gone: it was deleted or evicted, or its node was removed"
 }

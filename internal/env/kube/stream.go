@@ -21,7 +21,7 @@ import (
 const (
 	// helloLimit bounds the wait for the first output of an agent.
 	helloLimit = 15 * time.Second
-	// farewell is how long an agent may take to end after its input has.
+	// farewell is how long an agent may take to end after its input was closed.
 	farewell = time.Second
 	// lookLimit bounds the search for the reason why an agent has gone.
 	lookLimit = 2500 * time.Millisecond
@@ -31,14 +31,14 @@ const (
 	outputLimit = 16 << 20
 )
 
-// remote runs a command in a pod of the run until it has ended.
+// remote runs a command in a pod of the run and returns when the command has ended.
 func (c *Cluster) remote(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error {
 	at := detect.ContainerRef{Namespace: c.namespace(isHostPod(pod)), Pod: pod, Container: containerName}
 	return detect.Way{Kube: c.client, Config: c.config}.Stream(ctx, at, argv, o)
 }
 
-// Exec runs argv in a pod of the run and returns its standard output, even if the command failed. The error describes
-// how it ended, with the end of its stderr.
+// Exec runs argv in a pod of the run and returns its standard output, even if the command failed. The error contains the
+// end of its stderr. It also fails if the output exceeds outputLimit.
 func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
 	var out bounded
 	var tail tail
@@ -58,7 +58,8 @@ func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, 
 	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, withAdvice(cause(ctx, err)))
 }
 
-// startAgent starts an agent in a pod, by exec, or through a port-forward if exec is refused.
+// startAgent starts an agent in a pod by exec, or through a port-forward if exec is refused. Once a port-forward has
+// worked, all later agents are started that way.
 func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
 	c.mu.Lock()
 	closed, forward := c.closed, c.forward
@@ -100,7 +101,7 @@ func refused(err error) bool {
 	return strings.Contains(text, "orbidden") || strings.Contains(text, "denied the request")
 }
 
-// stream is the standard input and output of an agent in a pod.
+// stream is the connection to an agent in a pod: its standard input and output.
 type stream struct {
 	cluster *Cluster
 	pod     string
@@ -112,11 +113,12 @@ type stream struct {
 	// heard is closed with the first output, done when the agent has ended; err is set by then.
 	heard, done chan struct{}
 	err         error
-	// left means that the controller ended the agent.
+	// left means that this controller called Close.
 	left atomic.Bool
 }
 
-// open starts an agent by exec and waits for its first output, so that a refusal is an error of the start.
+// open starts an agent by exec and waits for its first output, at most helloLimit. It fails if exec is refused, or if the
+// agent ends or stays silent.
 func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	inside, in := io.Pipe()
 	out, outside := io.Pipe()
@@ -148,9 +150,9 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 		if words := s.tail.String(); words != "" {
 			err = fmt.Errorf("%w: %s", err, words)
 		}
-		err = c.seen(err, pod)
+		err = c.withPodState(err, pod)
 	case <-late.C:
-		err = c.seen(fmt.Errorf("no word from the agent for %s", helloLimit), pod)
+		err = c.withPodState(fmt.Errorf("no word from the agent for %s", helloLimit), pod)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -158,7 +160,7 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	return nil, err
 }
 
-// broken marks errors of the connection. It returns an exit error of the command unchanged.
+// broken adds to err that the exec stream broke. It returns nil and the exit code of the command unchanged.
 func broken(err error) error {
 	var exit exec.CodeExitError
 	if err == nil || errors.As(err, &exit) {
@@ -170,7 +172,7 @@ func broken(err error) error {
 // AgentArguments returns the arguments that start this program as an agent of a cluster.
 func AgentArguments() []string { return []string{agentVerb, "--lifeline", lifeline.String()} }
 
-// keep stores a stream, so that Close can end it.
+// keep stores a stream, so that Cluster.Close can end it. After Close it closes the stream and returns errGone.
 func (c *Cluster) keep(s *stream) error {
 	c.mu.Lock()
 	closed := c.closed
@@ -187,7 +189,7 @@ func (c *Cluster) keep(s *stream) error {
 func (s *stream) Read(b []byte) (int, error)  { return s.out.Read(b) }
 func (s *stream) Write(b []byte) (int, error) { return s.in.Write(b) }
 
-// Close ends the agent: its input ends, and the connection soon after. It may be called twice.
+// Close closes the agent's input, and its connection if the agent has not ended after farewell. Further calls do nothing.
 func (s *stream) Close() error {
 	s.once.Do(func() {
 		s.left.Store(true)
@@ -208,7 +210,8 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// LastWords returns the end of the agent's standard error, and the cluster's state of its pod and node.
+// LastWords returns the end of the agent's stderr, and what is wrong with its pod and node. After Close it returns only
+// the stderr.
 func (s *stream) LastWords() string {
 	if s.left.Load() {
 		return s.tail.String()
@@ -216,22 +219,22 @@ func (s *stream) LastWords() string {
 	return strings.Trim(s.tail.String()+"; "+s.cluster.lookAt(s.pod), "; ")
 }
 
-// seen adds to err the cluster's state of a pod.
-func (c *Cluster) seen(err error, pod string) error {
+// withPodState adds to err what is wrong with a pod, if the API server shows it.
+func (c *Cluster) withPodState(err error, pod string) error {
 	if seen := c.lookAt(pod); seen != "" {
 		return fmt.Errorf("%w; %s", err, seen)
 	}
 	return err
 }
 
-// lookAt calls look with its limit.
+// lookAt calls look with a new context, for at most lookLimit.
 func (c *Cluster) lookAt(pod string) string {
 	ctx, stop := context.WithTimeout(context.Background(), lookLimit)
 	defer stop()
 	return c.look(ctx, pod)
 }
 
-// announcing is a writer that signals the first write.
+// announcing is a writer that calls first before each write.
 type announcing struct {
 	io.Writer
 	first func()
@@ -264,7 +267,7 @@ func (t *tail) String() string {
 	return strings.TrimSpace(string(t.text))
 }
 
-// bounded keeps the beginning of what is written to it.
+// bounded keeps the first outputLimit bytes that are written to it. over reports that there were more.
 type bounded struct {
 	bytes.Buffer
 	over bool

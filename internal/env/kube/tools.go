@@ -21,13 +21,13 @@ const (
 	// between two checks.
 	imageReportLimit = time.Minute
 	imageReportPoll  = 2 * time.Second
-	// imagesReported is the maximum number of images that a kubelet reports.
+	// imagesReported is the maximum number of images that a kubelet reports by default.
 	imagesReported = 50
 )
 
-// settleImage chooses the image of a plan with tools, before anything is created. An image that no registry has must be
-// on the nodes: it returns a *ConfigError if the nodes report no image with all tools. A kubelet may report no images,
-// or only the largest.
+// settleImage chooses the image of a plan with tools that no registry has: one with all tools that all nodes report. It
+// waits up to imageReportLimit for one, then fails with a *ConfigError. If a node reports no images, or so many that
+// some may be omitted, it keeps the plan's image.
 func (c *Cluster) settleImage(ctx context.Context) error {
 	if len(c.options.Tools) == 0 || !image.Local(c.options.Image) {
 		return nil
@@ -64,8 +64,8 @@ func (c *Cluster) settleImage(ctx context.Context) error {
 	return cause(ctx, err)
 }
 
-// Image returns the image of the run's pods. It is chosen with the nodes: an image that they report may have more tools
-// than the plan needs.
+// Image returns the image of the run's pods. After the nodes are chosen, it may be another one than the plan's, with more
+// tools.
 func (c *Cluster) Image() string { return c.options.Image }
 
 // imagesOn returns the names of images that all of the nodes report.
@@ -81,7 +81,8 @@ func imagesOn(nodes []corev1.Node) []string {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(on)), func(name string) bool { return on[name] < len(nodes) })
 }
 
-// findTools returns a *ConfigError if the image lacks tools of the plan. If exec is refused, trials find out.
+// findTools runs the image's agent in a pod, and fails with a *ConfigError if the image lacks tools of the plan. It ignores
+// that the cluster forbids exec.
 func (c *Cluster) findTools(ctx context.Context) error {
 	if len(c.options.Tools) == 0 {
 		return nil
@@ -91,10 +92,8 @@ func (c *Cluster) findTools(ctx context.Context) error {
 	if missing := strings.Fields(string(out)); err == nil && len(missing) > 0 {
 		return &ConfigError{image.MissingTools(c.options.Image, missing, c.options.Tools)}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.forward {
-		return nil
+	if err != nil && refused(err) {
+		return nil // agents are reached by port-forward; a missing tool fails its trials
 	}
 	return err
 }

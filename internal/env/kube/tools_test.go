@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/cnibench/cnibench/internal/env/image"
@@ -94,6 +95,12 @@ func TestFindTools(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && (!errors.As(err, &config) || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(advice.Of(err), "cnibench image --with iperf3,wrk")) {
 			t.Errorf("%q: %v", says, err)
+		}
+	}
+	for fails, want := range map[error]bool{apierrors.NewForbidden(podResource, "client", errors.New("no exec")): false, io.ErrUnexpectedEOF: true} {
+		c.exec = func(context.Context, string, []string, remotecommand.StreamOptions) error { return fails }
+		if err := c.findTools(t.Context()); (err != nil) != want {
+			t.Errorf("exec fails with %v: %v", fails, err)
 		}
 	}
 }

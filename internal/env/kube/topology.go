@@ -12,10 +12,10 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// profileHost is the bare node of the cluster: host-network pods at both ends of every path.
+// profileHost is the profile without a CNI: host-network pods at both ends of every path.
 const profileHost = "host"
 
-// Names of the pods. Pods whose name begins with host are in the network of their node.
+// Names of the pods. The pod external, and pods whose name begins with host-, are in the network of their node.
 const (
 	podClient  = "client"
 	podPeer    = "peer"
@@ -30,10 +30,11 @@ const (
 	member = "member-"
 )
 
-// inHost is the prefix of pods in the network of their node.
+// inHost is the prefix of the names of pods in the network of their node.
 const inHost = "host-"
 
-// Names of the Services: the endpoint on the client's node, on the server's node, and the client's own pod.
+// Names of the Services: local has a backend on the client's node, remote one on the server's node, and self the client's
+// own pod.
 const (
 	serviceLocal  = "local"
 	serviceRemote = "remote"
@@ -53,7 +54,7 @@ const (
 	hostSlots = 4
 )
 
-// podPorts are the first ports of the slots in a pod.
+// podPorts returns the first port of each slot in a pod.
 func podPorts() []int {
 	var ports []int
 	for i := range podSlots {
@@ -182,7 +183,7 @@ type layout struct {
 	services []serviceSpec
 }
 
-// podSpec is one pod to be.
+// podSpec describes a pod to create.
 type podSpec struct {
 	Name, Node string
 	// Behind are the Services that select the pod.
@@ -196,20 +197,20 @@ func isHostPod(name string) bool {
 	return strings.HasPrefix(name, inHost) || name == external
 }
 
-// serviceSpec is one Service to be.
+// serviceSpec describes a Service to create.
 type serviceSpec struct {
 	Name string
 	// Host means that host-network pods are its backends.
 	Host bool
 }
 
-// NodePort reports whether it is entered at a port of the nodes.
+// NodePort reports whether the Service is of type NodePort.
 func (s serviceSpec) NodePort() bool { return strings.Contains(s.Name, nodePort) }
 
-// Balancer reports whether it is of type LoadBalancer.
+// Balancer reports whether the Service is of type LoadBalancer.
 func (s serviceSpec) Balancer() bool { return strings.HasPrefix(s.Name, serviceBalancer) }
 
-// nodeOf returns the name of the node that a pod belongs on.
+// nodeOf returns the name of the node on which a pod is to run.
 func (at placement) nodeOf(pod string) string {
 	_, number, ofJob := strings.Cut(pod, member)
 	if n, err := strconv.Atoi(number); ofJob && err == nil {
@@ -244,7 +245,8 @@ func arrange(o Options, at placement) layout {
 	return l
 }
 
-// routes returns all routes of variants: each path with one server, and with every number of backends.
+// routes returns all routes of variants: each path with one server, with every number of backends, also rolled, and where
+// possible for the largest job.
 func (o Options) routes(variants []plan.Variant) []plan.Route {
 	var routes []plan.Route
 	for _, v := range variants {
@@ -274,7 +276,7 @@ func (l *layout) pod(at placement, name string) *podSpec {
 	return l.pods[i]
 }
 
-// behind adds p to the Service called name, which it creates; "" means no Service.
+// behind makes p a backend of the Service called name, and adds that Service if necessary; "" means no Service.
 func (l *layout) behind(name string, p *podSpec) {
 	if name == "" {
 		return
@@ -302,7 +304,7 @@ const (
 	factThird  = "kube.node.third"
 	// factLeftOut are the nodes that a run over pairs does not measure, with the reasons.
 	factLeftOut = facts.KubeLeftOut
-	// factControl are the control-plane nodes among them: the control plane competes for their CPUs.
+	// factControl are the control-plane nodes among the run's nodes: the control plane competes for their CPUs.
 	factControl = "kube.node.control_plane"
 	// factRequests and factLimit are the pods' resource requests, and the CPU limit, which throttles them.
 	factRequests = "kube.pods.requests"

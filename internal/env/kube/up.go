@@ -33,17 +33,17 @@ const (
 	undoLimit = time.Minute
 )
 
-// standing is a pod that runs.
+// standing is a pod that became ready.
 type standing struct {
 	node string
 	// addresses are the pod's, in the cluster's order.
 	addresses []string
 }
 
-// reachable is a Service with its addresses.
+// reachable is a created Service, with the address at which clients reach it.
 type reachable struct {
 	address string
-	// node are the node ports by port, nil if it has none.
+	// nodePorts are the node ports by Service port, nil for a Service without them.
 	nodePorts map[int]int
 	// Services of type LoadBalancer have these. balancer is the name that the balancer gave instead of an address, ""
 	// if it gave an address. mode is the ipMode of the address: VIP, the default, or Proxy. why is the reason if there
@@ -54,8 +54,7 @@ type reachable struct {
 }
 
 // Up chooses the nodes and creates what the plan needs: namespaces, pods, Services. It returns when all pods are ready
-// and their Services have addresses. On an error it removes everything again, and the error has the reason in the
-// cluster's words.
+// and the wait for addresses of Services is over. After an error it removes everything again.
 func (c *Cluster) Up(ctx context.Context) error {
 	err := c.raise(ctx)
 	if err == nil {
@@ -99,14 +98,14 @@ func (c *Cluster) raise(ctx context.Context) error {
 	return c.awaitBalancers(ctx)
 }
 
-// Renews reports whether Renew is allowed.
+// Renews reports whether the user may delete the run's pods, as Renew does.
 func (c *Cluster) Renews(ctx context.Context) bool {
 	missing, err := c.Missing(ctx, []Right{renewRight})
 	return err == nil && len(missing) == 0
 }
 
-// Renew deletes the run's pods and creates them again on the same nodes. It returns when all are ready. Services and
-// ports stay.
+// Renew deletes the run's pods and creates them again on the same nodes. It returns when all are ready, and fails if that
+// takes too long. Services and ports stay.
 func (c *Cluster) Renew(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, beat, c.options.Ready, true, func(ctx context.Context) (bool, error) {
 		pods, err := c.listPods(ctx)
@@ -126,7 +125,8 @@ func (c *Cluster) Renew(ctx context.Context) error {
 	return c.makePods(ctx)
 }
 
-// makePods creates all pods and waits until they are ready. It fails with the first pod that the API server refuses.
+// makePods creates the pods of all nodes that are not away, and waits until they are ready. It fails if the API server
+// refuses a pod.
 func (c *Cluster) makePods(ctx context.Context) error {
 	making, first := errgroup.WithContext(ctx)
 	making.SetLimit(requestsAtOnce)
@@ -210,8 +210,8 @@ func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	return unaccompanied(made)
 }
 
-// unaccompanied refuses a pod into which the cluster has injected containers, as service meshes do: its traffic may go
-// through a proxy there, and would be attributed to the CNI.
+// unaccompanied returns an error if the cluster has injected containers into a pod, as service meshes do: its traffic may
+// go through a proxy there, whose cost would be attributed to the CNI.
 func unaccompanied(p *corev1.Pod) error {
 	var others []string
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -228,7 +228,8 @@ func unaccompanied(p *corev1.Pod) error {
 		"have the webhook that injects them leave out namespaces labelled "+LabelManagedBy+"="+ManagedBy)
 }
 
-// awaitPods returns when every pod is ready, on its node and has an address.
+// awaitPods waits until every pod is ready and stores their addresses. It fails if one is late, on another node, or
+// without an address of the wanted family. In a run over pairs, a node whose pod fails is away instead.
 func (c *Cluster) awaitPods(ctx context.Context) error {
 	names := each.Of(c.place.present(c.layout.pods), func(s *podSpec) string { return s.Name })
 	pods, err := api.Await{
@@ -250,7 +251,7 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.placed()
+	return c.checkPlacement()
 }
 
 // listPods returns the run's pods by name.
@@ -266,7 +267,7 @@ func (c *Cluster) listPods(ctx context.Context) (map[string]*corev1.Pod, error) 
 	return all, nil
 }
 
-// late describes the first few pods that are not ready in time.
+// late returns the error for pods that are not ready in time. It describes the first three of them.
 func (c *Cluster) late(ctx context.Context, waiting map[string]api.State) error {
 	const most = 3
 	var lines []string
@@ -282,8 +283,8 @@ func (c *Cluster) late(ctx context.Context, waiting map[string]api.State) error 
 	return advice.With(fmt.Errorf("%d pods are not ready after %s: %s", len(waiting), c.options.Ready, strings.Join(lines, "; ")), wayOut)
 }
 
-// placed checks that every pod is on the node that its paths need and has an address of the wanted family.
-func (c *Cluster) placed() error {
+// checkPlacement fails if a pod is not on the node of its spec, or has no address of the wanted family.
+func (c *Cluster) checkPlacement() error {
 	for _, s := range c.place.present(c.layout.pods) {
 		p := c.pods[s.Name]
 		if p.node != s.Node {

@@ -62,8 +62,8 @@ func (a addressing) onUnderlay(name string, addr netip.Addr) hostSpec {
 	return hostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
 }
 
-// elsewhere returns the address of an endpoint without a pod. Nodes use smaller numbers in the same part of their pods'
-// addresses. Endpoints beyond the range get another port.
+// elsewhere returns the address of endpoint i of those without a pod: in the cluster's range, but in the range of no
+// node. After 50,000 endpoints the addresses repeat with the next port.
 func (a addressing) elsewhere(i, port int) netip.AddrPort {
 	const first, size = 32, 50_000
 	b := a.cluster.Addr().AsSlice()

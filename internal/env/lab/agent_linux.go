@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/child"
 )
 
-// agent is a process at an endpoint, as the stream of its stdin and stdout.
+// agent is an agent process of the lab. Write writes to its stdin, Read reads from its stdout.
 type agent struct {
 	name string
 	cmd  *exec.Cmd
@@ -29,7 +29,7 @@ type agent struct {
 	once  sync.Once
 }
 
-// startAgent starts an agent in h. ctx bounds only the start: the agent lives until it is closed.
+// startAgent starts an agent in h. ctx bounds only the start: the agent lives until it or the lab is closed.
 func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWriteCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -43,13 +43,13 @@ func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWrit
 		defer l.mu.Unlock()
 		delete(l.agents, a)
 	})
-	return a.started(func(cmd *exec.Cmd) error { return l.start(h, cmd, func() { l.agents[a] = struct{}{} }) })
+	return a.launch(func(cmd *exec.Cmd) error { return l.start(h, cmd, func() { l.agents[a] = struct{}{} }) })
 }
 
-// StartAgent starts a program that is an end of a trial, and returns its stdin and stdout as one stream. start must
-// start the command in the right place.
+// StartAgent starts an agent and returns its stdin and stdout as one stream. start must start the command, in the
+// namespace and cgroup of the agent.
 func StartAgent(name string, program []string, start func(*exec.Cmd) error) (io.ReadWriteCloser, error) {
-	return newAgent(name, program, nil, func() {}).started(start)
+	return newAgent(name, program, nil, func() {}).launch(start)
 }
 
 func newAgent(name string, program, env []string, left func()) *agent {
@@ -61,7 +61,7 @@ func newAgent(name string, program, env []string, left func()) *agent {
 	return a
 }
 
-func (a *agent) started(start func(*exec.Cmd) error) (io.ReadWriteCloser, error) {
+func (a *agent) launch(start func(*exec.Cmd) error) (io.ReadWriteCloser, error) {
 	if err := a.start(start); err != nil {
 		return nil, fmt.Errorf("start agent at %s: %w", a.name, err)
 	}
@@ -92,9 +92,9 @@ func (a *agent) start(start func(*exec.Cmd) error) error {
 	return nil
 }
 
-// start starts cmd in h, in the host's cgroup and outside the measured CPU. started, if not nil, runs under the lab's
-// lock once cmd runs.
-func (l *Lab) start(h *Host, cmd *exec.Cmd, started func()) error {
+// start starts cmd in the namespace and cgroup of h, on the CPUs for its processes. onStart, if not nil, runs under the
+// lab's lock once cmd runs.
+func (l *Lab) start(h *Host, cmd *exec.Cmd, onStart func()) error {
 	if h.group != nil {
 		child.InCgroup(cmd, h.group.FD())
 	}
@@ -108,8 +108,8 @@ func (l *Lab) start(h *Host, cmd *exec.Cmd, started func()) error {
 	if err := l.starter.Start(h.NS, cmd, h.aside...); err != nil {
 		return err
 	}
-	if started != nil {
-		started()
+	if onStart != nil {
+		onStart()
 	}
 	return nil
 }

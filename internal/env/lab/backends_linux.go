@@ -14,7 +14,7 @@ import (
 // firstBackendsPort is the first node port of the Services with several backends.
 const firstBackendsPort = 30211
 
-// backendSet requests Services with several backends.
+// backendSet requests a pair of Services with several backends; see severalBackends.
 type backendSet struct {
 	// Of is the number of backends, at least 2.
 	Of int
@@ -31,7 +31,8 @@ func (o Options) backends() []backendSet {
 	return all
 }
 
-// withRoomFor returns l with enough pods for the client and the largest number of backends.
+// withRoomFor returns l with enough pods for the client and the largest number of backends. It fails if a number is out
+// of range, or if a node would get too many pods.
 func withRoomFor(l plan.Lab, backends []backendSet) (plan.Lab, error) {
 	if len(backends) == 0 {
 		return l, nil
@@ -70,7 +71,8 @@ func (s instanceSpec) severalBackends(backends []backendSet) []serviceSpec {
 	return list
 }
 
-// backendsService returns the name of a Service with several backends; name tells where the first backend is.
+// backendsService returns the name of a Service with several backends. name is LocalService if the first backend is on
+// the client's node, RemoteService if it is on the next node.
 func backendsService(name string, b backendSet) string {
 	name = fmt.Sprintf("%s-%d", name, b.Of)
 	if b.Rolled {
@@ -79,7 +81,8 @@ func backendsService(name string, b backendSet) string {
 	return name
 }
 
-// spread picks n pods evenly over the nodes, the first on node first. The client's pod is never among them.
+// spread picks n pods evenly over the nodes, the first on the node with index first. The client's pod is never among
+// them.
 func (s instanceSpec) spread(n, first int) []PodRef {
 	var pods []PodRef
 	for i := range n {
@@ -135,7 +138,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 	for _, ref := range svc.Backends {
 		pod := inst.Spec.Nodes[ref.Node].Pods[ref.Pod].Name
 		e := l.endpoint(inst, pod)
-		address, port := inst.Spec.dialled(svc, p)
+		address, port := inst.Spec.dialAddress(svc, p)
 		e.Address, e.Port = address.String(), port
 		e.ListenAddress, e.ListenPort = inst.Host(pod).Addr.String(), svc.TargetPort
 		servers = append(servers, e)

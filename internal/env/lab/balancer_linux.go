@@ -14,8 +14,8 @@ import (
 // One node answers for the address, and its Service rules or programs accept the packets. In the lab the external
 // client has a static neighbour entry for that node. No device has the address.
 
-// announcer is the index of the node that answers for the balancer's addresses: the first node, or the second with
-// traffic policy Local, because the backend is there.
+// announcer returns the index of the node that answers for the load balancer addresses: the first node, or with traffic
+// policy Local the second, because the backend is there.
 func (s instanceSpec) announcer() int {
 	if s.Lab.TrafficPolicy == condition.TrafficLocal {
 		return 1
@@ -23,7 +23,8 @@ func (s instanceSpec) announcer() int {
 	return 0
 }
 
-// balance assigns load balancer addresses to the Services whose first backend is on the second node.
+// balance assigns load balancer addresses to the Services whose first backend is on the second node. It assigns none
+// where unbalanced rules them out.
 func (s instanceSpec) balance(services []serviceSpec) {
 	if s.ProxyIPVS() || answersElsewhere(s) {
 		return
@@ -36,7 +37,8 @@ func (s instanceSpec) balance(services []serviceSpec) {
 	}
 }
 
-// unbalanced returns why no dataplane serves a path to a load balancer, "" for other paths.
+// unbalanced returns why the lab cannot serve a path to a load balancer. It returns "" if it can, and for every other
+// destination.
 func (s instanceSpec) unbalanced(p plan.Path) string {
 	if p.To == plan.LoadBalancer && s.ProxyIPVS() {
 		return "the lab does not model addresses of load balancers under kube-proxy in ipvs mode"
@@ -50,8 +52,8 @@ func (s instanceSpec) unbalanced(p plan.Path) string {
 	return ""
 }
 
-// answersElsewhere reports whether pods would answer a load balancer's clients through another interface than the
-// request's.
+// answersElsewhere reports whether pods would answer a load balancer's client through another interface than the one
+// where the request arrived.
 func answersElsewhere(s instanceSpec) bool {
 	return s.Lab.TrafficPolicy == condition.TrafficLocal && slices.ContainsFunc(s.Nodes, func(n dataplane.Node) bool { return len(n.Interfaces) > 0 })
 }
@@ -61,7 +63,7 @@ func (s instanceSpec) Balanced() bool {
 	return slices.ContainsFunc(s.Services, func(svc serviceSpec) bool { return svc.Balanced.IsValid() })
 }
 
-// withoutBalancer removes the load balancer addresses, so that nodes have no rules for them.
+// withoutBalancer returns s without load balancer addresses, so that nodes have no rules for them.
 func (s instanceSpec) withoutBalancer() instanceSpec {
 	s.Services = slices.Clone(s.Services)
 	for i := range s.Services {
@@ -70,7 +72,8 @@ func (s instanceSpec) withoutBalancer() instanceSpec {
 	return s
 }
 
-// entered returns the node port path with the same nodes if p leads to a load balancer, and p otherwise.
+// entered returns the node port path that enters at the announcer and leads to the same backend, if p leads to a load
+// balancer. It returns any other path unchanged.
 func (s instanceSpec) entered(p plan.Path) plan.Path {
 	if p.To != plan.LoadBalancer {
 		return p

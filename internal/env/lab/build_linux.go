@@ -53,12 +53,12 @@ func (l *Lab) build(ctx context.Context, spec instanceSpec) (*Instance, error) {
 	if spec.Lab.RPS.Explicit() && b.place.mode == condition.PlacementOne {
 		return nil, fmt.Errorf("profile %q: %w", spec.Name, errOneCPU)
 	}
-	err := b.take(ctx, step{"namespaces", b.namespaces}, step{"underlay", b.underlay}, step{"dataplane", b.dataplane}, step{"NIC model", b.nics})
+	err := b.runSteps(ctx, step{"namespaces", b.namespaces}, step{"underlay", b.underlay}, step{"dataplane", b.dataplane}, step{"NIC model", b.nics})
 	if err == nil {
 		err = b.program(ctx)
 	}
 	if err == nil {
-		err = b.take(ctx, step{"changes", b.changes})
+		err = b.runSteps(ctx, step{"changes", b.changes})
 	}
 	if err != nil {
 		b.inst.close()
@@ -73,8 +73,9 @@ type step struct {
 	do   func(context.Context) error
 }
 
-// take performs steps in order until one fails. While the cost of state is measured, other instances wait.
-func (b *builder) take(ctx context.Context, steps ...step) error {
+// runSteps performs steps in order until one fails. With Options.Account, each step waits while another instance
+// measures the cost of its state.
+func (b *builder) runSteps(ctx context.Context, steps ...step) error {
 	for _, s := range steps {
 		if b.lab.options.Account {
 			b.lab.alone.RLock()
@@ -93,11 +94,12 @@ func (b *builder) take(ctx context.Context, steps ...step) error {
 	return nil
 }
 
-// program creates the instance's state, and measures its cost if the options ask for that.
+// program creates the rules and programs of the instance. With Options.Account it measures their cost while no other
+// instance is raised, and sets Instance.Raised.
 func (b *builder) program(ctx context.Context) error {
 	steps := []step{{"rules", b.rules}, {"programs", b.programs}}
 	if !b.lab.options.Account {
-		return b.take(ctx, steps...)
+		return b.runSteps(ctx, steps...)
 	}
 	b.lab.alone.Lock()
 	defer b.lab.alone.Unlock()
@@ -123,7 +125,7 @@ func (b *builder) program(ctx context.Context) error {
 	return nil
 }
 
-// namespaces makes the hosts.
+// namespaces makes the namespaces of all hosts, and fills Instance.Services.
 func (b *builder) namespaces(context.Context) (err error) {
 	i, s := b.inst, b.spec
 	if i.Switch, err = b.host(s.Switch, nil); err != nil {
@@ -145,11 +147,11 @@ func (b *builder) namespaces(context.Context) (err error) {
 
 func (b *builder) host(s hostSpec, cpus []int) (*Host, error) {
 	h := &Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.asideOf(cpus)}
-	return h, b.enter(h)
+	return h, b.makeNamespace(h)
 }
 
-// enter makes the namespace of h with its loopback and the settings of a new machine.
-func (b *builder) enter(h *Host) error {
+// makeNamespace makes the namespace of h, with loopback up and the settings of a new machine.
+func (b *builder) makeNamespace(h *Host) error {
 	ns, err := netns.New()
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
@@ -169,8 +171,8 @@ func (b *builder) enter(h *Host) error {
 
 // sendBuffer and receiveBuffer are the least, default and largest buffers of a TCP socket, in bytes.
 //
-// The kernel sends from at most 4 MiB. One flow's packets in flight must fit into the receive backlog of a CPU, which
-// is 1000 packets and not a setting of a namespace. Otherwise the lab drops packets that no network would drop.
+// The kernel's own largest send buffer is 4 MiB. The lab's is smaller: the packets of one flow in flight must fit into
+// the receive backlog of a CPU, 1000 packets, which a namespace cannot change. Otherwise the backlog drops packets.
 //
 // The kernel's receive buffer begins at 128 KiB. Whether it grows within a trial's window is random, and a flow that it
 // limits costs a sixth to a third less: acknowledgements trigger the sends instead of the sender's system calls.
@@ -179,7 +181,7 @@ const (
 	receiveBuffer = "4096 6291456 6291456"
 )
 
-// fresh returns the settings of a new namespace.
+// fresh returns the settings of a new namespace: of IPv4 always, and with IPv6 on or off as the lab's family requires.
 func (s instanceSpec) fresh() []netns.Setting {
 	if s.Lab.Family == IPv6 {
 		return slices.Concat(fresh6, fresh4)
@@ -187,7 +189,7 @@ func (s instanceSpec) fresh() []netns.Setting {
 	return slices.Concat(without6, fresh4)
 }
 
-// zero returns settings below a directory that switch something off.
+// zero returns the settings called directory+name, each with the value 0.
 func zero(directory string, names ...string) []netns.Setting {
 	return each.Of(names, func(name string) netns.Setting { return netns.Setting{Name: directory + name, Value: "0"} })
 }
@@ -202,8 +204,8 @@ var without6 = []netns.Setting{
 var fresh6 = zero("net/ipv6/conf/", "all/disable_ipv6", "default/disable_ipv6", "all/accept_dad", "default/accept_dad",
 	"default/accept_ra", "default/autoconf", "default/router_solicitations", "all/forwarding")
 
-// fresh4 has the kernel's defaults. A namespace otherwise inherits IPv4 settings from the host, and the forwarding and
-// filters of the host must not affect a dataplane.
+// fresh4 has the lab's TCP buffers, and the kernel's defaults for other IPv4 settings: a new namespace inherits those
+// of the host, whose forwarding and filters must not affect a dataplane.
 var fresh4 = slices.Concat([]netns.Setting{
 	{Name: "net/ipv4/tcp_rmem", Value: receiveBuffer},
 	{Name: "net/ipv4/tcp_wmem", Value: sendBuffer},
@@ -221,7 +223,7 @@ func (b *builder) node(s dataplane.Node, cpus []int) error {
 	if n.group, err = b.lab.group(b.spec.Name.String() + "/" + s.Name); err != nil {
 		return err
 	}
-	if err := b.enter(&n.Host); err != nil {
+	if err := b.makeNamespace(&n.Host); err != nil {
 		return err
 	}
 	for _, p := range s.Pods {
@@ -231,14 +233,14 @@ func (b *builder) node(s dataplane.Node, cpus []int) error {
 		if p.HostNetwork {
 			continue
 		}
-		if err := b.enter(&pod.Host); err != nil {
+		if err := b.makeNamespace(&pod.Host); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// underlay connects the nodes and the external client to the switch.
+// underlay makes the switch, and connects the nodes and the external client to it.
 func (b *builder) underlay(context.Context) error {
 	err := b.at[b.inst.Switch].Add(
 		switchSettings,
@@ -266,7 +268,7 @@ var switchSettings = link.Settings{
 	{Name: "net/bridge/bridge-nf-call-arptables", Value: "0", IfPresent: true},
 }
 
-// plug connects a host to the switch and adds its neighbours on the underlay.
+// plug connects a host to the switch, and adds its addresses, default route and neighbours on the underlay.
 func (b *builder) plug(h *Host, s hostSpec) error {
 	at, sw := b.at[h], b.at[b.inst.Switch]
 	err := at.Add(link.Veth{Name: dataplane.NIC, MAC: s.MAC, Peer: s.Name, PeerIn: sw, MTU: b.spec.Lab.MTU})
@@ -294,7 +296,8 @@ func (b *builder) plug(h *Host, s hostSpec) error {
 	}, b.neighbours(s)...)...)
 }
 
-// neighbours returns the other hosts of the underlay, and for the external client the load balancer's addresses.
+// neighbours returns a host's static neighbour entries for the other hosts of the underlay, and for the external client
+// also those for load balancer addresses.
 func (b *builder) neighbours(s hostSpec) []link.Thing {
 	peers := []hostSpec{b.spec.Switch, b.spec.External}
 	peers = append(peers, each.Of(b.spec.Nodes, hostOf)...)
@@ -314,12 +317,13 @@ func (b *builder) neighbours(s hostSpec) []link.Thing {
 
 func hostOf(n dataplane.Node) hostSpec { return hostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC} }
 
-// dataplane connects the pods.
+// dataplane prepares the nodes, starts the programs of a profile file, connects the pods, and adds the routes between
+// nodes.
 func (b *builder) dataplane(ctx context.Context) error {
 	d := b.spec.dataplane
 	for k, n := range b.spec.Nodes {
 		at := b.at[&b.inst.Nodes[k].Host]
-		if err := at.Add(slices.Concat(b.forwarding(), b.inUserSpace(b.inst.Nodes[k], b.prepared(n)))...); err != nil {
+		if err := at.Add(slices.Concat(b.forwarding(), b.inUserSpace(b.inst.Nodes[k], b.ownDevices(n)))...); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 		if err := b.openOwn(ctx, k); err != nil {
@@ -351,7 +355,7 @@ func (b *builder) dataplane(ctx context.Context) error {
 	return b.joinOwn(ctx)
 }
 
-// forwarding makes a node forward packets between its devices. A raw node does not.
+// forwarding returns the setting that makes a node forward packets between its devices; none for a raw node.
 func (b *builder) forwarding() []link.Thing {
 	name := "net/ipv4/ip_forward"
 	switch {
@@ -371,7 +375,7 @@ func (b *builder) attach(at *link.Handle, n dataplane.Node, p dataplane.Pod, in 
 	return at.Add(b.spec.dataplane.AttachPod(n, p, in)...)
 }
 
-// nics applies the NIC model and the CPU placement to all devices.
+// nics applies the NIC model, BIG TCP, receive steering and the line rate to all devices, and prepares lossy links.
 func (b *builder) nics(context.Context) error {
 	b.inst.nic = plan.NICIdeal
 	for h, at := range b.at {
@@ -407,11 +411,11 @@ func (b *builder) nics(context.Context) error {
 // BigTCP is the maximum length of a super-packet with BIG TCP, in bytes.
 const BigTCP = 192 << 10
 
-// errOneCPU is the error of a variant with or without RPS when RPS would change nothing.
+// errOneCPU is the error of a variant that sets rps while all work is on one CPU.
 var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packet steering changes nothing"), "take --cpu split")
 
-// steer makes the receive work of a host's devices run on the host's CPUs, as placement and rps define. It does not
-// change the switch.
+// steer makes the receive work of a host's devices run on the host's CPUs, if placement and rps ask for it. It does not
+// change the switch. A kernel that cannot steer is an error only with rps=on.
 func (b *builder) steer(h *Host, at *link.Handle) error {
 	if b.place.mode != condition.PlacementSplit || b.spec.Lab.RPS == condition.RPSOff || h == b.inst.Switch {
 		return nil
@@ -427,14 +431,14 @@ func (b *builder) steer(h *Host, at *link.Handle) error {
 	return nil
 }
 
-// rules loads the netfilter rules of the node's daemons. A raw node has no daemons.
+// rules loads the netfilter rules of the daemons of all nodes. A raw node has no daemons.
 func (b *builder) rules(ctx context.Context) error {
 	if b.spec.Profile.Name == profile.Raw {
 		return nil
 	}
 	return each.AtOnce(b.inst.Nodes, func(k int, n *Node) (err error) {
 		if n.own != nil {
-			n.before, err = b.lab.tools.saved(ctx, n.NS)
+			n.before, err = b.lab.tools.saveRules(ctx, n.NS)
 		}
 		if err == nil {
 			err = b.lab.netfilter(ctx, n.NS, b.spec, k)
@@ -453,7 +457,7 @@ func (b *builder) programs(context.Context) error {
 		return nil
 	}
 	err := each.AtOnce(b.inst.Nodes, func(k int, n *Node) (err error) {
-		if n.programs, err = d.Program(b.inst.programming(k)); err != nil {
+		if n.programs, err = d.Program(b.inst.programInput(k)); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 		return nil
@@ -466,8 +470,8 @@ func (b *builder) programs(context.Context) error {
 	return err
 }
 
-// programming returns the input for the programs of node k.
-func (i *Instance) programming(k int) dataplane.Programming {
+// programInput returns the input for the BPF programs of node k.
+func (i *Instance) programInput(k int) dataplane.Programming {
 	n, s := i.Nodes[k], i.Spec
 	return dataplane.Programming{
 		NS: n.NS, Node: s.Nodes[k], Others: slices.Concat(s.Nodes[:k], s.Nodes[k+1:]), Services: s.kubeProxy(k),
@@ -476,7 +480,8 @@ func (i *Instance) programming(k int) dataplane.Programming {
 	}
 }
 
-// close removes the programs and the namespaces.
+// close ends the programs of a profile file, and removes BPF programs, links, namespaces and cgroups. Errors are
+// ignored.
 func (i *Instance) close() {
 	_ = i.endOwn() // remove and Lab.Close have reported it
 	var programs sync.WaitGroup

@@ -30,12 +30,13 @@ const (
 	churnPort    = 5301
 )
 
-// changing returns the kind of object that changes during trials or once the instance is raised, "" for none.
-func (l *Lab) changing(s instanceSpec) plan.ChurnKind {
+// churnKind returns the kind of object that changes: during trials as the conditions say, otherwise in AccountChange as
+// the options say. It returns "" if there is none, or if changes of that kind do not affect the instance.
+func (l *Lab) churnKind(s instanceSpec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
 		kind = l.options.Changed
-		if kind == plan.ChurnPolicies && s.Lab.Policies > fewForNFT && !l.accounted(s) {
+		if kind == plan.ChurnPolicies && s.Lab.Policies > fewForNFT && !l.changesFast(s) {
 			return ""
 		}
 	}
@@ -45,9 +46,9 @@ func (l *Lab) changing(s instanceSpec) plan.ChurnKind {
 	return kind
 }
 
-// accounted reports whether the cost of one change among very many policies is measured. With iptables-nft that would
+// changesFast reports whether one change among very many policies takes reasonable time. With iptables-nft it would
 // take minutes.
-func (l *Lab) accounted(s instanceSpec) bool {
+func (l *Lab) changesFast(s instanceSpec) bool {
 	if s.Profile.Policy != "calico-iptables" {
 		return true
 	}
@@ -67,14 +68,14 @@ const (
 type changes struct {
 	inst *Instance
 	kind plan.ChurnKind
-	// to has for each form the action of each node that leads there.
+	// to has for each form the action of each node that leads to this form.
 	to [2][]func(context.Context) error
-	// at is the present form. broken is set if the object is in neither form.
+	// at is the present form. broken is the error that left the object in neither form.
 	at     form
 	broken error
 }
 
-// changes prepares the changes of a kind, so that applying them does not include the agents' computation.
+// changes prepares the actions of a kind of change. Applying them later costs no computation of rules.
 func (i *Instance) changes(kind plan.ChurnKind) (*changes, error) {
 	c := &changes{inst: i, kind: kind}
 	for k := range i.Nodes {
@@ -89,7 +90,7 @@ func (i *Instance) changes(kind plan.ChurnKind) (*changes, error) {
 	return c, nil
 }
 
-// change returns the action of node k that turns the object into a form, from the other form.
+// change returns the action by which node k brings the object from the other form into form to.
 func (i *Instance) change(kind plan.ChurnKind, k int, to form) (func(context.Context) error, error) {
 	if kind == plan.ChurnPolicies {
 		return i.changePolicy(k, to)
@@ -100,9 +101,9 @@ func (i *Instance) change(kind plan.ChurnKind, k int, to form) (func(context.Con
 		return func(ctx context.Context) error { return n.serveOwn(ctx, target, k) }, nil
 	}
 	if n.programs.Serve != nil {
-		list := only(target.kubeProxy(k))
+		list := onlyChurned(target.kubeProxy(k))
 		if len(list) == 0 {
-			gone := only(from.kubeProxy(k))
+			gone := onlyChurned(from.kubeProxy(k))
 			return func(context.Context) error { return n.programs.Withdraw(gone) }, nil
 		}
 		return func(context.Context) error { return n.programs.Serve(list) }, nil
@@ -113,14 +114,14 @@ func (i *Instance) change(kind plan.ChurnKind, k int, to form) (func(context.Con
 		return func(context.Context) error { return serveIPVS(n.NS, *after.Services) }, nil
 	case after.ProxyNFT:
 		for _, c := range []*service.Config{before.Services, after.Services} {
-			c.Services = only(c.Services)
+			c.Services = onlyChurned(c.Services)
 		}
 		return i.transaction(k, service.NFTables(*before.Services), service.NFTables(*after.Services))
 	}
-	return i.partial(k, before, after, service.EverySync...)
+	return i.iptablesChange(k, before, after, service.EverySync...)
 }
 
-// changePolicy does the same for the policy that churn creates and deletes.
+// changePolicy returns the action by which node k creates the policy of churn (changed) or deletes it (asRaised).
 func (i *Instance) changePolicy(k int, to form) (func(context.Context) error, error) {
 	if deny := i.Nodes[k].programs.Deny; deny != nil {
 		return func(context.Context) error { return deny(to == changed) }, nil
@@ -133,10 +134,10 @@ func (i *Instance) changePolicy(k int, to form) (func(context.Context) error, er
 	if after.Calico.NFTables {
 		return i.transaction(k, policy.CalicoNFT(*before.Calico), policy.CalicoNFT(*after.Calico))
 	}
-	return i.partial(k, before, after)
+	return i.iptablesChange(k, before, after)
 }
 
-// transaction changes a table of node k by one netlink transaction.
+// transaction returns an action that turns a table of node k from before into after by one netlink transaction.
 func (i *Instance) transaction(k int, before, after *nft.Table) (func(context.Context) error, error) {
 	p, err := nft.Difference(before, after)
 	if err != nil {
@@ -145,8 +146,9 @@ func (i *Instance) transaction(k int, before, after *nft.Table) (func(context.Co
 	return func(context.Context) error { return p.Commit(i.Nodes[k].NS) }, nil
 }
 
-// partial changes the iptables rules of node k by one run of iptables-restore --noflush.
-func (i *Instance) partial(k int, before, after policy.Node, whole ...string) (func(context.Context) error, error) {
+// iptablesChange returns an action that changes the iptables rules of node k by one run of iptables-restore --noflush.
+// The run also rewrites the chains named whole.
+func (i *Instance) iptablesChange(k int, before, after policy.Node, whole ...string) (func(context.Context) error, error) {
 	tool, err := i.lab.tools.iptables()
 	if err != nil {
 		return nil, err
@@ -167,7 +169,8 @@ func (n *Node) daemonCPUs() []int {
 	return n.CPUs
 }
 
-// churned describes the instance with the Service that changes in one of its forms.
+// churned returns the instance's description with the Service of churn in form f. In the form changed, the Service does
+// not exist (services) or its endpoint is on the first node (endpoints).
 func (i *Instance) churned(kind plan.ChurnKind, f form) instanceSpec {
 	s := i.Spec
 	if f == asRaised {
@@ -183,16 +186,16 @@ func (i *Instance) churned(kind plan.ChurnKind, f form) instanceSpec {
 	return s
 }
 
-// only returns the Service that changes, alone or not at all.
-func only(list []service.Service) []service.Service {
+// onlyChurned returns the entries of list for the Service of churn; none if it is not in list.
+func onlyChurned(list []service.Service) []service.Service {
 	return slices.DeleteFunc(slices.Clone(list), func(s service.Service) bool { return s.Name != churnService })
 }
 
 // changeTime bounds one change.
 const changeTime = time.Minute
 
-// apply turns the object into a form on all nodes concurrently. It returns the CPU time that this took. It continues
-// when ctx ends: half a change is neither form.
+// apply brings the object into a form on all nodes concurrently, and returns the CPU time of that in ns. It does not
+// stop when ctx is done, because half a change is neither form. After a failure, every later call fails.
 func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
 	if c.broken != nil {
 		return 0, c.broken
@@ -225,11 +228,12 @@ func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
 	return cpu, nil
 }
 
-// watchedRate bounds how many changes per second are probed. An even number of changes lies between two probed ones, so
+// watchedRate bounds how many changes per second are probed. The number of changes between two probed ones is even, so
 // that both directions are probed.
 const watchedRate = 10
 
-// Churn changes an object of a variant at the rate of its conditions; see env.Churner.
+// Churn changes an object of a variant at the rate of its conditions, and at the end restores it; see env.Churner. It
+// returns nil if nothing changes.
 func (l *Lab) Churn(ctx context.Context, o control.Churning) (seen *sample.Churn, err error) {
 	inst, err := l.up(o.Variant)
 	if err != nil {
@@ -252,7 +256,7 @@ func (l *Lab) Churn(ctx context.Context, o control.Churning) (seen *sample.Churn
 	return seen, err
 }
 
-// run makes the changes of one trial.
+// run makes the changes of one trial, and returns those that were due and made in its window.
 func (c *changes) run(ctx context.Context, o control.Churning, p *prober) (*sample.Churn, error) {
 	rate := c.inst.Spec.Lab.Churn.Rate
 	every := int(math.Ceil(rate/watchedRate)) | 1
@@ -275,7 +279,7 @@ func (c *changes) run(ctx context.Context, o control.Churning, p *prober) (*samp
 		if begin >= ends {
 			continue // the remaining changes are due but not made
 		}
-		one, err := c.one(ctx, p, k%every == 0)
+		one, err := c.changeOnce(ctx, p, k%every == 0)
 		if err != nil {
 			return seen, err
 		}
@@ -297,8 +301,8 @@ type oneChange struct {
 	probes                 int
 }
 
-// one turns the object into its other form. With look, it measures when packets first follow the change.
-func (c *changes) one(ctx context.Context, p *prober, look bool) (one oneChange, err error) {
+// changeOnce brings the object into its other form. With look, it also measures when packets first follow the change.
+func (c *changes) changeOnce(ctx context.Context, p *prober, look bool) (one oneChange, err error) {
 	to := 1 - c.at
 	begin := thread.Monotonic()
 	applied := make(chan error, 1)
@@ -317,7 +321,7 @@ func (c *changes) one(ctx context.Context, p *prober, look bool) (one oneChange,
 	return one, err
 }
 
-// sign is how a connection ends that sees a form.
+// sign returns how a connection attempt ends while the object is in form f.
 func (c *changes) sign(f form) sign {
 	switch {
 	case f == asRaised:
@@ -337,16 +341,15 @@ func (c *changes) target() (netip.AddrPort, uint16) {
 	return netip.AddrPortFrom(s.net.churned, churnPort), churnPort
 }
 
-// accounted is the number of changes whose cost is measured; accountTime bounds their time.
+// accounted is how many changes AccountChange makes. After accountTime it stops earlier, at an even number.
 const (
 	accounted   = 6
 	accountTime = 5 * time.Second
 )
 
-// AccountChange changes one object of the instance several times while nothing else runs. It adds the median delay
-// until a change was enforced and the mean CPU time of one change to Raised. It does nothing unless Options.Changed
-// asks for it. Counters of dropped packets may grow, so self-tests come before. Links with delay or loss would distort
-// the probes.
+// AccountChange changes one object several times while nothing else runs. It adds the median delay until a change is
+// enforced and the mean CPU time of one, in ns, to Raised. It does nothing without Options.Account or such an object,
+// and with delay or loss, which would distort the probes. Run self-tests before: drop counters may grow.
 func (i *Instance) AccountChange(ctx context.Context) (err error) {
 	c := i.changing
 	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Delay > 0 || i.Spec.Lab.Loss > 0 {
@@ -361,7 +364,7 @@ func (i *Instance) AccountChange(ctx context.Context) (err error) {
 	var delays []int64
 	var cpu float64
 	for len(delays) < accounted && time.Since(began) < accountTime || len(delays)%2 == 1 {
-		one, err := c.one(ctx, p, true)
+		one, err := c.changeOnce(ctx, p, true)
 		if err != nil {
 			return fmt.Errorf("one change of %s: %w", c.kind, err)
 		}

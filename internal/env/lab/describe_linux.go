@@ -13,14 +13,14 @@ type Description struct {
 	Name  plan.Variant
 	Facts facts.Facts
 	Hosts []HostDescription
-	// Ends are the ends of each served path. Refused is why another path is not served. Both are by path.
+	// Ends has the ends of each served path, Refused why another path is not served. Both are by path.
 	Ends    map[string]Ends
 	Refused map[string]string
 	// Shared are the Services with several backends.
 	Shared []serviceDescription
 }
 
-// serviceDescription is a Service in words.
+// serviceDescription describes a Service with several backends.
 type serviceDescription struct {
 	Name    string
 	Address netip.AddrPort
@@ -29,7 +29,7 @@ type serviceDescription struct {
 	TargetPort int
 }
 
-// HostDescription is a host in words.
+// HostDescription describes a host.
 type HostDescription struct {
 	Name string
 	// Node is the name of the node that the host is or runs on, "" for the switch and the external client.

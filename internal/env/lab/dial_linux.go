@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// SocketsVerb is the word on the program's command line with which it must call ServeSockets.
+// SocketsVerb is the command-line word for which the program must call ServeSockets.
 const SocketsVerb = "sockets"
 
 // ServeSockets makes and connects sockets for the lab at the other end of stdin, until stdin is closed.
@@ -52,7 +52,7 @@ func (i *Instance) Dialer(h *Host) (*Dialer, error) {
 	return d, nil
 }
 
-// Dial connects like net.Dialer.
+// Dial connects like net.Dialer, but from the dialer's host.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	if d.client != nil {
 		if conn, err = d.client.Dial(ctx, network, address); err != nil && d.stderr.String() != "" {
@@ -75,7 +75,7 @@ func (d *Dialer) Open(ctx context.Context, network string, ns *netns.NS) (*os.Fi
 	return handover.Open(network, ns)
 }
 
-// Close ends the process but not the connections. Closing a nil dialer does nothing.
+// Close ends the dialer's process. Its connections stay open. Closing a nil dialer does nothing.
 func (d *Dialer) Close() error {
 	if d == nil || d.client == nil {
 		return nil

@@ -9,7 +9,7 @@
 //	   ┌─┴─┐      ┌─┴─┐
 //	pod-1 pod-2 pod-1 pod-2     10.244.1.0/24, 10.244.2.0/24
 //
-// Spec describes an instance of a profile, without side effects. Up makes the instances of several profiles, isolated
+// NewSpec describes an instance of a profile, without side effects. Up makes the instances of several profiles, isolated
 // from each other and with the same addresses. Endpoints maps a path of the plan to the two hosts where agents run.
 // Package dataplane connects the pods of a profile; packages service and policy write the rules of its nodes.
 //
@@ -17,5 +17,5 @@
 // and rule. The lab never changes the host's own namespace. The cgroup tree has a name: Close removes it, Janitor
 // removes it when the program is killed, and the next Up removes what is left.
 //
-// Read Spec, then Up, Instance and Host. MTUs are in bytes, rates in bit/s.
+// Read NewSpec, then Up, Instance and Host. MTUs are in bytes, rates in bit/s.
 package lab

@@ -34,8 +34,7 @@ type prober struct {
 	dialer *Dialer
 	to     sock.Addr
 	family string
-	// sockets are the prober's sockets; the first busy ones are in use. listener is the listener of the second node's
-	// pod.
+	// sockets are the prober's sockets; the first len(probes) are in use. listener listens in the second node's pod.
 	sockets  []*os.File
 	listener *os.File
 	probes   []attempt
@@ -51,14 +50,15 @@ type attempt struct {
 
 // Times of the prober in ns.
 const (
-	// leastApart is the least time between two probes. apart is that time as a share of the time since the request.
+	// leastApart is the least time between two probes. The time between probes grows with the time since the change
+	// began: it is at least 1/apart of that.
 	leastApart = 50_000
 	apart      = 10
-	// settles is how long an answer may take. After stale a probe is ignored: TCP repeats it.
+	// settles is how long the answer to a probe may take. After stale, a probe counts as unanswered: TCP repeats it.
 	settles = 50_000_000
 	stale   = 500_000_000
-	// unseenAfter is the least time after a change's end until it counts as unseen. The longer a change took, the rarer
-	// are the probes.
+	// unseenAfter is how long after its end a change must be observed. The limit is half of the change's duration if that
+	// is longer, because probes are then rarer.
 	unseenAfter = 2_000_000_000
 	// mostProbes bounds the sockets.
 	mostProbes = 256
@@ -85,7 +85,7 @@ func (c *changes) prober(ctx context.Context) (*prober, error) {
 	return p, nil
 }
 
-// listen returns a listener in a namespace.
+// listen opens a TCP listener in a namespace.
 func listen(ns *netns.NS, network string, at netip.AddrPort) (*os.File, error) {
 	f, err := handover.Open(network, ns)
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *prober) close() error {
 }
 
 // look sends probes until a change that began at begin is over and its sign was observed. It returns the time from
-// begin to the first probe after which all probes had the sign. applied receives the end of the change.
+// begin to the first probe after which all probes had the sign, in ns. applied receives the result of the change.
 func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64, probes int, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -128,10 +128,10 @@ func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64
 		}
 	}()
 	<-done
-	return delay, len(p.probes), errors.Join(err, p.rest())
+	return delay, len(p.probes), errors.Join(err, p.reset())
 }
 
-// watch runs look on its own thread.
+// watch does the work of look on the current thread.
 func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int64, err error) {
 	p.probes = p.probes[:0]
 	var over int64 // when the change was over
@@ -165,8 +165,8 @@ func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int6
 	}
 }
 
-// pause waits until then, and meanwhile reads how probes end: a probe that is read late looks like one that TCP
-// repeated.
+// pause waits until then. Meanwhile it collects results at least every 50 ms (settles), because a probe that is read
+// late looks like one that TCP repeated.
 func (p *prober) pause(then int64) {
 	for now := thread.Monotonic(); now+settles < then; now = thread.Monotonic() {
 		thread.SleepUntil(now + settles)
@@ -175,7 +175,7 @@ func (p *prober) pause(then int64) {
 	thread.SleepUntil(then)
 }
 
-// send sends one more probe.
+// send sends one more probe, unless mostProbes were sent.
 func (p *prober) send() error {
 	n := len(p.probes)
 	if n == mostProbes {
@@ -199,7 +199,7 @@ func (p *prober) send() error {
 	return nil
 }
 
-// collect reads how probes have ended.
+// collect records the results of the probes that have ended.
 func (p *prober) collect() {
 	now := thread.Monotonic()
 	for i := range p.probes {
@@ -214,8 +214,8 @@ func (p *prober) collect() {
 	}
 }
 
-// enforced returns when the first of the final series of probes with the sign was sent. ok is false while that can
-// change: it needs a probe from after the change, and no recent unanswered probe before it.
+// enforced returns when the first probe of the last unbroken series with the sign was sent. ok is false until the
+// series has a probe from after over, the end of the change, and no recent unanswered probe before that one.
 func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
 	now := thread.Monotonic()
 	for i := len(p.probes) - 1; i >= 0; i-- {
@@ -234,7 +234,7 @@ func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
 	return at, ok
 }
 
-// shows reports whether a probe that has ended, or has waited long enough, has the sign.
+// shows reports whether a probe has the sign. It must have ended or waited for settles.
 func (b attempt) shows(want sign) bool {
 	established := b.ended && b.how == 0
 	switch want {
@@ -246,8 +246,8 @@ func (b attempt) shows(want sign) bool {
 	return !established
 }
 
-// rest ends all connections of a change, at both ends.
-func (p *prober) rest() error {
+// reset ends all connections of a change, at both ends, so that the sockets can be used again.
+func (p *prober) reset() error {
 	for _, b := range p.probes {
 		if e := sock.Disconnect(b.fd); e != 0 {
 			return os.NewSyscallError("disconnect", e)

@@ -130,7 +130,7 @@ func (l *Lab) Facts() facts.Facts {
 	if tool, err := l.tools.ipset(); err == nil {
 		f[factIPSet] = tool.Version
 	}
-	for _, i := range l.instances {
+	for _, i := range l.Instances() {
 		if i.Err != nil {
 			continue
 		}
@@ -142,7 +142,7 @@ func (l *Lab) Facts() facts.Facts {
 	return f
 }
 
-// notSteered records why receive work is not steered.
+// notSteered records the first reason why receive work is not steered.
 func (l *Lab) notSteered(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,8 @@ func (l *Lab) notSteered(err error) {
 	}
 }
 
-// Drops returns the drop counters of all devices on a route: of its two ends, of the nodes and of the switch.
+// Drops returns the drop counters of all devices that a route may cross: of its two ends, of all nodes and of the
+// switch.
 func (l *Lab) Drops(r plan.Route) ([]sample.Drop, error) {
 	inst, err := l.up(r.Variant)
 	if err != nil {
@@ -172,7 +173,7 @@ func (l *Lab) Drops(r plan.Route) ([]sample.Drop, error) {
 	return all, nil
 }
 
-// Crossed returns two ends and the hosts between them, each namespace once.
+// Crossed returns the client's host, all nodes, the switch and the server's host, each namespace once.
 func (i *Instance) Crossed(e Ends) []*Host {
 	hosts := []*Host{i.Host(e.Client)}
 	for _, n := range i.Nodes {
@@ -207,7 +208,7 @@ func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
 	return full, errors.Join(each.Of(inst.Nodes, func(n *Node) error { return n.full(full) })...)
 }
 
-// full adds the counters of a node.
+// full adds the node's counters of full tables to a map; see Full.
 func (n *Node) full(to map[string]uint64) error {
 	drops, err := n.programs.Drops()
 	if err != nil {

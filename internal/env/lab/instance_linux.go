@@ -18,27 +18,27 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Instance is one raised profile of the lab, or the error why it could not be raised.
+// Instance is one raised profile of the lab, or the reason why it could not be raised.
 type Instance struct {
 	Name    plan.Variant
 	Profile profile.Profile
-	// Err is why the instance was not raised; then all fields below are empty. If the kernel lacks a device, it is
-	// errors.ErrUnsupported and names the build option.
+	// Err is why the instance was not raised; then only Name, Profile and Spec may be set. If the kernel lacks a
+	// device, it is errors.ErrUnsupported and names the build option.
 	Err error
 	// StandIn describes what the lab imitates, and how; the profile's Model is first.
 	StandIn          []string
 	Switch, External *Host
 	Nodes            []*Node
-	// Services are in the order of kube-proxy.
+	// Services are in the order of kube-proxy's rules.
 	Services []Service
 	Spec     instanceSpec
-	// Raised is the cost of its state, in base units by metric name; nil unless Options.Account is set.
+	// Raised is the cost of creating its state, in base units by metric name; nil unless Options.Account is set.
 	Raised map[string]float64
 
 	lab *Lab
 	// nic is the NIC model in force.
 	nic plan.NIC
-	// changing is the object that changes, nil if none does.
+	// changing changes one object of the instance; nil if no object changes.
 	changing *changes
 	// owned are the namespaces to close. lines are the impaired links between the hosts and the switch.
 	owned []*netns.NS
@@ -89,7 +89,7 @@ type Node struct {
 	// node's other interfaces.
 	own      *own.Node
 	attached []io.Closer
-	// before are the iptables rules that its programs made before kube-proxy's replaced them.
+	// before has the iptables rules that its programs added before the lab loaded kube-proxy's.
 	before string
 }
 
@@ -103,11 +103,11 @@ func (n *Node) Drops() ([]string, error) {
 type Pod struct {
 	Host
 	Node *Node
-	// HostDevice is the node's end of the pod's veth, "" without one.
+	// HostDevice is the node's end of the pod's veth or netkit pair, "" without one.
 	HostDevice string
 	// MAC is the address of the pod's eth0, "" for a host-network pod.
 	MAC string
-	// HostNetwork pods share NS and address with their node.
+	// HostNetwork means that the pod shares NS and address with its node.
 	HostNetwork bool
 }
 
@@ -117,7 +117,7 @@ type Service struct {
 	Backends []*Pod
 }
 
-// Iptables returns the programs that wrote the iptables rules of the nodes.
+// Iptables returns the iptables programs that write the rules of the nodes. It fails if there are none.
 func (i *Instance) Iptables() (*ipt.Tool, error) { return i.lab.tools.iptables() }
 
 // pods returns the pods that refs identify.
@@ -144,8 +144,8 @@ func (i *Instance) Host(name string) *Host {
 	return nil
 }
 
-// Distinct returns all hosts in the same order, each namespace once: a host-network pod shares the namespace of its
-// node.
+// Distinct returns Hosts with each namespace once: a host-network pod, which shares the namespace of its node, is
+// omitted.
 func (i *Instance) Distinct() []*Host { return distinct(i.Hosts()) }
 
 func distinct(hosts []*Host) (once []*Host) {

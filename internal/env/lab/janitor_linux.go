@@ -18,7 +18,7 @@ import (
 // treePrefix is the prefix of the cgroup trees of labs: cnibench-<pid>-<random>.
 const treePrefix = "cnibench"
 
-// JanitorVerb is the word on the program's command line, followed by a path, with which it must call Janitor.
+// JanitorVerb is the command-line word, followed by a path, for which the program must call Janitor.
 const JanitorVerb = "janitor"
 
 // patience is how long the janitor waits for killed processes to end.

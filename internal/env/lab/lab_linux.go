@@ -27,15 +27,15 @@ import (
 type Options struct {
 	// Lab has the conditions; zero fields have their defaults.
 	Lab plan.Lab
-	// Backends has a number for each pair of Services with several backends, all different; (optional).
+	// Backends are numbers of backends, all different. Each adds a pair of Services with so many backends; (optional).
 	Backends []int
 	// Rolled does the same for Services whose backends Roll removes and adds again; (optional).
 	Rolled []int
 	// NoBalancer omits the load balancer's addresses and the rules for them; (optional).
 	NoBalancer bool
-	// Account measures the cost of each instance's state, while no other instance is raised.
+	// Account means that the cost of each instance's state is measured, while no other instance is raised.
 	Account bool
-	// Changed is the kind of object whose changes are measured, too; "" for none.
+	// Changed is the kind of object that AccountChange changes if the conditions have no churn; "" for none.
 	Changed plan.ChurnKind
 	// TestServices adds Services that only self-tests use.
 	TestServices bool
@@ -59,11 +59,12 @@ type Lab struct {
 	groups  groups
 	tools   tools
 
-	// alone is held for writing while the state of one instance is created and its cost measured.
+	// alone is held for writing while the cost of one instance's state is measured, and for reading while others are
+	// raised.
 	alone sync.RWMutex
 
 	mu sync.Mutex
-	// instances are replaced when they are raised again.
+	// instances has one instance for each variant. Renew replaces them.
 	instances []*Instance
 	closed    bool
 	agents    map[*agent]struct{}
@@ -84,7 +85,7 @@ type groups struct {
 type tools struct {
 	iptables func() (*ipt.Tool, error)
 	ipset    func() (*ipt.IPSet, error)
-	// why is the reason for the backend of iptables, "" for the usual choice.
+	// why is the reason for choosing iptables-legacy, "" for the usual choice.
 	why string
 }
 
@@ -92,14 +93,14 @@ type tools struct {
 var errClosed = errors.New("the lab is closed")
 
 // Up raises an instance of every variant, twins included. An instance that cannot be raised has Instance.Err set; the
-// others are not affected. Up fails if this machine cannot raise any instance, or if ctx is done; then it removes
-// everything. The caller closes the lab.
+// others are not affected. Up fails if this machine lacks the memory, descriptors or rights, or if ctx is done; then it
+// removes everything. The caller closes the lab.
 func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	left, where := memoryLeft()
-	if err := fits(o.Lab.Filled(), profiles, left, where); err != nil {
+	if err := checkMemory(o.Lab.Filled(), profiles, left, where); err != nil {
 		return nil, err
 	}
-	if err := descriptors(o.Lab.Filled(), profiles); err != nil {
+	if err := raiseDescriptorLimit(o.Lab.Filled(), profiles); err != nil {
 		return nil, err
 	}
 	l, err := open(ctx, o)
@@ -119,7 +120,7 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 // closeTimeout bounds closing a lab that was interrupted while it was raised.
 const closeTimeout = 5 * time.Second
 
-// open makes a lab without instances.
+// open makes a lab without instances. It fails if the conditions are not valid or this process may not make namespaces.
 func open(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{options: o, agents: map[*agent]struct{}{}}
 	conditions := o.Lab.Filled()
@@ -185,7 +186,7 @@ func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 	l.tools.iptables = func() (*ipt.Tool, error) { return legacy, nil }
 }
 
-// mayRaise checks early whether this process may make namespaces.
+// mayRaise makes and closes a namespace. It returns an error with advice if this process may not make namespaces.
 func mayRaise() error {
 	ns, err := netns.New()
 	if errors.Is(err, os.ErrPermission) {
@@ -214,7 +215,7 @@ func (l *Lab) raiseAll(ctx context.Context, names []plan.Variant) []*Instance {
 	return instances
 }
 
-// raise returns the instance of a variant, which has Err set on failure.
+// raise raises the instance of a variant. On failure it returns an instance with Err set.
 func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	d, err := lookUp(name.Profile(), l.options.Own)
 	var spec instanceSpec
@@ -230,7 +231,7 @@ func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	if l.options.TestServices && len(spec.Services) > 0 {
 		spec.Services = append(spec.Services, spec.testServices()...)
 	}
-	kind := l.changing(spec)
+	kind := l.churnKind(spec)
 	if kind == plan.ChurnEndpoints || kind == plan.ChurnServices {
 		spec.Services = append(spec.Services, serviceSpec{Name: churnService, VIP: spec.net.churned, Port: churnPort, TargetPort: churnPort, Backends: []PodRef{{1, 0}}})
 	}
@@ -263,7 +264,7 @@ func (l *Lab) Instance(name plan.Variant) *Instance {
 	return nil
 }
 
-// up returns the instance called name, which must have been raised.
+// up returns the instance called name. It fails if that was not raised.
 func (l *Lab) up(name plan.Variant) (*Instance, error) {
 	inst := l.Instance(name)
 	if inst == nil || inst.Err != nil {
@@ -287,7 +288,7 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	}
 	ends, err := between(inst.Spec, r.Path, r.Pair)
 	if err == nil && r.NewPods {
-		err = inst.takesNewPods(r.Path)
+		err = inst.checkNewPods(r.Path)
 	}
 	if err != nil {
 		return control.Ends{}, err
@@ -304,7 +305,8 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	return control.Ends{Client: client, Servers: []control.Endpoint{server}, Ready: ready, Connected: connected}, nil
 }
 
-// members returns the ends of a job: the first is the client, the others are servers. Each listens at its own address.
+// members returns the ends of a job: the first member is the client, the others are servers. Each listens at its own
+// address.
 func (l *Lab) members(inst *Instance, r plan.Route) (control.Ends, error) {
 	names, err := membersOf(inst.Spec, r.Path, r.Members)
 	if err != nil {
@@ -349,7 +351,7 @@ func (l *Lab) Close(ctx context.Context) error {
 		a.end()
 	}
 	// In parallel, because plugins and daemons take their time.
-	standing := slices.DeleteFunc(slices.Clone(l.instances), func(i *Instance) bool { return i == nil })
+	standing := slices.DeleteFunc(l.Instances(), func(i *Instance) bool { return i == nil })
 	err := each.AtOnce(standing, func(_ int, i *Instance) error { return i.endOwn() })
 	// All other processes end with the thread that started them.
 	l.starter.Close()
@@ -367,7 +369,7 @@ func (l *Lab) Close(ctx context.Context) error {
 // only the last line.
 func (l *Lab) VerifierLogs() map[string]string {
 	logs := map[string]string{}
-	for _, i := range l.instances {
+	for _, i := range l.Instances() {
 		if log := attach.VerifierLog(i.Err); log != "" {
 			logs[i.Name.String()] = log
 		}

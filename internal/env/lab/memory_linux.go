@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// noMemoryError means that the state of a lab would not fit into memory. Without the check the kernel would kill this
-// process silently while it raises the lab.
+// noMemoryError means that the state of a lab would not fit into memory. Without this check, the kernel might kill the
+// program while it raises the lab.
 type noMemoryError struct {
 	Need, Left int64
 	// Where is the cgroup with the limit, "" for the machine's memory.
@@ -35,7 +35,8 @@ func inBytes(n int64) string {
 	return s.Format(float64(n)) + " " + s.Unit
 }
 
-// memoryLeft returns how much memory this process may still use, and the cgroup that limits it.
+// memoryLeft returns how much memory this process may still use, in bytes, and the cgroup that limits it, "" if the
+// machine's memory does.
 func memoryLeft() (left int64, where string) {
 	left = math.MaxInt64
 	if n, err := proc.MemoryAvailable(); err == nil {
@@ -47,7 +48,7 @@ func memoryLeft() (left int64, where string) {
 	return left, where
 }
 
-// podDescriptors is how many descriptors a pod of a profile takes while it is raised: its namespace, the handle of its
+// podDescriptors returns how many file descriptors one pod takes while it is raised: its namespace, the handle of its
 // links, and its BPF programs, maps and links. Measured with 10 and 60 pods on each of two nodes.
 func podDescriptors(v plan.Variant) int {
 	switch p, _ := profile.Lookup(v.Profile()); {
@@ -59,8 +60,9 @@ func podDescriptors(v plan.Variant) int {
 	return 2
 }
 
-// descriptors raises the limit of this process so that it can open the files of all pods.
-func descriptors(run plan.Lab, variants []plan.Variant) error {
+// raiseDescriptorLimit raises the limit of open files of this process to what all pods need. It fails if this process
+// may not raise it so far.
+func raiseDescriptorLimit(run plan.Lab, variants []plan.Variant) error {
 	n := 200
 	for _, v := range variants {
 		l := v.Lab(run)
@@ -69,8 +71,8 @@ func descriptors(run plan.Lab, variants []plan.Variant) error {
 	return advice.With(proc.NeedDescriptors(uint64(n)), "raise the limit (ulimit -n), or take fewer pods or profiles")
 }
 
-// fits returns a noMemoryError if the state of all variants together needs more than left.
-func fits(l plan.Lab, variants []plan.Variant, left int64, where string) error {
+// checkMemory returns a *noMemoryError if the state of all variants together needs more than left bytes.
+func checkMemory(l plan.Lab, variants []plan.Variant, left int64, where string) error {
 	need := l.Memory(variants)
 	if need <= left {
 		return nil

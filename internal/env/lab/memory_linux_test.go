@@ -15,7 +15,7 @@ func TestNoMemory(t *testing.T) {
 	l := plan.Default().Lab
 	l.Services, l.Endpoints = 100, 1000
 	ptp := plan.Variants("ptp")
-	err := fits(l, ptp, 300<<20, "/sys/fs/cgroup/job")
+	err := checkMemory(l, ptp, 300<<20, "/sys/fs/cgroup/job")
 	var short *noMemoryError
 	if !errors.As(err, &short) || short.Need < 700<<20 || short.Need > 1000<<20 {
 		t.Fatalf("got %v", err)
@@ -28,13 +28,13 @@ func TestNoMemory(t *testing.T) {
 	if hint := advice.Of(err); !strings.Contains(hint, "service-proxy=nftables") {
 		t.Errorf("the way out is %q", hint)
 	}
-	if err := fits(l, plan.Variants("ptp(service-proxy=nftables)", "cilium-native"), 300<<20, ""); err != nil {
+	if err := checkMemory(l, plan.Variants("ptp(service-proxy=nftables)", "cilium-native"), 300<<20, ""); err != nil {
 		t.Error(err)
 	}
-	if err := fits(l, plan.Variants("ptp", "ptp~twin"), 900<<20, ""); err == nil {
+	if err := checkMemory(l, plan.Variants("ptp", "ptp~twin"), 900<<20, ""); err == nil {
 		t.Error("a twin takes as much again")
 	}
-	if err := fits(plan.Default().Lab, ptp, 1<<20, ""); err != nil {
+	if err := checkMemory(plan.Default().Lab, ptp, 1<<20, ""); err != nil {
 		t.Errorf("a lab without state: %v", err)
 	}
 }
@@ -43,11 +43,11 @@ func TestNoMemory(t *testing.T) {
 func TestTooManyPods(t *testing.T) {
 	l := plan.Default().Lab
 	l.Nodes, l.PodsPerNode = 1<<20, 1<<20
-	err := descriptors(l, plan.Variants("cilium-native"))
+	err := raiseDescriptorLimit(l, plan.Variants("cilium-native"))
 	if err == nil || !strings.Contains(err.Error(), "open files are needed") || !strings.Contains(advice.Of(err), "ulimit -n") {
 		t.Errorf("got %v, way out %q", err, advice.Of(err))
 	}
-	if err := descriptors(plan.Default().Lab, plan.Variants("bridge", "cilium-native")); err != nil {
+	if err := raiseDescriptorLimit(plan.Default().Lab, plan.Variants("bridge", "cilium-native")); err != nil {
 		t.Error(err)
 	}
 }

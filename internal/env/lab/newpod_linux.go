@@ -23,7 +23,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// waits are the parts of a time to first response, by the names in package metric. They add up to it.
+// waits measures one pod's time to first response, from when the pod is due. Times are in ns of the monotonic clock.
+// parts has the durations of the parts, by the names in package metric; they add up to the whole.
 type waits struct {
 	begin, last int64
 	// start is when the program of the pod began, after its attachment; 0 if it did not begin.
@@ -34,10 +35,11 @@ type waits struct {
 }
 
 // mark adds the time since the previous mark to a part.
-func (w *waits) mark(part string) { w.until(part, thread.Monotonic()) }
+func (w *waits) mark(part string) { w.markAt(part, thread.Monotonic()) }
 
-// until adds the time since the previous mark to a part. at is the new mark and not before the previous one.
-func (w *waits) until(part string, at int64) {
+// markAt adds the time from the previous mark to at, the new mark, to a part. It does nothing if at is not after the
+// previous mark.
+func (w *waits) markAt(part string, at int64) {
 	if at > w.last {
 		w.parts[part] += at - w.last
 		w.last = at
@@ -53,12 +55,12 @@ func (w *waits) pod() sample.NewPod {
 type newPod struct {
 	dataplane.Pod
 	ns *netns.NS
-	// at is where the pod is attached: its node or the switch. in is the pod.
+	// at is a handle of the namespace where the pod is attached: its node or the switch. in is a handle of the pod's.
 	at, in   *link.Handle
 	resolver *link.Resolver
-	// sockets are sockets for the next attempts to connect.
+	// sockets are open, for the next attempts to connect.
 	sockets []*os.File
-	// attached, ruled and programmed mark the parts that have begun and must be undone.
+	// attached, ruled and programmed are set when that part of the attachment begins; remove then undoes it.
 	attached, ruled, programmed bool
 }
 
@@ -95,7 +97,7 @@ func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error
 	return s, nil
 }
 
-// close drops what sandbox opened.
+// close closes what sandbox opened, and the namespace with it.
 func (s *newPod) close() error {
 	for _, f := range s.sockets {
 		_ = f.Close() // nothing was written to it
@@ -106,7 +108,8 @@ func (s *newPod) close() error {
 	return s.ns.Close()
 }
 
-// add attaches a pod as the dataplane's CNI plugin does, including the agents that a plugin waits for.
+// add attaches a pod as the dataplane's CNI plugin does, and makes the changes of agents for which a plugin waits. It
+// adds the times to w. What an error leaves behind, remove undoes.
 func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 	spec := a.inst.Spec
 	if spec.Plugged() {
@@ -130,10 +133,10 @@ func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 	return a.program(s, w)
 }
 
-// rule lets Felix write the chains of a pod. It returns a function that waits for them and returns when they were
-// complete, 0 without any. Calico's plugin does not wait for Felix, so the program of the pod begins meanwhile. Its
-// packets are dropped until the chains are complete.
-func (a *arrivals) rule(ctx context.Context, s *newPod) func() (at int64, err error) {
+// startFelix starts writing the chains of a pod as Felix does. The returned function waits until that has ended and
+// returns the time of the end, 0 for a profile without such chains. Calico's plugin does not wait for Felix, so the
+// program of the pod begins meanwhile; its packets are dropped until the chains are complete.
+func (a *arrivals) startFelix(ctx context.Context, s *newPod) func() (at int64, err error) {
 	if a.rules.Calico == nil {
 		return func() (int64, error) { return 0, nil }
 	}
@@ -144,7 +147,7 @@ func (a *arrivals) rule(ctx context.Context, s *newPod) func() (at int64, err er
 		runtime.LockOSThread() // it ends with the goroutine, because it is confined
 		err := thread.SetCPUs(a.node().CPUs)
 		if err == nil {
-			err = a.felix(ctx, func(devices []string) []string { return append(slices.Clone(devices), s.HostDevice) })
+			err = a.writeChains(ctx, func(devices []string) []string { return append(slices.Clone(devices), s.HostDevice) })
 		}
 		at = thread.Monotonic()
 		done <- err
@@ -153,7 +156,7 @@ func (a *arrivals) rule(ctx context.Context, s *newPod) func() (at int64, err er
 }
 
 // plug attaches a pod by the plugins of a profile file. Their ADD is one part of the time. The plugins of a node run
-// for one pod at a time.
+// for one pod at a time; plug fails if they are busy until the timeout.
 func (a *arrivals) plug(ctx context.Context, s *newPod, w *waits) error {
 	a.agent.Lock()
 	defer a.agent.Unlock()
@@ -170,7 +173,7 @@ func (a *arrivals) plug(ctx context.Context, s *newPod, w *waits) error {
 	return err
 }
 
-// waitOf returns the part of the time that creating a thing belongs to.
+// waitOf returns the part of the time that the creation of t counts for.
 func waitOf(t link.Thing) string {
 	switch t.(type) {
 	case link.Address:
@@ -181,7 +184,7 @@ func waitOf(t link.Thing) string {
 	return metric.WaitDevice
 }
 
-// program adds a pod to the programs of all nodes.
+// program adds a pod to the BPF programs and maps of all nodes. It does nothing for a dataplane without programs.
 func (a *arrivals) program(s *newPod, w *waits) error {
 	programs := a.node().programs.Pods
 	if programs == nil {
@@ -195,14 +198,14 @@ func (a *arrivals) program(s *newPod, w *waits) error {
 	}
 	err = programs.Police(s.Pod)
 	if err == nil {
-		err = a.others(func(p *dataplane.PodPrograms) error { return p.Learn(a.inst.Spec.Nodes[0], s.Pod) })
+		err = a.onOtherNodes(func(p *dataplane.PodPrograms) error { return p.Learn(a.inst.Spec.Nodes[0], s.Pod) })
 	}
 	w.mark(metric.WaitPolicy)
 	return err
 }
 
-// others calls do for the programs of all other nodes that must learn the pod.
-func (a *arrivals) others(do func(*dataplane.PodPrograms) error) error {
+// onOtherNodes calls do for the programs of each other node that must learn the pod, until one call fails.
+func (a *arrivals) onOtherNodes(do func(*dataplane.PodPrograms) error) error {
 	for _, n := range a.inst.Nodes[1:] {
 		if p := n.programs.Pods; p != nil && p.Learn != nil {
 			if err := do(p); err != nil {
@@ -213,9 +216,9 @@ func (a *arrivals) others(do func(*dataplane.PodPrograms) error) error {
 	return nil
 }
 
-// felix lets Calico's agent write the rules for a changed set of pods. A node has one agent, which does one change at a
-// time.
-func (a *arrivals) felix(ctx context.Context, change func(devices []string) []string) error {
+// writeChains changes the node's chains to a changed set of pods as Calico's agent Felix does. change returns the new
+// host devices of pods. A node has one agent, so one change is made at a time.
+func (a *arrivals) writeChains(ctx context.Context, change func(devices []string) []string) error {
 	a.agent.Lock()
 	defer a.agent.Unlock()
 	before, after := *a.rules.Calico, *a.rules.Calico
@@ -236,12 +239,12 @@ func (a *arrivals) left(w *waits) time.Duration {
 	return a.o.Timeout - time.Duration(thread.Monotonic()-w.begin)
 }
 
-// request sends the pod's first request while Felix may still write its rules. The time ends with the answer, and
-// counts if it is within the timeout.
+// request sends the pod's first request, while Felix may still write its chains, and waits for the answer. It fails if
+// the answer does not arrive within the timeout, or if Felix fails.
 func (a *arrivals) request(ctx context.Context, s *newPod, w *waits) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	rule := a.rule(ctx, s)
+	rule := a.startFelix(ctx, s)
 	// A next hop that does not answer yet is not an error: each attempt resolves it again.
 	_ = s.resolver.Resolve(a.hop, max(a.left(w), time.Millisecond))
 	w.mark(metric.WaitResolution)
@@ -255,19 +258,19 @@ func (a *arrivals) request(ctx context.Context, s *newPod, w *waits) error {
 	if err != nil {
 		return err
 	}
-	w.until(metric.WaitRule, min(ruled, seen.Connected))
-	w.until(metric.WaitConnect, seen.Connected)
-	w.until(metric.WaitAnswer, seen.Answered)
+	w.markAt(metric.WaitRule, min(ruled, seen.Connected))
+	w.markAt(metric.WaitConnect, seen.Connected)
+	w.markAt(metric.WaitAnswer, seen.Answered)
 	if w.last > end {
 		return os.NewSyscallError("recv", syscall.ETIMEDOUT)
 	}
 	return nil
 }
 
-// ahead is how many sockets a pod that must dial again opens at a time.
+// ahead is how many sockets a pod opens at a time after its first attempt to connect has failed.
 const ahead = 16
 
-// socket returns one of the pod's for an attempt to connect.
+// socket returns an unused socket of the pod for an attempt to connect. It opens more if none is left.
 func (a *arrivals) socket(ctx context.Context, s *newPod) (*os.File, error) {
 	if len(s.sockets) == 0 {
 		var err error
@@ -280,7 +283,7 @@ func (a *arrivals) socket(ctx context.Context, s *newPod) (*os.File, error) {
 	return f, nil
 }
 
-// open opens n TCP sockets in a namespace, or one if another process opens it.
+// open opens up to n TCP sockets in a namespace, only one if another process must open it. It fails if it opens none.
 func (a *arrivals) open(ctx context.Context, ns *netns.NS, n int) ([]*os.File, error) {
 	if a.dialer.client != nil {
 		f, err := a.dialer.client.Open(ctx, a.network(), ns)
@@ -309,17 +312,18 @@ func (a *arrivals) open(ctx context.Context, ns *netns.NS, n int) ([]*os.File, e
 // removeTime bounds the removal of a pod.
 const removeTime = 20 * time.Second
 
-// remove detaches a pod as the plugin's DEL and the agents do, and ends its namespace.
+// remove detaches a pod as the plugin's DEL and the agents do, and closes its namespace. It does so even if ctx is
+// done, within removeTime.
 func (a *arrivals) remove(ctx context.Context, s *newPod) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
 	defer stop()
 	var err error
 	if s.programmed {
 		p := a.node().programs.Pods
-		err = errors.Join(p.Remove(s.Pod), a.others(func(p *dataplane.PodPrograms) error { return p.Forget(a.inst.Spec.Nodes[0], s.Pod) }))
+		err = errors.Join(p.Remove(s.Pod), a.onOtherNodes(func(p *dataplane.PodPrograms) error { return p.Forget(a.inst.Spec.Nodes[0], s.Pod) }))
 	}
 	if s.ruled {
-		err = errors.Join(err, a.felix(ctx, func(devices []string) []string {
+		err = errors.Join(err, a.writeChains(ctx, func(devices []string) []string {
 			return slices.DeleteFunc(slices.Clone(devices), func(d string) bool { return d == s.HostDevice })
 		}))
 	}
@@ -332,7 +336,7 @@ func (a *arrivals) remove(ctx context.Context, s *newPod) error {
 	return nil
 }
 
-// detach removes the pod's devices, and what its node and its peer have learned about it.
+// detach removes the pod's devices, and the neighbour entries for it at its node and at the server.
 func (a *arrivals) detach(ctx context.Context, s *newPod) error {
 	var err error
 	if a.inst.Spec.Plugged() {
@@ -358,8 +362,8 @@ func (a *arrivals) network() string {
 	return "tcp4"
 }
 
-// nextHop returns the address whose route the first packet of a new pod takes: with sockets that translate Services, a
-// backend's address.
+// nextHop returns the address to which a new pod sends its first packet: the server's if BPF programs translate
+// Services in the socket, otherwise the address that the pod dials.
 func (a *arrivals) nextHop(server netip.Addr) netip.Addr {
 	if a.inst.Profile.Services == ebpfServices {
 		return server

@@ -36,8 +36,8 @@ const (
 	kindRemove    = "not removed"
 )
 
-// takesNewPods returns a *control.NotServedError if no pod can be added to the first node of a raised instance.
-func (i *Instance) takesNewPods(p plan.Path) error {
+// checkNewPods returns a *control.NotServedError if no pod can be added to the first node of a raised instance.
+func (i *Instance) checkNewPods(p plan.Path) error {
 	rules := i.Spec.dataplane.Rules(i.Spec.Nodes[0], i.Spec.Nodes[1:])
 	why := ""
 	switch {
@@ -64,7 +64,8 @@ func (i *Instance) takesNewPods(p plan.Path) error {
 	return i.Spec.notServed(p, why)
 }
 
-// spare describes the pods that a node could have in addition to its own, without more blocks of addresses.
+// spare describes the pods that a node could have in addition to its own, at most mostNewPods, without more address
+// blocks. It returns none if the address range has no room.
 func (s instanceSpec) spare(node int) []dataplane.Pod {
 	n := s.Nodes[node]
 	for more := min(mostNewPods, plan.MaxPodsPerNode-len(n.Pods)); more > 0; more-- {
@@ -89,10 +90,12 @@ type arrivals struct {
 	hop    netip.Addr
 	server *netns.NS
 	dialer *Dialer
-	// agent guards rules, the present rules for all pods, while they are written.
+	// agent is held while the node's agent or plugins change something: one pod at a time. It guards rules, which
+	// describes the present rules for all pods.
 	agent sync.Mutex
 	rules policy.Node
 
+	// free has the pods that do not exist now, ready the namespaces that wait for their attachment.
 	free  chan dataplane.Pod
 	ready chan made
 
@@ -102,7 +105,7 @@ type arrivals struct {
 	seen sample.Observation
 }
 
-// made is a namespace for a pod, or the error of making it.
+// made is a pod with its namespace, or the error of making it.
 type made struct {
 	pod *newPod
 	err error
@@ -170,7 +173,7 @@ func (i *Instance) arrivals(o control.Arrivals) (*arrivals, error) {
 	return a, nil
 }
 
-// node is the one that gets the pods.
+// node returns the node to which pods are attached: the first.
 func (a *arrivals) node() *Node { return a.inst.Nodes[0] }
 
 // makeAhead makes namespaces for pods until ctx is done, and closes ready. It fails if it cannot close an unused
@@ -198,7 +201,7 @@ func (a *arrivals) makeAhead(ctx context.Context) error {
 	}
 }
 
-// run starts the pods of the trial and waits for them.
+// run starts the pods of the trial and waits until they are removed. The first pod warms up.
 func (a *arrivals) run(ctx context.Context) error {
 	sampler, err := proc.NewSampler()
 	if err != nil {
@@ -255,8 +258,8 @@ func sleepUntil(ctx context.Context, at int64) bool {
 	}
 }
 
-// pod attaches one pod that is due, if its namespace is ready within patience ns, and adds its times to o; nil for a
-// pod that does not count.
+// pod attaches one pod that is due, if a namespace is ready within patience ns, sends its request and removes it. It
+// adds its times to o; o is nil for a pod that does not count.
 func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Observation) {
 	late := time.NewTimer(time.Duration(patience))
 	defer late.Stop()
@@ -292,7 +295,7 @@ func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Obser
 	<-done
 }
 
-// serve attaches a pod and sends its request.
+// serve attaches a pod and sends its request. A failure is a *failedPod.
 func (a *arrivals) serve(ctx context.Context, s *newPod, w *waits) error {
 	if err := a.add(ctx, s, w); err != nil {
 		return &failedPod{kindAttach, err}
@@ -306,7 +309,7 @@ func (a *arrivals) serve(ctx context.Context, s *newPod, w *waits) error {
 	return &failedPod{load.KindOf(err), err}
 }
 
-// failedPod is why a pod got no answer.
+// failedPod is the error of a pod that got no answer. kind groups such errors.
 type failedPod struct {
 	kind string
 	err  error
@@ -315,7 +318,8 @@ type failedPod struct {
 func (f *failedPod) Error() string { return f.err.Error() }
 func (f *failedPod) Unwrap() error { return f.err }
 
-// note counts a pod in o. w is nil for a pod that was not started.
+// note adds a pod to o as answered, or as failed if err is not nil. w is nil for a pod without a namespace. It does
+// nothing if o is nil.
 func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
 	if o == nil {
 		return
@@ -340,7 +344,7 @@ func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
 	o.AddPod(seen)
 }
 
-// blame ends the trial if a pod could not be removed. failed is why the pod got no answer.
+// blame ends the trial if removal, the error of removing a pod, is not nil. failed is why the pod got no answer.
 func (a *arrivals) blame(failed, removal error) {
 	if removal == nil {
 		return
@@ -353,7 +357,7 @@ func (a *arrivals) blame(failed, removal error) {
 	a.stop(why)
 }
 
-// observed returns the observations of the pods, or why none got an answer.
+// observed returns the observation of the trial. It fails if no pod got an answer.
 func (a *arrivals) observed() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil

@@ -38,7 +38,7 @@ func (i *Instance) switchTo(model plan.NIC) error {
 	}
 	i.nic = "" // in between
 	for _, h := range i.Distinct() {
-		if err := i.on(h, func(at *link.Handle) error { return i.offload(h, at, model) }); err != nil {
+		if err := i.withHandle(h, func(at *link.Handle) error { return i.offload(h, at, model) }); err != nil {
 			return err
 		}
 	}
@@ -46,16 +46,16 @@ func (i *Instance) switchTo(model plan.NIC) error {
 	return nil
 }
 
-// on does something to the devices of a host.
-func (i *Instance) on(h *Host, do func(*link.Handle) error) error {
+// withHandle calls do with a handle of the host's namespace, and adds the host's name to its error.
+func (i *Instance) withHandle(h *Host, do func(*link.Handle) error) error {
 	if err := link.In(h.NS, do); err != nil {
 		return fmt.Errorf("%s/%s: %w", i.Name, h.Name, err)
 	}
 	return nil
 }
 
-// offloads returns ready, which prepares the ends of a route for its NIC model, and connected, which must be called
-// when they are connected.
+// offloads returns two functions for a trial: ready prepares the ends of its route for its NIC model, connected must be
+// called when its connections are established.
 func (i *Instance) offloads(r plan.Route, ends ...*Host) (ready, connected func() error) {
 	model := cmp.Or(r.NIC, i.Spec.Lab.NIC)
 	ready = func() error {
@@ -68,7 +68,8 @@ func (i *Instance) offloads(r plan.Route, ends ...*Host) (ready, connected func(
 	return ready, func() error { return i.limit(1, ends) }
 }
 
-// limit limits the super-packets of devices that keep their features. Without "wire" it does nothing.
+// limit sets how many segments a super-packet may have on those devices of ends that kept their features. It does
+// nothing unless the model is "wire".
 func (i *Instance) limit(segments int, ends []*Host) error {
 	if i.nic != plan.NICWire {
 		return nil
@@ -77,7 +78,7 @@ func (i *Instance) limit(segments int, ends []*Host) error {
 		if len(h.cut.Kept) == 0 {
 			continue
 		}
-		err := i.on(h, func(at *link.Handle) error {
+		err := i.withHandle(h, func(at *link.Handle) error {
 			for _, dev := range h.cut.Kept {
 				if err := at.LimitSegments(dev, segments); err != nil {
 					return err
@@ -92,8 +93,8 @@ func (i *Instance) limit(segments int, ends []*Host) error {
 	return nil
 }
 
-// merging returns which packets a host merges on receive: nodes do, and pods with their own NIC. The sender is another
-// host, so packets are whole only if they were merged.
+// merging returns the receive merging (GRO) that a host keeps under "wire": on nodes, and on pods with a NIC of their
+// own. It returns nil for other hosts and with gro=off.
 func (i *Instance) merging(h *Host) *link.Merge {
 	if i.Spec.Lab.GRO == condition.GROOff || !slices.Contains(i.senders(), h) {
 		return nil
@@ -117,7 +118,7 @@ func (i *Instance) InterfacesOf(n *Node) []dataplane.Interface {
 	return i.Spec.Nodes[slices.Index(i.Nodes, n)].Interfaces
 }
 
-// senders are the nodes, and the pods that are connected to the switch and not to their node.
+// senders returns the nodes, and also the pods if they are connected to the switch and not to their node.
 func (i *Instance) senders() []*Host {
 	_, switched := i.Spec.dataplane.(dataplane.Switched)
 	var list []*Host

@@ -51,8 +51,8 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	return s.Way(p), nil
 }
 
-// between returns the ends of a path, from one node to another if a pair is given; such a path leads to a host or a
-// pod.
+// between returns the ends of a path. With a pair, they are on its two nodes: the node itself or its first pod; the
+// path must lead to a host or a pod. It fails like Ends, or if a node is unknown.
 func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	e, err := s.Ends(p)
 	if err != nil || pair.IsZero() {
@@ -77,7 +77,8 @@ func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	return e, nil
 }
 
-// membersOf returns the hosts of a job's n members on a path: of each node, the node itself or its first pod.
+// membersOf returns the names of the hosts of a job's n members on a path: on each node, the node itself or its first
+// pod. It fails with a *control.NotServedError if there are too few nodes or no such path.
 func membersOf(s instanceSpec, p plan.Path, n int) ([]string, error) {
 	if _, err := s.Ends(p); err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func (s instanceSpec) unfilteredBridge() bool {
 	return s.Lab.BridgeNetfilter == condition.BridgeNetfilterOff && s.Profile.FiltersBridge()
 }
 
-// notByPolicy returns why externalTrafficPolicy prevents a path, "" if it does not.
+// notByPolicy returns why externalTrafficPolicy rules out a node port path, "" if it does not.
 func (s instanceSpec) notByPolicy(p plan.Path) string {
 	if s.Lab.TrafficPolicy != condition.TrafficLocal || p.To != plan.NodePort {
 		return ""
@@ -113,7 +114,7 @@ func (s instanceSpec) notByPolicy(p plan.Path) string {
 	return ""
 }
 
-// Way returns Ends for a path even if it is not served.
+// Way returns the ends of a path, whether or not the profile serves it.
 func (s instanceSpec) Way(p plan.Path) Ends {
 	e := Ends{Port: agentPort, ListenPort: agentPort}
 	switch p.From {
@@ -158,12 +159,12 @@ func (s instanceSpec) behindService(e *Ends, p plan.Path) {
 		}
 		b := svc.Backends[0]
 		e.Server, e.ListenPort = s.Nodes[b.Node].Pods[b.Pod].Name, svc.TargetPort
-		e.Address, e.Port = s.dialled(svc, p)
+		e.Address, e.Port = s.dialAddress(svc, p)
 	}
 }
 
-// dialled returns the address and the port of a Service that the client of a path dials.
-func (s instanceSpec) dialled(svc serviceSpec, p plan.Path) (netip.Addr, int) {
+// dialAddress returns the address and port that the client of path p dials to reach a Service.
+func (s instanceSpec) dialAddress(svc serviceSpec, p plan.Path) (netip.Addr, int) {
 	switch p.To {
 	case plan.NodePort:
 		return s.Nodes[0].Addr.Addr(), svc.NodePort

@@ -21,7 +21,7 @@ type placement struct {
 	aside []int
 }
 
-// place divides the CPUs that this program may use, in ascending order and at least one, among nodes.
+// place divides the CPUs that this program may use among nodes. There must be at least one CPU, in ascending order.
 func place(mode condition.Placement, cpus []int, nodes int) placement {
 	p := placement{mode: mode.On(len(cpus))}
 	last := len(cpus) - 1
@@ -45,19 +45,19 @@ func place(mode condition.Placement, cpus []int, nodes int) placement {
 	return p
 }
 
-// String returns the mode with the CPUs, as a recorded fact.
+// String returns the mode with the CPUs, as it is recorded in the facts.
 func (p placement) String() string {
 	if p.mode == condition.PlacementOne {
-		return fmt.Sprintf("one (CPU %s)", list(p.nodes[0]))
+		return fmt.Sprintf("one (CPU %s)", joinCPUs(p.nodes[0]))
 	}
 	shares := make([]string, len(p.nodes))
 	for i, n := range p.nodes {
-		shares[i] = mesh.LabNode(i+1) + ": CPU " + list(n)
+		shares[i] = mesh.LabNode(i+1) + ": CPU " + joinCPUs(n)
 	}
 	return "split (" + strings.Join(shares, "; ") + ")"
 }
 
-func list(cpus []int) string {
+func joinCPUs(cpus []int) string {
 	words := make([]string, len(cpus))
 	for i, c := range cpus {
 		words[i] = strconv.Itoa(c)

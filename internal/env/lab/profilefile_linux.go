@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile/plugins"
 )
 
-// described is all that the lab knows of a profile.
+// described is what the lab knows of a profile: its record in package profile and its dataplane.
 type described struct {
 	record profile.Profile
 	dataplane.Entry
@@ -28,7 +28,8 @@ type described struct {
 	file *profilefile.Profile
 }
 
-// lookUp returns what is known of a profile: of one of the given files, or of the catalogue.
+// lookUp returns what the lab knows of a profile: from one of the given files, or from the catalogue. It fails for an
+// unknown name or an invalid file.
 func lookUp(name string, files []plan.OwnSource) (described, error) {
 	if i := slices.IndexFunc(files, func(s plan.OwnSource) bool { return s.Name == name }); i >= 0 {
 		file, err := profilefile.Of(files[i])
@@ -48,7 +49,8 @@ func lookUp(name string, files []plan.OwnSource) (described, error) {
 	return described{record: record, Entry: entry}, nil
 }
 
-// ofFile describes a profile file: its base with the file's changes, or a plain node whose pods CNI plugins connect.
+// ofFile returns what a profile file defines: its base with the file's changes, or a plain node whose pods are
+// connected by CNI plugins.
 func ofFile(file profilefile.Profile) (described, error) {
 	d := described{
 		record: profile.Profile{Encapsulation: "none", Services: "kube-proxy", Policy: "none", Signs: profile.Signs{PodDevice: "veth"}, Needs: []string{"veth", "bridge", "iptables", "nat"}},
@@ -81,12 +83,13 @@ func ofFile(file profilefile.Profile) (described, error) {
 	return d, nil
 }
 
-// clients are the clients by the words of a profile file.
+// clients maps the words of a profile file to the client address that a backend sees.
 var clients = map[string]dataplane.Client{
 	"any": dataplane.AnyAddress, "own": dataplane.OwnAddress, "node": dataplane.NodeAddress, "tunnel": dataplane.TunnelEnd, "first-of-range": dataplane.FirstOfRange,
 }
 
-// expectByFile replaces what the file says of the expectation. The file is valid.
+// expectByFile replaces the parts of the expectation of d that a file sets, and always AffinityAfter. A tunnel in the
+// file also changes d.record. The file must be valid.
 func expectByFile(d *described, x profilefile.Expect) {
 	e := &d.Expect
 	read := func(words map[string]string) dataplane.Clients {
@@ -141,8 +144,8 @@ func expectByFile(d *described, x profilefile.Expect) {
 	}
 }
 
-// plain is a node whose pods only plugins connect: a range of addresses for each node and routes between them, or addresses
-// of the underlay.
+// plain is the dataplane of a node whose pods are connected only by plugins. Each node has a range of addresses, and
+// routes to the other ranges unless unrouted; or pods have addresses of the underlay.
 type plain struct {
 	dataplane.Nothing
 	onUnderlay, unrouted bool
@@ -179,8 +182,8 @@ func (s instanceSpec) PodMTU() int {
 	return cmp.Or(s.ownPodMTU(), s.Lab.MTU-s.Profile.ReservedOn(s.Lab.Family))
 }
 
-// TunnelMTU returns the MTU of a tunnel in bytes: what the overhead leaves of the underlay. A file that changes the MTU of
-// its base's pods leaves the base's tunnel as it is; a tunnel of its own has that of its pods.
+// TunnelMTU returns the MTU of the tunnel in bytes. It is the MTU of the pods if the file has no base or defines the
+// tunnel, otherwise the underlay's MTU without the overhead: a changed MTU of pods does not affect the base's tunnel.
 func (s instanceSpec) TunnelMTU() int {
 	if s.file != nil && (s.file.BasedOn == "" || s.file.Expect.Tunnel != nil) {
 		return s.PodMTU()
@@ -191,7 +194,7 @@ func (s instanceSpec) TunnelMTU() int {
 // Plugged reports whether CNI plugins connect the pods.
 func (s instanceSpec) Plugged() bool { return s.file != nil && s.file.CNI != nil }
 
-// refusedByFile says why the profile file bars a path, "" if it does not.
+// refusedByFile returns why the profile file rules out a path, "" if it does not.
 func (s instanceSpec) refusedByFile(p plan.Path) string {
 	if s.file != nil && slices.Contains(s.file.Expect.Refused, p.String()) {
 		return "the profile file lists it under expect.refused"
@@ -199,10 +202,10 @@ func (s instanceSpec) refusedByFile(p plan.Path) string {
 	return ""
 }
 
-// spareAddresses are those beside the pods' that a node's plugins may give out.
+// spareAddresses is how many addresses the plugins of a node may assign in addition to those of its pods.
 const spareAddresses = 8
 
-// variables returns the values of the variables of a profile file at node k.
+// variables returns the values of the variables of a profile file for node k.
 func (s instanceSpec) variables(k int) map[string]string {
 	n := s.Nodes[k]
 	values := map[string]string{
@@ -223,7 +226,7 @@ func (s instanceSpec) variables(k int) map[string]string {
 	return values
 }
 
-// peer returns the values of the variables for another node.
+// peer returns the values of the variables that describe node k to another node.
 func (s instanceSpec) peer(k int) map[string]string {
 	n := s.Nodes[k]
 	values := map[string]string{"peer": n.Name, "peer-ip": n.Addr.Addr().String(), "peer-mac": n.MAC.String(), "peer-cidr": ""}
@@ -233,7 +236,8 @@ func (s instanceSpec) peer(k int) map[string]string {
 	return values
 }
 
-// openOwn opens what a profile file adds to node k: its commands run, its daemons are ready.
+// openOwn opens node k for a profile file, runs the commands of node.prepare, and starts the daemons until they are
+// ready. It does nothing if the file has neither plugins, commands nor daemons.
 func (b *builder) openOwn(ctx context.Context, k int) error {
 	file := b.spec.file
 	if file == nil || file.CNI == nil && len(file.Node.Prepare)+len(file.Node.Join)+len(file.Node.Services)+len(file.Node.Daemons) == 0 {
@@ -245,7 +249,7 @@ func (b *builder) openOwn(ctx context.Context, k int) error {
 	return b.inst.Nodes[k].own.Prepare(ctx)
 }
 
-// openNode opens node k for programs of a profile file.
+// openNode opens node k for the programs of a profile file. It starts none.
 func (b *builder) openNode(k int) (err error) {
 	n, file := b.inst.Nodes[k], b.spec.file
 	o := own.Options{Profile: *file, Name: n.Name, NS: n.NS, Values: b.spec.variables(k), CPUs: n.CPUs, IPv6: b.spec.Lab.Family == IPv6}
@@ -256,8 +260,9 @@ func (b *builder) openNode(k int) (err error) {
 	return err
 }
 
-// prepared returns the base's own devices. The bridge of the pods is left to the plugins.
-func (b *builder) prepared(n dataplane.Node) []link.Thing {
+// ownDevices returns the devices and addresses that the dataplane adds to a node before its pods. If plugins connect
+// the pods, it omits bridges and their addresses, which the plugins make.
+func (b *builder) ownDevices(n dataplane.Node) []link.Thing {
 	things := b.spec.dataplane.Prepare(n)
 	if !b.spec.Plugged() {
 		return things
@@ -279,7 +284,7 @@ func (b *builder) prepared(n dataplane.Node) []link.Thing {
 	})
 }
 
-// plugin connects a pod by the CNI plugins, and learns its address and devices.
+// plugin connects pod j of node k by the CNI plugins, and records its address and devices.
 func (b *builder) plugin(ctx context.Context, k, j int) error {
 	n, pod := b.inst.Nodes[k], b.inst.Nodes[k].Pods[j]
 	plugged := own.Pod{Name: pod.Name, NS: pod.NS}
@@ -309,7 +314,8 @@ func (b *builder) plugin(ctx context.Context, k, j int) error {
 	return nil
 }
 
-// joinOwn runs the commands for other nodes on all nodes, and learns the addresses of tunnels that the file's daemons made.
+// joinOwn runs the commands of node.join on every node for every other node, and records the addresses of tunnels that
+// the file's daemons made. Then it runs the commands of node.services.
 func (b *builder) joinOwn(ctx context.Context) error {
 	for k, n := range b.inst.Nodes {
 		for other := range b.inst.Nodes {
@@ -343,7 +349,7 @@ func (b *builder) joinOwn(ctx context.Context) error {
 	return nil
 }
 
-// serveOwn runs the commands of a profile file that make the Services of spec on node k.
+// serveOwn runs the commands of node.services of a profile file on node k, with the Services of spec.
 func (n *Node) serveOwn(ctx context.Context, spec instanceSpec, k int) error {
 	objects, err := service.Objects(spec.kubeProxy(k))
 	if err != nil {
@@ -352,7 +358,7 @@ func (n *Node) serveOwn(ctx context.Context, spec instanceSpec, k int) error {
 	return n.own.Serve(ctx, objects)
 }
 
-// changes makes the changes of a profile file to nodes and pods.
+// changes applies the changes of a profile file to nodes and pods.
 func (b *builder) changes(ctx context.Context) error {
 	for k, n := range b.inst.Nodes {
 		for _, place := range b.inst.changedPlaces(k) {
@@ -366,7 +372,8 @@ func (b *builder) changes(ctx context.Context) error {
 	return nil
 }
 
-// changedPlaces returns the namespaces of node k that a profile file changes: the node, then its pods.
+// changedPlaces returns the namespaces of node k that a profile file changes: the node, then its pods; none without a
+// file.
 func (i *Instance) changedPlaces(k int) []own.Place {
 	file, n := i.Spec.file, i.Nodes[k]
 	if file == nil {
@@ -390,8 +397,9 @@ func (i *Instance) changedPlaces(k int) []own.Place {
 	return places
 }
 
-// restored adds the iptables rules of a profile file again, after those of kube-proxy on node k were replaced.
-func (i *Instance) restored(ctx context.Context, k int) error {
+// restoreRules adds the iptables rules of a profile file to node k and its pods again, after kube-proxy's were
+// replaced.
+func (i *Instance) restoreRules(ctx context.Context, k int) error {
 	for _, place := range i.changedPlaces(k) {
 		if err := place.Rules(ctx); err != nil {
 			return err
@@ -400,7 +408,8 @@ func (i *Instance) restored(ctx context.Context, k int) error {
 	return nil
 }
 
-// endOwn ends the plugins and daemons of a profile file. The error says what DEL could not remove.
+// endOwn disconnects the pods of a profile file's plugins, ends its daemons and removes its BPF programs. The error has
+// each DEL that failed.
 func (i *Instance) endOwn() error {
 	var errs []error
 	for _, n := range i.Nodes {
@@ -416,7 +425,7 @@ func (i *Instance) endOwn() error {
 	return errors.Join(errs...)
 }
 
-// Dead returns an error with the last words of the daemons of a variant that have ended by themselves.
+// Dead returns an error with the last output of each daemon of a variant that has ended by itself; nil if all run.
 func (l *Lab) Dead(name plan.Variant) error {
 	inst := l.Instance(name)
 	if inst == nil {
@@ -431,7 +440,8 @@ func (l *Lab) Dead(name plan.Variant) error {
 	return errors.Join(errs...)
 }
 
-// CheckPods asks the plugins of a profile file whether every pod is still connected as ADD left it.
+// CheckPods asks the plugins of a profile file whether every pod is still connected as ADD left it. The file must have
+// plugins.
 func (i *Instance) CheckPods(ctx context.Context) error {
 	var errs []error
 	for _, n := range i.Nodes {
@@ -442,8 +452,8 @@ func (i *Instance) CheckPods(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Rehearse connects one more pod to the first node and disconnects it. It returns what DEL leaves: devices of the pod and
-// of the node that were not there before, and routes.
+// Rehearse connects one more pod to the first node by the plugins, and disconnects it. It returns what DEL leaves: new
+// devices, routes and routing rules of the node, and any in the pod.
 func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
 	n := i.Nodes[0]
 	ns, err := netns.New()
@@ -451,7 +461,7 @@ func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
 		return nil, err
 	}
 	defer ns.Close() // it holds nothing that matters
-	before, err := listed(n.NS)
+	before, err := listState(n.NS)
 	if err != nil {
 		return nil, err
 	}
@@ -460,11 +470,11 @@ func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
 		return nil, err
 	}
 	if i.Spec.file.CNI.LeavesDevices {
-		if err := emptied(ns); err != nil {
+		if err := removeDevices(ns); err != nil {
 			return nil, err
 		}
 	}
-	after, err := listed(n.NS)
+	after, err := listState(n.NS)
 	if err != nil {
 		return nil, err
 	}
@@ -473,7 +483,7 @@ func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
 			left = append(left, name+" of the node")
 		}
 	}
-	inside, err := listed(ns)
+	inside, err := listState(ns)
 	for _, name := range inside {
 		left = append(left, name+" of the pod")
 	}
@@ -483,8 +493,8 @@ func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
 // added reports whether a program added the device: each namespace has a loopback and a device ipip from the kernel.
 func added(d link.Device) bool { return d.Name != link.Loopback && d.Kind != "ipip" }
 
-// emptied removes the devices of a namespace.
-func emptied(ns *netns.NS) error {
+// removeDevices removes all devices of a namespace that a program added.
+func removeDevices(ns *netns.NS) error {
 	return link.In(ns, func(at *link.Handle) error {
 		devices, err := at.Devices()
 		for _, d := range devices {
@@ -496,8 +506,8 @@ func emptied(ns *netns.NS) error {
 	})
 }
 
-// listed returns the devices of a namespace but the loopback, its routes and its routing rules.
-func listed(ns *netns.NS) ([]string, error) {
+// listState describes the devices of a namespace that a program added, its routes and its routing rules.
+func listState(ns *netns.NS) ([]string, error) {
 	return link.At(ns, func(at *link.Handle) ([]string, error) {
 		devices, err := at.Devices()
 		if err != nil {
@@ -521,7 +531,7 @@ func listed(ns *netns.NS) ([]string, error) {
 	})
 }
 
-// Ask runs a shell command at node k, with the files that its programs see.
+// Ask runs a shell command at node k, with the files that the node's programs see. It fails if the command fails.
 func (i *Instance) Ask(ctx context.Context, k int, command string) error {
 	b := &builder{lab: i.lab, spec: i.Spec, inst: i}
 	if i.Nodes[k].own == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile/sriov"
 )
 
-// profiles is the registry of the lab: one line for each folder of package profile.
+// profiles lists the dataplanes of all profiles: one line for each folder of package profile.
 var profiles = slices.Concat(
 	bare.Profiles,
 	plugins.Profiles,
@@ -45,7 +45,7 @@ func (s instanceSpec) Expect() dataplane.Expectation {
 	return e.Expect
 }
 
-// dataplaneOf returns what the lab knows of a profile.
+// dataplaneOf returns the lab's entry for a profile of the catalogue, and false if there is none.
 func dataplaneOf(name string) (dataplane.Entry, bool) {
 	i := slices.IndexFunc(profiles, func(e dataplane.Entry) bool { return e.Profile == name })
 	if i < 0 {

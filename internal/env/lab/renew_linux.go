@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// errGone is the error of an instance that was removed and is not up again.
+// errGone is the error of an instance that was removed and is not raised again yet.
 var errGone = errors.New("it is being raised anew")
 
 // Renew removes the instances of variants with every process in them, and raises new ones in the given order. It
@@ -40,7 +40,8 @@ func (l *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]
 	return stands
 }
 
-// remove ends the processes of an instance and removes it.
+// remove ends the processes of an instance, and removes its namespaces and cgroup. An instance with errGone takes its
+// place.
 func (l *Lab) remove(ctx context.Context, name plan.Variant) error {
 	old := l.Instance(name)
 	if old == nil {

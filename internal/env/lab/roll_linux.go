@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Roll removes a backend from its Service, or adds it again, on all nodes at the same time. It returns when the rules
-// or programs of all nodes have changed. At most one backend of a Service may be removed.
+// Roll removes a backend from its Service, or with in adds it again, on all nodes at the same time. It returns when the
+// rules or programs of all nodes have changed. All other backends must be in the Service.
 func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 	inst, err := l.up(b.Route.Variant)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s instanceSpec) withBackends(name string, backends []PodRef) (instanceSpec
 	return s, nil
 }
 
-// learn replaces the Services of all nodes by the Services of spec.
+// learn makes all nodes serve the Services of spec instead of the present ones.
 func (i *Instance) learn(ctx context.Context, spec instanceSpec) error {
 	return each.AtOnce(i.Nodes, func(k int, n *Node) error {
 		if err := i.learnAt(ctx, spec, k); err != nil {
@@ -54,7 +54,7 @@ func (i *Instance) learn(ctx context.Context, spec instanceSpec) error {
 	})
 }
 
-// learnAt replaces the Services of one node.
+// learnAt makes one node serve the Services of spec instead of the present ones.
 func (i *Instance) learnAt(ctx context.Context, spec instanceSpec, node int) error {
 	n := i.Nodes[node]
 	if n.programs.Serve != nil {
@@ -72,5 +72,5 @@ func (i *Instance) learnAt(ctx context.Context, spec instanceSpec, node int) err
 			return err
 		}
 	}
-	return errors.Join(i.lab.tools.load(ctx, n.NS, rules), i.restored(ctx, node))
+	return errors.Join(i.lab.tools.load(ctx, n.NS, rules), i.restoreRules(ctx, node))
 }

@@ -63,7 +63,7 @@ func (s instanceSpec) ProxyIPVS() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyIPVS
 }
 
-// ServiceEngine returns what serves Services on the nodes: kube-proxy by its mode, or the profile's replacement.
+// ServiceEngine returns what serves Services on the nodes: the mode of kube-proxy, or the profile's replacement of it.
 func (s instanceSpec) ServiceEngine() condition.ProxyMode {
 	switch {
 	case s.Profile.Services != "kube-proxy":
@@ -102,7 +102,8 @@ const ebpfServices = "ebpf"
 // FileServices is the Services engine of a profile whose file defines them.
 const FileServices = "file"
 
-// kubeProxy returns the Services from the view of a node's kube-proxy: one for each protocol.
+// kubeProxy returns the Services as kube-proxy of this node sees them. A Service with UDP has an entry for each
+// protocol.
 func (s instanceSpec) kubeProxy(node int) []service.Service {
 	var out []service.Service
 	for _, svc := range s.Services {
@@ -134,8 +135,8 @@ func (s instanceSpec) kubeProxy(node int) []service.Service {
 	return out
 }
 
-// netfilter loads the rules of a node into ns, then its settings. Some settings exist only after the rules have loaded
-// conntrack.
+// netfilter loads the rules of a node into ns, then its settings. Some settings exist only once the rules have loaded
+// the conntrack module.
 func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s instanceSpec, node int) error {
 	n := s.Netfilter(node)
 	if n.ProxyIPVS {
@@ -159,7 +160,8 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s instanceSpec, node 
 	return nil
 }
 
-// untracked keeps packets between pods out of conntrack, and the outer packets of their VXLAN tunnel.
+// untracked returns a table that exempts packets between pods from conntrack, and the outer packets of their VXLAN
+// tunnel.
 func (s instanceSpec) untracked(family nft.Family) *nft.Table {
 	table := nft.NewTable(family, "cnibench-conntrack")
 	for _, hook := range []string{"prerouting", "output"} {
@@ -191,8 +193,8 @@ func (t tools) load(ctx context.Context, ns *netns.NS, n policy.Node) error {
 	return tool.Restore(ctx, ns, rules)
 }
 
-// saved returns the iptables rules of ns.
-func (t tools) saved(ctx context.Context, ns *netns.NS) (string, error) {
+// saveRules returns the iptables rules of ns.
+func (t tools) saveRules(ctx context.Context, ns *netns.NS) (string, error) {
 	tool, err := t.iptables()
 	if err != nil {
 		return "", err
@@ -200,7 +202,7 @@ func (t tools) saved(ctx context.Context, ns *netns.NS) (string, error) {
 	return tool.Save(ctx, ns, "")
 }
 
-// nodeSettings returns the settings of kubelet, kube-proxy and the dataplane's daemon.
+// nodeSettings returns the sysctls that kubelet, kube-proxy and the dataplane's daemon set.
 func nodeSettings(n policy.Node, bridged condition.BridgeNetfilter) []netns.Setting {
 	// Kubernetes requires this setting where it exists.
 	value := "1"

@@ -24,7 +24,8 @@ const (
 	localNodePort, remoteNodePort, selfNodePort = 30201, 30202, 30203
 )
 
-// The measured Services. The endpoint is a pod on the client's node, a pod on the next node, and the client itself.
+// The measured Services. Each has one endpoint, in this order: a pod on the client's node, a pod on the next node, and
+// the client itself.
 const (
 	LocalService  = "svc-local"
 	RemoteService = "svc-remote"
@@ -40,7 +41,7 @@ type instanceSpec struct {
 	// Switch and External are on the underlay, like the nodes.
 	Switch, External hostSpec
 	Nodes            []dataplane.Node
-	// Services are in the order of kube-proxy.
+	// Services are in the order of kube-proxy's rules.
 	Services  []serviceSpec
 	dataplane dataplane.Dataplane
 	// file is the profile file, nil for a profile of the catalogue.
@@ -59,15 +60,16 @@ type hostSpec struct {
 type serviceSpec struct {
 	Name string
 	VIP  netip.Addr
-	// agentPort is at the VIP, TargetPort in the pods, NodePort at every node or 0.
+	// Port is at the VIP and the load balancer address, TargetPort in the pods, NodePort at every node; 0 means no node
+	// port.
 	Port, TargetPort, NodePort int
-	// Balanced is its load balancer address, with Port; not valid without one.
+	// Balanced is the load balancer address, not valid without one.
 	Balanced netip.Addr
-	// UDP means that it serves UDP in addition to TCP, Affinity that a client keeps its backend.
+	// UDP means that the Service serves UDP in addition to TCP. Affinity means that a client keeps its backend.
 	UDP, Affinity bool
 	Backends      []PodRef
-	// Elsewhere is the number of endpoints, in addition to Backends, whose pods the lab does not raise. No traffic goes
-	// to them.
+	// Elsewhere is the number of endpoints, in addition to Backends, that have no pod in the lab. No traffic goes to
+	// them.
 	Elsewhere int
 	// Idle means that no traffic goes to the Service.
 	Idle bool
@@ -82,9 +84,9 @@ var ErrNoIPv6 = errors.New("there is no IPv6 form of it")
 // ErrNoIPVS is the error of a profile that the lab does not model with kube-proxy in ipvs mode.
 var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains, which this version does not model")
 
-// NewSpec describes an instance of a variant. l has the conditions of the run; zero fields have their defaults. For
-// each entry of backends, all different, it adds Services with that many backends, and enough pods. The same arguments
-// give the same description.
+// NewSpec describes an instance of a variant of the catalogue under the conditions l; zero fields have their defaults.
+// Each entry of backends, all different, adds Services with that many backends, and pods for them. It fails if the lab
+// cannot model the variant under these conditions.
 func NewSpec(name plan.Variant, l plan.Lab, backends ...backendSet) (instanceSpec, error) {
 	d, err := lookUp(name.Profile(), nil)
 	if err != nil {
@@ -93,7 +95,7 @@ func NewSpec(name plan.Variant, l plan.Lab, backends ...backendSet) (instanceSpe
 	return d.spec(name, l, backends)
 }
 
-// spec describes an instance of a variant of the profile; see NewSpec.
+// spec describes an instance of a variant of this profile, which may come from a profile file; see NewSpec.
 func (d described) spec(name plan.Variant, l plan.Lab, backends []backendSet) (instanceSpec, error) {
 	p := d.record
 	l = name.Lab(l).Filled()
@@ -143,8 +145,9 @@ func (s instanceSpec) newNode(number int) dataplane.Node {
 	return n
 }
 
-// services returns the Services of an instance. A new connection in iptables mode walks the rules of all Services
-// before its own. In the middle, the measured Services have the mean cost.
+// services returns the Services of an instance: idle ones, with the measured ones at the position of the conditions. In
+// iptables mode, a new connection passes the rules of all Services before its own, so in the middle the cost is the
+// mean.
 func services(s instanceSpec, backends []backendSet) []serviceSpec {
 	measured := []serviceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},

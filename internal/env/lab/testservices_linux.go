@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// The Services that Options.TestServices adds: without endpoints, with session affinity, and with up to maxShared pods
-// as backends, without the client's.
+// The Services that Options.TestServices adds: NoneService has no endpoints, StickyService has session affinity, and
+// SharedService has up to maxShared pods as backends, but not the client's.
 const (
 	NoneService   = "svc-none"
 	StickyService = "svc-sticky"
@@ -18,7 +18,7 @@ const (
 	sharedNodePort = 30204
 )
 
-// testServices describes these Services. They are the last ones.
+// testServices describes the Services that only self-tests use.
 func (s instanceSpec) testServices() []serviceSpec {
 	list := []serviceSpec{
 		{Name: NoneService, UDP: true},
@@ -33,7 +33,8 @@ func (s instanceSpec) testServices() []serviceSpec {
 	return list
 }
 
-// sharing returns the first pods with different addresses, except the client's pod.
+// sharing returns the backends of SharedService: the first maxShared pods with different addresses, without the
+// client's pod.
 func (s instanceSpec) sharing() []PodRef {
 	var pods []PodRef
 	seen := map[netip.Addr]bool{}

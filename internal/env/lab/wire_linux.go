@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// wire adds the link with delay and loss between the end of a host's device in the switch and its port, and returns the
-// name of the port. Without delay and loss, the end itself is the port. Pods that are connected to the switch have no
-// such link. The link is perfect until Impair.
+// wire inserts a link with delay and loss behind end, a device of the switch that leads to a host. It returns the
+// device to use as port of the bridge, which is end itself without delay and loss. The link delays and drops nothing
+// until Impair.
 func (b *builder) wire(end, host string) (port string, err error) {
 	delay, loss := b.spec.Lab.Delay, b.spec.Lab.Loss
 	for _, p := range b.spec.Lab.Plants {
@@ -41,7 +41,8 @@ func (b *builder) wire(end, host string) (port string, err error) {
 	return port, nil
 }
 
-// lossyLinks prepares the loss of links by name: at the port of each of their nodes, for the frames to the other node.
+// lossyLinks prepares the loss that the conditions plant between two nodes, in both directions. Nothing is lost before
+// Impair.
 func (b *builder) lossyLinks() error {
 	ends := map[string][]underlayEnd{}
 	for _, n := range b.spec.Nodes {
@@ -60,7 +61,7 @@ func (b *builder) lossyLinks() error {
 	return nil
 }
 
-// lossyWay prepares to lose a share of the frames from one node to another.
+// lossyWay prepares the loss of a share of the frames from one node to another.
 func (b *builder) lossyWay(from, to []underlayEnd, share float64) error {
 	for _, f := range from {
 		for _, t := range to {
@@ -74,7 +75,7 @@ func (b *builder) lossyWay(from, to []underlayEnd, share float64) error {
 	return nil
 }
 
-// lineRate is the rate of the NIC of a host in bit/s, 0 for an unshaped one.
+// lineRate returns the rate of a host's NIC in bit/s, 0 for no limit.
 func (b *builder) lineRate(h *Host) float64 {
 	for _, p := range b.spec.Lab.Plants {
 		node, _, _ := strings.Cut(h.Name, "/")
@@ -85,7 +86,7 @@ func (b *builder) lineRate(h *Host) float64 {
 	return b.spec.Lab.LineRate
 }
 
-// impairment is a fault of a link that is not in force until Impair.
+// impairment is a fault of a link. It has no effect before Impair.
 type impairment interface {
 	Impair() error
 	Close() error

@@ -16,14 +16,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// WireGuardVerb is the word on the program's command line, followed by a device and its MTU, with which it must call
+// WireGuardVerb is the command-line word, followed by a device and its MTU, for which the program must call
 // ServeWireGuard.
 const WireGuardVerb = "wireguard"
 
-// wireGuardStandIn is the text about WireGuard in user space in reports.
+// wireGuardStandIn is the text in reports about WireGuard in user space.
 const wireGuardStandIn = "WireGuard by wireguard-go in user space instead of wireguard.ko: each packet passes a process, and costs more"
 
-// ServeWireGuard runs the WireGuard of a node's device until stdin ends.
+// ServeWireGuard runs the WireGuard device named by args, with its MTU, in user space until stdin ends.
 func ServeWireGuard(args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("want a device and its MTU")
@@ -35,7 +35,8 @@ func ServeWireGuard(args []string, stdin io.Reader, stdout io.Writer) error {
 	return wireguardgo.Serve(args[0], mtu, stdin, stdout)
 }
 
-// inUserSpace replaces the WireGuard devices among things by devices in user space if the kernel does not support them.
+// inUserSpace replaces each WireGuard device among things by a step that makes it in user space if the kernel does not
+// support WireGuard.
 func (b *builder) inUserSpace(n *Node, things []link.Thing) []link.Thing {
 	return each.Of(things, func(t link.Thing) link.Thing {
 		w, ok := t.(link.WireGuard)
@@ -78,7 +79,7 @@ func (l *Lab) startWireGuard(n *Node, w link.WireGuard) error {
 	}
 	n.attached = append(n.attached, wireGuardProcess{cmd, ours})
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != wireguardgo.Ready {
-		return fmt.Errorf("start WireGuard: %w %s", err, said.String())
+		return errors.Join(fmt.Errorf("start WireGuard: it said %q: %s", line, said.String()), err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 type Tool struct {
 	// Formats are the outputs that can be decoded.
 	Formats []Format
-	// Sender defines how it sends our workloads; nil if it cannot. The first format reads its output then.
+	// Sender describes how it sends our workloads; nil if it cannot. The first of Formats reads the output of a sender.
 	Sender *Sender
 }
 
@@ -38,7 +38,7 @@ type Format struct {
 	Folder func(name string) (Batch, error)
 }
 
-// Sender is how a tool sends a workload.
+// Sender describes how a tool sends workloads.
 type Sender struct {
 	// Tool has the properties that a plan needs.
 	plan.Tool
@@ -46,7 +46,7 @@ type Sender struct {
 	Program func(w plan.Workload) string
 	// Client and Server return command lines. Server is nil if our engine or the kernel is the server.
 	Client, Server func(a Ask) []string
-	// Ends is true if the server ends when its client has.
+	// Ends is true if the server ends by itself when its client has ended.
 	Ends bool
 	// Datagrams is true if the server of a UDP workload listens only at UDP.
 	Datagrams bool
@@ -58,7 +58,7 @@ type Sender struct {
 	VersionIn   *pattern.Pattern
 }
 
-// Ask is one side of one trial.
+// Ask describes what a tool must do as one side of one trial.
 type Ask struct {
 	// Workload is normalized, and its tool can send it.
 	Workload plan.Workload

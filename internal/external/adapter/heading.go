@@ -8,20 +8,20 @@ import (
 )
 
 var (
-	// marked is a line that a script prints above a run: a title between signs, a command of set -x, or a prompt with a
-	// command.
+	// marked matches a line that a script prints above a run: a title between signs, a command of set -x, or a prompt
+	// with a command.
 	marked = pattern.New(`^(?:#{1,6}|={2,}|-{2,}|\*{2,}|~{2,}|\++|\$)[ \t]+\S.*$`)
-	// own are lines of tools that look like marked lines: of ping, sockperf, wrk2 and uperf.
+	// own matches lines of ping, sockperf, wrk2 and uperf that look like marked lines.
 	own = pattern.New(`ping statistics ---$|^# (?:dropped|cnibench)|^={2,}>|^-{2,}>|^#\[`)
 	// counts matches words that only count or date runs.
 	counts = pattern.New(`(?i)\b(?:run|round|rep|repetition|repeat|iteration|iter|try|attempt|test|trial)\b[ #:.=_-]*(?:\d+(?: *(?:/|of) *\d+)?)?|` +
 		`#\d+\b|\b\d+ *(?:/|of) *\d+\b|\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}[0-9:.]*(?:Z|[+-]\d{2}:?\d{2})?)?|` +
 		`(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(?:\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +\d{1,2}|\b\d{1,2} +(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)?[ ,]*(?:\d{4} +)?\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: *(?:AM|PM))?(?: +[A-Z]{3,4})?(?: +\d{4})?`)
-	// noise are the words of kubectl and of shells between runs.
+	// noise matches what kubectl and shells print between runs.
 	noise = pattern.New(`(?i)^(?:defaulted container|pod/\S+ (?:condition met|created)|pod "|if you don't see|command terminated|unable to use a tty|warning:|all done|done|sleep(?:ing)?\b|wait(?:ing)?\b|starting\b|time="|bombarding\b|\+ (?:sleep|date|echo|true|set|wait|for|\(\()\b)`)
-	// held is a command of iperf3 that limits the sender's rate.
+	// held matches a command of iperf3 that limits the sender's rate.
 	held = pattern.New(`\biperf3?\b.* ((?:-b|--bitrate|--bandwidth|--fq-rate)[ =]*[1-9]\S*)`)
-	// named is a line that a script prints before a run: a word, or words followed by a colon.
+	// named matches a line that a script prints before a run: a word, or words followed by a colon.
 	named = pattern.New(`^[A-Za-z][\w./+-]*(?:(?: [\w./+()-]+)*:)?$`)
 	level = pattern.New(`^\[?(?i:info|debug|notice|log|inf)\]?:? `)
 	words = pattern.New(`[\pL\pN]`)
@@ -43,10 +43,11 @@ func Heading(text string) string {
 	return text
 }
 
-// longestAbove bounds the text above a run that tells runs apart, in bytes.
+// longestAbove bounds the heading that Above records, in bytes.
 const longestAbove = 60
 
-// Above records the text above a run, which tells it apart from runs below another.
+// Above records the heading above a run as a condition: runs below different headings are not repetitions. It adds a
+// warning if the heading is a command of iperf3 that limits the rate of TCP.
 func (r *Reading) Above(heading string) {
 	if heading != "" {
 		r.Condition("above=" + strings.ToValidUTF8(heading[:min(len(heading), longestAbove)], ""))
@@ -56,5 +57,5 @@ func (r *Reading) Above(heading string) {
 	}
 }
 
-// IsMarked returns whether a line is one that a script puts above a run.
+// IsMarked reports whether a line is one that a script prints above a run.
 func IsMarked(line string) bool { return marked.MatchString(line) && !own.MatchString(line) }

@@ -17,8 +17,8 @@ func StartsJSON(b []byte) bool {
 	return len(b) > 0 && (b[0] == '{' || b[0] == '[')
 }
 
-// EachItem reads a JSON list item by item, so that a list of millions is not in memory at once. A missing list counts
-// as empty.
+// EachItem calls take with each item of the JSON list b, so that a list of millions is not in memory at once. A missing
+// list counts as empty. It fails for more than MaxReadings items.
 func EachItem[T any](b []byte, take func(T) error) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	open, err := d.Token()
@@ -49,7 +49,8 @@ func EachItem[T any](b []byte, take func(T) error) error {
 	return Alone(b, d)
 }
 
-// Alone refuses a second result after the one that d has read; other text after it may be a tool's messages.
+// Alone fails if a second JSON result follows the one that d has read from b. Other text may follow, such as a tool's
+// messages.
 func Alone(b []byte, d *json.Decoder) error {
 	if StartsJSON(b[min(d.InputOffset(), int64(len(b))):]) {
 		return fmt.Errorf("line %d: a second result begins: put each into its own file", LineAt(b, d.InputOffset()))
@@ -62,7 +63,7 @@ func LineAt(b []byte, offset int64) int {
 	return 1 + bytes.Count(b[:min(max(offset, 0), int64(len(b)))], []byte("\n"))
 }
 
-// JSONError adds the line of the fault to an error of JSON, and states if the JSON is cut off.
+// JSONError adds the line of the fault to an error in the JSON text b at offset, and says so if the JSON is cut off.
 func JSONError(b []byte, offset int64, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
@@ -82,8 +83,8 @@ func Typed(err error) error {
 	return err
 }
 
-// Documents reads consecutive JSON documents, or the items of lists. An object with a duplicate key is refused; see
-// Twice.
+// Documents calls take with each JSON document in b; if one is a list, with each of its items. It fails for an object with
+// a duplicate key (see Twice), and for more than MaxReadings documents.
 func Documents[T any](b []byte, take func(T) error) error {
 	if err := Twice(b); err != nil {
 		return err
@@ -113,7 +114,7 @@ func Documents[T any](b []byte, take func(T) error) error {
 	return fmt.Errorf("more than %d documents", MaxReadings)
 }
 
-// Definite is a fault of an input whose format is certain: trying other formats would hide the fault.
+// Definite is an error in an input whose format is certain: trying other formats would hide the error.
 type Definite struct{ error }
 
 // Twice returns a Definite error if an object of the JSON documents in b has a key twice with different values: a
@@ -127,7 +128,7 @@ func Twice(b []byte, allowed ...string) error {
 	return s.found
 }
 
-// repeats looks for keys that come twice.
+// repeats is a search for keys that an object has twice. found is the error about the first one.
 type repeats struct {
 	b       []byte
 	d       *json.Decoder
@@ -135,7 +136,7 @@ type repeats struct {
 	found   error
 }
 
-// value reads one value at path; false ends the reading.
+// value reads one value at path. It returns false if nothing more can be read, or a fault was found.
 func (s *repeats) value(path string) bool {
 	t, err := s.d.Token()
 	switch {
@@ -158,7 +159,7 @@ func (s *repeats) value(path string) bool {
 	return err == nil
 }
 
-// object reads the keys and values of an object at path.
+// object reads the keys and values of an object at path. It returns false like value.
 func (s *repeats) object(path string) bool {
 	values := map[string][]byte{}
 	for s.d.More() {
@@ -188,7 +189,7 @@ func (s *repeats) allows(path string) bool {
 	return slices.ContainsFunc(s.allowed, func(a string) bool { return path == a || strings.HasPrefix(path, a+".") })
 }
 
-// Values returns the values of a key of the JSON object b, in their order.
+// Values returns the values of a key of the JSON object b, in their order: several if the key is repeated.
 func Values(b []byte, key string) (values []json.RawMessage) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -15,7 +15,7 @@ var (
 	commaNumber = pattern.New(`^[+-]?[\d., ']*\d,\d[\d., ']*$`)
 )
 
-// OtherLocale is Number's error for a number with a decimal comma.
+// OtherLocale is part of Number's error for a number with a decimal comma.
 const OtherLocale = "is of another locale"
 
 // Number reads a decimal number with a point. It refuses hex, "inf" and "1_000", and names the fault of numbers of
@@ -110,7 +110,7 @@ func ThreeDigits(v float64) int { return rounded(v, 2) }
 // TwoDigits rounds a rate to two digits, as users request rates.
 func TwoDigits(v float64) int { return rounded(v, 1) }
 
-// rounded keeps the given number of digits after the first.
+// rounded rounds v to its first digit and this number of further digits, and to a whole number.
 func rounded(v, digits float64) int {
 	scale := math.Pow(10, math.Floor(math.Log10(max(v, 1)))-digits)
 	return int(math.Round(math.Round(v/scale) * scale))

@@ -63,7 +63,7 @@ type Reading struct {
 	RateAssumed bool
 }
 
-// Unpaced withdraws an assumed rate: the sender was as fast as possible.
+// Unpaced removes the assumed rate of the workload, and its warning: the sender was as fast as possible.
 func (r *Reading) Unpaced() {
 	r.RateAssumed = false
 	r.Workload = r.Workload.Without("rate")
@@ -91,7 +91,7 @@ const (
 	Conditional = "condition"
 )
 
-// Put records a number, unless the trial has failed.
+// Put records the value of a metric in its base unit, unless the trial has failed.
 func (r *Reading) Put(name string, v float64) {
 	if r.Failure != nil {
 		return
@@ -102,7 +102,7 @@ func (r *Reading) Put(name string, v float64) {
 	r.Metrics[name] = v
 }
 
-// Likely returns the most likely size in the range: a power of two, else the middle in three digits.
+// Likely returns the most likely size in the range: the largest power of two, else the middle, rounded to three digits.
 func (s SizeRange) Likely() int {
 	if power := 1 << bits.Len(uint(s.High)) >> 1; power >= s.Low && s.High > 0 {
 		return power
@@ -110,7 +110,7 @@ func (s SizeRange) Likely() int {
 	return ThreeDigits(float64(s.Low+s.High) / 2)
 }
 
-// Condition records, as "key=value", a property of the test that workloads do not have. Readings of one case with
+// Condition records properties of the test that workloads do not have, each as "key=value". Readings of one case with
 // different conditions are not repetitions.
 func (r *Reading) Condition(conditions ...string) {
 	for _, c := range conditions {
@@ -123,7 +123,7 @@ func (r *Reading) Condition(conditions ...string) {
 // case differ in it.
 const Omitted = "omit="
 
-// Omit records what the tool discarded before the window.
+// Omit records how many seconds the tool discarded before the window: in the batch's warm-up, and as a condition of r.
 func (b *Batch) Omit(r *Reading, seconds float64) {
 	if d := Seconds(seconds); d > 0 {
 		b.Warmup = max(b.Warmup, d)
@@ -131,7 +131,7 @@ func (b *Batch) Omit(r *Reading, seconds float64) {
 	}
 }
 
-// Host records the family of the address that the tool sent to, if it is not the usual one.
+// Host records the condition "family=6" if address, which the tool sent to, is one of IPv6.
 func (r *Reading) Host(address string) {
 	if strings.Contains(address, ":") && !strings.HasPrefix(address, "::ffff:") {
 		r.Condition("family=6")
@@ -171,7 +171,7 @@ func (r *Reading) Retransmitted(segments, bytes float64) {
 	r.Put(metric.Retransmits, segments)
 }
 
-// Warn adds a warning.
+// Warn adds a warning with one of the ids above.
 func (r *Reading) Warn(id, format string, args ...any) {
 	r.Warnings = append(r.Warnings, sample.Warning{ID: id, Message: fmt.Sprintf(format, args...)})
 }
@@ -185,14 +185,15 @@ func (r *Reading) Fail(kind, message string) {
 // whole is the least share of its intended time that a run must last, and that its time series must cover.
 const whole = 0.9
 
-// EndedEarly turns r into a failed trial if it was clearly shorter than asked; 0 means unknown.
+// EndedEarly turns r into a failed trial if its window is clearly shorter than asked. It does nothing if one of them is
+// unknown (0).
 func (r *Reading) EndedEarly(asked time.Duration) {
 	if r.Failure == nil && r.Window > 0 && float64(r.Window) < whole*float64(asked) {
 		r.Fail("interrupted", fmt.Sprintf("the run ended after %s of %s", r.Window.Round(10*time.Millisecond), asked.Round(10*time.Millisecond)))
 	}
 }
 
-// Rows keeps the client's time series if it covers the window.
+// Rows stores the client's time series o in r if it covers the window. Otherwise it lists the series as left out.
 func (b *Batch) Rows(r *Reading, o *sample.Observation) {
 	covered := int64(0)
 	for _, i := range o.Intervals {
@@ -237,12 +238,12 @@ func (b *Batch) LeaveOut(format string, args ...any) {
 	AddName(&b.LeftOut, fmt.Sprintf(format, args...))
 }
 
-// NoURL lists that the output does not name the URL.
+// NoURL lists as left out what only the URL would show, for a tool that does not print the URL.
 func (b *Batch) NoURL(tool string) {
 	b.LeaveOut("whether it was over TLS or IPv6, since %s does not print the URL", tool)
 }
 
-// Fact records a condition, unless it is empty.
+// Fact records a fact of the input, unless its value is empty.
 func (b *Batch) Fact(name, value string) {
 	if value == "" {
 		return
@@ -253,7 +254,8 @@ func (b *Batch) Fact(name, value string) {
 	b.Facts[name] = value
 }
 
-// SystemFacts parses the output of uname: "Linux NODE RELEASE ... MACHINE".
+// SystemFacts records kernel and architecture from the output of uname: "Linux NODE RELEASE ... MACHINE". It ignores other
+// text.
 func (b *Batch) SystemFacts(uname string) {
 	words := strings.Fields(uname)
 	if len(words) < 4 || words[0] != "Linux" {
@@ -264,7 +266,7 @@ func (b *Batch) SystemFacts(uname string) {
 	b.Fact(facts.Architecture, cmp.Or(map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine], machine))
 }
 
-// Check returns an error if b holds no trial, or a trial without a finite number and without a failure.
+// Check returns an error if b has no trial, if a number is not finite, or if a trial has neither a number nor a failure.
 func (b *Batch) Check() error {
 	if len(b.Readings) == 0 && len(b.LeftOut) > 0 {
 		return fmt.Errorf("it contains no supported metrics: %s", number.Few(b.LeftOut))
@@ -294,7 +296,7 @@ func Cause(err error) error {
 	return err
 }
 
-// MergeFacts adds the facts of another input. Values that differ between inputs are listed.
+// MergeFacts adds the facts of another input, more. If the values of a fact differ, it keeps all, separated by " | ".
 func MergeFacts(into, more facts.Facts) {
 	for name, value := range more {
 		if have, ok := into[name]; ok && !slices.Contains(strings.Split(have, " | "), value) {
@@ -306,7 +308,7 @@ func MergeFacts(into, more facts.Facts) {
 	}
 }
 
-// NetperfTests are the workloads of netperf's tests by their names on its command line, which other tools also use.
+// NetperfTests maps the names of netperf's tests on its command line, which other tools also use, to workloads.
 var NetperfTests = map[string]plan.Spec{
 	"TCP_STREAM": plan.Stream{}, "UDP_STREAM": plan.Stream{Protocol: plan.UDP}, "TCP_RR": plan.RR{}, "UDP_RR": plan.RR{Protocol: plan.UDP},
 	"TCP_CRR": plan.CRR{Close: "fin"},

@@ -20,7 +20,7 @@ var kinds = []struct{ says, kind string }{
 	{"closed", "closed"},
 }
 
-// FailureKind finds the countable word for a message.
+// FailureKind returns the kind of failure that the message of a tool or kernel describes, "error" if it is unknown.
 func FailureKind(message string) string {
 	low := strings.ToLower(message)
 	for _, k := range kinds {
@@ -134,7 +134,7 @@ func (fs *Faults) Add(line int, format string, args ...any) {
 	}
 }
 
-// Err returns nil if there are no faults.
+// Err returns the faults as an error, nil if there are none.
 func (fs Faults) Err() error {
 	if len(fs) == 0 {
 		return nil

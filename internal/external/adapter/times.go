@@ -18,8 +18,8 @@ var percentiles = []struct {
 // Beyond is how many values must lie beyond a computed percentile, as for our own trials.
 const Beyond = 10
 
-// Distribution sets the family of metrics of times in ns. A time of 0 has too few digits in the tool's output: numbers
-// that would be 0 stay missing.
+// Distribution sets the metrics of a family (min, mean, max, stddev and percentiles) from single times in ns, and sorts
+// times. Metrics that would be 0 stay missing: the tool printed too few digits.
 func (r *Reading) Distribution(family string, times []float64) {
 	if len(times) == 0 {
 		return
@@ -54,7 +54,7 @@ func (r *Reading) Time(family, member string, ns float64) {
 	}
 }
 
-// Percentile sets a percentile that a tool printed, for example 99.9, if there is a metric for it.
+// Percentile sets a percentile in ns that a tool printed, if there is a metric for it. share is in percent, such as 99.9.
 func (r *Reading) Percentile(family string, share, ns float64) {
 	for _, p := range percentiles {
 		if p.share == share {

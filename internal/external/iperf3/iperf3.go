@@ -63,7 +63,7 @@ type iperf3Doc struct {
 	Data  json.RawMessage `json:"data"`
 	// iperf3Asked is present in the documents of -d.
 	iperf3Asked
-	// streamed are the intervals that came one by one.
+	// streamed are the intervals of --json-stream, which come in single lines. ended is true after its end event.
 	streamed []iperf3Interval
 	ended    bool
 }
@@ -72,18 +72,18 @@ type iperf3Interval struct {
 	Sum iperf3Sum `json:"sum"`
 }
 
-// iperf3Asked are the documents that -d prints before the test's: what the client requests from the server, and what
-// each side counted.
+// iperf3Asked has the fields of the documents that -d prints before that of the test: what the client requests from the
+// server, and what each side counted.
 type iperf3Asked struct {
 	Client  string   `json:"client_version"`
 	FQ      float64  `json:"fqrate"`
 	Counted *float64 `json:"cpu_util_total"`
 }
 
-// debugLine is a line of -d between documents.
+// debugLine matches a line of -d between documents.
 var debugLine = pattern.New(`^(?:warning: (?:Debug|Verbose) output|send_parameters:|(?:send|get)_results$|(?:SND|RCV)BUF is|Setting \S+ (?:socket )?pacing|Congestion algorithm is|Control connection MSS|sent \d+ bytes|tcpi_snd_|interval_len|interval forces)`)
 
-// IsDebug reports whether line is one that iperf3 -d prints among JSON. It adds nothing to the documents.
+// IsDebug reports whether iperf3 -d prints line between JSON documents. Such lines can be ignored.
 func IsDebug(line []byte) bool { return debugLine.Match(line) }
 
 type iperf3Test struct {
@@ -100,7 +100,7 @@ type iperf3Test struct {
 	FQ  *float64 `json:"fqrate"`
 	GSO int      `json:"gso"`
 	GRO int      `json:"gro"`
-	// others are the settings that no field has.
+	// others are the settings without a field, as "key=value".
 	others []string
 }
 
@@ -128,7 +128,7 @@ type iperf3End struct {
 	CPU          *json.RawMessage `json:"cpu_utilization_percent"`
 }
 
-// twice are the keys that 3.7 to 3.10 write once for each direction of a bidirectional test, the client's first.
+// twice are the keys that iperf3 3.7 to 3.10 write once for each direction of a bidirectional test, the client's first.
 var twice = []string{"intervals.sum", "end.sum", "end.sum_sent", "end.sum_received", "data.sum", "data.sum_sent", "data.sum_received"}
 
 // UnmarshalJSON reads the totals. The two values of a duplicate key belong to the two directions.
@@ -220,7 +220,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 	return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 }
 
-// join adds the part of a --json-stream line to the parts before it.
+// join adds the part in doc, which is a line of --json-stream, to the run that it belongs to.
 func (doc *iperf3Doc) join(to *iperf3Doc) error {
 	var err error
 	switch doc.Event {
@@ -241,7 +241,8 @@ func (doc *iperf3Doc) join(to *iperf3Doc) error {
 	return err
 }
 
-// read makes a reading of a run.
+// read adds the reading of a run to batch. It adds none for the end of a server, or if this side did not observe what
+// arrived. It fails if the run has neither a test nor an error.
 func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 	batch.Tool = cmp.Or(strings.Replace(doc.Start.Version, "iperf ", "iperf3 ", 1), "iperf3")
 	batch.SystemFacts(doc.Start.SystemInfo)
@@ -273,7 +274,7 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 	return nil
 }
 
-// workload returns the workload that the run reports.
+// workload returns the workload that the run reports, and records its other settings in r.
 func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	t := doc.Start.Test
 	s := plan.Stream{
@@ -310,12 +311,12 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	return w, w.Validate()
 }
 
-// notCarried is the error of a test by another protocol.
+// notCarried returns the error about a test by another protocol than TCP and UDP.
 func notCarried(protocol string) error {
 	return fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(protocol))
 }
 
-// labelled records the user's text from -T or --extra-data: it may describe what was measured.
+// labelled records the user's text from -T or --extra-data as a condition: it may describe what was measured.
 func labelled(batch *adapter.Batch, r *adapter.Reading, title string) {
 	if title != "" {
 		batch.LeaveOut("title %s of a run", adapter.Quoted(title))
@@ -348,13 +349,13 @@ func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
 	return nil
 }
 
-// leftCPU is the note about the CPU in both forms.
+// leftCPU is the note that the CPU utilization is left out, for JSON and text.
 const leftCPU = "cpu_utilization_percent, which is of the iperf3 processes and not of the machines"
 
 // way is one direction of a test: what arrived, the row that counts its datagrams, and what was sent, nil if unknown.
 type way struct{ received, counted, sent *iperf3Sum }
 
-// ways returns the directions of the test; none if a total is missing.
+// ways returns the directions of the test; nil if a total is missing.
 func (doc *iperf3Doc) ways(is plan.Traits) []way {
 	e := doc.End
 	there := way{e.Received, e.Received, e.Sent}
@@ -378,7 +379,7 @@ func (doc *iperf3Doc) ways(is plan.Traits) []way {
 	return []way{there}
 }
 
-// measure reads the totals. It returns false if this side of the run did not observe what arrived.
+// measure sets the numbers of r from the totals. It returns false if this side of the run did not observe what arrived.
 func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	is := r.Workload.Traits()
 	ways := doc.ways(is)
@@ -415,7 +416,7 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	}
 	if doc.Start.Test.FQ == nil {
 		batch.LeaveOut(leftFQ)
-		evenly(r)
+		warnSteadyRate(r)
 	}
 	labelled(batch, r, strings.TrimSpace(doc.Title+" "+doc.Extra))
 	return true
@@ -433,7 +434,7 @@ func goodput(r *adapter.Reading, rates []float64) {
 	r.Put(metric.Goodput, sum)
 }
 
-// bytesOf reads the totals of TCP.
+// bytesOf records the totals of TCP in r: transferred bytes, goodput, and retransmits if they were counted.
 func bytesOf(r *adapter.Reading, ways []way) {
 	var arrived, again float64
 	var rates []float64
@@ -461,7 +462,7 @@ func bytesOf(r *adapter.Reading, ways []way) {
 	}
 }
 
-// datagrams reads the totals of UDP: what arrived is what was sent less what was lost.
+// datagrams records the totals of UDP in r: what arrived is what was sent less what was lost.
 func datagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Traits) {
 	var packets, lost, rate, offered float64
 	var rates []float64
@@ -505,7 +506,7 @@ func countOf(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// series stores the intervals of the side that wrote the run, if that is the client.
+// series stores the intervals of the run in r, if the client wrote them.
 func (doc *iperf3Doc) series(batch *adapter.Batch, r *adapter.Reading) error {
 	if doc.Start.Accepted != nil || r.Window <= 0 {
 		return nil

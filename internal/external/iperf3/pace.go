@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// pacedByFQ records the rate of --fq-rate, in bit/s a stream, if there was one.
+// pacedByFQ records the rate of --fq-rate, in bit/s a stream, as a warning and a condition. 0 means that there was none.
 func pacedByFQ(r *adapter.Reading, rate float64) {
 	if rate > 0 {
 		r.Warn(adapter.Paced, "fq held the sender to %s a stream", number.WithUnit("bit/s", rate))
@@ -21,7 +21,7 @@ func pacedByFQ(r *adapter.Reading, rate float64) {
 	}
 }
 
-// held records the rate of -b for a TCP sender, in bit/s a stream.
+// held records the rate of -b for a TCP sender, in bit/s a stream, as a warning and a condition.
 func held(r *adapter.Reading, rate float64) {
 	r.Warn(adapter.Paced, "the sender was held to %s a stream", number.WithUnit("bit/s", rate))
 	r.Condition(fmt.Sprintf("target_bitrate=%.0f", rate))
@@ -30,21 +30,22 @@ func held(r *adapter.Reading, rate float64) {
 // defaultRate is the rate of a UDP client without -b, in bit/s a stream.
 const defaultRate = 1 << 20
 
-// leftFQ is a condition that iperf3 prints in JSON since 3.13, and with -d.
+// leftFQ is the note about the condition --fq-rate, for output that does not show it.
 const leftFQ = "whether fq paced the sender (--fq-rate), which iperf3 prints in JSON since 3.13, and with -d"
 
-// near is how far the sent rate may be from the requested one, as a share.
+// near is how far the sent rate may be from the requested rate, as a share of it.
 const near = 0.002
 
-// rounded returns the nearest rate whose first digit is a multiple of step.
+// rounded rounds a rate to a multiple of step in its first digit: with step 1 to one digit, with 0.5 to two digits whose
+// second is 0 or 5.
 func rounded(rate, step float64) float64 {
 	step *= math.Pow(10, math.Floor(math.Log10(max(rate, 1))))
 	return math.Round(rate/step) * step
 }
 
-// evenly adds a warning about a TCP sender whose rate was the same in all intervals and has two digits, as with -b and
-// --fq-rate, if the output does not show whether they were given.
-func evenly(r *adapter.Reading) {
+// warnSteadyRate warns if the rate of a TCP sender was the same in all intervals, and has two digits as with -b or
+// --fq-rate, but no warning of r is about a rate limit. Call it if the output does not show these options.
+func warnSteadyRate(r *adapter.Reading) {
 	const least, apart = 3, 0.03
 	each := r.Metrics[metric.Goodput] / float64(max(r.Workload.Traits().Flows, 1))
 	rate, steady := rounded(each, 0.5), 0
@@ -67,14 +68,14 @@ func evenly(r *adapter.Reading) {
 	}
 }
 
-// unlimited is the end of an assumption about a TCP sender whose rate is unknown.
+// unlimited is the end of a warning that assumes no rate limit of a TCP sender. warnSteadyRate removes it.
 const unlimited = ", no rate limit"
 
 func isPaced(w sample.Warning) bool { return w.ID == adapter.Paced }
 
-// assumeRate derives a rate that the output does not name from the sent rate in bit/s, 0 if that is unknown: iperf3's
-// default, or a rate with two digits of which the second is 0 or 5, as users pass to -b, else as fast as possible. The
-// last datagram of a stream may be one too many; last is its share of the rate.
+// assumeRate sets the rate of s, which the output does not name, from offered, the sent rate in bit/s (0 if unknown):
+// iperf3's default, or two digits of which the second is 0 or 5, as users pass to -b, else as fast as possible. A stream
+// may send one datagram too many; last is the rate of that datagram in bit/s.
 func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int, last float64) {
 	const furthest = 0.04
 	each := offered / float64(max(flows, 1))

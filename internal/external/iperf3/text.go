@@ -21,13 +21,14 @@ var (
 	textStarting = pattern.New(`^Starting Test: protocol: (\w+), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:, (\d+) (bytes|blocks|second)\b)?(?:.*, tos (\d+))?`)
 	textHost     = pattern.New(`^\[ *\d+\] local \S+ port \d+ connected to (\S+) port`)
 	textLost     = pattern.New(`^(-?\d+)/(\d+)$`)
-	// textSetting is a line of -V or, in bytes a second, of -d. The default MSS is followed by a word.
+	// textSetting matches a setting in a line of -V, or of -d, whose pacing rate is in bytes a second. It does not match
+	// the default MSS, which a word follows.
 	textSetting = pattern.New(`^(Cookie:|TCP MSS:|Target Bitrate:|Setting fair-queue socket pacing to|Congestion algorithm is) (\S+)$`)
-	// textTitled is the first line of a run with -T, which begins each of its lines with a title.
+	// textTitled matches the first line of a run with -T, which begins each of its lines with a title.
 	textTitled = pattern.New(`(?m)^(\S.{0,99}?):  Connecting to host `)
-	// textOwn are the lines between runs that are iperf3's own.
+	// textOwn matches iperf3's own lines between runs.
 	textOwn = pattern.New(`^(?:$|-+$|- -|Usage: iperf3|iperf|Server|Connecting|Linux |Time:|Control connection|Accepted|Test Complete|CPU |\[ *(?:\d+|ID|SUM)\]|snd_|rcv_|Cookie|TCP MSS|send_parameters:|Setting |[{}]$|"\w+":)`)
-	// textBandwidth is -b among the parameters that -d prints before a test.
+	// textBandwidth matches -b among the parameters that -d prints before a test.
 	textBandwidth = pattern.New(`^"bandwidth":\s+(\d+),$`)
 )
 
@@ -59,7 +60,7 @@ type textRun struct {
 	intervals, together []sample.Interval
 }
 
-// said has the properties of a test other than its numbers.
+// said has what the text says about a test besides its numbers.
 type said struct {
 	congestion, host string
 	// cookie identifies the test. title is the value of -T. target is the rate of -b, in bit/s a stream.
@@ -84,10 +85,10 @@ const parameters = "send_parameters:"
 // serverEnd is what a server prints at its end, which is not the end of a test.
 const serverEnd = "iperf3: interrupt - the server has terminated"
 
-// coarse is the time in seconds below which the time's two decimals have fewer digits than the rates.
+// coarse is a run time in seconds. Below it, times are less exact than rates, because they are printed with two decimals.
 const coarse = 1
 
-// text decodes the totals of a run, which have three digits.
+// text decodes the output of iperf3 without -J, whose totals have three digits.
 var text = adapter.RunText[*textRun]{
 	Tool: "iperf3",
 	New: func() *textRun {
@@ -106,8 +107,8 @@ var text = adapter.RunText[*textRun]{
 	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint || run.repeats(line) },
 }
 
-// repeats reports whether line is a row of the next run, whose first lines a search has removed: run has these totals
-// already.
+// repeats reports whether line is a row of the next run, whose first lines are missing, as after grep: r has these totals
+// already, or line is an interval and r has totals.
 func (r *textRun) repeats(line string) bool {
 	m := textRow.FindStringSubmatch(line)
 	if m == nil || r.theirs {
@@ -123,7 +124,7 @@ func (r *textRun) repeats(line string) bool {
 // DecodeText reads the output of iperf3 without -J, of one or several runs. Archives of knb have only such output.
 func DecodeText(b []byte) (adapter.Batch, error) { return text.Decode(b) }
 
-// End returns the reading of the run.
+// End returns the reading of the run; nil for a server's output of a reversed, bidirectional or unfinished test.
 func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if r.server && r.failure == "" && (r.both || r.totals()["receiver"] == nil) {
 		if len(r.ids) > 0 {
@@ -146,7 +147,7 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if out.EndedEarly(adapter.Seconds(r.asked)); out.Failure == nil {
 		batch.Rows(out, r.series())
 		if r.cookie == "" && !r.debug {
-			evenly(out)
+			warnSteadyRate(out)
 		}
 	}
 	return out, err
@@ -245,7 +246,7 @@ func (r *textRun) setting(name, value string) (err error) {
 	return err
 }
 
-// totals returns the rows of totals over all flows.
+// totals returns the rows of totals over all flows, by role.
 func (r *textRun) totals() map[string][]string {
 	if len(r.sums) == 0 && len(r.ids) == 1 {
 		return r.single
@@ -300,7 +301,8 @@ func (r *textRun) row(m []string) error {
 	return nil
 }
 
-// series returns the client's time series, nil without rows over all flows.
+// series returns the client's time series. It has no intervals for a server, for both directions, for runs below coarse,
+// and without rows over all flows.
 func (r *textRun) series() *sample.Observation {
 	rows := r.together
 	if len(rows) == 0 && len(r.ids) == 1 {
@@ -324,14 +326,14 @@ func (r *textRun) series() *sample.Observation {
 	return o
 }
 
-// textUnits are in bytes (powers of 1024) and bit/s (powers of 1000).
+// textUnits has the units of the text, in bytes and bit/s. Prefixes of bytes are powers of 1024, of bits powers of 1000.
 var textUnits = map[string]float64{
 	"Bytes": 1, "KBytes": 1 << 10, "MBytes": 1 << 20, "GBytes": 1 << 30, "TBytes": 1 << 40,
 	"bits/sec": 1, "Kbits/sec": 1e3, "Mbits/sec": 1e6, "Gbits/sec": 1e9, "Tbits/sec": 1e12,
 	"Bytes/sec": 8, "KBytes/sec": 8 << 10, "MBytes/sec": 8 << 20, "GBytes/sec": 8 << 30, "TBytes/sec": 8 << 40,
 }
 
-// textAmounts reads the transfer in bytes and the rate in bit/s at the begin of a row of totals.
+// textAmounts reads the transfer in bytes and the rate in bit/s at the start of a row.
 func textAmounts(words []string) (bytes, rate float64, err error) {
 	for i, to := range []*float64{&bytes, &rate} {
 		size, ok := textUnits[words[2*i+1]]
@@ -347,7 +349,7 @@ func textAmounts(words []string) (bytes, rate float64, err error) {
 	return bytes, rate, nil
 }
 
-// read makes a reading of a run.
+// read sets the workload and the numbers of out from the run. It fails if the receiver's total is missing.
 func (r *textRun) read(out *adapter.Reading) error {
 	totals := r.totals()
 	if r.failure != "" {
@@ -377,7 +379,7 @@ func (r *textRun) read(out *adapter.Reading) error {
 	return r.bytes(out, received, sent)
 }
 
-// bytes reads the totals of TCP, a row for each direction.
+// bytes sets the numbers of TCP from the totals, a row for each direction.
 func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 	var arrived, again float64
 	var rates []float64
@@ -420,11 +422,11 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 	return nil
 }
 
-// digits counts the significant digits of a number, without leading zeros.
+// digits returns the number of significant digits of a number, without leading zeros.
 func digits(s string) int { return len(strings.TrimLeft(strings.ReplaceAll(s, ".", ""), "0")) }
 
-// workload returns the workload that the text reports. Messages have size bytes; offered is the sent rate in bit/s, 0
-// if unknown.
+// workload sets the workload that the text reports, with warnings about what is assumed. Messages have size bytes; offered
+// is the sent rate in bit/s, 0 if unknown.
 func (r *textRun) workload(out *adapter.Reading, size int, offered float64) error {
 	s := plan.Stream{
 		Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Bidirectional: r.both, Congestion: r.congestion,
@@ -537,7 +539,7 @@ func sizesOf(words []string, datagrams float64) adapter.SizeRange {
 	return adapter.SizeRange{Low: int(math.Ceil((bytes - half) / datagrams)), High: int((bytes + half) / datagrams)}
 }
 
-// narrower returns the intersection of two ranges, the second range if that is empty.
+// narrower returns the intersection of two ranges, or b if they do not overlap.
 func narrower(a, b adapter.SizeRange) adapter.SizeRange {
 	if low, high := max(a.Low, b.Low), min(a.High, b.High); low <= high {
 		return adapter.SizeRange{Low: low, High: high}

@@ -19,7 +19,7 @@ var (
 	neperLatency = pattern.New(`^latency_p([0-9.]+)$`)
 )
 
-// match looks for settings that neper alone prints.
+// match reports whether b has settings that only neper prints.
 func match(b []byte) bool {
 	return bytes.Contains(b, []byte("control_port=")) && bytes.Contains(b, []byte("num_flows="))
 }
@@ -27,7 +27,7 @@ func match(b []byte) bool {
 // neperRun is one run within the text.
 type neperRun struct {
 	keys map[string]string
-	// failure is the first complaint.
+	// failure is the first line with an error.
 	failure string
 }
 
@@ -157,7 +157,7 @@ func (n *neperRun) transactions(r *adapter.Reading) error {
 	return nil
 }
 
-// moved reads the totals of tcp_stream: the bytes that the server received and reported to the client.
+// moved reads the totals of tcp_stream: the rate at which the server received, as it reported to the client.
 func (n *neperRun) moved(r *adapter.Reading) error {
 	var rate, length, flows, size float64
 	if err := n.numbers([]string{"remote_throughput", "test_length", "num_flows", "buffer_size"}, &rate, &length, &flows, &size); err != nil {

@@ -44,7 +44,7 @@ type netperfRun struct {
 	titles []string
 	// above has the last lines unchanged; -O stacks its titles in them.
 	above []string
-	// table is the head of the rows that are read.
+	// table is the head of the rows that were read.
 	table table
 	place
 	failure string
@@ -64,7 +64,7 @@ type place struct {
 
 // text decodes the output of netperf: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
 var text = adapter.RunText[*netperfRun]{
-	Tool: "netperf", New: func() *netperfRun { return &netperfRun{keys: map[string]string{}} }, After: after, Begins: begins, Indented: true,
+	Tool: "netperf", New: func() *netperfRun { return &netperfRun{keys: map[string]string{}} }, After: nextRun, Begins: begins, Indented: true,
 	Over:  func(r *netperfRun) bool { return r.failure != "" && r.banner == "" },
 	Again: func(r *netperfRun, line string) bool { return line != "" && line == r.failure },
 }
@@ -169,8 +169,8 @@ func (r *netperfRun) push(line string) {
 
 var netperfWords = pattern.New(`\S+`)
 
-// stacked reads a row of -O, whose values begin below the first letters of their titles. It returns false for another
-// line.
+// stacked reads line if it is a row of -O, whose values begin below the first letters of their titles, and reports whether
+// it is one.
 func (r *netperfRun) stacked(line string) bool {
 	starts := netperfWords.Regexp().FindAllStringIndex(line, adapter.MaxNames)
 	if len(r.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
@@ -236,7 +236,7 @@ func (r *netperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	return out, r.read(batch, out)
 }
 
-// netperfKinds are the workloads of the banners.
+// netperfKinds maps the names of tests in banners to workloads.
 var netperfKinds = map[string]plan.Workload{
 	"TCP STREAM": {Spec: plan.Stream{}}, "TCP SENDFILE": {Spec: plan.Stream{Mode: "sendfile"}}, "TCP MAERTS": {Spec: plan.Stream{Reverse: true}},
 	"UDP STREAM": {Spec: plan.Stream{Protocol: plan.UDP}}, "UDP UNIDIRECTIONAL SEND": {Spec: plan.Stream{Protocol: plan.UDP}}, "TCP REQUEST/RESPONSE": {Spec: plan.RR{}},
@@ -248,7 +248,7 @@ var netperfDirections = map[string]plan.Workload{
 	"Send": {Spec: plan.Stream{}}, "Receive": {Spec: plan.Stream{Reverse: true}}, "Send|Recv": {Spec: plan.RR{}}, "Connect|Send|Recv": {Spec: plan.CRR{Close: "fin"}},
 }
 
-// read makes a reading of a run.
+// read sets the workload and the numbers of out from the run. The workload stays empty if the output does not name the test.
 func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error) {
 	if strings.HasPrefix(r.banner, "SCTP") {
 		return errors.New("a test of SCTP: no workload has that")
@@ -296,7 +296,7 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 	return out.Workload.Validate()
 }
 
-// unsaid lists the settings of a normalized workload that netperf did not print.
+// unsaid returns a list of the settings of a normalized workload that netperf did not print, "" if it printed all.
 func (r *netperfRun) unsaid(w plan.Workload) string {
 	var taken []string
 	t := w.Traits()
@@ -312,7 +312,7 @@ func (r *netperfRun) unsaid(w plan.Workload) string {
 	return strings.Join(taken, ", ")
 }
 
-// numbers reads the values that are numbers.
+// numbers returns the numbers of r.keys that have a use here. It leaves out negative numbers: netperf did not measure them.
 func (r *netperfRun) numbers() (map[string]float64, error) {
 	values := map[string]float64{}
 	for _, key := range slices.Sorted(maps.Keys(r.keys)) {
@@ -344,7 +344,7 @@ var netperfWanted = func() map[string]bool {
 	return wanted
 }()
 
-// omni reads the values of -k and -o.
+// omni sets the numbers and the workload from the values of -k, -o and -O.
 func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload) error {
 	v, err := r.numbers()
 	if err != nil {
@@ -366,7 +366,8 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 	return err
 }
 
-// put sets the numbers of a test, by the selectors of -k.
+// put sets the numbers of a test, and the sizes of its workload. v has values by the selectors of -k; units is the unit of
+// the throughput.
 func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload, v map[string]float64, units string) error {
 	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
 	r.sizes = adapter.Sizes{Message: adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"])),
@@ -396,7 +397,7 @@ func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Wor
 	return nil
 }
 
-// moved reads the values of a transfer.
+// moved sets the numbers of a stream: goodput, retransmits, offered load and loss, as far as v has them.
 func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units string) error {
 	scale, ok := netperfUnits[units]
 	if !ok {
@@ -429,7 +430,7 @@ var netperfUnits = map[string]float64{
 	"Bytes/s": 8, "KBytes/s": 8 << 10, "MBytes/s": 8 << 20, "GBytes/s": 8 << 30,
 }
 
-// machineCPU is left out: readings have the CPU time of processes.
+// machineCPU is the note about what is left out because readings have the CPU time of processes.
 const machineCPU = "netperf's CPU utilization and service demand, which are of the whole machines"
 
 // leaveOutKeys lists the values that are not read. netperf writes -1 for values that it did not measure.

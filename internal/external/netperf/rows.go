@@ -17,8 +17,8 @@ type table struct {
 	words  int
 }
 
-// after returns the run that follows r. Until it has its own banner or head, it is another row below the head of r.
-func after(r *netperfRun) *netperfRun {
+// nextRun returns the run that follows r. Until that has its own banner or head, it is another row below the head of r.
+func nextRun(r *netperfRun) *netperfRun {
 	next := &netperfRun{keys: map[string]string{}}
 	if r.table.titles == nil && r.table.stack == nil && len(r.rows) == 0 {
 		return next
@@ -42,7 +42,7 @@ func (r *netperfRun) furtherRow(line string) bool {
 	return len(r.rows) > 0 && netperfNumbers.MatchString(line) && len(words) == len(r.rows[0])
 }
 
-// bannerSettings returns the settings after the addresses in a banner, such as "demo : nodelay", and the family of
+// bannerSettings returns the settings after the addresses in a banner, such as "demo" and "nodelay", and "family=6" for
 // IPv6.
 func bannerSettings(line string) []string {
 	ends, settings, _ := strings.Cut(line, " : ")
@@ -55,10 +55,10 @@ func bannerSettings(line string) []string {
 	return strings.Split(settings, " : ")
 }
 
-// defaultSockets are the sizes in bytes that a classic table has without -s and -S, by kernel.
+// defaultSockets are the socket buffer sizes in bytes that a classic table shows without -s and -S; kernels differ.
 var defaultSockets = []float64{16384, 87380, 131072, 212992, 124928, 126976, 229376, 65536}
 
-// sockets returns the buffer sizes of the sockets in a classic table, "" for the system's.
+// sockets returns the socket buffer sizes of a classic table as a condition, "" if they are defaults or unknown.
 func (r *netperfRun) sockets() string {
 	if len(r.rows) == 0 || len(r.rows[0]) < 2 {
 		return ""

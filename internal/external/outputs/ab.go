@@ -13,7 +13,7 @@ func matchAb(b []byte) bool { return bytes.Contains(b, []byte("This is ApacheBen
 
 var (
 	abShare = pattern.New(`^(\d+)% +(\d+)(?: \(longest request\))?$`)
-	// abFailures are the kinds of requests that ab counts as failed.
+	// abFailures matches the line with the kinds of requests that ab counts as failed.
 	abFailures = pattern.New(`^\(Connect: \d+, Receive: \d+, Length: (\d+), Exceptions: \d+\)$`)
 	abRefused  = pattern.New(`apr_\w+: (.+)$`)
 	// abMark matches the markup of the tables that -w writes, a row in a line.

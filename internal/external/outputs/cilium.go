@@ -94,10 +94,10 @@ func (item ciliumItem) read(r *adapter.Reading, kind string) error {
 	return nil
 }
 
-// ciliumTests gathers the parts of tests.
+// ciliumTests joins the parts of a test, such as its times and its rate, into one reading.
 type ciliumTests struct {
 	batch adapter.Batch
-	// seen counts the parts of each kind of a test. of finds its readings: a repeated test is its next sample.
+	// seen counts the parts of each kind of a test. of has the indices of its readings: a repeated test adds one.
 	seen map[string]int
 	of   map[string][]int
 }

@@ -77,7 +77,7 @@ func (c *ciliumTests) row(titles, cells []string) error {
 	return nil
 }
 
-// ciliumRate sets a rate. A 0 means that netperf had no rate.
+// ciliumRate sets a rate. If it is 0, netperf had no rate and the trial has failed.
 func ciliumRate(r *adapter.Reading, name string, v float64) {
 	if v == 0 {
 		r.Fail("error", "netperf reported no throughput")

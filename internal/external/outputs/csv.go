@@ -28,7 +28,7 @@ var Numbers = adapter.Tool{Formats: []adapter.Format{
 // Magic is the first line of a file of plain numbers. docs/reference/import.md specifies the format.
 const Magic = "# cnibench-csv v1"
 
-// needed and known columns of the header row.
+// csvNeeded are the required columns of the header row, csvKnown all supported ones.
 var (
 	csvNeeded = []string{"profile", "path", "workload", "metric", "value", "unit"}
 	csvKnown  = append(slices.Clone(csvNeeded), "repetition", "status", "window", "note")
@@ -46,9 +46,9 @@ type csvFile struct {
 	window time.Duration
 	// facts counts the lines with a fact.
 	facts int
-	// columns maps a name to its column.
+	// columns maps the name of a column to its index.
 	columns map[string]int
-	// at finds the reading of a trial.
+	// at has the index of the reading of a trial.
 	at map[plan.Trial]int
 	// said has the line of each metric of each reading.
 	said []map[string]int
@@ -122,14 +122,14 @@ func decode(b []byte) (adapter.Batch, error) {
 // mostFacts bounds the facts of a file.
 const mostFacts = 1000
 
-// FactName matches the names of facts. factNames matches what looks like a name of one.
+// FactName matches valid names of facts. factNames also matches misspelt names, such as in upper case.
 var (
 	FactName  = pattern.New(`^[a-z][a-z0-9_.]{0,63}$`)
 	factNames = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 )
 
-// preamble reads the first line and the facts. It returns the rest and the number of lines read; nil if nothing after
-// them can be read.
+// preamble reads the first line and the facts. It returns the rest of b and the number of lines read. The rest is nil if the
+// first line is wrong.
 func (f *csvFile) preamble(b []byte) ([]byte, int) {
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
 	lines := 0
@@ -198,7 +198,7 @@ func (f *csvFile) fact(text string) error {
 	return nil
 }
 
-// date reads a day or a time of day.
+// date parses a time, a day or a month.
 func date(s string) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339, time.DateOnly, "2006-01"} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -208,7 +208,7 @@ func date(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s is not a date: want 2006-01-02, 2006-01 or RFC 3339", adapter.Quoted(s))
 }
 
-// window reads how long something was measured.
+// window parses a duration that is not negative.
 func window(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {

@@ -106,15 +106,16 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 	})
 }
 
-// Bounds on an interpolated percentile. It is dropped if its bucket's end is more than widest times its begin, and if
-// the histogram's mean contradicts it by more than a factor of contradicts.
+// Bounds on interpolated percentiles. A percentile is dropped if the end of its bucket is more than widest times its start
+// and, in addition, the mean of the buckets differs from the printed mean by more than a factor of contradicts.
 const (
 	widest      = 2
 	contradicts = 1.5
 )
 
-// believed returns the credible percentiles in ns. fortio interpolates within its buckets, which are 1 ms wide unless
-// -r sets another width. If one bucket has the whole distribution of a fast network, its percentiles are meaningless.
+// believed returns the credible percentiles in ns, by share. fortio interpolates within its buckets, which are 1 ms wide
+// unless -r sets another width. If one bucket has the whole distribution of a fast network, its percentiles are
+// meaningless and left out.
 func (h fortioHistogram) believed(batch *adapter.Batch) map[float64]float64 {
 	shares := map[float64]float64{}
 	implied, count := 0.0, 0.0

@@ -24,7 +24,7 @@ type httpReport struct {
 	// threads and connections are the client's. body is the mean length of a body in bytes; whole means that it
 	// includes headers. reconnect means a connection for each request.
 	threads, connections int
-	// usual are the connections that the tool has by default.
+	// usual is the tool's default number of connections.
 	usual            int
 	body             float64
 	whole, reconnect bool
@@ -43,7 +43,7 @@ type httpReport struct {
 	shares map[float64]float64
 }
 
-// reading makes a reading of a report.
+// reading converts the report into a reading, which fails if it ended early or no request succeeded.
 func (p httpReport) reading() adapter.Reading {
 	r := p.about
 	asked := r.Window
@@ -88,7 +88,8 @@ func (p httpReport) rate() float64 {
 	return p.good / p.seconds
 }
 
-// contradicts describes the concurrency that rate and mean time imply, if it differs from the number of connections.
+// contradicts returns a remark about the concurrency that rate and mean time imply, "" if it agrees with the number of
+// connections, or if a rate limit makes it meaningless.
 func (p httpReport) contradicts(connections int) string {
 	const least, most = 0.5, 1.2
 	n := p.rate() * p.times["mean"] / 1e9
@@ -166,7 +167,7 @@ func roundRate(v, within float64) float64 {
 	return asked
 }
 
-// httpDocuments decodes JSON documents of a tool, each into a report.
+// httpDocuments decodes JSON documents of the tool called name: read makes a report of each, or nil to leave it out.
 func httpDocuments[T any](b []byte, name string, read func(T, *adapter.Batch) (*httpReport, error)) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: name}
 	err := adapter.Documents(b, func(doc T) error {

@@ -96,8 +96,8 @@ func readK8sItem(raw json.RawMessage, batch *adapter.Batch, drivers map[string]s
 // tcpAndUDP are the drivers that send the protocol of a profile's name. ib_write_bw uses RDMA for every profile.
 var tcpAndUDP = []string{"", "netperf", "iperf", "iperf3", "uperf"}
 
-// read converts a scenario into a reading. drivers are the drivers of the cells that were read: another driver on the
-// same cell is another tool.
+// read adds the reading of a scenario to batch, unless it is not supported. drivers has the driver of each case that was
+// read: it leaves out the same case by another driver, which is another tool.
 func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
 	what := fmt.Sprintf("%s by %s", r.Profile, r.Driver)
 	switch {
@@ -142,7 +142,7 @@ func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
 	return nil
 }
 
-// numbers sets the metrics. The tool writes 0 for averages of nothing.
+// numbers sets the metrics of a scenario. It fails the trial without a throughput; the tool writes 0 for averages of nothing.
 func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 	if r.Throughput == nil || *r.Throughput <= 0 {
 		out.Fail("error", "k8s-netperf reported no throughput")
@@ -188,7 +188,7 @@ func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
 	}
 }
 
-// path maps the scenario's flags to ours.
+// path returns the path of the scenario from its flags; false if it is not supported.
 func (r k8sRow) path() (plan.Path, bool) {
 	p := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 	if r.HostNetwork {
@@ -207,7 +207,7 @@ func (r k8sRow) path() (plan.Path, bool) {
 	return p, slices.Contains(plan.Paths, p)
 }
 
-// network names the pods' second network, if the scenario ran on one.
+// network returns the kind of the pods' second network, "" if the scenario did not run on one.
 func (r k8sRow) network() string {
 	for _, n := range []struct{ info, name string }{
 		{r.UDN, "udn"}, {r.Bridge, "bridge"}, {r.SRIOV, "sriov"}, {r.Macvlan, "macvlan"}, {r.Localnet, "localnet"},
@@ -219,7 +219,7 @@ func (r k8sRow) network() string {
 	return ""
 }
 
-// workload maps the scenario's netperf name; false if the workload is not supported.
+// workload returns the workload of the scenario from its netperf name; false if it is not supported.
 func (r k8sRow) workload() (plan.Workload, bool, error) {
 	spec, ok := adapter.NetperfTests[r.Profile]
 	if !ok {

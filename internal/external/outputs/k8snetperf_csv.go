@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// k8sHead is the begin of the first line. Spreadsheets in some languages separate by semicolons.
+// k8sHead matches the start of the first line. Spreadsheets in some languages separate by semicolons.
 var k8sHead = pattern.New(`^(?:Pair[,;])?Driver[,;]Profile[,;]`)
 
 func matchK8sCSV(b []byte) bool {

@@ -85,7 +85,7 @@ const mostKnb = 1 << 20
 // knbProtocols are the tests of each kind of path, in order.
 var knbProtocols = []plan.Protocol{plan.TCP, plan.UDP}
 
-// batch turns a result into readings.
+// batch converts a result into readings.
 func (f *knbFile) batch() (adapter.Batch, error) {
 	b := adapter.Batch{Tool: strings.TrimSpace("knb " + f.Metadata.Version), Title: f.Metadata.Name, Environment: "kubernetes", Warmup: time.Second}
 	if f.Metadata.Server == "" || f.Metadata.Client == "" {
@@ -151,7 +151,7 @@ func onHosts(p plan.Path, client, server bool) (plan.Path, bool) {
 	return p, slices.Contains(plan.Paths, p)
 }
 
-// reading makes a reading of one test.
+// reading returns the reading of one test: that of its log, or one with the bandwidth.
 func (t *knbTest) reading(p plan.Protocol) (adapter.Reading, error) {
 	if t.logged != nil {
 		return *t.logged, nil
@@ -162,7 +162,7 @@ func (t *knbTest) reading(p plan.Protocol) (adapter.Reading, error) {
 	return r, err
 }
 
-// knbBandwidth reads a number in unit bit/s. A failed test has null.
+// knbBandwidth sets the goodput from text, a number in multiples of unit bit/s. Without a number the trial has failed.
 func knbBandwidth(r *adapter.Reading, tool, text string, unit float64) error {
 	text = strings.TrimSpace(text)
 	if slices.Contains([]string{"", "~", "null"}, strings.ToLower(text)) {
@@ -174,8 +174,7 @@ func knbBandwidth(r *adapter.Reading, tool, text string, unit float64) error {
 	return err
 }
 
-// An archive of knb holds the text that iperf3 printed, without JSON. Its file env is read as text; nothing in it is
-// run.
+// matchKnbArchive reports whether b is compressed by gzip, as the archives of knb are.
 func matchKnbArchive(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }
 
 // mostKnbMembers bounds the files of an archive; knb writes about thirty.

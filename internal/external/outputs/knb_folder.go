@@ -39,13 +39,13 @@ var knbFolderTests = []struct {
 // knbBareMetal is the profile of the nodes themselves.
 const knbBareMetal = "baremetal"
 
-// mostKnbEntries bounds the entries of a folder that are read, deepest its depth.
+// mostKnbEntries bounds the entries of a folder that are read, deepestKnbFolder its depth.
 const (
 	mostKnbEntries   = 20_000
 	deepestKnbFolder = 3
 )
 
-// knbFolder is a results folder: of all profiles, of one, or of one run.
+// knbFolder is a results folder of all profiles, of one profile, or of one run.
 type knbFolder struct {
 	batch adapter.Batch
 	files fs.FS
@@ -174,7 +174,7 @@ func (f *knbFolder) run(dir string) error {
 	return nil
 }
 
-// workload sets what a test sent: iperf3's -Z, which its JSON lacks, and what a failed run did not report.
+// workload completes the workload of a test: with iperf3's -Z, which its JSON lacks, and for a failed run with work.
 func (f *knbFolder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
 	key := r.Profile + " " + test
 	f.tests = append(f.tests, key)
@@ -194,7 +194,7 @@ func (f *knbFolder) workload(r *adapter.Reading, dir, test string, work plan.Wor
 
 var knbZeroCopy = pattern.New(`\siperf3\s.*\s-Z(\s|$)`)
 
-// complete gives runs without a workload the workload of the other runs of their test.
+// complete replaces the assumed workloads of runs by the workload that other runs of their test report.
 func (f *knbFolder) complete() {
 	assumed := func(w sample.Warning) bool { return w.ID == adapter.Assumed }
 	for i, test := range f.tests {
@@ -223,10 +223,10 @@ func (f *knbFolder) read(name string) ([]byte, error) {
 	return b, err
 }
 
-// mostKnbFolder bounds the bytes that are read of a folder; the one of 2024 has 170 MB, of which a third is read.
+// mostKnbFolder bounds the bytes that are read of a folder; that of 2024 has 170 MB, of which a third is read.
 const mostKnbFolder = 1 << 30
 
-// knbSettings reads NAME=value lines; it ignores other lines and runs nothing.
+// knbSettings returns the values of NAME=value lines. It ignores other lines and runs nothing.
 func knbSettings(b []byte) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(string(b)) {

@@ -1,5 +1,5 @@
-// Package outputs reads what tools print that never send for us: benchmarks of clusters, and load generators. wrk and hey, which send, are
-// here for the reader that all load generators for HTTP share.
+// Package outputs reads the output of tools that never send for us: benchmarks of clusters, and load generators. wrk and
+// hey, which do send, are here because all load generators for HTTP share a reader.
 package outputs
 
 import "github.com/cnibench/cnibench/internal/external/adapter"
@@ -15,7 +15,7 @@ var Suites = adapter.Tool{Formats: []adapter.Format{
 	{Name: "perf-tests", About: "the netperf.csv of kubernetes/perf-tests", Match: matchPerfTests, Decode: decodePerfTests},
 }}
 
-// Generators are the load generators for HTTP whose report is a document or a table, qperf and uperf.
+// Generators are load generators for HTTP, whose report is a document or a table, and also qperf and uperf.
 var Generators = adapter.Tool{Formats: []adapter.Format{
 	{Name: "fortio", About: "the JSON of fortio load -json", Match: matchFortio, Decode: decodeFortio},
 	{Name: "vegeta", About: "vegeta report, as text or -type json", Match: matchVegeta, Decode: decodeVegeta},

@@ -66,7 +66,7 @@ const (
 	netperfMessage  = 16 << 10
 )
 
-// readPerfTests converts the rate at the largest segment size of a row into a reading.
+// readPerfTests adds a reading of a row: its rate at the largest segment size. m is the match of perfTestsLabel.
 func readPerfTests(batch *adapter.Batch, m, values, sizes []string) error {
 	tool, protocol, where, by := m[1], m[2], m[3], m[4]
 	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}

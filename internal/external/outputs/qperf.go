@@ -166,7 +166,7 @@ func (r *qperfRun) bandwidth(out *adapter.Reading) error {
 	return nil
 }
 
-// latency reads half of a round trip.
+// latency sets the round-trip time, of which qperf prints half, and the rate that follows from it.
 func (r *qperfRun) latency(out *adapter.Reading) error {
 	if r.values["latency"] == "" && r.failed == "" {
 		return errQperfCut
@@ -193,7 +193,7 @@ func (r *qperfRun) size() (int, bool, error) {
 	return v, true, err
 }
 
-// qperfSize reads a size, 0 for none.
+// qperfSize reads a size in bytes, 0 for an empty text.
 func qperfSize(text string) (int, error) {
 	if text == "" {
 		return 0, nil

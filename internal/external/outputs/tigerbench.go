@@ -63,7 +63,7 @@ func decodeTiger(b []byte) (adapter.Batch, error) {
 	return batch, err
 }
 
-// read makes readings of the numbers of a test.
+// read adds the readings of a test to batch.
 func (r tigerResult) read(batch *adapter.Batch) error {
 	qperf := r.Qperf
 	if qperf == nil {
@@ -83,7 +83,8 @@ func (r tigerResult) read(batch *adapter.Batch) error {
 	return nil
 }
 
-// profile names the network of the cluster: tiger-bench changes dataplane and encapsulation between tests.
+// profile returns a name for the network of the cluster, "" if it would be invalid: tiger-bench changes dataplane and
+// encapsulation between tests.
 func (r tigerResult) profile() string {
 	parts := []string{r.Details.Product, r.Details.Dataplane, r.Details.Encapsulation}
 	if cni := r.Details.CNIOption; cni != "" && !strings.EqualFold(cni, "Calico") { // Calico has the policies alone
@@ -99,7 +100,7 @@ func (r tigerResult) profile() string {
 	return name
 }
 
-// rows makes a reading of each path that has a number.
+// rows adds a reading of w for each path that has a number. again has the retransmitted segments by path.
 func (r tigerResult) rows(batch *adapter.Batch, rows map[string]tigerRow, w plan.Workload, again map[string]tigerRow) error {
 	for _, name := range []string{"pod-pod", "pod-svc-pod", "ext-svc-pod"} {
 		n, ok := rows[name]
@@ -147,7 +148,7 @@ func (r tigerResult) conditions(out *adapter.Reading) {
 	}
 }
 
-// put records a number. again has the number of retransmitted segments.
+// put records the mean of a row. again has the number of retransmitted segments.
 func (n tigerRow) put(out *adapter.Reading, again tigerRow) error {
 	switch n.Unit {
 	case "us":

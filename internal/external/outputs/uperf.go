@@ -20,8 +20,8 @@ var (
 
 func matchUperf(b []byte) bool { return uperfStarting.Match(b) }
 
-// uperfRun is one run. Its transactions open connections, move data and close them; only the one that moved most
-// counts.
+// uperfRun is one run. Its transactions open connections, move data and close them; only the transaction that moved most
+// counts. rate is in bit/s, op in operations per second; dp is how many bytes the true total may differ from bytes.
 type uperfRun struct {
 	profile, failure             string
 	flows                        int
@@ -47,7 +47,7 @@ var (
 // hundredth is the step in s of the times that uperf prints.
 const hundredth = 0.01
 
-// cutShort is how many operations of a flow may have moved less than a message.
+// cutShort is how many operations of each flow may have moved less than a whole message.
 const cutShort = 4
 
 // Take reads one line.

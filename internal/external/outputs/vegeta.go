@@ -43,7 +43,8 @@ func decodeVegeta(b []byte) (adapter.Batch, error) {
 	})
 }
 
-// report is the same for both forms. The rate is missing: an attack of n requests takes n-1 intervals.
+// report converts doc, read from JSON or text, into a report. It does not use vegeta's rate: an attack of n requests takes
+// n-1 intervals.
 func (doc vegetaDoc) report() httpReport {
 	p := httpReport{tool: "vegeta", about: adapter.Reading{Started: doc.Earliest}, seconds: (doc.Duration + doc.Wait) / 1e9, body: doc.In.Mean, times: map[string]float64{}, shares: map[float64]float64{}}
 	p.statuses(doc.Codes)

@@ -44,7 +44,7 @@ func wrkClient(a adapter.Ask) []string {
 	return append(argv, root(a))
 }
 
-// root is the address of the root of our server.
+// root returns the URL of the root of our server.
 func root(a adapter.Ask) string { return "http://" + net.JoinHostPort(a.Address, a.PortText()) + "/" }
 
 func matchWrk(b []byte) bool {
@@ -136,7 +136,7 @@ func (r *wrkRun) Take(_ *adapter.Batch, line string) error {
 	return err
 }
 
-// wrkTime reads a time with its unit right behind it, in ns.
+// wrkTime reads a time that its unit follows directly, and returns it in ns.
 func wrkTime(s string) (float64, error) {
 	v, suffix, err := adapter.Suffixed(s)
 	if err != nil {
@@ -151,7 +151,7 @@ func wrkTime(s string) (float64, error) {
 	return number.Convert(v, suffix, "ns")
 }
 
-// wrkSize reads a size with its unit right behind it, in bytes. Its units are powers of 1024.
+// wrkSize reads a size that its unit follows directly, and returns it in bytes. Its units are powers of 1024.
 func wrkSize(s string) (float64, error) {
 	v, suffix, err := adapter.Suffixed(s)
 	scale, ok := map[string]float64{"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}[suffix]

@@ -21,7 +21,7 @@ var (
 	pingTimes = pattern.New(`^(?:rtt|round-trip) (min/avg/max(?:/(?:mdev|stddev))?) = ([0-9.,/]+) ms`)
 	pingSix   = pattern.New(`\(([0-9a-f]*:[0-9a-f:.]*)(?:%\w+)?\)`)
 	pingTook  = pattern.New(`time (\d+) ?ms`)
-	// pingFault is an error of the kernel or a router in place of an answer.
+	// pingFault matches an error of the kernel or a router in place of an answer.
 	pingFault = pattern.New(`^(?:From .*icmp_seq=\d+ |ping: )(.+)$`)
 )
 
@@ -142,8 +142,8 @@ func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
 	return r, nil
 }
 
-// interval returns the time between echoes in one digit, from the total time. BusyBox does not print it, so a second is
-// assumed.
+// interval returns the time between echoes, rounded to one digit, from the total time; 0 for a flood or a single echo.
+// BusyBox does not print the total time: then it is a second.
 func (p *pingRun) interval() time.Duration {
 	if p.flood || p.took > 0 && p.sent < 2 {
 		return 0

@@ -27,11 +27,11 @@ var (
 	sockPoint    = pattern.New(`^---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) += +([\d.]+)$`)
 )
 
-// sockRun is the output of sockperf.
+// sockRun is one run within the text.
 type sockRun struct {
 	protocol                        string
 	sent, dropped, received, window float64
-	// total counts the answers of the whole run.
+	// total is the number of answers in the whole run, including those outside the valid duration.
 	total float64
 	whole bool // times are of the round trip, not half of it
 	valid bool

@@ -14,14 +14,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// beside is a question about pairs of cells: a cell that is worse than the other by more than margin, a share beyond
-// both intervals, is a finding. With better set, a cell that is better is a finding.
+// beside compares pairs of cells. A cell that is worse than the other by more than margin is a finding; with better set, a
+// cell that is better. margin is a share, counted between the near ends of the two intervals.
 type beside struct {
 	// metrics are the metrics to compare; nil means all judged ones.
 	metrics []string
 	better  bool
 	margin  float64
-	// impossible is the factor from which the finding is impossible; 0 means never.
+	// impossible is the factor at which the finding becomes impossible; 0 means never.
 	impossible float64
 	// silent returns true if the question does not apply to a result. (optional)
 	silent func(*View) bool
@@ -31,12 +31,12 @@ type beside struct {
 	name func(other *Cell) string
 }
 
-// judged are the metrics that rules between cells compare; one of each distribution is enough.
+// judged are the metrics that rules compare between cells. The mean round trip is compared only if the median is missing.
 var judged = []string{
 	metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.RTT + ".p50", metric.RTT + ".mean",
 }
 
-// ask compares all judged cells.
+// ask compares all judged cells, and adds what it finds to found.
 func (b beside) ask(v *View, found *list) {
 	if b.silent != nil && b.silent(v) {
 		return
@@ -80,7 +80,7 @@ func onPaths(c plan.Case, paths ...plan.Path) []plan.Case {
 	return cases
 }
 
-func onItsPath(other *Cell) string { return "on " + other.Path.String() }
+func pathPhrase(other *Cell) string { return "on " + other.Path.String() }
 
 // fasterThanHosts does not apply in a lab without a wire, where a pod's path may avoid rules that the host's does not.
 var fasterThanHosts = []beside{
@@ -117,8 +117,8 @@ func encrypts(name string) bool {
 	return known && profile.Encryption.By(p) != "" || encryption.MatchString(name)
 }
 
-// hosts returns the case between the bare hosts that a case over the wire is compared with: of its own profile, else of
-// the first profile that has one.
+// hosts returns the case between the bare hosts that a case over the wire is compared with: of its own profile, else of the
+// first profile that has one. It returns nil if there is none.
 func (v *View) hosts(c plan.Case) []plan.Case {
 	own := bareHosts(v, c)
 	if len(own) == 0 || v.of[own[0]] != nil {
@@ -172,12 +172,12 @@ func waysApart(v *View, found *list) {
 
 // nearSlower does not apply if each node has its own CPUs: both ends within one node then share the CPUs that two nodes
 // have separately.
-var nearSlower = []beside{{margin: beyondFar, name: onItsPath,
+var nearSlower = []beside{{margin: beyondFar, name: pathPhrase,
 	silent: func(v *View) bool { return v.inLab() && strings.HasPrefix(v.facts[facts.Placement], "split") },
 	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
 
 // nearQuicker finds what is probably a wrong unit: no network between two nodes is so slow.
-var nearQuicker = []beside{{better: true, margin: unitApart, name: onItsPath,
+var nearQuicker = []beside{{better: true, margin: unitApart, name: pathPhrase,
 	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
 
 // far returns the paths across nodes that correspond to p, which lies within a node.
@@ -205,7 +205,7 @@ var serviceFaster = []beside{{better: true, margin: beyondDirect,
 	},
 	name: func(*Cell) string { return "without the Service" }}}
 
-var partSlower = []beside{{margin: beyondModes, name: onItsPath,
+var partSlower = []beside{{margin: beyondModes, name: pathPhrase,
 	others: func(_ *View, c plan.Case) []plan.Case {
 		if c.Path != (plan.Path{From: plan.Pod, To: plan.Host, Locality: plan.CrossNode}) {
 			return nil
@@ -243,8 +243,8 @@ var tunnelsDisagree = []beside{{metrics: judged[:1], margin: beyondTunnel,
 		return "by " + p.Name + ", which uses " + p.Encapsulation + " too"
 	}}}
 
-// onTunnel returns the cases of the profiles with the encapsulation, if c's path is encapsulated. Paths to nodes are
-// not encapsulated, and the cost of a stand-in is not the encapsulation's.
+// onTunnel returns the cases of the profiles with the encapsulation, if c's path is encapsulated. Paths to nodes are not. It
+// leaves out profiles with a stand-in, whose cost is not the encapsulation's.
 func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation string) []plan.Case {
 	if !c.Path.Crosses() || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.imitated(c.Profile) {
 		return nil

@@ -110,7 +110,7 @@ type Report struct {
 // Alarm reports whether a finding is more than a note.
 func (r Report) Alarm() bool { return finding.Alarm(r.Findings) }
 
-// Report applies the rules named by only, all rules if it is empty.
+// Report applies the rules named by only, all rules if it is empty. It fails if a rule is unknown. name is the file.
 func (v *View) Report(name string, only []string) (Report, error) {
 	if err := Known(only); err != nil {
 		return Report{}, err
@@ -142,7 +142,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 	return r, nil
 }
 
-// Known returns an error that lists the ids without a rule.
+// Known returns an error that lists the ids without a rule, nil if all have one.
 func Known(ids []string) error {
 	var unknown []string
 	for _, id := range ids {

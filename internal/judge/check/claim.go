@@ -22,7 +22,7 @@ type Claim struct {
 	// ID is the name of the fact with the claim, Text the sentence.
 	ID, Text string
 	Metric   string
-	// A is the claim's profile, B the profile compared with it; B is "" for none or all.
+	// A is the claim's profile. B is the profile compared with it, "" if the claim names one profile.
 	A, B     string
 	Path     plan.Path
 	Workload plan.Workload
@@ -159,7 +159,7 @@ func (c *Claim) setValue(said string) error {
 	return nil
 }
 
-// key is the cell that a claim is about, of profile.
+// key returns the key of the cell that a claim is about, for a profile.
 func (c Claim) key(profile string) Key {
 	return Key{Case: plan.Case{Profile: plan.VariantOf(profile), Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
@@ -171,7 +171,8 @@ func (v *View) numbers(c Claim) (a, b *Cell, ok bool) {
 	return a, b, ok
 }
 
-// similar is the share by which two values may differ and be called the same, if their intervals do not overlap.
+// similar is the share by which two medians may differ and still be called the same. If the intervals overlap, they may differ
+// more.
 const similar = 0.15
 
 // verdict is the judgement of a claim by the numbers.
@@ -195,8 +196,7 @@ func (v *View) judge(c Claim) verdict {
 	return judgeValue(c, a)
 }
 
-// follows reports whether the measured x may be written as in the claim, or if the claimed range is in the interval
-// from low to high.
+// follows reports whether the measured x lies between low and high, allowing for the rounding of the claim.
 func (c Claim) follows(x, low, high float64) bool {
 	room := c.Step // half a unit for the rounding, half for the error of the values it was computed from
 	return x >= low-room-sameFactor*math.Abs(low) && x <= high+room+sameFactor*math.Abs(high)
@@ -228,7 +228,7 @@ func judgeValue(c Claim, a *Cell) verdict {
 	return d
 }
 
-// timed reports whether a metric is a duration.
+// timed reports whether a metric is a time, other than a standard deviation.
 func timed(name string) bool {
 	m, ok := metric.Lookup(name)
 	return ok && m.Unit == "ns" && !strings.HasSuffix(name, ".stddev")

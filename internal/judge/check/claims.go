@@ -31,7 +31,7 @@ var claimRules = []rule{
 	{id: "claim-one-sided", find: oneSided},
 }
 
-// misjudged adds the false claims whose slip is wanted; the zero slip means no slip.
+// misjudged adds the claims that the numbers contradict, if their slip is wanted; the zero slip means no slip.
 func (v *View) misjudged(found *list, wanted func(slip) bool) {
 	for _, c := range v.claims {
 		if _, _, ok := v.numbers(c); !ok {
@@ -43,7 +43,7 @@ func (v *View) misjudged(found *list, wanted func(slip) bool) {
 	}
 }
 
-// place names a claim.
+// place describes a claim: its id, metric, profiles, path and workload.
 func (v *View) place(c Claim) string {
 	who := c.A
 	if c.B != "" {
@@ -84,8 +84,8 @@ func claimsOfOneRun(v *View, found *list) {
 	}
 }
 
-// size returns by how much the two sides of a claim differ, as a share of the smaller: as measured, or as claimed if
-// nothing was published. For a rank, it returns by how much A is better than the next. ok is false if that is unknown.
+// size returns by how much the two sides of a claim differ, as a share of the smaller: as measured, or as claimed if a
+// number is missing. For a rank, it returns by how much A is better than the next. ok is false if that is unknown.
 func (v *View) size(c Claim) (float64, bool) {
 	factor := 0.0
 	a, b, ok := v.numbers(c)

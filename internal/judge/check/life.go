@@ -10,8 +10,7 @@ import (
 
 // A transfer is alive while it carries a share of its best rate. Time series are judged if they have enough rows.
 const (
-	// fewRows is the number of rows that is too few to judge. leastTail is the least length of a window's end that is
-	// judged.
+	// fewRows is the least number of rows that is judged. leastTail is the least length of a window's end that is judged.
 	fewRows   = 4
 	leastTail = time.Second
 	// tail is the share of the window that counts as its end. A row is dead below the share dead of the best row.

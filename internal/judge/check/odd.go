@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// oddFactor is how many times worse a value must be than its row, and than its profile's values in other rows.
-	// tooGood is the factor for a better value: a dataplane may have one short cut.
+	// oddFactor is how many times worse a value must be than its row, and than its profile's values in other rows. tooGood is
+	// the factor for a better value. It is larger because a dataplane may have one short cut.
 	oddFactor = 2.5
 	tooGood   = 5
 	// oddRow is how many other profiles a row needs.
@@ -77,8 +77,8 @@ func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most fl
 	return similar, most
 }
 
-// distance returns the factors by which c is worse (or better) than the median of the others in its row, and than the
-// nearest of them. The second is at least beyond both intervals. They are NaN if the row is too short.
+// distance returns the factors by which c is worse (or better) than the median of the others in its row, and than the nearest
+// of them. The second is counted between the near ends of the intervals. Both are NaN if the row is too short.
 func distance(c *Cell, row []*Cell, better bool) (toMedian, toNearest float64) {
 	m, _ := metric.Lookup(c.Metric)
 	var medians []float64

@@ -100,11 +100,12 @@ func exactly(k Key, x float64) string {
 	return strconv.FormatFloat(x/s.Size, 'g', digits(x), 64) + " " + s.Unit
 }
 
-// Numbers with this many digits do not repeat in several places by chance.
+// Numbers of significant digits.
 const (
+	// A number that several profiles share is copied if it has sureDigits; from someDigits, that is only doubtful.
 	sureDigits = 5
 	someDigits = 3
-	// allDigits are as many as digits counts.
+	// allDigits is the most that the function digits counts.
 	allDigits = 10
 )
 
@@ -134,7 +135,7 @@ func copied(v *View, found *list) {
 	recordedTwice(v, found)
 }
 
-// recordedTwice finds cases with trials that have one value in all of its digits.
+// recordedTwice adds the cases in which two trials have exactly the same value of a quotient.
 func recordedTwice(v *View, found *list) {
 	var twice []string
 	for _, c := range v.cells {
@@ -154,8 +155,7 @@ func recordedTwice(v *View, found *list) {
 // quotients are metrics that are divided by a time in ns, so that two trials never have the same value.
 var quotients = []string{metric.ServiceDemand, metric.TransactionRate, metric.RequestRate, metric.Goodput}
 
-// counts are metrics that are settings or whole numbers rather than measurements, so equal values are normal. So are
-// equal shares of a few ticks.
+// counts are metrics that are settings, whole numbers or shares of a few ticks, so that equal values are normal.
 var counts = []string{metric.CPUUtilization, metric.SoftIRQShare, metric.Window, metric.Datagrams, metric.DatagramsLost, metric.Retransmits, metric.Requests, metric.Transferred}
 
 func failedTrials(v *View, found *list) {

@@ -78,7 +78,7 @@ func fixedOrder(v *View, found *list) {
 	found.add("order", "first %s", strings.Join(order, ", then "))
 }
 
-// words splits s and trims the parts.
+// words splits s, trims the parts and drops empty ones.
 func words(s, separator string) []string {
 	var list []string
 	for w := range strings.SplitSeq(s, separator) {
@@ -233,7 +233,7 @@ func encapsulationUnproven(v *View, found *list) {
 	}
 }
 
-// barred reports whether a dataplane cannot carry packets on a path.
+// barred reports whether a profile cannot serve a path.
 func barred(p profile.Profile, path plan.Path) bool {
 	if p.Services != "none" {
 		return false

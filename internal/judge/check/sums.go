@@ -197,7 +197,7 @@ func (t *trial) order(family string) []string {
 
 // flight is how many requests a closed loop had under way.
 type flight struct {
-	// under is the rate times the mean latency, most its maximum.
+	// under is the rate times the mean latency. most is the largest possible number.
 	under float64
 	most  int
 	// before is the share that requests under way at the window's begin may add: they count with their whole time, at
@@ -303,9 +303,10 @@ func lossNeverShown(v *View, found *list) {
 	}
 }
 
-// fewEchoes is a number of exchanges of a ping that is too small to judge. shortFlow is how many seconds of a flow
-// without warm-up are its start.
+// Limits below which a window is too short to judge.
 const (
+	// fewEchoes is the least number of exchanges of a ping. shortFlow is the least length in seconds of a flow without a
+	// warm-up.
 	fewEchoes = 20
 	shortFlow = 2
 )

@@ -19,7 +19,7 @@ import (
 // confidence is the confidence of the intervals that rules use.
 const confidence = 0.95
 
-// Key and Cell are the types of every judgement. In a very large result, a cell has only some of its values.
+// Key and Cell are the same types as in package compare. In a very large result, a cell has only some of its values.
 type (
 	Key  = compare.Key
 	Cell = compare.Cell
@@ -36,7 +36,7 @@ type View struct {
 	trials, failed int
 	// values gathers the numbers; finish makes cells from them.
 	values compare.Collector
-	// cells and cases are in the order of their first record; at finds a cell.
+	// cells and cases are in the order of their first record. at finds a cell, of a case.
 	cells []*Cell
 	cases []*tally
 	// judged are the cells that are compared with one another.
@@ -51,29 +51,29 @@ type tally struct {
 	trials, failed int
 	// failure is why the first failed trial failed.
 	failure string
-	// seen has, by the number of a rule, the trials in which it found something.
-	seen map[int]*rung
+	// seen has, by the index of a rule, the trials in which the rule found something.
+	seen map[int]*occurrences
 	// warnings has the warnings of the trials, by id.
-	warnings map[string]*rung
+	warnings map[string]*occurrences
 }
 
 // remark is the id of an imported trial's warning with its source's remarks, which are not doubts.
 const remark = "note"
 
-// rung is how often something was found, and the first finding.
-type rung struct {
+// occurrences is how often something was found, and the first text.
+type occurrences struct {
 	times int
 	first string
 }
 
-func ring[K comparable](m map[K]*rung, k K, what string) {
+func addOccurrence[K comparable](m map[K]*occurrences, k K, what string) {
 	if m[k] == nil {
-		m[k] = &rung{first: what}
+		m[k] = &occurrences{first: what}
 	}
 	m[k].times++
 }
 
-// New begins the view of a result. It parses the claims among the facts.
+// New returns an empty view of a result; Add adds its trials. New parses the claims among the facts.
 func New(h result.Header) *View {
 	v := &View{header: h, facts: h.Facts, of: map[plan.Case]*tally{}}
 	v.claims, v.broken = claimsOf(h.Facts)
@@ -98,7 +98,7 @@ func (v *View) trial(r result.Record) map[string]float64 {
 	c.Workload = c.Workload.Normalize()
 	t := v.of[c]
 	if t == nil {
-		t = &tally{Case: c, seen: map[int]*rung{}, warnings: map[string]*rung{}}
+		t = &tally{Case: c, seen: map[int]*occurrences{}, warnings: map[string]*occurrences{}}
 		v.of[c] = t
 		v.cases = append(v.cases, t)
 	}
@@ -115,7 +115,7 @@ func (v *View) trial(r result.Record) map[string]float64 {
 	rang := map[string]bool{}
 	for _, w := range r.Warnings {
 		if w.ID != remark && !rang[w.ID] {
-			ring(t.warnings, w.ID, w.Message)
+			addOccurrence(t.warnings, w.ID, w.Message)
 		}
 		rang[w.ID] = true
 	}
@@ -125,7 +125,7 @@ func (v *View) trial(r result.Record) map[string]float64 {
 			continue
 		}
 		if what := q.trial(one); what != "" {
-			ring(t.seen, i, what)
+			addOccurrence(t.seen, i, what)
 		}
 	}
 	return one.metrics
@@ -145,8 +145,8 @@ func (v *View) finish() {
 	}
 }
 
-// tallied adds the findings of rule i in single trials. A finding in a minority of a case's trials does not affect its
-// median: it is a note, unless it is impossible.
+// tallied adds the findings of rule i in single trials. A finding in a minority of a case's trials does not affect
+// its median: it is a note, unless it is impossible.
 func (v *View) tallied(i int, found *list) {
 	for _, t := range v.cases {
 		r := t.seen[i]

@@ -47,7 +47,7 @@ type Options struct {
 	Margin float64
 }
 
-// Analysis is a run, judged.
+// Analysis has the cells, the comparisons and the verdicts of a run.
 type Analysis struct {
 	// Baseline is the profile that Comparisons compare with. Confidence is the requested confidence of intervals and
 	// verdicts.
@@ -73,7 +73,7 @@ type Analysis struct {
 	index
 }
 
-// index finds parts of an analysis, the twin's cells included.
+// index has the lookup tables of an analysis, the twin's cells included.
 type index struct {
 	cells  []Cell
 	at     map[Key]*Cell
@@ -96,8 +96,8 @@ func (a *Analysis) NIC(c plan.Case) plan.NIC {
 	return c.NIC(plan.NIC(a.Facts[facts.NIC]))
 }
 
-// Analyse judges the trials among recs; it ignores records of other types. It fails, with a hint, if the baseline has
-// no trials.
+// Analyse judges the trials among recs; it ignores records of other types. It fails, with a hint, if o.Baseline is not a
+// profile of the result, or if recs are more than any plan can make.
 func Analyse(h result.Header, recs []result.Record, o Options) (*Analysis, error) {
 	var c Collector
 	for i := range recs {
@@ -108,7 +108,8 @@ func Analyse(h result.Header, recs []result.Record, o Options) (*Analysis, error
 	return c.Analyse(h, o)
 }
 
-// Analyse judges the collected trials; h is the header of their result. The collector cannot be used afterwards.
+// Analyse judges the collected trials; h is the header of their result. It fails, with a hint, if o.Baseline is not a profile
+// of the result. Trials may be added afterwards.
 func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	a := &Analysis{
 		Baseline:   cmp.Or(o.Baseline, h.Plan.Baseline),
@@ -134,7 +135,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 		a.served[placeOf(c.Profile, c.Path)] = true
 	}
 	a.measureFloors(twin)
-	a.sortOut()
+	a.setCells()
 	a.compareAll()
 	return a, nil
 }
@@ -166,7 +167,7 @@ func placeOf(profile plan.Variant, path plan.Path) Key {
 	return Key{Case: plan.Case{Profile: profile, Path: path}}
 }
 
-// axes collects the axes of the plan and of the trials.
+// axes sets Profiles, Paths, Workloads, Metrics and Unknown from the plan and from the trials.
 func (a *Analysis) axes(h result.Header, c *Collector) {
 	if !h.Plan.Baseline.IsZero() {
 		a.Profiles = append(a.Profiles, h.Plan.Baseline)
@@ -201,8 +202,8 @@ func (a *Analysis) axes(h result.Header, c *Collector) {
 	a.Unknown = slices.Sorted(maps.Keys(seen))
 }
 
-// sortOut keeps the cells that are shown, all but the twin's, in report order.
-func (a *Analysis) sortOut() {
+// setCells sets Cells: all cells except the twin's, in report order.
+func (a *Analysis) setCells() {
 	a.Cells = slices.DeleteFunc(slices.Clone(a.cells), func(c Cell) bool { return c.Profile.IsTwin() })
 	metrics := places(each.Of(metric.All(), func(m metric.Metric) string { return m.Name }))
 	workloads, paths, profiles := places(a.Workloads), places(a.Paths), places(a.Profiles)
@@ -212,7 +213,7 @@ func (a *Analysis) sortOut() {
 	})
 }
 
-// places returns the index of each of xs.
+// places returns the index of each element of xs.
 func places[T comparable](xs []T) map[T]int {
 	at := make(map[T]int, len(xs))
 	for i, x := range xs {

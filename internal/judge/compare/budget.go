@@ -13,7 +13,7 @@ import (
 type Budget struct {
 	// Text is the budget as the user wrote it.
 	Text string
-	// Filter chooses the cells, Metric is the name that they have.
+	// Filter and Metric choose the cells.
 	Filter Filter
 	Metric string
 	// Above is true if values above the limit break it, false if values below do.
@@ -43,7 +43,7 @@ type Holding struct {
 	// Low and High are one-sided bounds of the ratio, or of the value if the budget is not relative, each at the
 	// requested confidence. NaN if unknown.
 	Low, High float64
-	// P is the one-sided p value that the limit is exceeded, Adjusted the same corrected for the family.
+	// P is the one-sided p value for a broken limit. Adjusted is the same, corrected for the family.
 	P, Adjusted float64
 	// More is about how many more repetitions would decide an undecided budget; 0 if it is decided or the number is
 	// unknown.
@@ -80,7 +80,8 @@ func (p *Pair) Hold(budgets []Budget, keep func(Key) bool) [][]Holding {
 	return out
 }
 
-// test returns the one-sided p value that the limit is exceeded by more than the widening of the interval.
+// test returns the one-sided p value for a broken limit. A relative limit must be exceeded by more than the widening of the
+// interval.
 func (b Budget) test(m Match) float64 {
 	if !b.Relative {
 		if b.Above {
@@ -105,7 +106,7 @@ func (b Budget) test(m Match) float64 {
 	return stat.MoreThan(scaled(m.before, limit), m.after, 1)
 }
 
-// least is the smallest p value that test can have.
+// least returns the smallest p value that test can have.
 func (b Budget) least(m Match) float64 {
 	switch {
 	case b.Relative && m.Test == stat.StudentT:
@@ -120,7 +121,7 @@ func scaled(xs []float64, by float64) []float64 {
 	return each.Of(xs, func(x float64) float64 { return by * x })
 }
 
-// hold decides one holding.
+// hold sets the state and the bounds of one holding. If the state is Undecided, it also sets Why or More.
 func (b Budget) hold(h *Holding, confidence float64) {
 	h.State = Undecided
 	h.Low, h.High = math.NaN(), math.NaN()
@@ -179,7 +180,7 @@ func (b Budget) allWithin(m Match) bool {
 	return m.B.Min >= b.Limit*m.A.Max
 }
 
-// undecided sets what would decide h.
+// undecided sets More, or Why if repetitions can never decide h.
 func (b Budget) undecided(h *Holding, point, confidence float64) {
 	low, high, limit, wide := h.Low, h.High, b.Limit, 0.0
 	if b.Relative {
@@ -197,7 +198,7 @@ func (b Budget) undecided(h *Holding, point, confidence float64) {
 	h.More = repetitionsOf(moreRepetitions(n, (high-low)/2-wide, math.Abs(point-limit)-wide, least), n, h.B.N)
 }
 
-// Outcome is the worst state among holdings: broken before undecided before kept.
+// Outcome returns the worst state among holdings: broken before undecided before kept.
 func Outcome(hs []Holding) State {
 	for _, worst := range []State{Broken, Undecided} {
 		if slices.ContainsFunc(hs, func(h Holding) bool { return h.State == worst }) {

@@ -21,7 +21,7 @@ import (
 //
 // Filters come first (ParseFilter). The metric may have the kind of its workload before it, and a percentile may stand
 // for the times of that workload: rr.p99 is rtt.p99 of rr, http.p99 is response_time.p99 of http. A limit with a sign
-// is a change, in percent of A: "> +5%", "< -3%". One without is a value of B, in the metric's unit or one that
+// is a change, in percent of A: "> +5%", "< -3%". A limit without a sign is a value of B, in the metric's unit or one that
 // converts to it: "< 900Mbit/s", "> 35us", "> 0.1%".
 func ParseBudget(s string) (Budget, error) {
 	b := Budget{Text: s}
@@ -65,7 +65,7 @@ func (b *Budget) parse() (err error) {
 	return b.setLimit(text[:end], text[end:])
 }
 
-// setMetric reads [workload.]metric.
+// setMetric parses [workload.]metric. It fails for an unknown metric and for one that is not judged.
 func (b *Budget) setMetric(s string) error {
 	name, kind := s, plan.Kind("")
 	if _, known := metric.Lookup(name); !known || metric.ByOneDial(name) { // ttfr.p50 is the metric that ttfr measures now
@@ -93,10 +93,10 @@ func (b *Budget) setMetric(s string) error {
 	return nil
 }
 
-// tinyUnits are base units that are too small to be meant by a limit without a unit, each with a limit that has one.
+// tinyUnits maps base units that are too small to be meant by a limit without a unit to an example of a limit.
 var tinyUnits = map[string]string{"ns": "5us", "bit/s": "900Mbit/s", "B": "20MB"}
 
-// setLimit reads a change or a value.
+// setLimit parses a limit: a change such as +5%, or a value. in is its unit.
 func (b *Budget) setLimit(text, in string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -119,8 +119,8 @@ func (b *Budget) setLimit(text, in string) error {
 	return err
 }
 
-// spelled converts the unit of a limit into the form of package number. The unit of work, which depends on the workload
-// and is not part of the catalogue's unit, is optional and ignored: 9us/transaction is 9us. /s is 1/s.
+// spelled converts the unit of a limit into the form of package number. The unit of work, which depends on the workload and
+// is not part of the catalogue's unit, is optional and ignored: 9us/transaction is 9us. /s is 1/s.
 func spelled(in, base string) string {
 	if !strings.Contains(base, "/") {
 		in, _, _ = strings.Cut(in, "/")

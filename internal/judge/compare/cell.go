@@ -22,7 +22,7 @@ type Key struct {
 // String returns "profile path workload: metric".
 func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
 
-// whole is the key of a whole case, without a metric.
+// whole returns the key of a whole case, without a metric.
 func (k Key) whole() Key { return Key{Case: k.Case} }
 
 // column returns the key of a profile under a workload in a metric, over all paths: the family that p values are
@@ -83,7 +83,7 @@ type Sample struct {
 	weight, whole float64
 }
 
-// moment is the repetition that gave the value.
+// moment returns when the value was measured: its invocation and repetition.
 func (s Sample) moment() moment { return moment{s.session, s.Repetition, 0} }
 
 // Warnings that this package adds to those of trials and of package stat.
@@ -132,9 +132,9 @@ func instances(samples []Sample) int {
 	return len(each.Once(each.Of(samples, func(s Sample) int { return s.Instance })))
 }
 
-// units returns the values that comparisons count as one each: the trials. If several trials share one of several
-// instances, it is the geometric mean of each instance, with the instance's number as the repetition. Undisturbed
-// values count by their weight.
+// units returns the values that comparisons count as one each: the trials. If several trials share one of several instances,
+// it returns the mean of each instance instead, with the instance's number as the repetition. Undisturbed values count by
+// their weight.
 func (e Estimate) units() []Sample {
 	n := instances(e.Samples)
 	if n < 2 || n == len(e.Samples) {
@@ -159,7 +159,7 @@ func (e Estimate) units() []Sample {
 	return out
 }
 
-// levelOf is the level of undisturbed values by their weights.
+// levelOf returns the level of undisturbed values by their weights.
 func levelOf(samples []Sample) stat.Level {
 	return stat.LevelOf(valuesOf(samples), each.Of(samples, func(s Sample) float64 { return s.weight }))
 }
@@ -198,8 +198,8 @@ func estimateOf(samples []Sample, confidence float64) Estimate {
 	return e
 }
 
-// weigh summarizes undisturbed values: their weighted mean, and its interval from instances and from the pooled scatter
-// of all cells of a table.
+// weigh summarizes each cell with undisturbed values by their weighted mean. The interval comes from the cell's
+// instances and from the pooled scatter of all cells of its table, which it also stores in a.
 func (a *Analysis) weigh() {
 	tables := map[Key][]*Cell{}
 	for i := range a.cells {
@@ -212,7 +212,7 @@ func (a *Analysis) weigh() {
 	}
 	a.scatter, a.residual, a.contrasts = map[Key]stat.Scatter{}, map[Key]stat.Scatter{}, contrasts{}
 	for k, of := range tables {
-		free := momentless(of)
+		free := withoutMoments(of)
 		maps.Copy(a.contrasts, free)
 		a.scatter[k] = stat.ScatterOf(each.Of(of, func(c *Cell) stat.Level { return levelOf(c.units()) }))
 		a.residual[k] = stat.ScatterOf(each.Of(of, func(c *Cell) stat.Level { return free.level(c) }))
@@ -230,8 +230,8 @@ func (a *Analysis) level(cells ...*Cell) stat.Level {
 	return levelOf(all).Among(a.scatter[cells[0].table()])
 }
 
-// beside returns their level for a comparison with other cells of the run: without the effect of each moment on all
-// cells.
+// beside returns the level of cells for a comparison with other cells of the run: without the effect of each moment on
+// all cells.
 func (a *Analysis) beside(cells ...*Cell) stat.Level {
 	return a.contrasts.level(cells...).Among(a.residual[cells[0].table()])
 }
@@ -283,7 +283,8 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	return cell
 }
 
-// failures sets the share of a cell's work that failed, and whether its median is a lower bound because of that.
+// failures sets how the new pods of a cell were attached, the share of its work that failed, and whether its median is only
+// a lower bound: the timeout of new pods.
 func (a *attempts) failures(c *Cell) {
 	c.Attached = a.attached
 	if failed := a.series[metric.ErrorRate]; failed != nil && len(failed.samples) > 0 && !slices.Contains(metric.Failures, c.Metric) {

@@ -154,7 +154,7 @@ func (a *attempts) newPods(rec *result.Record) {
 	a.timeout = max(a.timeout, float64(rec.Client.Pods.TimeoutNs))
 }
 
-// value adds one number.
+// value adds one number. Of a failed trial it stores only the name of the metric.
 func (c *Collector) value(a *attempts, name string, v float64, rec *result.Record) {
 	s := a.series[name]
 	if s == nil {
@@ -178,7 +178,7 @@ func (c *Collector) value(a *attempts, name string, v float64, rec *result.Recor
 	s.finished = true
 }
 
-// kept reports whether a repetition is kept after level thinnings: each halves their number.
+// kept reports whether a repetition is still kept after so many thinnings (level). Each halves the repetitions.
 func kept(repetition, level int) bool {
 	x := uint64(repetition) + 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -188,7 +188,7 @@ func kept(repetition, level int) bool {
 
 var errTooLarge = errors.New("the result is larger than any plan makes")
 
-// checkBounds enforces the collector's bounds.
+// checkBounds thins the values if there are too many. It fails if too many values remain, or if there are too many cells.
 func (c *Collector) checkBounds() error {
 	if c.cells > maxCells {
 		return advice.With(fmt.Errorf("%w: over %d cells (a profile, path and workload with a metric)", errTooLarge, maxCells),
@@ -213,8 +213,8 @@ func (c *Collector) checkBounds() error {
 	return nil
 }
 
-// thin halves the series that are not small. Chance leaves no series empty. A trial that is written repeatedly may,
-// since its repetition is kept or dropped as one.
+// thin halves the series that are not small. It fails if a series becomes empty: not by chance, but if the same repetition was
+// written again and again.
 func (c *Collector) thin() error {
 	for _, a := range c.cases {
 		for _, s := range a.series {

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// The best of a row of equals is the luckiest. A test of the others against it that treats it as chosen beforehand
+// Among equal profiles, the best is best by chance. A test of the others against it that treats it as chosen beforehand
 // finds differences far too often. But any two cells that become the first and the last are a pair of the row. So all
 // pairs of the row are one family, corrected by Holm's procedure. Then at most 5 of 100 rows of equals show any
 // difference, and what a report says about the best, the next, the last and about groups is consistent. Holm counts
@@ -18,11 +18,11 @@ import (
 type contest struct {
 	*Analysis
 	cells []*Cell
-	// level is the level of the first step: a test that cannot reach it with the number of values is not used.
+	// level is the significance level of Holm's first step: a test that cannot reach it with the number of values is not used.
 	level float64
-	// typical are the typical values of each cell that count as one each; contrasts are these values without the effect
-	// of their moments on all cells. levels summarize contrasts over the cells. Both are nil if there are too few
-	// cells, or if a value has no logarithm.
+	// typical has the units of each cell's whole windows; contrasts has them without the effect of their moments on all cells.
+	// levels has the level of each cell's contrasts. contrasts and levels are nil if there are too few cells, or if a value
+	// has no logarithm.
 	typical, contrasts [][]Sample
 	levels             []stat.Level
 	// size is the number of pairs in the family. adjusted are their corrected p values, factors the divisors of their
@@ -31,14 +31,14 @@ type contest struct {
 	adjusted, factors map[two]float64
 }
 
-// fewestRanked is the number of cells from which a row's moments are removed before ranking: with fewer cells, the
-// remainder of one mirrors the others.
+// fewestRanked is the least number of cells of a row for which the effects of moments are removed before ranking. With fewer
+// cells, the remainder of a cell mirrors that of the others.
 const fewestRanked = 4
 
 // two are the indices of a pair, the larger one first.
 type two struct{ i, j int }
 
-// contest compares all pairs of a row.
+// contest tests all pairs of a row, as one family.
 func (a *Analysis) contest(row []Standing) *contest {
 	cells := each.Of(row, func(s Standing) *Cell { return &s.Cell })
 	c := &contest{Analysis: a, cells: cells, adjusted: map[two]float64{}, factors: map[two]float64{}}
@@ -67,7 +67,7 @@ func (a *Analysis) contest(row []Standing) *contest {
 func (c *contest) compare(i, j int) Comparison {
 	cell, base := c.cells[i], c.cells[j]
 	x := Comparison{Key: cell.Key, Baseline: base.Profile, Widened: c.widening(cell, base)}
-	x.compared(c.test(i, j, c.Confidence), c.Margin)
+	x.setEffect(c.test(i, j, c.Confidence), c.Margin)
 	x.Adjusted = x.P
 	single, at := x, two{max(i, j), min(i, j)}
 	if factor, counted := c.factors[at]; counted {
@@ -87,7 +87,7 @@ func (c *contest) compare(i, j int) Comparison {
 // test returns the test of two cells. Undisturbed values are compared as usual. Others are compared by ranks, or as
 // normal logarithms if ranks of two cells cannot reach the level of the row. If a value has no logarithm, ranks within
 // the row are used instead.
-func (c *contest) test(i, j int, confidence float64) tested {
+func (c *contest) test(i, j int, confidence float64) scaledTest {
 	if undisturbed(c.cells[i], c.cells[j]) {
 		return c.between(c.cells[i], c.cells[j], confidence)
 	}
@@ -124,8 +124,8 @@ func (c *contest) test(i, j int, confidence float64) tested {
 	}
 }
 
-// takeMoments finds the typical values, and removes the effect of the moments on all cells, as for undisturbed values,
-// with equal weights.
+// takeMoments sets typical, contrasts and levels. It removes the effect of the moments on all cells as for undisturbed
+// values, with equal weights.
 func (c *contest) takeMoments() {
 	alike := each.Of(c.cells, func(x *Cell) *Cell {
 		y := &Cell{Key: x.Key, Estimate: Estimate{Samples: slices.Clone(x.Recorded().Samples)}}
@@ -139,7 +139,7 @@ func (c *contest) takeMoments() {
 	if len(c.cells) < fewestRanked || slices.ContainsFunc(c.typical, func(units []Sample) bool { return slices.ContainsFunc(units, lacks) }) {
 		return
 	}
-	free := momentless(alike)
+	free := withoutMoments(alike)
 	c.contrasts = each.Of(c.cells, func(x *Cell) []Sample { return free[x.Key].units })
 	c.levels = each.Of(c.cells, func(x *Cell) stat.Level { return free.level(x) })
 	scatter := stat.ScatterOf(c.levels)

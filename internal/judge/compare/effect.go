@@ -36,11 +36,13 @@ type Comparison struct {
 	Verdict Verdict `json:"verdict"`
 	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts or if unknown.
 	Need int `json:"need"`
-	// Trials is the number of repetitions that Need is beyond. The number in Effect counts instances if several trials share one.
+	// Trials is the number of repetitions that Need is added to. The number in Effect counts instances if several trials share
+	// one.
 	Trials int `json:"-"`
 }
 
-// pending is a comparison that waits for its family.
+// pending is a comparison without a verdict yet: its p value is corrected when all comparisons of its family are known. c is
+// compared with base; x is the result.
 type pending struct {
 	x       *Comparison
 	c, base *Cell
@@ -48,12 +50,12 @@ type pending struct {
 	apart bool
 }
 
-// undecided sets how many repetitions would decide, from how many values in addition to those of the test.
+// undecided sets Need and Trials. values is how many more values than the test had would decide.
 func (p pending) undecided(values int) {
 	p.x.Need, p.x.Trials = repetitionsOf(values, p.x.N, min(p.c.N, p.base.N)), min(p.c.N, p.base.N)
 }
 
-// repetitionsOf returns the number of repetitions that have so many values, if n values are of trials repetitions.
+// repetitionsOf returns how many repetitions have so many values, given that trials repetitions gave n values.
 func repetitionsOf(values, n, trials int) int {
 	if n <= 0 || n >= trials {
 		return values
@@ -66,16 +68,16 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 	if c.Profile == a.Baseline {
 		return pending{}, false
 	}
-	base := a.below(c.Key, a.Baseline)
+	base := a.baselineCell(c.Key, a.Baseline)
 	if base == nil || base.N == 0 || c.N == 0 || c.Unlike(base) {
 		return pending{}, false
 	}
 	return a.compare(c, base), true
 }
 
-// below returns the cell of the baseline that the cell of key is compared with, or nil: the cell of the same path, or
-// if the baseline lacks it, of its nodes. A path within a node is not compared with one between nodes.
-func (a *Analysis) below(key Key, baseline plan.Variant) *Cell {
+// baselineCell returns the baseline's cell that the cell of key is compared with, or nil. It has the same path, or if the
+// baseline does not have that path, it is host-to-host. A path within a node is not compared with one between nodes.
+func (a *Analysis) baselineCell(key Key, baseline plan.Variant) *Cell {
 	under := plan.Path{From: plan.Host, To: plan.Host, Locality: plan.SameNode}
 	if key.Path.Crosses() {
 		under = plan.ZeroPath
@@ -83,15 +85,14 @@ func (a *Analysis) below(key Key, baseline plan.Variant) *Cell {
 	return a.standIn(key, baseline, under)
 }
 
-// moment returns the cell of the baseline that shows the effect of a run's moment on the cell of key, or nil. It may
-// have another path.
+// moment returns the baseline's cell that shows how a run's moments affected the cell of key, or nil. It may have another
+// path.
 func (a *Analysis) moment(key Key, baseline plan.Variant) *Cell {
 	return a.standIn(key, baseline, plan.ZeroPath)
 }
 
-// standIn returns the baseline's cell of key's path, or of another path if the baseline lacks that one and is raw or
-// host, which are the floor of every dataplane. With another dataplane as the baseline, it would compare different
-// paths.
+// standIn returns the baseline's cell on key's path. If the baseline does not serve that path and is raw or host, it returns
+// the cell on the path other: they are the floor of every dataplane. No path of another dataplane stands in.
 func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cell {
 	path := key.Path
 	key.Profile = baseline
@@ -106,7 +107,7 @@ func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cel
 // compare compares c with base.
 func (a *Analysis) compare(c, base *Cell) pending {
 	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.widening(c, base)}
-	x.compared(a.between(c, base, a.Confidence), a.Margin)
+	x.setEffect(a.between(c, base, a.Confidence), a.Margin)
 	if base.Path != c.Path {
 		x.BaselinePath = base.Path
 	}
@@ -125,11 +126,12 @@ func (a *Analysis) Apart(c, base *Cell) stat.Effect {
 	})
 }
 
-// tested compares two sides after the first was multiplied by factor.
-type tested func(factor float64) stat.Effect
+// scaledTest compares two sides after it multiplied the first by factor.
+type scaledTest func(factor float64) stat.Effect
 
-// between compares two cells of one run, from any instances.
-func (a *Analysis) between(c, base *Cell, confidence float64) tested {
+// between returns the test of two cells of one run: Welch's test for undisturbed values, otherwise a paired test if there are
+// enough pairs, otherwise an unpaired test.
+func (a *Analysis) between(c, base *Cell, confidence float64) scaledTest {
 	if undisturbed(c, base) {
 		mine, theirs := a.beside(c), a.beside(base)
 		return func(factor float64) stat.Effect { return stat.Welch(mine.Times(factor), theirs, confidence) }
@@ -147,7 +149,8 @@ func (a *Analysis) between(c, base *Cell, confidence float64) tested {
 	}
 }
 
-// widening returns the share by which the interval between cells is widened: 0 if each comes from several instances.
+// widening returns the share by which the interval between cells is widened: the floor if one of them has a single instance,
+// otherwise 0.
 func (a *Analysis) widening(cells ...*Cell) float64 {
 	for _, c := range cells {
 		if c.Instances < 2 {
@@ -157,9 +160,9 @@ func (a *Analysis) widening(cells ...*Cell) float64 {
 	return 0
 }
 
-// widen extends the interval of an effect by a share at either end. The p value becomes the p value of a difference
-// beyond it.
-func widen(share float64, test tested) stat.Effect {
+// widen returns the effect of a test with its interval extended by a share at either end, and with the p value of a difference
+// beyond that share.
+func widen(share float64, test scaledTest) stat.Effect {
 	e := test(1)
 	if share == 0 || math.IsNaN(e.Ratio) {
 		return e
@@ -175,14 +178,14 @@ func widen(share float64, test tested) stat.Effect {
 	return e
 }
 
-// compared sets the results of a test of both sides, and of a test of the margin.
-func (x *Comparison) compared(by tested, margin float64) {
+// setEffect sets Effect and Beyond by a test of both sides.
+func (x *Comparison) setEffect(by scaledTest, margin float64) {
 	x.Effect, x.Beyond = widen(x.Widened, by), beyond(margin, x.Widened, by)
 }
 
-// beyond returns the p value of a difference larger than the margin less the widening; 1 if the observed ratio is
-// larger.
-func beyond(margin, share float64, test tested) float64 {
+// beyond returns the p value of the hypothesis that the difference exceeds the margin less the widening (share); 1 if the
+// observed ratio does.
+func beyond(margin, share float64, test scaledTest) float64 {
 	room := (1 + share) / (1 + margin)
 	low, high := test(room), test(1/room)
 	if !(low.Ratio < 1 && high.Ratio > 1) {
@@ -191,7 +194,7 @@ func beyond(margin, share float64, test tested) float64 {
 	return max(low.P, high.P) / 2
 }
 
-// pairedValues are the values of pairsOf.
+// pairedValues returns the values of the pairs of pairsOf.
 func pairedValues(x, y []Sample) (p, q []float64) {
 	for a, b := range pairsOf(x, y) {
 		p, q = append(p, a.Value), append(q, b.Value)

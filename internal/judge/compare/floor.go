@@ -80,8 +80,8 @@ func (a *Analysis) measureFloors(original plan.Variant) {
 	}
 }
 
-// judgeTwins judges all twins that were raised again, as one family: whether a run finds differences between equals is
-// one question.
+// judgeTwins sets the verdicts of all twins whose interval is not widened, as one family: whether a run finds differences
+// between equals is one question.
 func (a *Analysis) judgeTwins(original plan.Variant) {
 	var all []pending
 	var at []*Twin

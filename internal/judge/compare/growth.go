@@ -86,7 +86,8 @@ func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
 	return slices.DeleteFunc(out, func(f GrowthFamily) bool { return len(f.Lines) == 0 })
 }
 
-// fill adds the curves with at least two points, and compares each two.
+// fill adds a curve for each swept profile with at least two points, and the crossings of each two curves. value returns the
+// point of a variant; ok is false without a number.
 func (f *GrowthFamily) fill(a *Analysis, p plan.Plan, swept []plan.Swept, value func(plan.Variant) (stat.Point, bool)) {
 	for _, s := range swept {
 		var points []stat.Point

@@ -59,7 +59,7 @@ type Shift struct {
 	Run int `json:"run"`
 	// Effect compares the new level with the previous one; its P is the p value of the rank test between the two.
 	stat.Effect
-	// The p value of the change itself, by shuffling, and the same corrected for the family.
+	// Share is the p value of the change itself, by shuffling. Adjusted is the same, corrected for the family.
 	Share    float64 `json:"-"`
 	Adjusted float64 `json:"p_adjusted"`
 	// Verdict is better or worse.
@@ -94,7 +94,7 @@ type followed struct {
 // Add adds a result.
 func (h *Historian) Add(s Side) {
 	cells := map[Key]followed{}
-	common := interleaved(s.Header)
+	common := baselineInTurn(s.Header)
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		if c.N == 0 || !h.follows(c.Metric) || !Chosen(h.Filters, c.Key) {
@@ -117,8 +117,8 @@ func (h *Historian) follows(name string) bool {
 	return m.Better != metric.Neither && (h.Metrics == nil && m.Headline || slices.Contains(h.Metrics, name))
 }
 
-// History sorts the results by time and finds the changes. It fails, with a hint, for too few results or if none can be
-// followed.
+// History sorts the results by time and finds the changes. It fails, with a hint, for fewer than two results, or if no cell
+// has a number in two of them.
 func (h *Historian) History() (*History, error) {
 	if len(h.runs) < 2 {
 		return nil, advice.With(fmt.Errorf("a history needs two results or more, and there are %d", len(h.runs)), "name more files")
@@ -144,7 +144,7 @@ func (h *Historian) History() (*History, error) {
 	return out, nil
 }
 
-// track follows one cell through the runs.
+// track follows one cell through the runs. It returns false if fewer than two runs have a number.
 func (h *Historian) track(k Key) (Track, bool) {
 	t := Track{Key: k, Floor: h.margin}
 	var cells, bases []*Cell
@@ -215,7 +215,7 @@ func quotientSeries(cells, bases []*Cell) [][]float64 {
 	return series
 }
 
-// changes finds the borders between levels.
+// changes returns the borders between levels of series, at the significance level alpha.
 func (t *Track) changes(series [][]float64, alpha float64) (all []Shift) {
 	for _, c := range stat.Changes(series, t.Floor, alpha) {
 		rose := c.Ratio > 1
@@ -231,7 +231,7 @@ func (t *Track) changes(series [][]float64, alpha float64) (all []Shift) {
 	return all
 }
 
-// before is the last run before at that has a number.
+// before returns the index of the last run before at that has a number, 0 if there is none.
 func before(ps []stat.Summary, at int) int {
 	for at--; at > 0 && ps[at].N == 0; at-- {
 	}

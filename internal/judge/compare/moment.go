@@ -67,12 +67,12 @@ type shared struct {
 	profiles            map[plan.Variant]float64
 }
 
-// known reports whether there are enough profiles: with few, a moment's effect cannot be separated from differences
+// known reports whether there are enough profiles to estimate the effect: with few, it cannot be separated from differences
 // between instances.
 func (t *shared) known() bool { return len(t.profiles) >= fewestTogether }
 
-// momentless removes the effects of the moments from the units of the cells of a table.
-func momentless(cells []*Cell) contrasts {
+// withoutMoments returns the units of the cells of a table without the effects of their moments.
+func withoutMoments(cells []*Cell) contrasts {
 	out := contrasts{}
 	var rows []row
 	moments := map[moment]*shared{}
@@ -120,7 +120,7 @@ func momentless(cells []*Cell) contrasts {
 // heaviestShare bounds the share of a moment's effect that is attributed to one profile.
 const heaviestShare = 0.75
 
-// firsts are the first repetition of each instance of a cell.
+// firsts returns the first repetition of each instance of a cell.
 func firsts(c *Cell) map[int]int {
 	first := map[int]int{}
 	for _, s := range c.Samples {
@@ -148,7 +148,7 @@ func blockLength(cells []*Cell) int {
 	return longest
 }
 
-// fit finds the logarithms of cells and of known moments, whose mean is 0.
+// fit sets own of each row and effect of each known moment, so that their sum fits the logarithms best. The mean effect is 0.
 func fit(rows []row, moments map[moment]*shared) {
 	var known []*shared
 	for _, m := range slices.SortedFunc(maps.Keys(moments), moment.compare) {

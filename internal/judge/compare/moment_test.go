@@ -58,7 +58,7 @@ func TestMomentless(t *testing.T) {
 		for range runs {
 			cells := tt.draw(r)
 			a, b := cells[tt.paths], cells[0]
-			free := momentless(cells)
+			free := withoutMoments(cells)
 			e := stat.Welch(free.level(a), free.level(b), 0.95)
 			plain := stat.Welch(levelOf(a.units()), levelOf(b.units()), 0.95)
 			if e.Low <= math.E && math.E <= e.High {
@@ -78,16 +78,16 @@ func TestMomentless(t *testing.T) {
 // TestMomentlessOrder: the same cells have the same levels to the last digit. A value without a logarithm leaves the other cells alone.
 func TestMomentlessOrder(t *testing.T) {
 	cells := turns{6, 2, 6, 0.05, 0.01}.draw(rand.New(rand.NewPCG(4, 4)))
-	first := momentless(cells)
+	first := withoutMoments(cells)
 	for range 20 {
-		for k, c := range momentless(cells) {
+		for k, c := range withoutMoments(cells) {
 			if !slices.Equal(c.units, first[k].units) {
 				t.Fatal("levels depend on the order of a map")
 			}
 		}
 	}
 	cells[0].Samples[3].Value = 0
-	for k, c := range momentless(cells) {
+	for k, c := range withoutMoments(cells) {
 		for _, s := range c.units {
 			if k != cells[0].Key && !(s.Value > 0) {
 				t.Errorf("%v: %+v", k, s)
@@ -109,7 +109,7 @@ func TestMomentlessBlocks(t *testing.T) {
 	}
 	lost := cells[1]
 	lost.Samples = []Sample{lost.Samples[1], lost.Samples[4], lost.Samples[6], lost.Samples[11]}
-	free := momentless(cells)
+	free := withoutMoments(cells)
 	if e := stat.Welch(free.level(cells[1]), free.level(cells[0]), 0.95); e.High/e.Low > 1.1 || e.Low > math.E || e.High < math.E {
 		t.Errorf("%+v", e)
 	}

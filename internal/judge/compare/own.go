@@ -23,8 +23,8 @@ const (
 	fewestOwn = 4
 )
 
-// keepOwn corrects the cells of a table whose undisturbed values have lost more than other profiles' in the same
-// repetitions: a disturbance from outside does not affect one profile's turns in all of them.
+// keepOwn corrects the cells of a table whose undisturbed values lost more against whole windows than other profiles' in the
+// same repetitions. No disturbance from outside affects the same profile in every repetition.
 func keepOwn(cells []*Cell, confidence float64) {
 	sign := 1.0
 	if direction(cells[0].Metric) == metric.Higher {
@@ -63,7 +63,7 @@ func keepOwn(cells []*Cell, confidence float64) {
 }
 
 // giveBack multiplies the undisturbed values of a cell by its additional loss, a ratio with its interval, if that is
-// significant.
+// significant. With sign -1, it divides.
 func (c *Cell) giveBack(more stat.Summary, sign, confidence float64) {
 	if !(more.Low > 1 && more.Median > 1+leastOwn) {
 		return

@@ -49,11 +49,11 @@ type Match struct {
 	Common plan.Variant
 	// Plain compares the values themselves, Quotient only the quotients if there are any.
 	Plain, Quotient stat.Effect
-	// Yardstick is true for the cells of that baseline: they show how the moments differ, and are not judged.
+	// Yardstick is true for the cells of the common baseline: they show how the moments differ, and are not judged.
 	Yardstick bool
 
-	// after and before are the units of both sides, or their quotients. levels is set for undisturbed values, which
-	// count by weights, and then used to judge both sides.
+	// after and before are the units of both sides, or their quotients. levels is set for undisturbed values, and then used
+	// instead.
 	after, before []float64
 	levels        *[2]stat.Level
 	// values is the match by the values themselves, if this match compares quotients. Other work on a machine slows all
@@ -73,8 +73,8 @@ func (m Match) crowded() bool { return m.A.Crowded || m.B.Crowded }
 // however wide the interval is.
 func (m Match) Identical() bool { return m.A.N > 0 && slices.Equal(m.A.Samples, m.B.Samples) }
 
-// Size orders matches by the size of the difference: the absolute logarithm of the ratio, infinite if one side is zero
-// and the verdict is a difference.
+// Size returns the size of the difference, for sorting: the absolute logarithm of the ratio, infinite if one side is zero and
+// the verdict is a difference, otherwise 0.
 func (m Match) Size() float64 {
 	switch {
 	case !math.IsNaN(m.Ratio):
@@ -118,7 +118,7 @@ func inBrief(s Side) string {
 	return strings.Join(plan.Texts(s.Profiles), ", ") + " under " + strings.Join(words, ", ")
 }
 
-// match finds the cells that both have and judges them.
+// match sets Matches, OnlyA, OnlyB and Common, and judges the matches. names maps profiles of A to profiles of B.
 func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 	alias := func(k Key) Key {
 		k.Profile = cmp.Or(names[k.Profile], k.Profile)
@@ -153,7 +153,7 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 	p.judge()
 }
 
-// beside compares a cell of B with one of A, only by their values.
+// beside compares a cell of B with one of A by their values, without quotients.
 func (p *Pair) beside(c, other *Cell) Match {
 	both := ofOneKind(c, other)
 	c, other = both[0], both[1]
@@ -170,7 +170,7 @@ func (p *Pair) beside(c, other *Cell) Match {
 	return m
 }
 
-// allow adds the run-to-run difference of equal runs to the error of undisturbed values.
+// allow adds the run-to-run difference of equal runs to the error of undisturbed values. Other values stay.
 func (m *Match) allow(of allowance) {
 	if share := of[string(m.Workload.Kind())+" "+m.Metric]; share > 0 && m.levels != nil {
 		m.levels[0] = m.levels[0].Allowing(math.Log1p(share))
@@ -182,22 +182,23 @@ func (m *Match) allow(of allowance) {
 
 // common returns the baseline that both results measured in turn with all other profiles, or "".
 func (p *Pair) common() plan.Variant {
-	if a := interleaved(p.A.Header); a == interleaved(p.B.Header) {
+	if a := baselineInTurn(p.A.Header); a == baselineInTurn(p.B.Header) {
 		return a
 	}
 	return plan.Variant{}
 }
 
-// interleaved returns the baseline that a run measured in turn with all other profiles; "" if it did not, or another
+// baselineInTurn returns the baseline that a run measured in turn with all other profiles; "" if it did not, or another
 // program measured.
-func interleaved(h result.Header) plan.Variant {
+func baselineInTurn(h result.Header) plan.Variant {
 	if h.Origin != "" || h.Facts[facts.InTurn] != "" {
 		return plan.Variant{}
 	}
 	return h.Plan.Baseline
 }
 
-// base returns the baseline's cell below one and its twin's cell, if they exist.
+// base returns the baseline's cells that the cell of k is divided by, or nil: the baseline's own, and the twin's if both are
+// undisturbed.
 func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
 	below := a.moment(k, common)
 	if below == nil {
@@ -211,10 +212,9 @@ func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
 	return []*Cell{below}
 }
 
-// quotients makes a match compare quotients to the baseline, if both results have it on the same path. Undisturbed
-// values are divided by all instances of the baseline, the twin's included. Only the part of the baseline's movement
-// that exceeds its error is removed: a baseline that did not move would only add noise. Other values are divided by the
-// baseline's in the same repetition.
+// quotients makes a match compare quotients to the baseline, if both results have it on the same path. Undisturbed values are
+// divided by the level of the baseline's cells. Of the change of that level, only the part beyond its error is removed. Other
+// values are divided by the baseline's value in the same repetition.
 func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	if below == nil || under == nil || below[0].Path != under[0].Path {
 		return
@@ -271,7 +271,7 @@ func (p *Pair) judge() {
 	for i := range p.Matches {
 		m := &p.Matches[i]
 		test := m.test(alpha / float64(max(1, family)))
-		m.compared(m.by(test, p.Confidence), p.Margin)
+		m.setEffect(m.by(test, p.Confidence), p.Margin)
 		if m.values != nil {
 			by := m.quotient().by(test, p.Confidence)
 			if m.Quotient = widen(m.Widened, by); !isTail(m.Metric) {
@@ -334,9 +334,9 @@ func (m *Match) quotient() *Match {
 	return &q
 }
 
-// by returns the comparison of a match. If Student's test is impossible, because values are not positive or do not
-// scatter, it uses ranks.
-func (m *Match) by(test stat.Test, confidence float64) tested {
+// by returns the comparison of both sides by a test. If Student's test is impossible, because values are not positive or
+// do not scatter, it uses ranks.
+func (m *Match) by(test stat.Test, confidence float64) scaledTest {
 	if m.values != nil {
 		one, other := m.values.by(test, confidence), m.quotient().by(test, confidence)
 		if !isTail(m.Metric) {
@@ -378,15 +378,16 @@ func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key
 	return each.Once(out)
 }
 
-// Judged returns the matches whose metric has a direction, except the common baseline's.
+// Judged returns the matches whose metric has a direction, except the common baseline's, and except pods that were attached in
+// different ways.
 func (p *Pair) Judged() []Match {
 	return slices.DeleteFunc(slices.Clone(p.Matches), func(m Match) bool {
 		return m.Yardstick || direction(m.Metric) == metric.Neither || m.A.Unlike(m.B)
 	})
 }
 
-// Only returns p with the matches, and the cells in one result alone, that keep selects. They are the family that is
-// judged.
+// Only returns p with the matches, and the cells in one result alone, that keep selects. The matches are judged again, as a
+// family of their own.
 func (p *Pair) Only(keep func(Key) bool) *Pair {
 	q := *p
 	q.Matches = each.Where(p.Matches, func(m Match) bool { return keep(m.A.Key) })

@@ -57,10 +57,10 @@ const (
 )
 
 // slice is the kept part of a sample.Interval: its time in ns by each clock, and the logarithm of the machine's
-// reading.
+// reading, as it was read and as an analysis corrects it.
 type slice struct {
-	work, yard float32
-	time       [clocks]float32
+	work, read, yard float32
+	time             [clocks]float32
 }
 
 // sliced has the slices of one side of a trial. Readings are compared with others of its place.
@@ -109,8 +109,8 @@ var estimators = map[string]estimator{
 
 func asRecorded(_, _ tempo) float64 { return 1 }
 
-// streamed are the metrics of streams that have an undisturbed value. Goodput has none: a program that takes the CPU
-// takes its time, which the yardstick does not show.
+// streamed are the metrics of streams that have an undisturbed value. Goodput has none: other programs on the CPU take time
+// from it that the yardstick does not show.
 var streamed = map[string]estimator{
 	metric.ServiceDemand: {of: asRecorded, server: true},
 	metric.ClientCPU:     {of: asRecorded},
@@ -145,10 +145,11 @@ type tempo struct {
 	time         [clocks]float64
 }
 
-// each is the time of a unit of work.
+// each returns the time of a unit of work by a clock, in ns.
 func (t tempo) each(clock int) float64 { return t.time[clock] / t.work }
 
-// slice keeps the slices of a finished trial whose requests or messages form a closed loop.
+// slice keeps the slices of a finished trial whose requests or messages form a closed loop. If there are too many slices,
+// it drops those of some repetitions.
 func (c *Collector) slice(a *attempts, rec *result.Record) {
 	is := a.Workload.Traits()
 	if rec.Client == nil || rec.Server == nil || is.Open() || is.Interval > 0 || is.Searches || !is.Exchanges() && is.Work != plan.Kilobyte {
@@ -179,7 +180,7 @@ func slicesOf(o *sample.Observation, of plan.Case, server bool) sliced {
 	var middles []int64
 	for _, i := range o.Intervals {
 		if !i.Warmup && i.Operations > 0 && i.CPUNs > 0 && i.YardNs > 0 && i.EndNs > i.StartNs {
-			s.slices = append(s.slices, slice{float32(i.Operations), float32(math.Log(float64(i.YardNs))), [clocks]float32{float32(i.CPUNs), float32(i.EndNs - i.StartNs)}})
+			s.slices = append(s.slices, slice{work: float32(i.Operations), read: float32(math.Log(float64(i.YardNs))), time: [clocks]float32{float32(i.CPUNs), float32(i.EndNs - i.StartNs)}})
 			middles = append(middles, (i.StartNs+i.EndNs)/2)
 		}
 	}
@@ -190,7 +191,7 @@ func slicesOf(o *sample.Observation, of plan.Case, server bool) sliced {
 // smooth replaces each reading by the median of the readings around it, at least three. middles are the middles of the
 // slices in time.
 func (s *sliced) smooth(middles []int64) {
-	raw := each.Of(s.slices, func(x slice) float32 { return x.yard })
+	raw := each.Of(s.slices, func(x slice) float32 { return x.read })
 	var near []float32
 	for i := range s.slices {
 		from, to := max(0, min(i-1, len(raw)-3)), min(len(raw), max(i+2, 3))
@@ -202,7 +203,7 @@ func (s *sliced) smooth(middles []int64) {
 		}
 		near = append(near[:0], raw[from:to]...)
 		slices.Sort(near)
-		s.slices[i].yard = (near[(len(near)-1)/2] + near[len(near)/2]) / 2
+		s.slices[i].read = (near[(len(near)-1)/2] + near[len(near)/2]) / 2
 	}
 }
 
@@ -221,11 +222,12 @@ type quiet struct {
 	mixed map[plan.Case]bool
 }
 
-// measureQuiet finds the full speed of each place, the slopes and the moments. If the result has reference profiles,
-// the moments are taken from them.
+// measureQuiet estimates the speed of the machine: the full speed of each place, how much work slows down with the reading
+// (slopes), and how near each repetition was to full speed (moments; from the reference profiles if there are any). It also
+// replaces implausible readings in c.
 func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload][clocks]float64{}, cold: c.cold}
-	c.disbelieve(reference)
+	c.replaceReadings(reference)
 	readings := map[place][]float32{}
 	for s, x := range c.all() {
 		readings[s.place] = append(readings[s.place], x.yard)
@@ -255,7 +257,7 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	return q
 }
 
-// fastestOf returns the fastest of sorted readings, without the few fastest by chance.
+// fastestOf returns the fastest of sorted readings, without the few that were fastest by chance.
 func fastestOf(sorted []float32) float64 { return float64(sorted[int(fastest*float64(len(sorted)))]) }
 
 // sides returns both sides of all trials, each with its trial.
@@ -285,13 +287,14 @@ func (c *Collector) all() iter.Seq2[*sliced, *slice] {
 	}
 }
 
-// disbelieve replaces the readings of slices that cost far more than their reading explains, beyond what the reference
-// profiles show: the path itself was slow there, and that may have caused the reading. Such a slice gets the median
-// reading of its trial.
-func (c *Collector) disbelieve(reference func(plan.Variant) bool) {
+// replaceReadings corrects the readings of slices that cost far more than their reading explains, beyond what the reference
+// profiles show: the path itself was slow there, and that may have caused the reading. Such a slice gets the median reading of
+// its trial if that is faster.
+func (c *Collector) replaceReadings(reference func(plan.Variant) bool) {
 	beyond := func(x *slice) float64 { return math.Log(float64(x.time[cpuClock]/x.work)) - float64(x.yard) }
 	places := map[place][]float64{}
 	for s, x := range c.all() {
+		x.yard = x.read
 		places[s.place] = append(places[s.place], beyond(x))
 	}
 	usual := map[place]float64{}
@@ -321,7 +324,7 @@ func (c *Collector) disbelieve(reference func(plan.Variant) bool) {
 	}
 }
 
-// measureMoments returns the mean weight of some profiles' slices in each repetition.
+// measureMoments returns the mean weight of the slices in each repetition, for the profiles that of selects.
 func (c *Collector) measureMoments(q quiet, of func(plan.Variant) bool) map[moment]float64 {
 	weights, counts := map[moment]float64{}, map[moment]float64{}
 	for side, p := range c.sides() {
@@ -386,8 +389,8 @@ func (s slice) weight(fastest float64) float64 {
 	return 1 / (1 + off*off)
 }
 
-// Undisturbed returns the share of a result's slices in which its machine ran at full speed. measured is false if there
-// are no readings; enough reports whether there are enough slices for undisturbed values.
+// Undisturbed returns the share of a result's slices in which its machine ran at full speed. measured is false if there are no
+// readings. enough is false if the machine was too slow in half of all slices for undisturbed values.
 func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
 	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.enough()
 }
@@ -412,7 +415,7 @@ func (a *Analysis) Weight(machine string, of plan.Case, ns int64) float64 {
 
 func (q quiet) enough() bool { return q.typical <= crowded }
 
-// tempos sums the slices of a side, corrected to full speed, and uncorrected.
+// tempos returns two sums of the slices of a side: weighted and corrected to full speed, and as measured.
 func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
 	fast, full, slope := q.fastest[s.place], q.full[s.place], q.slope[s.Workload]
 	for _, x := range s.slices {

@@ -381,3 +381,36 @@ func TestAlike(t *testing.T) {
 		t.Errorf("equal recorded values differ by %g", x.Ratio)
 	}
 }
+
+// TestAnalysisRepeated: the view of a run judges the trials again and again. That leaves the readings as they are, so the last
+// verdicts are those of the file.
+func TestAnalysisRepeated(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 9))
+	often := func() float64 {
+		if r.IntN(10) == 0 {
+			return 3
+		}
+		return 1
+	}
+	recs := append(machine{r, crowd(r), none}.trials("p", 20), machine{r, crowd(r), often}.trials("q", 20)...)
+	h := header("p", "p", "q")
+	want := demandOf(t, analyse(t, h, recs), "q")
+	var c Collector
+	for i := range recs {
+		if err := c.Add(&recs[i]); err != nil {
+			t.Fatal(err)
+		}
+		if i%10 == 9 {
+			if _, err := c.Analyse(h, Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a, err := c.Analyse(h, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := demandOf(t, a, "q"); got.Median != want.Median || got.Low != want.Low || got.High != want.High {
+		t.Errorf("%.1f (%.1f to %.1f) ns after many analyses, %.1f (%.1f to %.1f) after one", got.Median, got.Low, got.High, want.Median, want.Low, want.High)
+	}
+}

@@ -74,7 +74,7 @@ func (a *Analysis) otherWork() float64 {
 	return float64(busy) / float64(max(1, trials))
 }
 
-// runToRun returns the run-to-run difference to allow for. It adds a difference if only one of the results was measured
+// runToRun returns the run-to-run differences to allow for. It adds to p.Differences if only one of the results was measured
 // during other work.
 func (p *Pair) runToRun() allowance {
 	a, b := p.A.otherWork(), p.B.otherWork()

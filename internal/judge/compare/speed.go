@@ -30,7 +30,7 @@ type pace struct {
 	trials  []float64
 }
 
-// slower counts the trials that were measured at a lower speed than a reading's.
+// slower counts the trials whose fastest reading is that of a lower speed than the given reading. Readings are logarithms.
 func (p *pace) slower(than float64) int {
 	return len(each.Where(p.trials, func(x float64) bool { return x > than+math.Log(otherSpeed) }))
 }
@@ -60,9 +60,8 @@ func (c *Collector) mixedRows(q quiet) map[plan.Case]bool {
 	return mixed
 }
 
-// slowed returns the cells of a workload that had a lower speed of the machine in all of their trials. A profile's own
-// effect on the yardstick differs: its trials were at both speeds, or the lower speed is so rare among the others that
-// chance does not explain it.
+// slowed returns the cells of a workload whose trials all ran at the machine's lower speed. It leaves out profiles that
+// slow the yardstick themselves: the lower speed is then too rare among the other cells to be chance.
 func slowed(cells []*pace) (slow []*pace) {
 	if len(cells) < fewestRanked {
 		return nil

@@ -14,7 +14,7 @@ import (
 type Verdict string
 
 const (
-	// None is for metrics without a direction.
+	// None is for metrics without a direction, and for cells that are not judged.
 	None Verdict = ""
 	// Better and Worse: the test rejects, corrected for the family, and the interval excludes 1 and is not within the
 	// margin.
@@ -92,7 +92,7 @@ func (p pending) reaches(alpha float64) bool {
 // judged reports whether a verdict is possible: the metric has a direction, and the two sides are comparable.
 func (p pending) judged() bool { return direction(p.x.Metric) != metric.Neither && !p.c.Unlike(p.base) }
 
-// oneFamily is the family of comparisons that are all of one.
+// oneFamily puts all comparisons into one family.
 func oneFamily(Key) Key { return Key{} }
 
 func direction(name string) metric.Better {
@@ -138,7 +138,7 @@ func judgeOrder(direction metric.Better, c, base *Cell, rejects bool) Verdict {
 	return Inconclusive
 }
 
-// side names a difference by the metric's direction.
+// side returns Better or Worse for a difference, by the metric's direction.
 func side(direction metric.Better, larger bool) Verdict {
 	if larger == (direction == metric.Higher) {
 		return Better
@@ -171,8 +171,9 @@ func need(x Comparison, r rules, apart bool) int {
 	return min(differs, moreRepetitions(x.N, half/stat.Widen(2*alpha, 2), math.Log1p(r.margin)-wide-off, stat.MinRepetitions))
 }
 
-// moreRepetitions returns how many repetitions beyond n a decision takes: it needs least in total, and an interval no
-// wider than room on either side, if n repetitions make it half. An interval shrinks with the root of the repetitions.
+// moreRepetitions returns how many repetitions beyond n decide: there must be least in total, and the interval, whose
+// half-width is half after n repetitions, must fit into room. It shrinks with the root of the repetitions. Without room, the
+// result is most.
 func moreRepetitions(n int, half, room float64, least int) int {
 	if !(room > 0) {
 		return most
@@ -181,8 +182,8 @@ func moreRepetitions(n int, half, room float64, least int) int {
 	return int(min(most, max(1, float64(least-n), math.Ceil(in*(1-1e-12))-float64(n))))
 }
 
-// Visible returns a difference that three of four comparisons judged by a ratio would have found with a chance of 90 %.
-// found and of count those comparisons.
+// Visible returns the difference that three of four comparisons would have found with a chance of 90 %. of counts the
+// comparisons judged by a ratio, found those that would have found it.
 func Visible(xs []Comparison, confidence float64) (share float64, found, of int) {
 	var all []float64
 	for _, x := range xs {

@@ -107,7 +107,7 @@ func awsMTU(j *judge, v *values) {
 	j.Wire = append(j.Wire, Setting{awsVPC, MTU, pod.text, pod.origin, pod.by})
 }
 
-// awsBranches judges security groups for pods. It returns how they differ from the profile.
+// awsBranches judges security groups for pods. It returns how the cluster then differs from the profile.
 func awsBranches(j *judge, v *values) []string {
 	on, mode := v.at("ENABLE_POD_ENI"), v.at("POD_SECURITY_GROUP_ENFORCING_MODE")
 	if !on.on() {

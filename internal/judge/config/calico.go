@@ -12,7 +12,7 @@ import (
 
 const calico = "calico"
 
-// The specs of Calico's objects; the operator has further defaults, which depend on the cloud.
+// The defaults of Calico's objects. The operator has further defaults, which depend on the cloud (operatorDefaults).
 var (
 	installationDefaults = values{reader: "the operator", defaults: map[string]string{
 		"calicoNetwork.linuxDataplane": "Iptables", "calicoNetwork.kubeProxyManagement": "Disabled", "calicoNetwork.bpfNetworkBootstrap": "Disabled",
@@ -159,7 +159,8 @@ func installationRefusals(j *judge, inst *values) {
 	}
 }
 
-// calicoDataplane decides between the Installation and the FelixConfiguration.
+// calicoDataplane sets the dataplane and the setting that decides it. It reports an Installation and a FelixConfiguration that
+// disagree.
 func (j *judge) calicoDataplane(c *calicoState) {
 	bpf, nft := c.felix.at("bpfEnabled"), c.felix.at("nftablesMode")
 	c.dataplane, c.at = "Iptables", bpf
@@ -179,7 +180,7 @@ func (j *judge) calicoDataplane(c *calicoState) {
 	}
 }
 
-// canonical returns the name in names that equals text, ignoring case.
+// canonical returns the name in names that equals text, ignoring case; text itself if none does.
 func canonical(text string, names ...string) string {
 	if i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(text, n) }); i >= 0 {
 		return names[i]
@@ -187,8 +188,7 @@ func canonical(text string, names ...string) string {
 	return text
 }
 
-// calicoPools finds the encapsulation: of IPPool objects, or of the pool that the operator creates from the
-// Installation.
+// calicoPools sets the encapsulation: of IPPool objects, or of the pool that the operator creates from the Installation.
 func (j *judge) calicoPools(c *calicoState) {
 	off := func(v value) bool { return v.is("Never") || v.is("Off") || v.text == "" }
 	for _, p := range j.pools {
@@ -218,8 +218,8 @@ func (j *judge) calicoPools(c *calicoState) {
 	}
 }
 
-// poolOfOperator returns where the Installation sets the encapsulation of its first IPv4 pool, or of its first pool if
-// it has none.
+// poolOfOperator returns the path at which the Installation sets the encapsulation of its first IPv4 pool, or of its first
+// pool if no pool is for IPv4. It sets c.six.
 func (c *calicoState) poolOfOperator() string {
 	at := func(i int, field string) string { return fmt.Sprintf("calicoNetwork.ipPools.%d.%s", i, field) }
 	four := -1
@@ -291,7 +291,8 @@ func unaskedBPF(g value) bool {
 	return slices.Contains([]string{"bpfEnabled", "bpfLogLevel", "bpfDisableUnprivileged"}, g.path) || g.text == "" || g.is(felixWrites[g.path])
 }
 
-// notBPF finds settings of the eBPF dataplane that the configured dataplane does not read.
+// notBPF reports settings of the eBPF dataplane that the configured dataplane does not read. For dataplane Nftables, it also
+// reports a kube-proxy in another mode.
 func (j *judge) notBPF(c calicoState) {
 	for _, g := range c.felix.leaves {
 		if strings.HasPrefix(g.path, "bpf") && g.given() && !unaskedBPF(g) {
@@ -306,7 +307,7 @@ func (j *judge) notBPF(c calicoState) {
 	}
 }
 
-// managed reports whether the operator stops kube-proxy: it can if kube-proxy is a DaemonSet.
+// managed reports whether the operator stops kube-proxy. It cannot do so in RKE2 and K3s, where kube-proxy is not a DaemonSet.
 func (j *judge) managed(c calicoState) bool {
 	return c.inst.at("calicoNetwork.kubeProxyManagement").is("Enabled") && j.rke2 == nil && j.k3s == nil
 }
@@ -350,7 +351,7 @@ func (j *judge) calicoNetwork(c calicoState) {
 	}
 }
 
-// layers returns the encapsulations of a packet between nodes.
+// layers returns the encapsulations of a packet between nodes, WireGuard included.
 func (c calicoState) layers() []layerOf {
 	var layers []layerOf
 	switch strings.TrimSuffix(c.encapsulation, "CrossSubnet") {
@@ -369,7 +370,7 @@ func (c calicoState) layers() []layerOf {
 	return layers
 }
 
-// calicoProfile names the profile.
+// calicoProfile adds the profile that the configuration amounts to.
 func (j *judge) calicoProfile(c calicoState) {
 	name := ""
 	switch c.dataplane {

@@ -15,12 +15,12 @@ import (
 type carrier struct {
 	// chart and version identify the chart as the object does; version may be "".
 	chart, version string
-	// values are a mapping, or a text that has one under key.
+	// values has the values as a mapping, or as a text. key is the field of that text.
 	values *position.Node
 	key    string
 	// sets are mappings of single values that override values, as helm --set passes them.
 	sets []*position.Node
-	// from lists the objects whose text has values that values override.
+	// from lists the objects that have further values. values overrides them.
 	from *position.Node
 	// elsewhere names the place of further values that the object lacks, "" if it has all.
 	elsewhere string
@@ -117,7 +117,7 @@ func ofFleet(helm *position.Node) (carrier, bool) {
 	return c, configures(c.chart)
 }
 
-// ofList returns the first item of a list with the chart of a CNI.
+// ofList returns the first item of a list that installs the chart of a CNI.
 func ofList(list *position.Node, read func(item *position.Node) carrier) (carrier, bool) {
 	if list == nil || list.Kind != position.List {
 		return carrier{}, false
@@ -215,8 +215,9 @@ func cniOfChart(chart string) (profile.CNI, bool) {
 	return all[i], true
 }
 
-// carried reads the values that an object carries. It returns what they configure, and why they are not judged.
-func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
+// readCarrier reads the values that an object carries. It returns why they are not judged, "" if they are, and whether the
+// object configures the network.
+func (j *judge) readCarrier(c carrier, s source, n *position.Node) (string, bool) {
 	if !configures(c.chart) {
 		return "", false
 	}
@@ -292,8 +293,8 @@ type reference struct {
 	value   *position.Node
 }
 
-// referred returns the contents of the objects that valuesFrom of a HelmRelease lists. ok is false unless documents has
-// them all.
+// referred returns the contents of the objects that valuesFrom of a HelmRelease lists. ok is false if documents lacks one of
+// them.
 func referred(list *position.Node, documents []*position.Node) (found []reference, ok bool) {
 	if list == nil {
 		return nil, true
@@ -330,8 +331,8 @@ func (j *judge) noChart(name, version string) string {
 	return ""
 }
 
-// valuesOf reads values of the chart, or the values under the chart's name in a parent chart's. It returns the kind of
-// the document.
+// valuesOf adds n to the values of chart c: n itself, or the values under the chart's name in a parent chart's. It returns the
+// kind of the document.
 func (j *judge) valuesOf(c *Chart, s source, n *position.Node) string {
 	kind := "values of " + c.String()
 	own := n
@@ -343,8 +344,8 @@ func (j *judge) valuesOf(c *Chart, s source, n *position.Node) string {
 	return kind
 }
 
-// subchart returns the values of the chart within a parent chart's, and their key: the chart's name, or an alias under
-// which most keys are the chart's.
+// subchart returns the values of the chart within a parent chart's, and their key: the chart's name, or an alias under which
+// most keys are the chart's. It returns nil if n has none.
 func (j *judge) subchart(c *Chart, n *position.Node) (*position.Node, string) {
 	if _, own := c.Values[c.Name]; own {
 		return nil, ""

@@ -35,8 +35,8 @@ var signs = []struct {
 	{"antrea", []string{"trafficEncapMode", "antreaProxy", "trafficEncryptionMode", "noSNAT", "tunnelType"}, nil},
 }
 
-// chartOf returns the name of the chart whose values n has, recognized by its keys, and those values: n itself, or the
-// values under a key in a parent chart's. The name is "" if the keys match no chart.
+// chartOf returns the name of the chart whose values n has, recognized by its keys, and n. The name is "" if the keys match no
+// chart.
 func chartOf(n *position.Node) (name string, own *position.Node) {
 	for _, s := range signs {
 		has := func(key string) bool { return n.At(strings.Split(key, ".")...) != nil }
@@ -53,8 +53,8 @@ func chartOf(n *position.Node) (name string, own *position.Node) {
 	return "", n
 }
 
-// chartless returns the kind of a document without a kind if no chart is given. It judges what can be judged without a
-// chart.
+// chartless judges what can be judged of a document without a kind if no chart is given. It returns the kind of the document,
+// and why the rest is not judged.
 func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
 	name, own := chartOf(n)
 	for i := 0; name == "" && i < len(n.Keys); i++ {
@@ -78,7 +78,8 @@ func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
 	return "values of chart " + name, j.noChart(name, shown.shown())
 }
 
-// withoutChart judges the part of values that has the same meaning in every version of their chart.
+// withoutChart judges the part of values that has the same meaning in every version of their chart. It adds the chart to
+// Needs.
 func (j *judge) withoutChart(name, version string, s source, n *position.Node) {
 	j.Needs = append(j.Needs, Needed{name, version})
 	switch name {
@@ -94,7 +95,7 @@ func (j *judge) withoutChart(name, version string, s source, n *position.Node) {
 	}
 }
 
-// versionShown returns the versions of Cilium's chart that fit its values.
+// versionShown returns the versions of Cilium's chart that fit its values, the zero value for other charts.
 func versionShown(chart string, l layer) minors {
 	if chart != cilium {
 		return minors{}
@@ -142,7 +143,7 @@ func (j *judge) judgeOptions() {
 	}
 	m := minorsOf(agent, true)
 	if n, ok := Minor(cmp.Or(j.known.Version, j.Needs[0].Version)); ok {
-		m = exact(n, "the version given")
+		m = singleMinor(n, "the version given")
 	}
 	part := &judge{faults: j.faults, known: j.known, objects: objects{agent: agent}}
 	part.ciliumOf(m)
@@ -176,7 +177,8 @@ func optionsIn(l layer) []value {
 	return found
 }
 
-// valuesOfDialect reads values of a chart that passes them on unchanged, unless the chart is given.
+// valuesOfDialect reads values of a chart that passes them on unchanged. It returns false, and reads nothing, for other charts
+// and if the chart is given.
 func valuesOfDialect(j *judge, of profile.CNI, s source, n *position.Node) bool {
 	if dialects[of.Name].judge == nil || j.chart != nil {
 		return false

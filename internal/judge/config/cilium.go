@@ -14,7 +14,7 @@ const (
 	gkeV2  = "gke-dataplane-v2"
 )
 
-// agentDefaults are the options of Cilium's agent, by the names of its flags.
+// agentDefaults are the defaults of the options of Cilium's agent, by the names of its flags.
 var agentDefaults = values{defaults: map[string]string{
 	"auto-direct-node-routes": "false", "bpf-lb-acceleration": "disabled", "bpf-lb-algorithm": "random", "bpf-lb-dsr-dispatch": "opt",
 	"bpf-lb-mode": "snat", "cni-chaining-mode": "none", "datapath-mode": "veth", "enable-bpf-masquerade": "false",
@@ -43,8 +43,8 @@ type ciliumState struct {
 	asked  bool
 }
 
-// googles reports whether only Google's build of the agent has an option.
-func googles(g value) bool {
+// isGoogleOption reports whether only Google's build of the agent has an option.
+func isGoogleOption(g value) bool {
 	return strings.HasPrefix(g.path, "enable-google-") || slices.Contains([]string{"enable-redirect-service", "enable-fqdn-network-policy"}, g.path)
 }
 
@@ -60,10 +60,10 @@ func (j *judge) ciliumOf(m minors) {
 		j.unmatched("Cilium in a version whose rules are not known")
 		return
 	}
-	if i := slices.IndexFunc(j.agent.leaves, googles); i >= 0 && !j.gke.given() {
+	if i := slices.IndexFunc(j.agent.leaves, isGoogleOption); i >= 0 && !j.gke.given() {
 		j.gke = j.agent.leaves[i]
 	}
-	c := readCilium(j.today(m), m.last)
+	c := readCilium(j.currentOptions(m), m.last)
 	j.showCilium(c)
 	if j.gke.given() {
 		j.unjudged("GKE Dataplane V2 runs Google's build of the agent: what it refuses is not known", j.agentFiles...)
@@ -135,7 +135,7 @@ func (c ciliumState) masqueradeFallback() string {
 	return ""
 }
 
-// hostRouting chooses the host routing by the agent's rules.
+// hostRouting sets legacy and asked by the agent's rules.
 func (c *ciliumState) hostRouting() {
 	wish := c.at("enable-host-legacy-routing")
 	c.asked = wish.on() && wish.given() && (len(wish.from) == 0 || slices.Contains(wish.from, "bpf.hostLegacyRouting"))
@@ -207,7 +207,8 @@ func (j *judge) showCilium(c ciliumState) {
 	j.wire(cilium, encapsulation, decides, cmp.Or(c.encryption, "none"), how)
 }
 
-// ciliumHostRouting finds legacy host routing of users who replace kube-proxy and have not requested it.
+// ciliumHostRouting reports a fallback to iptables masquerading, and legacy host routing that the user did not request
+// although eBPF serves Services or masquerades.
 func (j *judge) ciliumHostRouting(c ciliumState) {
 	if asked := c.at("enable-bpf-masquerade"); c.fallback != "" && asked.given() {
 		j.find("masquerade-fallback", asked, "enable-bpf-masquerade: true, and iptables masquerades: %s", c.fallback)
@@ -320,8 +321,8 @@ func (j *judge) ciliumCIDRs(c ciliumState) {
 	}
 }
 
-// covers reports whether the first IPv4 prefix of a list contains another list's. Texts that are not prefixes are not
-// judged.
+// covers reports whether the first IPv4 prefix of a list contains another list's. It is also true if a list has no IPv4
+// prefix.
 func covers(outer, inner string) bool {
 	o, ok := FirstIPv4(outer)
 	i, both := FirstIPv4(inner)
@@ -373,7 +374,7 @@ func (j *judge) ciliumDevices(c ciliumState) {
 	}
 }
 
-// encryptedProfile returns the profile of the lab with the agent's encryption.
+// encryptedProfile describes the profile of the lab with the agent's encryption, or that there is none.
 func (c ciliumState) encryptedProfile(legacy bool) string {
 	name := map[string]string{"": "cilium-native", "vxlan": "cilium-vxlan"}[c.tunnel]
 	if p, ok := profile.Lookup(name); !ok || p.WithEncryption(c.encryption).Encapsulation != c.encryption || legacy || c.dsr() || !c.at("datapath-mode").is("veth") || c.at("encrypt-node").on() {
@@ -382,7 +383,7 @@ func (c ciliumState) encryptedProfile(legacy bool) string {
 	return "in the lab " + name + "(encryption=" + c.encryption + ")"
 }
 
-// ciliumProfile names the profile.
+// ciliumProfile adds the profile that the options amount to.
 func (j *judge) ciliumProfile(c ciliumState) {
 	var but []string
 	if !c.replaces {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The configurations of distributions.
+// The defaults of the configurations of distributions.
 var (
 	rke2Defaults = values{reader: "RKE2", defaults: map[string]string{"cni": "canal", "disable-kube-proxy": "false", "cluster-cidr": "10.42.0.0/16"}}
 	k3sDefaults  = values{reader: "K3s", defaults: map[string]string{"flannel-backend": "vxlan", "disable-kube-proxy": "false", "cluster-cidr": "10.42.0.0/16"}}
@@ -33,8 +33,8 @@ func (j *judge) podCIDR() value {
 	return value{}
 }
 
-// another reports whether a CNI is configured in addition to the distribution's own.
-func (j *judge) another() bool {
+// otherCNI reports whether a CNI is configured in addition to the distribution's own.
+func (j *judge) otherCNI() bool {
 	for name := range j.settled {
 		if name != kindnet {
 			return true
@@ -56,7 +56,7 @@ func (j *judge) judgeDistribution() {
 		}
 		chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == "multus" })
 		switch own := strings.Join(chosen, ", "); {
-		case j.another() || len(j.helm) > 0 || len(j.conflists) > 0:
+		case j.otherCNI() || len(j.helm) > 0 || len(j.conflists) > 0:
 		case own == "none" || own == "":
 			j.unjudged("it installs no CNI: give what does", documentsOf("config.yaml of RKE2", j.Documents)...)
 		default:
@@ -71,10 +71,10 @@ func (j *judge) judgeDistribution() {
 		switch g, file := j.k3s.at("flannel-backend"), j.k3s.at("flannel-conf"); {
 		case file.given():
 			j.unjudged("flannel-conf: "+file.text+" decides: give that file", documentsOf("config.yaml of K3s", j.Documents)...)
-		case g.is("none") && !j.another() && len(j.conflists) == 0:
+		case g.is("none") && !j.otherCNI() && len(j.conflists) == 0:
 			j.unjudged("it installs no CNI: give what does", documentsOf("config.yaml of K3s", j.Documents)...)
 		case g.is("none"):
-		case j.another():
+		case j.otherCNI():
 			j.find("two-cnis", g, "flannel-backend: %s (%s), and another CNI is configured", g.text, g.source())
 		case !slices.ContainsFunc(k3sBackends, g.is):
 			j.find("flannel-backend", g, "flannel-backend: %s, and K3s has %s", g.text, strings.Join(k3sBackends, ", "))
@@ -93,10 +93,10 @@ func (j *judge) judgeDistribution() {
 	}
 	j.showValues("kind", j.kind, "networking.disableDefaultCNI", "networking.kubeProxyMode", "networking.podSubnet")
 	switch own := j.kind.at("networking.disableDefaultCNI"); {
-	case own.on() && !j.another() && len(j.conflists) == 0:
+	case own.on() && !j.otherCNI() && len(j.conflists) == 0:
 		j.unjudged("it installs no CNI: give what does", documentsOf("Cluster", j.Documents)...)
 	case own.on():
-	case j.another():
+	case j.otherCNI():
 		j.find("two-cnis", own, "disableDefaultCNI is not true: kind installs its own CNI, and another is configured")
 	case j.settled[kindnet] == nil:
 		amounts(j, "kindnetd", "kindnet of kind")

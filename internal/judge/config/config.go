@@ -30,7 +30,8 @@ type Input struct {
 	Name string
 	// Text is its contents, YAML or JSON.
 	Text string
-	// Unlined inputs have no lines that a reader could look up: objects of a cluster, values on the command line.
+	// Unlined means that there are no lines that a reader could look up: an object of a cluster, or values on the command
+	// line.
 	Unlined bool
 }
 
@@ -38,7 +39,7 @@ type Input struct {
 type Chart struct {
 	// Name, Version and AppVersion are from Chart.yaml.
 	Name, Version, AppVersion string
-	// Values are the chart's own.
+	// Values are the chart's default values.
 	Values map[string]any
 	// Render returns the objects that the chart renders from values, without the templates in skip. The error is the
 	// chart's own validation.
@@ -140,8 +141,8 @@ func (r Report) Inconclusive() bool {
 	return slices.ContainsFunc(r.Documents, func(d Document) bool { return d.NotJudged != "" })
 }
 
-// Check judges inputs that together configure one cluster. The error is position.Faults with every mistake of every
-// input.
+// Check judges inputs that together configure one cluster. It fails with position.Faults, which have every mistake of every
+// input, or if no input configures a network.
 func Check(inputs []Input, known Known) (Report, error) {
 	var faults position.Faults
 	wayOut := ""
@@ -187,7 +188,7 @@ func areObjects(n *position.Node) bool {
 	return n.Kind == position.List && len(n.Items) > 0 && !slices.ContainsFunc(n.Items, func(i *position.Node) bool { return i.ScalarAt("kind") == "" })
 }
 
-// nothing describes what the inputs have instead of a network's configuration.
+// nothing returns the error that no input configures a network, with what each input has instead.
 func nothing(beside []Document) position.Faults {
 	faults := position.Faults{{Message: "nothing to judge: no document configures a cluster's network (docs/reference/config.md lists what is read)"}}
 	for _, d := range beside {
@@ -219,7 +220,7 @@ type judge struct {
 	documents []*position.Node
 	// firsts are the objects that a cluster has once.
 	firsts map[string]first
-	// passed are the objects of an input that do not configure the network, in addition to inputs that only have such
+	// passed are the objects of the current input that do not configure the network. beside are the inputs that have only such
 	// objects.
 	passed []string
 	beside []Document
@@ -277,7 +278,7 @@ func (j *judge) find(id string, v value, format string, args ...any) {
 	j.Findings = append(j.Findings, rules().Of(id).Found(where, fmt.Sprintf(format, args...)))
 }
 
-// show adds a row to the table of settings.
+// show adds a row to the table of settings, unless the row is there already.
 func (j *judge) show(component, name, text, origin, by string) {
 	if s := (Setting{component, name, text, origin, by}); !slices.Contains(j.Settings, s) {
 		j.Settings = append(j.Settings, s)
@@ -302,7 +303,7 @@ func (j *judge) showGiven(component string, v *values, paths ...string) {
 	}
 }
 
-// wire adds how packets travel between nodes. Encryption without an encapsulation of its own counts as the
+// wire adds to Wire how packets travel between nodes. Encryption without an encapsulation of its own counts as the
 // encapsulation.
 func (j *judge) wire(component, encapsulation string, by value, encryption string, how value) {
 	if encryption == "wireguard" && encapsulation == "none" {
@@ -314,7 +315,7 @@ func (j *judge) wire(component, encapsulation string, by value, encryption strin
 	j.Wire = append(j.Wire, Setting{component, Encryption, encryption, how.origin, how.by})
 }
 
-// wireMTU adds the MTU of pods, if it is set.
+// wireMTU adds the MTU of pods to Wire, if it is given and not 0.
 func (j *judge) wireMTU(component string, g value) {
 	if g.given() && g.text != "" && g.text != "0" {
 		j.Wire = append(j.Wire, Setting{component, MTU, g.text, g.origin, g.by})
@@ -327,7 +328,7 @@ func (j *judge) measured(name string, but ...string) {
 	j.Measured = append(j.Measured, Measured{Profile: name, Title: p.Title, But: but})
 }
 
-// unmatched adds a configuration that no profile fits.
+// unmatched adds a configuration that no profile fits. title describes it.
 func (j *judge) unmatched(title string, but ...string) {
 	j.Measured = append(j.Measured, Measured{Title: title, But: but})
 }

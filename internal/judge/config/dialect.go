@@ -15,11 +15,11 @@ import (
 
 // others has what the documents contain about CNIs with a dialect, and about policies.
 type others struct {
-	// settled are the settings of those CNIs. chainedTo is the CNI that another CNI is chained to.
+	// settled are the settings of the CNIs with a dialect. chainedTo is the CNI that another CNI is chained to.
 	settled   map[string]*values
 	chainedTo string
-	// policies are NetworkPolicies. enforced means that a component other than the CNI enforces them. ignored names the
-	// components that do not.
+	// policies are NetworkPolicies. enforced means that a component other than the CNI enforces them. ignored names configured
+	// components that enforce no policies.
 	policies []value
 	enforced bool
 	// gke is the DaemonSet of GKE Dataplane V2, or an option that only Google's build of Cilium's agent has.
@@ -45,7 +45,7 @@ type dialect struct {
 	shown []string
 	// other are names of the same settings in other places: in its chart, in an operator's object.
 	other map[string]string
-	// words are other spellings of texts, as name=text.
+	// words maps other spellings of a text, as name=text, to the text that rules use.
 	words map[string]string
 	judge func(j *judge, v *values)
 }
@@ -58,8 +58,8 @@ var dialects = map[string]dialect{
 // prefixes are prefixes of settings' names in charts and objects.
 var prefixes = []string{"env.", "init.env.", "global.", "default.", "defaultNetwork.ovnKubernetesConfig."}
 
-// settle reads the given settings of a CNI and returns their number. Without any, it does nothing unless the daemon is
-// given: then its defaults are in force.
+// settle stores the given settings of a CNI that it knows and returns their number. Without known settings it returns 0,
+// unless the daemon is given: then the defaults are in force, and it returns 1.
 func settle(j *judge, name string, daemon bool, given []value) int {
 	d, read := dialects[name]
 	if !read {
@@ -103,7 +103,7 @@ func settings(j *judge, kind string, s source, n *position.Node) []value {
 	return v.leaves
 }
 
-// programSettings returns the variables and the flags of a pod's containers.
+// programSettings returns the variables, the images and the flags of a pod's containers.
 func programSettings(s source, spec *position.Node) []value {
 	const root = "spec.template.spec."
 	var all []value
@@ -159,7 +159,7 @@ func flags(s source, path string, list *position.Node) []value {
 	return all
 }
 
-// sectionHead begins a section of keys. In YAML brackets may stand in comments, as in Antrea's own.
+// sectionHead matches the head of a section of keys, on a line of its own: YAML may have brackets in comments.
 var sectionHead = pattern.New(`(?m)^\s*\[\w[\w-]*\]\s*$`)
 
 // fileSettings returns the entries of a ConfigMap, and the settings in the files among them: YAML, JSON or sections of
@@ -208,7 +208,7 @@ func (v *values) changed(path string) (value, bool) {
 	return g, g.set() && !g.is(v.defaults[path]) || g.given() && g.text != "" && !g.is(v.defaults[path]) && v.defaults[path] != ""
 }
 
-// unused finds settings that are given but not read, for the reason why.
+// unused reports settings that are given but not read. why is the reason.
 func unused(j *judge, v *values, why string, paths ...string) {
 	for _, p := range paths {
 		if g, is := v.changed(p); is {
@@ -257,7 +257,7 @@ func judgeSettled(j *judge) {
 	}
 }
 
-// chain finds the CNI that connects the pods if another is chained to it.
+// chain sets chainedTo: the CNI that connects the pods if another CNI is chained to it.
 func chain(j *judge) {
 	mode := j.agent.at("cni-chaining-mode")
 	switch {
@@ -292,7 +292,7 @@ func judgePolicies(j *judge) {
 	}
 }
 
-// amounts adds the profile called name, if it exists.
+// amounts adds the profile called name, or title if there is no such profile.
 func amounts(j *judge, name, title string, but ...string) {
 	if known(name) {
 		j.measured(name, but...)
@@ -301,12 +301,12 @@ func amounts(j *judge, name, title string, but ...string) {
 	j.unmatched(title+": no profile describes it", but...)
 }
 
-// agentRefuses finds a setting at which the agent of a CNI exits.
+// agentRefuses adds the finding that the agent of a CNI exits because of a setting.
 func agentRefuses(j *judge, g value, saw string) {
 	j.find("agent-refuses", g, "%s: %s %s", g.path, g.text, saw)
 }
 
-// oneOf reports whether a setting is one of words. Any other value is a finding.
+// oneOf reports whether a setting is one of words. It adds a finding for any other value.
 func oneOf(j *judge, v *values, path string, words ...string) bool {
 	g := v.at(path)
 	if slices.ContainsFunc(words, g.is) {

@@ -9,16 +9,16 @@ import (
 
 const flannel = "flannel"
 
-// netconfDefaults is net-conf.json.
+// netconfDefaults are the defaults of net-conf.json.
 var netconfDefaults = values{reader: flannel, defaults: map[string]string{"Backend.Type": "vxlan"}}
 
-// backend is one of flannel's ways between nodes.
+// backend is a backend of flannel: how packets travel between nodes.
 type backend struct {
-	// profile is its profile, "" without one. encapsulation is "" if unknown.
+	// profile is the profile with the backend, "" without one. encapsulation is "" if unknown.
 	profile, encapsulation string
-	// mtu is what it leaves of 1500 bytes, 0 if unknown.
+	// mtu is what the backend leaves of 1500 bytes, 0 if unknown.
 	mtu int
-	// reads are its options.
+	// reads are the options that the backend reads.
 	reads []string
 }
 
@@ -99,7 +99,7 @@ func flannelRefusals(j *judge) {
 	}
 }
 
-// flannelWire adds how packets travel between nodes.
+// flannelWire adds to Wire how packets travel between nodes.
 func (j *judge) flannelWire(component string, b backend, kind value) {
 	encapsulation, encryption := b.encapsulation, "none"
 	if direct := j.netconf.at("Backend.DirectRouting"); direct.on() && slices.Contains(b.reads, "DirectRouting") {
@@ -122,7 +122,7 @@ func (j *judge) flannelWire(component string, b backend, kind value) {
 	j.wireMTU(component, j.podMTU)
 }
 
-// judgePlugin adds the profile of a plugin without a daemon.
+// judgePlugin judges the plugins of a CNI configuration list, and adds the profile of a plugin without a daemon.
 func (j *judge) judgePlugin() {
 	for _, p := range j.plugins {
 		if known(p) && len(j.Measured) == 0 {

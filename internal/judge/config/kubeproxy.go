@@ -41,7 +41,7 @@ const (
 	no
 )
 
-// proxyState is whether kube-proxy runs.
+// proxyState says whether kube-proxy runs, and in which mode.
 type proxyState struct {
 	runs answer
 	mode string
@@ -50,7 +50,7 @@ type proxyState struct {
 	at  value
 }
 
-// proxyState finds out from the documents whether kube-proxy runs in addition to the CNI.
+// proxyState returns whether the documents show a kube-proxy in addition to the CNI.
 func (j *judge) proxyState() proxyState {
 	if j.noProxy.given() {
 		return proxyState{no, "", j.noProxy.text, j.noProxy}
@@ -95,7 +95,8 @@ func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
 	}
 }
 
-// withoutProxy reports whether a file of kubeadm disables kube-proxy. It stores the podSubnet of others.
+// withoutProxy reports whether a file of kubeadm disables kube-proxy, and stores the setting that does. It also stores the
+// podSubnet.
 func withoutProxy(j *judge, kind string, s source, n *position.Node) bool {
 	if at := n.At("networking", "podSubnet"); kind == "ClusterConfiguration" && at != nil {
 		j.podSubnet = s.value("networking.podSubnet", at, at.Text)
@@ -111,7 +112,7 @@ func withoutProxy(j *judge, kind string, s source, n *position.Node) bool {
 	return true
 }
 
-// proxyArg returns the mode in kube-proxy-arg.
+// proxyArg returns the mode in kube-proxy-arg, "iptables" without one.
 func proxyArg(d *values) string {
 	for arg := range strings.SplitSeq(d.at("kube-proxy-arg").text, ", ") {
 		if mode, ok := strings.CutPrefix(strings.TrimLeft(arg, "-"), "proxy-mode="); ok {
@@ -121,8 +122,8 @@ func proxyArg(d *values) string {
 	return "iptables"
 }
 
-// kubeProxyBeside finds a kube-proxy in addition to a CNI that replaces it, and a cluster in which neither serves
-// Services. at and what are what decides whether the CNI replaces it.
+// kubeProxyBeside reports a kube-proxy in addition to a CNI that replaces it, and a cluster in which neither serves Services.
+// at is the setting that decides whether the CNI replaces kube-proxy, what its name.
 func (j *judge) kubeProxyBeside(replaces bool, at value, what string) {
 	switch proxy := j.proxyState(); {
 	case replaces && proxy.runs == yes:

@@ -46,7 +46,7 @@ func (c ciliumState) ciliumLayers() []layerOf {
 	return layers
 }
 
-// left subtracts layers from an MTU, and describes the subtraction.
+// left returns what layers leave of an MTU, and a description of the subtraction.
 func left(mtu int, layers []layerOf) (int, string) {
 	var parts []string
 	for _, l := range layers {
@@ -56,7 +56,8 @@ func left(mtu int, layers []layerOf) (int, string) {
 	return mtu, strings.Join(parts, " and ")
 }
 
-// ciliumMTU judges the MTU setting, which is the underlay's, and shows what the routes of pods leave of it.
+// ciliumMTU judges the MTU setting, which must be the underlay's. It shows the MTU of routes between pods that follows from
+// it, and reports what encryption between nodes leaves.
 func (j *judge) ciliumMTU(c ciliumState) {
 	g := c.at("mtu")
 	j.underlay(g)
@@ -82,8 +83,8 @@ func (j *judge) ciliumMTU(c ciliumState) {
 	}
 }
 
-// underlay judges a setting that is the underlay's MTU. If the real MTU is unknown, a value that is common for pods is
-// suspicious.
+// underlay judges a setting that should be the underlay's MTU. If the real MTU is unknown, it reports a value that is common
+// for pods.
 func (j *judge) underlay(g value) {
 	mtu := g.number()
 	switch {
@@ -110,8 +111,8 @@ func roundUp(mtu int) int {
 	return usualMTU
 }
 
-// room finds a pod MTU that exceeds what an encapsulation leaves of the underlay's. If the underlay's MTU is unknown,
-// it assumes 1500, unless the pods' is larger. Then it shows the required MTU of the underlay.
+// room reports a pod MTU that exceeds what an encapsulation leaves of the underlay's. If the underlay's MTU is unknown, it
+// assumes 1500, unless the pods' MTU is larger: then it shows the underlay MTU that is required.
 func (j *judge) room(component string, g value, layers []layerOf) {
 	mtu := g.number()
 	if mtu == 0 || !g.given() || len(layers) == 0 {

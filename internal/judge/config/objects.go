@@ -32,7 +32,7 @@ type objects struct {
 	// plugins are from a CNI configuration list, with its index in the report.
 	plugins   []string
 	conflists []int
-	// silent are CNIs whose objects do not show the mode.
+	// silent are CNIs that are configured by other objects than the given ones.
 	silent []profile.CNI
 	// unread are the titles of CNIs that are configured but that no rule reads.
 	unread []string
@@ -92,7 +92,7 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	j.enforced = j.enforced || kind == "DaemonSet" && Enforces(name)
 	carried, carries := carrierOf(kind, n)
 	if carries && kind == "ClusterConfig" { // of eksctl, whose other files are not relevant
-		return j.carried(carried, s, n)
+		return j.readCarrier(carried, s, n)
 	}
 	if withoutProxy(j, kind, s, n) && kind == "InitConfiguration" {
 		return "", true
@@ -101,7 +101,7 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 		return why, true
 	}
 	if carries {
-		return j.carried(carried, s, n)
+		return j.readCarrier(carried, s, n)
 	}
 	c, of := profile.CNIOfObject(kind, name, n.ScalarAt("apiVersion"))
 	switch { // a CPU limit of these does not affect the pods
@@ -157,8 +157,8 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	return "", relevant
 }
 
-// readInto reads n, which is at the path root of its document, into *v, or over the defaults if nothing was read
-// before.
+// readInto adds the leaves of n, which is at the path root of its document, to *v. If *v is nil, it starts with the defaults.
+// It always returns true.
 func readInto(v **values, defaults values, s source, root string, n *position.Node) bool {
 	*v = cmp.Or(*v, defaults.fresh())
 	(*v).read(s, root, n)
@@ -184,8 +184,8 @@ type first struct {
 	says []leaf
 }
 
-// findSecond finds a second object of a kind that exists once in a cluster, in the same input and with other content. A
-// later input may be a patch.
+// findSecond adds a fault for a second object of a kind that exists once in a cluster, in the same input and with other
+// content. A later input may be a patch.
 func findSecond(j *judge, what string, s source, n, says *position.Node) {
 	if s.chart != "" || s.unlined {
 		return
@@ -203,7 +203,7 @@ func findSecond(j *judge, what string, s source, n, says *position.Node) {
 	}
 }
 
-// within reads the YAML or JSON in the text of content.
+// within calls read for each YAML or JSON mapping in the text of content. It reports whether read accepted one.
 func (j *judge) within(s source, key string, content *position.Node, read func(s source, n *position.Node) bool) bool {
 	found := false
 	for _, n := range position.Parse(position.Within(s.name, key, content), j.faults) {
@@ -212,7 +212,7 @@ func (j *judge) within(s source, key string, content *position.Node, read func(s
 	return found
 }
 
-// configMap reads the ConfigMaps of Cilium, Calico, flannel, canal and kube-proxy.
+// configMap reads the ConfigMaps of Cilium, Calico, flannel, canal and kube-proxy. It returns false for any other.
 func (j *judge) configMap(s source, n *position.Node) bool {
 	name, data := nameOf(n), n.At("data")
 	switch name {
@@ -250,7 +250,8 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 	return found
 }
 
-// workload reads the settings in an agent's DaemonSet, and CPU limits: a benchmark with a limit measures the quota.
+// workload reads the settings in an agent's DaemonSet, and CPU limits: a benchmark with a limit measures the quota. It returns
+// false if there is neither.
 func (j *judge) workload(kind string, s source, n *position.Node) bool {
 	root, spec := "spec.template.spec", n.At("spec", "template", "spec")
 	if spec == nil {
@@ -315,7 +316,7 @@ func environment(containers *values) map[string]value {
 	return env
 }
 
-// conflist reads a CNI configuration list.
+// conflist reads a CNI configuration list. It returns false if n is not one.
 func (j *judge) conflist(s source, n *position.Node) bool {
 	if n.At("cniVersion") == nil {
 		return false
@@ -368,7 +369,8 @@ func pluginSettings(j *judge, s source, p *position.Node) {
 	}
 }
 
-// bare reads a document without a kind, which it identifies by its keys. Otherwise it may be values of a chart.
+// bare reads a document without a kind, which it identifies by its keys. A document that it does not recognize may be values
+// of a chart.
 func (j *judge) bare(doc Document, s source, n *position.Node) {
 	has := func(keys ...string) bool {
 		return slices.ContainsFunc(keys, func(k string) bool { return n.At(k) != nil })
@@ -395,7 +397,7 @@ func (j *judge) bare(doc Document, s source, n *position.Node) {
 		readInto(&j.talos, talosDefaults, s, "", n)
 	case carries:
 		doc.Kind = "a file that installs chart " + carried.chart
-		doc.NotJudged, _ = j.carried(carried, s, n)
+		doc.NotJudged, _ = j.readCarrier(carried, s, n)
 	case isForeign:
 		doc.Kind, doc.NotJudged = "a document without a kind", why
 	case j.chart != nil:

@@ -34,7 +34,7 @@ func (j *judge) ciliumRefusals(c ciliumState) {
 	}
 }
 
-// refuses returns the refusal of an option that is on, if holds returns true, for the reason why.
+// refuses returns a check that refuses an option that is on, if holds returns true. why is the reason.
 func refuses(option string, holds func(c ciliumState) bool, why string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		if g := c.at(option); g.on() && holds(c) {
@@ -79,12 +79,12 @@ func (c ciliumState) asksEBPF() bool {
 	return c.at("enable-bpf-masquerade").on() && (c.masquerades4() || c.masquerades6())
 }
 
-// words refuses a value of an option that is not one of known, in the agent's spelling.
+// words returns a check that refuses values of an option other than known, in exactly this spelling.
 func words(option string, known ...string) func(ciliumState) (value, string) {
 	return wordsBy(func(g value) bool { return slices.Contains(known, g.text) }, option, known)
 }
 
-// looseWords does the same as words for an option whose values the agent accepts in other spellings, too.
+// looseWords returns the same check as words, but ignores case.
 func looseWords(option string, known ...string) func(ciliumState) (value, string) {
 	return wordsBy(func(g value) bool { return slices.ContainsFunc(known, g.is) }, option, known)
 }
@@ -140,7 +140,7 @@ var maglevSizes = []int{251, 509, 1021, 2039, 4093, 8191, 16381, 32749, 65521, 1
 
 func (c ciliumState) servesNodePorts() bool { return c.nodePort }
 
-// nodePorts refuses values and ranges of the load balancer for NodePorts, if the agent reads them.
+// nodePorts returns a check of the load balancer's options for NodePorts. It applies if read returns true.
 func nodePorts(read func(c ciliumState) bool) func(ciliumState) (value, string) {
 	checks := []func(ciliumState) (value, string){
 		words("bpf-lb-algorithm", "random", "maglev"), words("bpf-lb-mode", "snat", "dsr", "hybrid"), words("bpf-lb-dsr-dispatch", "opt", "ipip", "geneve"),
@@ -232,7 +232,7 @@ var routingRefusals = []refusal{
 	{"netkit", 20, 0, refuses("enable-bpf-tproxy", func(c ciliumState) bool { return strings.HasPrefix(c.at("datapath-mode").text, "netkit") }, "with netkit devices")},
 }
 
-// nativeCIDR refuses native routing with masquerading if it is unknown which addresses need no masquerading.
+// nativeCIDR refuses native routing with masquerading if no option says which addresses need no masquerading.
 func (c ciliumState) nativeCIDR(family string, masquerades bool) (value, string) {
 	option := family + "-native-routing-cidr"
 	agent := c.minor >= 15 && c.at("enable-ip-masq-agent").on()
@@ -242,7 +242,7 @@ func (c ciliumState) nativeCIDR(family string, masquerades bool) (value, string)
 	return c.at("routing-mode"), fmt.Sprintf("routing-mode: native with %s masquerading and without %s", strings.Replace(family, "ip", "IP", 1), option)
 }
 
-// routerAddress is a refusal of a local router's address.
+// routerAddress returns a check that refuses a local router's address.
 func routerAddress(holds func(ciliumState) bool, why string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		for _, option := range []string{"local-router-ipv4", "local-router-ipv6"} {
@@ -254,7 +254,7 @@ func routerAddress(holds func(ciliumState) bool, why string) func(ciliumState) (
 	}
 }
 
-// accelerated is a refusal of XDP acceleration.
+// accelerated returns a check that refuses XDP acceleration.
 func accelerated(holds func(ciliumState) bool, why string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		if g := c.at("bpf-lb-acceleration"); c.nodePort && g.set() && !g.is("disabled") && holds(c) {
@@ -264,7 +264,7 @@ func accelerated(holds func(ciliumState) bool, why string) func(ciliumState) (va
 	}
 }
 
-// ipam is a refusal of some modes of address management.
+// ipam returns a check that refuses some modes of address management.
 func ipam(holds func(ciliumState) bool, why string, modes ...string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		if g := c.at("ipam"); slices.ContainsFunc(modes, g.is) && holds(c) {
@@ -274,7 +274,7 @@ func ipam(holds func(ciliumState) bool, why string, modes ...string) func(cilium
 	}
 }
 
-// noRules is a refusal to do without rules of iptables.
+// noRules returns a check that refuses install-iptables-rules: false.
 func noRules(holds func(ciliumState) bool, why string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		if g := c.at("install-iptables-rules"); g.text != "" && !g.on() && holds(c) {

@@ -25,7 +25,7 @@ var kubeRouterDialect = dialect{
 	judge: judgeKubeRouter,
 }
 
-// kubeRouter judges kube-router's flags.
+// judgeKubeRouter judges kube-router's flags.
 func judgeKubeRouter(j *judge, v *values) {
 	var but []string
 	kubeRouterRefusals(j, v)

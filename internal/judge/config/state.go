@@ -37,7 +37,7 @@ func state(j *judge, in Input) bool {
 	return optionsInForce(j, in)
 }
 
-// optionsInForce reads the table of options that cilium config view prints.
+// optionsInForce reads the table of options that cilium config view prints. It returns false for any other text.
 func optionsInForce(j *judge, in Input) bool {
 	var options []value
 	known, number := 0, 0
@@ -67,7 +67,7 @@ func optionsInForce(j *judge, in Input) bool {
 	return true
 }
 
-// ciliumInForce reads the output of cilium-dbg status. It is in force, so no rule about options applies.
+// ciliumInForce reads the output of cilium-dbg status. Its options are in force already, so it adds no findings.
 func ciliumInForce(j *judge, in Input) {
 	agent := agentDefaults.fresh()
 	version, number := "", 0
@@ -86,9 +86,9 @@ func ciliumInForce(j *judge, in Input) {
 		}
 	}
 	doc := Document{File: in.Name, Line: 1, Kind: "output of cilium-dbg status"}
-	of := exact(lastMinor, "the newest")
+	of := singleMinor(lastMinor, "the newest")
 	if n, ok := Minor(version); ok {
-		of = exact(n, "the output")
+		of = singleMinor(n, "the output")
 	}
 	part := &judge{faults: j.faults, known: Known{Version: version}, objects: objects{agent: agent}}
 	part.ciliumOf(of)
@@ -106,7 +106,7 @@ func ciliumInForce(j *judge, in Input) {
 	j.Documents = append(j.Documents, doc)
 }
 
-// stateOptions returns the options in force by a line of cilium-dbg status.
+// stateOptions returns the options in force that a line of cilium-dbg status shows.
 func stateOptions(name, text string) map[string]string {
 	word, _, _ := strings.Cut(text, " ")
 	word = strings.ToLower(word)

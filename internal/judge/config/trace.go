@@ -26,7 +26,7 @@ func (j *judge) renderValues() {
 	case j.chart == nil:
 		return
 	case len(j.given) == 0 && len(j.Documents) > 0:
-		if !j.another() && len(j.plugins) == 0 && !j.Inconclusive() {
+		if !j.otherCNI() && len(j.plugins) == 0 && !j.Inconclusive() {
 			j.Documents = append(j.Documents, Document{File: j.chart.String(), Kind: "chart", NotJudged: "no file has values for it; --set KEY=VALUE gives one"})
 		}
 		return
@@ -70,7 +70,7 @@ func (j *judge) renderValues() {
 	}
 }
 
-// culprit returns the value without which the chart renders, the zero value if there is none.
+// culprit returns the value without which the chart renders, the zero value if there is none or if there are too many to try.
 func (j *judge) culprit(all map[string]any, at map[string]value) value {
 	if len(at) > mostTraced {
 		return value{}
@@ -83,7 +83,7 @@ func (j *judge) culprit(all map[string]any, at map[string]value) value {
 	return value{}
 }
 
-// trace finds what one value decides, and reports a value that decides nothing.
+// trace stores what one value decides, and reports a value that decides nothing.
 func (j *judge) trace(t *tracer, all map[string]any, at map[string]value, g value) {
 	other, err := j.chart.Render(withValue(all, g.path, nil), t.skip)
 	if err != nil { // the chart requires it
@@ -231,7 +231,7 @@ type tracer struct {
 // change is a leaf of an object that differs from the base; path is "" for a whole object.
 type change struct{ template, object, path string }
 
-// changed returns the leaves that differ from the base.
+// changed returns the leaves and the objects that differ from the base.
 func (t *tracer) changed(other []object) []change {
 	var found []change
 	add := func(o object, path string) { found = append(found, change{o.template, o.name(), path}) }
@@ -272,7 +272,7 @@ func (t *tracer) decide(c change, g value) {
 	t.decides[c.object][c.path] = v
 }
 
-// merge merges over into into, overriding it: mappings merge, a null removes a key, anything else replaces.
+// merge overrides into with over: mappings merge, anything else replaces. A null stays; Helm then removes the key.
 func merge(into, over map[string]any) {
 	for key, v := range over {
 		inner, isMap := v.(map[string]any)

@@ -15,8 +15,8 @@ func unreadWhy(c profile.CNI) string {
 	return fmt.Sprintf("it configures %s, and no rule reads that; cnibench run --env kubernetes measures the cluster as %s", c.Title, c.Name)
 }
 
-// unreadObject reads an object of a CNI with a dialect. For an object of a CNI that no rule reads, or of another tool,
-// it returns why it was not judged.
+// unreadObject reads an object of a CNI with a dialect. For an object of a CNI that no rule reads, or of another tool, it
+// returns why the object was not judged.
 func (j *judge) unreadObject(kind string, s source, n *position.Node) (why string, relevant bool) {
 	c, ok := profile.CNIOfObject(kind, nameOf(n), n.ScalarAt("apiVersion"))
 	if network := cmp.Or(n.ScalarAt("spec", "defaultNetwork", "type"), n.ScalarAt("spec", "networkType")); network != "" && kind == "Network" {
@@ -77,7 +77,7 @@ func installsPlugin(kind string, n *position.Node) bool {
 	})
 }
 
-// filtersOnly reports a kube-router that connects no pods.
+// filtersOnly reports whether a kube-router connects no pods.
 func filtersOnly(n *position.Node) bool {
 	return slices.ContainsFunc(leaves(n.At("spec"), ""), func(l leaf) bool { return strings.Contains(l.text, "--run-router=false") })
 }
@@ -137,7 +137,8 @@ func (j *judge) addUnread(c profile.CNI) {
 	}
 }
 
-// judgeUnread describes what is configured and not read, and what is not configured at all.
+// judgeUnread adds the CNIs that are configured but not read. It marks a chart as not judged if no object of it configures the
+// network.
 func (j *judge) judgeUnread() {
 	for _, title := range j.unread {
 		j.unmatched(title + ": no rule reads its configuration, and no profile describes it")
@@ -147,7 +148,7 @@ func (j *judge) judgeUnread() {
 	}
 }
 
-// judgeSilence marks documents without any consequence as not judged.
+// judgeSilence marks all documents as not judged if there is no setting, finding or profile.
 func (j *judge) judgeSilence() {
 	if len(j.Settings)+len(j.Findings)+len(j.Measured) > 0 {
 		return
@@ -189,7 +190,7 @@ func (j *judge) conflistWhy() string {
 	case c.Family == "":
 		j.addUnread(c)
 		return unreadWhy(c)
-	case j.another():
+	case j.otherCNI():
 		return ""
 	}
 	return fmt.Sprintf("the plugin is %s's, whose mode is in other objects: give those (%s)", c.Title, objectsOfCNI(c))
@@ -208,7 +209,7 @@ func objectsOfCNI(c profile.CNI) string {
 	return "ConfigMap " + strings.Join(c.ConfigMaps, " or ")
 }
 
-// talosDefaults is the configuration of a machine of Talos.
+// talosDefaults are the defaults of the configuration of a machine of Talos.
 var talosDefaults = values{reader: "Talos", defaults: map[string]string{
 	"cluster.network.cni.name": flannel, "cluster.proxy.disabled": "false", "cluster.network.podSubnets": "10.244.0.0/16", "cluster.proxy.mode": "nftables",
 }}
@@ -240,9 +241,9 @@ func (j *judge) judgeTalos() {
 	}
 	j.showValues("talos", j.talos, "cluster.network.cni.name", "cluster.proxy.disabled", "cluster.network.podSubnets")
 	switch g := j.talos.at("cluster.network.cni.name"); {
-	case g.is(flannel) && j.another():
+	case g.is(flannel) && j.otherCNI():
 		j.find("two-cnis", g, "cluster.network.cni.name: %s (%s), and another CNI is configured", g.text, g.source())
-	case j.another():
+	case j.otherCNI():
 	case g.is(flannel) && g.given():
 		j.netconf = netconfDefaults.fresh()
 		j.netconf.leaves = []value{{path: "Backend.Port", text: "4789", origin: Default, by: "Talos"}}

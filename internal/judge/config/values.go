@@ -35,7 +35,7 @@ func (v value) on() bool {
 	return false
 }
 
-// source returns who set the value.
+// source describes where the value comes from: a place, or the component whose default it is.
 func (v value) source() string {
 	if v.origin == Default {
 		return "default of " + v.by
@@ -43,7 +43,7 @@ func (v value) source() string {
 	return v.by
 }
 
-// is compares without case.
+// is reports whether the value equals text, ignoring case.
 func (v value) is(text string) bool { return strings.EqualFold(v.text, text) }
 
 // number returns the value as a number, 0 for any other text.
@@ -55,7 +55,7 @@ func (v value) number() int {
 	return n
 }
 
-// set reports whether the value is neither absent nor its type's zero value: kubeadm writes all fields.
+// set reports whether the value is given and not its type's zero value. kubeadm writes all fields.
 func (v value) set() bool {
 	return v.given() && !slices.Contains([]string{"", "0", "0s", "false", "null"}, v.text)
 }
@@ -74,7 +74,7 @@ func (v values) fresh() *values {
 	return &v
 }
 
-// at returns the value in force at path.
+// at returns the value in force at path: the given one, or the default. Its origin is "" if there is neither.
 func (v *values) at(path string) value {
 	g, stated := v.leaf(path)
 	if v == nil || stated {
@@ -131,7 +131,7 @@ func (s source) by(n *position.Node) string {
 	return fmt.Sprintf("%s:%d", s.name, n.Line)
 }
 
-// value returns the leaf at path.
+// value returns the leaf at path, with its origin.
 func (s source) value(path string, n *position.Node, text string) value {
 	switch v, traced := s.traced[path]; {
 	case traced:

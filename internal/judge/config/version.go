@@ -33,7 +33,7 @@ func (m minors) String() string {
 	return fmt.Sprintf("%s, judged as 1.%d", m.span(), m.last)
 }
 
-// span names the versions.
+// span describes the versions: "1.16", "1.14 to 1.15", "1.18 or later".
 func (m minors) span() string {
 	switch {
 	case m.newer > 0:
@@ -56,7 +56,7 @@ func (m minors) shown() string {
 	return m.span()
 }
 
-// newest returns the newest of the versions, "" if nothing limits it to known versions.
+// newest returns the newest of the versions, "" if nothing limits the range.
 func (m minors) newest() string {
 	if m.by == "" || m.last == lastMinor {
 		return ""
@@ -129,15 +129,15 @@ var marks = []mark{
 // else a version that fits the options. Options of newer versions outweigh options of older ones, which agents ignore.
 func (j *judge) agentMinors() minors {
 	if n, ok := Minor(j.known.Version); ok {
-		return exact(n, "the version given")
+		return singleMinor(n, "the version given")
 	}
 	if j.chart != nil && strings.HasSuffix(j.chart.Name, cilium) { // rke2-cilium, too
 		if n, ok := Minor(cmp.Or(j.chart.AppVersion, j.chart.Version)); ok {
-			return exact(n, "appVersion of "+j.chart.String())
+			return singleMinor(n, "appVersion of "+j.chart.String())
 		}
 	}
 	if n, ok := Minor(imageTag(j.agentImage.text)); ok {
-		return exact(n, "the agent's image ("+j.agentImage.by+")")
+		return singleMinor(n, "the agent's image ("+j.agentImage.by+")")
 	}
 	return minorsOf(j.agent, false)
 }
@@ -173,8 +173,8 @@ func minorsOf(options *values, ofChart bool) minors {
 	return m
 }
 
-// exact returns the range of one version. A version whose checks are not known yet is judged as the newest known one.
-func exact(minor int, by string) minors {
+// singleMinor returns the range of one version. A version whose checks are not known yet is judged as the newest known one.
+func singleMinor(minor int, by string) minors {
 	if minor > lastMinor {
 		return minors{first: lastMinor, last: lastMinor, newer: minor, by: by}
 	}
@@ -207,9 +207,9 @@ const (
 	firstRouting = 14
 )
 
-// today returns the agent's options by their present names and values. Options that the version does not read are
-// findings.
-func (j *judge) today(m minors) *values {
+// currentOptions returns the agent's options by their present names and values. It reports options that the version does not
+// read.
+func (j *judge) currentOptions(m minors) *values {
 	v := j.agent.fresh()
 	v.leaves, v.reader = slices.Clone(j.agent.leaves), m.reader()
 	for _, r := range renamed {
@@ -228,7 +228,7 @@ func (j *judge) today(m minors) *values {
 	return v
 }
 
-// todaysTunnel translates tunnel: disabled, vxlan or geneve.
+// todaysTunnel translates the option tunnel (disabled, vxlan or geneve) into routing-mode and tunnel-protocol.
 func (j *judge) todaysTunnel(v *values, m minors) {
 	for _, option := range []string{"routing-mode", "tunnel-protocol"} {
 		if g, stated := v.leaf(option); stated && m.last < firstRouting {

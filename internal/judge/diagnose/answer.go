@@ -52,7 +52,7 @@ type Statement struct {
 	Saw   string `json:"saw"`
 	// Proven means that a counter or a setting shows the cause itself, and not only its effect.
 	Proven bool `json:"proven,omitempty"`
-	// Title, Why and Do are the rule's words.
+	// Title, Why and Do are the rule's texts on page.md. Why and Do are "" unless State is Fault.
 	Title string `json:"title"`
 	Why   string `json:"why,omitempty"`
 	Do    string `json:"do,omitempty"`
@@ -73,13 +73,15 @@ type Answer struct {
 	Next []string `json:"next"`
 	// Measured are the numbers of the paths.
 	Measured []Number `json:"measured"`
-	// Statements are the results of all rules, in the order of the rules; the cause's come first.
+	// Statements has the results of all rules in their order. If there is a fault, the cause's faults come first, then other
+	// faults, then unknown results.
 	Statements []Statement `json:"statements"`
 	// Missing lists what could not be measured.
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Number is a number of a path, in base units.
+// Number is the median of a metric on a path, in base units. Spread is the largest distance of a trial's value from it, as a
+// share of the median; N counts the trials.
 type Number struct {
 	Path   plan.Path `json:"path"`
 	Name   string    `json:"name"`
@@ -95,25 +97,26 @@ type Number struct {
 //go:embed page.md
 var page string
 
-// words are the descriptions of the rules.
+// words returns the descriptions of the rules, parsed from page.
 var words = sync.OnceValue(func() finding.Rules { return finding.ParseRules(page) })
 
-// rule is one question about the evidence. It returns a statement for each fault, or one that there is no fault, or
-// that it is unknown.
+// rule is one question about the evidence. find returns a statement for each fault; without a fault, it returns one statement
+// with the state Clear or Unknown.
 type rule struct {
 	id   string
 	find func(*Evidence) []Statement
 }
 
-// rules are in the order in which causes explain each other.
+// rules lists causes before their effects: the first rule that finds a fault gives the verdict.
 var rules = []rule{
 	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"checksum", checksum}, {"mtu", mtu}, {"conntrack-full", conntrackFull},
-	{"unreachable", unreachable}, {"named", named}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
-	{"round-trip", roundTrip}, {"names", resolutions}, {"drops", drops}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes}, {"starved", starved}, {"rate", rate},
+	{"unreachable", unreachable}, {"named", namedTarget}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
+	{"round-trip", roundTrip}, {"names", lateResolutions}, {"drops", drops}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes}, {"starved", starved}, {"rate", rate},
 	{"overhead", overhead}, {"service", service},
 }
 
-// Judge returns the answer.
+// Judge applies all rules to e and returns the answer. It removes values from e: the times of workloads that were not sent on
+// all paths.
 func Judge(e *Evidence) Answer {
 	for kind := range e.barred { // a workload that was not sent on all paths is not used to compare times
 		for _, t := range e.Paths {
@@ -133,7 +136,7 @@ func Judge(e *Evidence) Answer {
 	}
 	at := slices.IndexFunc(a.Statements, func(s Statement) bool { return s.State == Fault })
 	if at < 0 {
-		a.none(e)
+		a.setNoFault(e)
 		return a
 	}
 	s := a.Statements[at]
@@ -142,13 +145,13 @@ func Judge(e *Evidence) Answer {
 	if s.Where != "" {
 		a.Text = fmt.Sprintf("%s: %s (%s): %s", lead[s.Verdict], s.Title, s.Where, s.Saw)
 	}
-	a.confidence(s)
+	a.setConfidence(s)
 	// The statements behind the answer come first, the others in the order of the rules.
 	slices.SortStableFunc(a.Statements, func(x, y Statement) int { return rank(x, s) - rank(y, s) })
 	return a
 }
 
-// lead is the begin of the answer to "is it the CNI?".
+// lead has the first words of an answer, by verdict.
 var lead = map[Verdict]string{
 	Fine: "The network is fine", Node: "It is not the CNI, it is the node or the network below", CNI: "It is the CNI", Service: "It is the Service",
 	Application: "It is not the network, it is what should answer", Tester: "It is not the network: the prober had no CPU", Resolver: "It is the cluster's resolver (DNS)", Undecided: "Undecided",
@@ -166,9 +169,9 @@ func rank(x, cause Statement) int {
 	return 3
 }
 
-// confidence sets how sure the verdict is: the cause itself was observed, or its effect compared with a path without
-// it, or only its effect.
-func (a *Answer) confidence(cause Statement) {
+// setConfidence sets Confidence and its reason Sure. high: the cause is proven, and other rules state at most two faults. low:
+// not high, and other rules state two or more faults. medium: all else.
+func (a *Answer) setConfidence(cause Statement) {
 	others := len(each.Where(a.Statements, func(s Statement) bool { return s.State == Fault && s.Rule != cause.Rule }))
 	switch {
 	case cause.Proven && others < 3:
@@ -180,8 +183,9 @@ func (a *Answer) confidence(cause Statement) {
 	}
 }
 
-// none sets the answer without a fault: fine if the two main paths were measured and nothing important is unknown.
-func (a *Answer) none(e *Evidence) {
+// setNoFault sets the answer if no rule found a fault: Fine if the host and pod paths were measured and every needed rule has
+// a result, otherwise Undecided.
+func (a *Answer) setNoFault(e *Evidence) {
 	unknown := each.Where(a.Statements, func(s Statement) bool { return s.State == Unknown && slices.Contains(needed, s.Rule) })
 	open := each.Of(unknown, func(s Statement) string { return s.Rule + ": " + s.Saw })
 	_, host, hostOK := e.trip(HostPath)
@@ -210,5 +214,5 @@ func (a *Answer) none(e *Evidence) {
 	}
 }
 
-// needed are the rules that must have a result before the answer is fine.
+// needed lists the rules that must have a result before the answer is fine.
 var needed = []string{"unreachable", "named", "loss", "round-trip", "overhead"}

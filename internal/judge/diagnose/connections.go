@@ -40,7 +40,8 @@ func conntrackRace(e *Evidence) []Statement {
 	return cleared("%d collisions (insert_failed)", n)
 }
 
-// filters lists the rules of netfilter that dropped packets during the measurement, the busiest first.
+// filters describes the two netfilter rules that dropped most packets during the measurement. packets counts the drops of all
+// rules.
 func (e *Evidence) filters() (all []string, packets int64) {
 	type at struct {
 		place string
@@ -113,16 +114,17 @@ func unreachable(e *Evidence) []Statement {
 	return cleared("every path that is served answered")
 }
 
-// Silence reports whether nothing was answered: no datagram, connection or echo.
+// Silence reports whether one end answered nothing: no datagram, connection or echo.
 func (s Size) Silence() bool {
 	return strings.Contains(s.Failed, netstate.NoAnswer) && !s.closed()
 }
 
-// closed reports whether no datagram to a port was answered although its host answers otherwise: that proves neither a
-// fault nor its absence.
+// closed reports whether no datagram to a port was answered although its host answers otherwise. That proves neither a fault
+// nor its absence.
 func (s Size) closed() bool { return strings.Contains(s.Failed, netstate.ButTo) }
 
-// oneWay describes that traffic that one end begins is lost, "" if it is not. The trials begin at the other end.
+// oneWay returns a text if no datagram from s.From is answered, or if most new connections from s.From to s.To fail; otherwise
+// "". The trials begin at the other end.
 func (s Size) oneWay() string {
 	failed, why := s.Content.Dials.Failures()
 	switch {
@@ -134,19 +136,20 @@ func (s Size) oneWay() string {
 	return ""
 }
 
-// badBackend is the share of failed connections from which a backend is faulty, if the others accept all.
+// badBackend is the share of failed connections above which a backend counts as bad.
 const badBackend = 0.25
 
 func backend(e *Evidence) []Statement {
-	said := e.behind(e.Backends)
+	said := e.compareBackends(e.Backends)
 	if e.Named != nil && said[0].State != Fault && len(e.Named.Backends) > 1 {
-		said = e.behind(e.Named.Backends)
+		said = e.compareBackends(e.Named.Backends)
 	}
 	return said
 }
 
-// behind compares the results of connections to the backends of a Service.
-func (e *Evidence) behind(list []Backend) []Statement {
+// compareBackends returns a fault if only some backends of a Service accept connections, or if one accepts them much later
+// than the others.
+func (e *Evidence) compareBackends(list []Backend) []Statement {
 	var bad, good []string
 	for _, b := range list {
 		switch {
@@ -166,8 +169,8 @@ func (e *Evidence) behind(list []Backend) []Statement {
 	return e.slowBackend(list, len(good)+len(bad))
 }
 
-// slowBackend compares the shortest connect times of a Service's backends, if all answer. A backend on another node may
-// be a round trip further away. A busy CPU does not delay the shortest of many.
+// slowBackend returns a fault if the slowest of n backends accepts connections later than a backend on another node would. It
+// compares the shortest connect times, which a busy CPU does not delay.
 func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 	var fast, slow Backend
 	for _, b := range list {
@@ -189,7 +192,7 @@ func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 		least, usual, _ = e.trip(PodPath)
 	}
 	// If the pods' path itself is as late, the rule about that path covers it.
-	if slices.ContainsFunc(e.Sizes, func(s Size) bool { return s.Path == PodPath && s.From == slow.Name || s.To == slow.Name }) {
+	if slices.ContainsFunc(e.Sizes, func(s Size) bool { return s.Path == PodPath && (s.From == slow.Name || s.To == slow.Name) }) {
 		least = usual
 	}
 	most, few := float64(slow.Times[0]), float64(fast.Times[0])
@@ -200,7 +203,7 @@ func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 	return cleared("%d backends of a Service behave alike: %s", n, saw)
 }
 
-// proxyModes compares which component's Service rules the nodes have.
+// proxyModes finds nodes whose Service rules come from different components, or from several at once.
 func proxyModes(e *Evidence) []Statement {
 	var seen, modes []string
 	for _, p := range e.Places {

@@ -43,7 +43,7 @@ type Evidence struct {
 	Encapsulation string
 	// Paths has the observations of the trials on each path.
 	Paths map[plan.Path]*Trials
-	// Places are the ends, the nodes and the hosts between them.
+	// Places are the ends of the paths, their nodes and the hosts between them.
 	Places []Place
 	// Sizes are the packet sizes that pass.
 	Sizes []Size
@@ -57,11 +57,11 @@ type Evidence struct {
 	Missing []string
 	// barred are the workloads that a prober may not send on some path.
 	barred map[string]bool
-	// blind lets the rules about times and rates judge a prober that was short of CPU time, too.
+	// blind makes the rules judge times and rates even if the prober was short of CPU time.
 	blind bool
 }
 
-// Place is what happened at one place during the measurement.
+// Place is a pod or a node, with the changes of its counters during the measurement.
 type Place struct {
 	Name string
 	// Pod means that it is a pod, not a node.
@@ -87,20 +87,20 @@ type Backend struct {
 
 // Trials are the observations of the trials on one path.
 type Trials struct {
-	// Values are metrics by "workload metric", one value for each successful trial.
+	// Values has the metrics by workload and name, such as "rr rtt.p50": one value for each successful trial.
 	Values map[string][]float64
 	// Succeeded and Failed count trials by workload. Why has the last failure of each.
 	Succeeded, Failed map[string]int
 	Why               map[string]string
-	// Counters are the changes of both ends' counters, summed over the trials of light load; for wrong checksums over
-	// all trials.
+	// Counters has the changes of both ends' SNMP counters, summed over all trials except TCP streams. Counters of wrong
+	// checksums include the streams.
 	Counters map[string]int64
-	// Prober is how the ends were treated by their CPUs.
+	// Prober has the CPU time that the ends had and lacked.
 	Prober Prober
 	// Datagrams and Echoes count what was sent, and what was lost.
 	Datagrams, Echoes Lossy
-	// Names counts resolutions by workload, and those that waited for a timeout. Stalled is their largest number in one
-	// trial.
+	// Names counts resolutions by workload, and those that waited for a timeout. Stalled is the largest number of such waits
+	// in one trial.
 	Names   map[string]Lossy
 	Stalled map[string]uint64
 }
@@ -110,23 +110,24 @@ type Lossy struct{ Sent, Lost uint64 }
 
 func (l Lossy) share() float64 { return float64(l.Lost) / float64(max(l.Sent, 1)) }
 
-// Prober sums how the CPUs treated the ends of the trials.
+// Prober sums the CPU time that the ends of the trials had and lacked.
 type Prober struct {
+	// Elapsed sums the windows of the ends. Stopped is the time that a CPU limit stopped them, summed over CPUs.
 	Elapsed, Stopped time.Duration
-	// Steal and Busy are CPU time of the path; Whole is all of its CPU time.
+	// Steal is the time that a hypervisor took from the path's CPUs. Whole is the total time of these CPUs.
 	Steal, Whole time.Duration
 	// Foreign is the time that other tasks took of the load's CPUs, Own the total time of these CPUs.
 	Foreign, Own time.Duration
 	// Held counts ends of trials that were ready to send or answer and had no CPU for much of the time. Paced counts
 	// the ends considered: only of trials with pauses, since ends that never rest wait for each other.
 	Held, Paced int
-	// Disturbed counts the trials, out of Of, during which other work used the path's CPUs. Says is the last such
-	// remark.
+	// Disturbed counts the trials, out of Of, during which other work used the path's CPUs. Says is the last warning about it.
 	Disturbed, Of int
 	Says          string
 }
 
-// kindOf returns the name of a trial's workload: "stream reverse" if the server sends.
+// kindOf returns the name of a trial's workload: "udp" for a UDP stream, resolver for the cluster's resolver, "stream reverse"
+// if the server sends; otherwise the plan's name.
 func kindOf(w plan.Workload) string {
 	is := w.Normalize().Traits()
 	name, _, _ := strings.Cut(w.String(), "(")
@@ -142,7 +143,8 @@ func kindOf(w plan.Workload) string {
 	return name
 }
 
-// Add adds a trial.
+// Add adds a trial and ignores other records. Echoes that the prober had no right to send are listed in Missing. The error is
+// always nil.
 func (e *Evidence) Add(r *result.Record) error {
 	if r.Type != result.TypeTrial {
 		return nil
@@ -171,8 +173,8 @@ func (e *Evidence) Add(r *result.Record) error {
 	return nil
 }
 
-// barred reports whether a prober was not allowed to send: a process without rights gets no socket for echoes outside
-// of the groups of net.ipv4.ping_group_range, as in a node's network. The path is not at fault.
+// barred reports whether the prober had no right to open a socket for echoes (net.ipv4.ping_group_range). The path is then not
+// at fault.
 func barred(kind string, r *result.Record) bool {
 	return kind == "ping" && r.Status != result.OK && r.Error != nil && strings.Contains(r.Error.Message, "socket icmp: ")
 }
@@ -265,8 +267,8 @@ func (t *Trials) median(kind, name string) (float64, bool) {
 	return stat.Median(t.Values[kind+" "+name]), true
 }
 
-// least returns the least value of a metric in any trial of a workload, which shows what is possible. ok is false if no
-// trial has it.
+// least returns the least value of a metric in any trial of a workload, which shows what is possible; false if no trial has
+// it.
 func (t *Trials) least(kind, name string) (float64, bool) {
 	if _, ok := t.median(kind, name); !ok {
 		return 0, false
@@ -288,7 +290,7 @@ func (t *Trials) spread(kind, name string) float64 {
 	return widest
 }
 
-// kinds are the workloads that were tried, in order.
+// kinds returns the workloads that were tried, sorted by name.
 func (t *Trials) kinds() []string {
 	all := maps.Clone(t.Succeeded)
 	maps.Copy(all, t.Failed)
@@ -310,7 +312,7 @@ func (t *Trials) dead() (dead, alive []string) {
 	return dead, alive
 }
 
-// prober sums over all paths.
+// prober returns the sum of Prober over all paths.
 func (e *Evidence) prober() Prober {
 	var sum Prober
 	for _, t := range e.Paths {
@@ -332,7 +334,7 @@ func (e *Evidence) prober() Prober {
 	return sum
 }
 
-// count sums a counter's changes over places. It also returns the places with a change, largest first.
+// count sums the increases of the counters that want selects. It also returns these counters, largest increase first.
 func (e *Evidence) count(want func(place Place, counter string) bool) (sum int64, at []At) {
 	for _, p := range e.Places {
 		for name, n := range p.Counters {

@@ -14,25 +14,25 @@ import (
 type Named struct {
 	// Name includes the kind: "Service shop/cart", "pod shop/cart-1".
 	Name string
-	// Address is the Service's with its port; "" for a pod, and for a Service without an address. Node is the pod's
-	// node.
+	// Address is the address of the Service with its port; "" for a pod, and for a Service without an address. Node is the
+	// pod's node.
 	Address, Node string
 	// Pods are the ready pods; for a pod only the pod itself. Unready are the others, with the reason.
 	Pods    []Pod
 	Unready []string
 	// Policies are the NetworkPolicies that select one of the pods.
 	Policies []string
-	// Note explains failing connections to Address. Why is the reason if none is tried. Both may be "".
+	// Note explains failing connections to Address. Why is the reason if no connection is tried. Both may be "".
 	Note, Why string
 	// Backends has the results of connections, nothing if none were tried.
 	Backends []Backend
 }
 
-// Pod is a pod that accepts connections at Address, which has the port.
+// Pod is a ready pod. Address includes the port.
 type Pod struct{ Name, Node, Address string }
 
-// named judges the target of --to. If only some of its pods accept connections, that is left to the rule backend.
-func named(e *Evidence) []Statement {
+// namedTarget judges the target of --to. If only some of its pods accept connections, the rule backend covers it.
+func namedTarget(e *Evidence) []Statement {
 	n := e.Named
 	switch {
 	case n == nil:
@@ -70,7 +70,7 @@ func named(e *Evidence) []Statement {
 	return fault(Service, n.Name, "%s", saw)
 }
 
-// bad reports whether more than a share of the connections failed.
+// bad reports whether more than the share badBackend of the connections failed.
 func (b Backend) bad() bool {
 	failed, _ := b.Failures()
 	return float64(failed) > badBackend*float64(failed+len(b.Times))

@@ -15,15 +15,17 @@ const resolver = "resolver"
 const (
 	// lateNames is the share of resolutions that may wait for a timeout without a fault.
 	lateNames = 0.005
-	// mostNames is a share that waits for a CPU never reach. It is a judgement, not measured.
+	// mostNames is the share of timeouts above which waiting for a CPU is not the cause. It is a judgement, not measured.
 	mostNames = 0.5
 	// slowName is the usual time in ns of a name that the cluster's resolver knows and answers from memory.
 	slowName = 20e6
 )
 
-// late describes how many resolutions by our server waited for a timeout on a path, without isolated cases.
+// late returns a text if many resolutions by our own DNS server waited for a timeout on a path; otherwise nil.
 func (e *Evidence) late(path plan.Path) []string { return e.waited(path, "dns", "names") }
 
+// waited returns a text if many resolutions of a workload waited for a timeout on a path; otherwise nil. It leaves out
+// timeouts that a busy CPU or one stop of the machine explains.
 func (e *Evidence) waited(path plan.Path, kind, what string) []string {
 	t := e.Paths[path]
 	if t == nil {
@@ -45,13 +47,13 @@ func (e *Evidence) waited(path plan.Path, kind, what string) []string {
 	return []string{fmt.Sprintf("%d of %d %s waited for a timeout of the resolver (%s)", l.Lost, l.Sent, what, path)}
 }
 
-// leastName returns the shortest time of a name from our server on a path, 0 if unknown.
+// leastName returns the shortest time of a name from our server on a path in ns, 0 if unknown.
 func (e *Evidence) leastName(path plan.Path) float64 {
 	least, _ := e.Paths[path].least("dns", "resolution_time.min")
 	return least
 }
 
-// lateAlone describes whether other datagrams of a path are as late as names are.
+// lateAlone describes whether other datagrams of a path are as late as names are. name is the time of a name in ns.
 func (e *Evidence) lateAlone(path plan.Path, name float64) string {
 	if path.ByService() {
 		path = PodPath // which is a part of the path
@@ -68,10 +70,10 @@ func (e *Evidence) lateAlone(path plan.Path, name float64) string {
 	return "datagrams are late"
 }
 
-// resolutions finds names that are resolved late although datagrams are not lost: two queries from one socket share an
-// entry of the connection table, and may both be lost with it. If only the cluster's resolver is late or silent, it is
-// at fault itself.
-func resolutions(e *Evidence) []Statement {
+// lateResolutions finds names that are resolved late although datagrams are not lost: two queries from one socket share an
+// entry of the connection table, and may both be lost with it. If only the cluster's resolver is late or silent, the resolver
+// itself is at fault.
+func lateResolutions(e *Evidence) []Statement {
 	var seen []string
 	for _, path := range Paths {
 		if late := e.late(path); len(late) > 0 {

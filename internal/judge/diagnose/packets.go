@@ -40,7 +40,7 @@ func mtu(e *Evidence) []Statement {
 // vanish reports whether packets that the device may send are dropped silently.
 func (s Size) vanish() bool { return s.Failed == "" && min(s.There, s.Back) < s.Own && s.Silent }
 
-// passing describes what passes, and the direction if it is only one.
+// passing describes which packet sizes pass, and names the direction if only one direction limits them.
 func passing(s Size) string {
 	switch {
 	case s.There < s.Back && s.Back >= s.Own:
@@ -53,7 +53,8 @@ func passing(s Size) string {
 
 func way(from, to string) string { return from + " to " + to }
 
-// sent sums messages with known content by their direction.
+// sent sums the messages with known content in one direction (way) of a path: small datagrams, large ones, those without a
+// checksum (bare), and small and large parts of a stream (words, blocks).
 type sent struct {
 	path                              plan.Path
 	way                               string
@@ -83,7 +84,7 @@ func (e *Evidence) ways(path plan.Path) (all []*sent) {
 	return all
 }
 
-// changed describes what arrived with changed content on a path, in each direction.
+// changed describes the messages that arrived with changed content on a path, for each direction.
 func (e *Evidence) changed(path plan.Path) (saw []string) {
 	for _, s := range e.ways(path) {
 		if d := s.small.Plus(s.large); d.Wrong > 0 {
@@ -102,8 +103,8 @@ func (e *Evidence) changed(path plan.Path) (saw []string) {
 	return saw
 }
 
-// checksum finds damaged packets: packets that a receiver dropped for their checksum, packets that reached a program
-// because nothing compared their checksum, and packets that a node refused before.
+// checksum finds damaged packets: packets dropped for a wrong checksum, messages that arrived with changed content, and
+// packets that connection tracking refused as invalid.
 func checksum(e *Evidence) []Statement {
 	n, at := e.count(func(_ Place, counter string) bool { return damaged(counter) })
 	host, pod := e.changed(HostPath), e.changed(PodPath)
@@ -125,28 +126,28 @@ func checksum(e *Evidence) []Statement {
 	return proven(fault(e.damages(at), where, "%s", strings.Join(saw, "; ")))
 }
 
-// damages returns the verdict on damaged packets: the side of the first path that shows them. A node counts the packets
-// of the hosts' own path.
+// damages returns the verdict on damaged packets: the side of the first path that shows them, or CNI. A node also counts
+// the packets of the hosts' own path.
 func (e *Evidence) damages(at []At) Verdict {
 	node := slices.ContainsFunc(at, func(a At) bool { return !a.Place.Pod && a.N >= fewErrors })
 	switch {
-	case len(e.changed(HostPath)) > 0, e.Paths[HostPath].wrong() >= fewErrors, node && e.hurt(HostPath) > 0:
+	case len(e.changed(HostPath)) > 0, e.Paths[HostPath].wrong() >= fewErrors, node && e.missingOn(HostPath) > 0:
 		return Node
-	case len(e.changed(PodPath)) > 0, e.Paths[PodPath].wrong() >= fewErrors, e.hurt(PodPath) > 0:
+	case len(e.changed(PodPath)) > 0, e.Paths[PodPath].wrong() >= fewErrors, e.missingOn(PodPath) > 0:
 		return CNI
-	case e.Paths[ServicePath].wrong() >= fewErrors, e.hurt(ServicePath) > 0:
+	case e.Paths[ServicePath].wrong() >= fewErrors, e.missingOn(ServicePath) > 0:
 		return Service
 	}
 	return CNI
 }
 
-// manyRefused is the least number of packets that a node refuses of a workload that never answers, or of a size that is
-// dropped. It is a judgement: among planted faults of that kind, the least was 320.
+// manyRefused is how many packets count as missing if a workload is never answered or a packet size is dropped. It is a
+// judgement: among planted faults of that kind, the least was 320.
 const manyRefused = 30
 
-// hurt counts what is missing on a path: messages and segments, workloads that never answer, and sizes that are
-// dropped.
-func (e *Evidence) hurt(path plan.Path) (missing uint64) {
+// missingOn returns how many packets are missing on a path: the largest loss, but at least manyRefused if a workload is never
+// answered or a packet size is dropped.
+func (e *Evidence) missingOn(path plan.Path) (missing uint64) {
 	for _, l := range e.losses(path) {
 		missing = max(missing, l.n)
 	}
@@ -157,7 +158,7 @@ func (e *Evidence) hurt(path plan.Path) (missing uint64) {
 	return missing
 }
 
-// refused counts the packets that the nodes' connection tracking called invalid.
+// refused counts the packets that the nodes' connection tracking called invalid. It also returns the counters, largest first.
 func (e *Evidence) refused() (int64, []At) {
 	return e.count(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
 }
@@ -167,7 +168,7 @@ func (e *Evidence) refused() (int64, []At) {
 func (e *Evidence) invalid() []Statement {
 	n, at := e.refused()
 	for _, path := range Paths {
-		missing := e.hurt(path)
+		missing := e.missingOn(path)
 		if missing == 0 || n < fewPackets || uint64(n) < missing || e.otherwise(path, missing) >= missing {
 			continue
 		}
@@ -183,9 +184,9 @@ func (e *Evidence) invalid() []Statement {
 	return nil
 }
 
-// otherwise counts packets that a path misses for another reason than rules for invalid packets: other rules dropped as
-// many. If no rule is visible, datagrams without a checksum decide: no node refuses them for their checksum, but they
-// are lost as well.
+// otherwise returns how many packets were dropped by rules other than those for invalid packets; 0 if the latter explain all
+// that is missing. Datagrams without a checksum are never invalid: if they are lost about as often, it returns the largest
+// number.
 func (e *Evidence) otherwise(path plan.Path, missing uint64) (n uint64) {
 	refusing := uint64(0)
 	for _, p := range e.Places {
@@ -212,7 +213,7 @@ func (e *Evidence) otherwise(path plan.Path, missing uint64) (n uint64) {
 // damaged reports whether a counter counts packets with a wrong checksum.
 func damaged(counter string) bool { return strings.HasSuffix(counter, "InCsumErrors") }
 
-// wrong returns the packets with wrong checksums that the ends of a path received.
+// wrong counts the packets with wrong checksums that the ends of a path received.
 func (t *Trials) wrong() (n int64) {
 	if t == nil {
 		return 0
@@ -233,8 +234,8 @@ type lost struct {
 	saw   string
 }
 
-// losses lists the losses on a path, the largest first: of datagrams and echoes, of messages in each direction, of
-// segments of single requests.
+// losses lists the losses on a path above their thresholds, the largest share first: messages in each direction, datagrams,
+// echoes, and repeated segments of requests.
 func (e *Evidence) losses(path plan.Path) (all []lost) {
 	t := e.Paths[path]
 	if t == nil {
@@ -327,7 +328,7 @@ func loss(e *Evidence) []Statement {
 	return []Statement{{State: Fault, Verdict: verdict, Where: where, Saw: saw, Proven: direct}}
 }
 
-// dropCounts sums the counters of drops of devices and backlogs.
+// dropCounts sums the drop and error counters of devices and backlogs. It also returns the counters, largest first.
 func (e *Evidence) dropCounts() (int64, []At) {
 	return e.count(func(_ Place, counter string) bool {
 		return counter == "softnet.dropped" || strings.HasSuffix(counter, ".rx_dropped") || strings.HasSuffix(counter, ".tx_dropped") ||
@@ -335,8 +336,8 @@ func (e *Evidence) dropCounts() (int64, []At) {
 	})
 }
 
-// manyDrops is the number of drops of a device or a backlog that is a fault without a measured loss: bulk data
-// sometimes overflow queues.
+// manyDrops is the number of drops of devices and backlogs that is a fault even without a measured loss. Bulk data alone
+// overflow queues sometimes.
 const manyDrops = 1000
 
 func drops(e *Evidence) []Statement {

@@ -26,7 +26,7 @@ const (
 	tableFull     = 0.95   // of the entries of a table
 )
 
-// Times in ns that waits for a CPU do not add to the shortest of many, unless other tasks use most of the CPUs. They
+// Delays in ns that waiting for a CPU does not add to the shortest of many, unless other tasks use most of the CPUs. They
 // are judgements, not measured.
 const (
 	lateConnect = 10e6
@@ -105,8 +105,8 @@ func (e *Evidence) starved() string {
 	return ""
 }
 
-// crowded describes that other work used the prober's CPUs, "" if not: other tasks took much of their time, or the
-// hosts' usual round trip waits for a CPU although the shortest does not.
+// crowded returns how other work used the prober's CPUs, "" if it did not: other tasks took much of their time, ends were
+// often ready without a CPU, or the hosts' usual round trip is much longer than the shortest.
 func (e *Evidence) crowded() string {
 	p, share := e.prober(), e.foreignShare()
 	least, usual, ok := e.trip(HostPath)
@@ -125,7 +125,7 @@ func (e *Evidence) crowded() string {
 func (e *Evidence) slow() bool {
 	blind := *e
 	blind.blind = true
-	return slices.ContainsFunc([]func(*Evidence) []Statement{rate, roundTrip, resolutions, overhead, service}, func(find func(*Evidence) []Statement) bool {
+	return slices.ContainsFunc([]func(*Evidence) []Statement{rate, roundTrip, lateResolutions, overhead, service}, func(find func(*Evidence) []Statement) bool {
 		return slices.ContainsFunc(find(&blind), func(s Statement) bool { return s.State == Fault })
 	})
 }
@@ -136,15 +136,15 @@ func (e *Evidence) foreignShare() float64 {
 	return p.Foreign.Seconds() / max(p.Own.Seconds(), 1e-9)
 }
 
-// lateAnyway reports whether the shortest of many names or connections to a Service is later than waits for a CPU
-// explain.
+// lateAnyway reports whether even the shortest time of a name, or of a connection to a Service, is longer than waiting for a
+// CPU explains.
 func (e *Evidence) lateAnyway() bool {
 	_, _, late := e.lateService(lateConnect)
 	return late && e.foreignShare() < foreignMost || slices.ContainsFunc(Paths, e.lateNamesAnyway)
 }
 
-// lateNamesAnyway reports the same for the names of a path. If other tasks had most of the CPUs, times cannot be
-// judged: with loops at the highest priority the shortest name once took 884 ms.
+// lateNamesAnyway reports the same for the names on a path. It is false if other tasks had most of the CPUs: with loops at the
+// highest priority, the shortest name once took 884 ms.
 func (e *Evidence) lateNamesAnyway(path plan.Path) bool {
 	return e.leastName(path) > lateName && e.foreignShare() < foreignMost
 }
@@ -157,7 +157,7 @@ func (e *Evidence) tried() (n uint64) {
 	return n
 }
 
-// few describes that messages are too few to show a loss, "" if they are not.
+// few returns a text if too few datagrams and echoes were sent to show a loss; otherwise "".
 func (e *Evidence) few() string {
 	if n := e.tried(); n < fewTried {
 		return fmt.Sprintf("only %d datagrams and echoes were sent", n)
@@ -165,7 +165,8 @@ func (e *Evidence) few() string {
 	return ""
 }
 
-// thin describes what is missing of the evidence, "" if little: workloads without a trial, or messages.
+// thin returns a text if much evidence is missing; otherwise "". Either over a quarter of the workloads have no successful
+// trial, or too few datagrams and echoes were sent.
 func (e *Evidence) thin() string {
 	none, all := 0, 0
 	for _, t := range e.Paths {
@@ -202,7 +203,7 @@ func side(p plan.Path) Verdict {
 	return CNI
 }
 
-// placesText lists counters with their places, the largest first.
+// placesText lists at most the first three counters, with their places and values.
 func placesText(at []At) string {
 	return strings.Join(each.Of(at[:min(len(at), 3)], func(a At) string { return fmt.Sprintf("%s %s %d", a.Place.Name, a.Counter, a.N) }), ", ")
 }

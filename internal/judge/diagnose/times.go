@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// standing describes a shaper's settings.
-func standing(s netstate.Shaper) string {
+// shaperText describes a shaper's settings.
+func shaperText(s netstate.Shaper) string {
 	text := s.Kind + " on " + s.Device
 	if s.Rate > 0 {
 		text += " with " + bits(s.Rate)
@@ -26,7 +26,7 @@ func shaper(e *Evidence) []Statement {
 	for _, p := range e.Places {
 		for _, s := range p.Shapers {
 			if s.Rate == 0 {
-				return proven(fault(p.side(), p.Name, "%s", standing(s)))
+				return proven(fault(p.side(), p.Name, "%s", shaperText(s)))
 			}
 			for _, path := range Paths {
 				for _, kind := range []string{"stream", "stream reverse"} {
@@ -38,7 +38,7 @@ func shaper(e *Evidence) []Statement {
 					if path != HostPath {
 						verdict = CNI // the path between hosts is not limited
 					}
-					return proven(fault(verdict, p.Name, "%s; a stream (%s) got %s, no more", standing(s), path, bits(got)))
+					return proven(fault(verdict, p.Name, "%s; a stream (%s) got %s, no more", shaperText(s), path, bits(got)))
 				}
 			}
 		}
@@ -84,7 +84,7 @@ const (
 	// longTrip is a round trip in ns that nodes in one place do not reach: a switch takes 1 us, a zone of a cloud 500
 	// us.
 	longTrip = 0.6e6
-	// queuedTrip is a round trip that is long for the usual one, if the shortest is not long.
+	// queuedTrip is the usual round trip in ns above which packets wait in a queue, if the shortest round trip is not long.
 	queuedTrip = 1e6
 	// ownTrip is the round trip in ns that a CNI may add in any case, whatever the hosts take. It is a judgement, not
 	// measured.
@@ -97,11 +97,11 @@ const lateEcho = 50e6
 // tripKind is something that takes one round trip.
 type tripKind struct{ kind, name, text string }
 
-// tripKinds are in the order of preference.
+// tripKinds has connections last: trip uses them only if neither requests nor echoes were measured.
 var tripKinds = []tripKind{{"rr", "rtt", "a request"}, {"ping", "rtt", "an echo"}, {"crr", "connect_time", "to connect"}}
 
-// trip returns the shortest and the usual round trip on a path: of requests and echoes, or of connections if the path
-// is so long that a trial has too few requests.
+// trip returns the shortest and the usual round trip on a path in ns: of requests or echoes, whichever usually takes less; of
+// connections if neither was measured.
 func (e *Evidence) trip(path plan.Path) (least, usual float64, ok bool) {
 	for _, m := range tripKinds {
 		l, u, has := e.tripOf(path, m.kind)
@@ -112,8 +112,8 @@ func (e *Evidence) trip(path plan.Path) (least, usual float64, ok bool) {
 	return least, usual, ok
 }
 
-// tripOf returns the shortest and the usual round trip of a kind, from the trials or else from the connections between
-// them.
+// tripOf returns the shortest and the usual round trip of a kind in ns, from the trials. For "crr" without trials, it uses the
+// connections opened between them.
 func (e *Evidence) tripOf(path plan.Path, kind string) (least, usual float64, ok bool) {
 	t := e.Paths[path]
 	for _, m := range tripKinds {
@@ -142,8 +142,8 @@ func (e *Evidence) far(path plan.Path) bool {
 	})
 }
 
-// allowed returns how much longer a round trip between pods may be than between hosts: twice as much again, or the cost
-// of encapsulation and of processing at both ends.
+// allowed returns by how many ns a round trip between pods may exceed the hosts': twice the hosts' round trip, four
+// times with WireGuard, for encapsulation and processing at both ends. A multiple of ownTrip is always allowed.
 func (e *Evidence) allowed(host float64) float64 {
 	if e.Encapsulation == "wireguard" {
 		return max(4*host, 4*ownTrip)
@@ -206,8 +206,8 @@ func roundTrip(e *Evidence) []Statement {
 	return cleared("%s", saw)
 }
 
-// largeLate finds large packets that are later than small ones on a path. If they are much later, the shortest of ten
-// each is evidence even on a busy machine.
+// largeLate finds large packets that are later than small ones on a path; nil if there are none. On a busy machine only a
+// large delay counts: it compares the shortest of ten each.
 func (e *Evidence) largeLate() []Statement {
 	much := longTrip
 	if e.crowded() != "" {
@@ -233,15 +233,15 @@ func (e *Evidence) largeLate() []Statement {
 }
 
 const (
-	// someMuch is the least ratio of the average request to the usual one if some wait long; between hosts, which have
-	// no baseline, it is someMost. They are judgements, not measured.
+	// someMuch is the ratio of the average request to the usual one above which some requests wait long. Between hosts, which
+	// have no baseline, it is someMost. They are judgements, not measured.
 	someMuch, someMost = 3, 5
 	// someTrip is the least average request in that case.
 	someTrip = 100e3
 )
 
-// someLate finds cases in which a few requests wait so long that they take most of the time, while the usual one is
-// short.
+// someLate returns a fault if a few requests wait so long that they take most of the time, while the usual request is short;
+// otherwise nil.
 func (e *Evidence) someLate() []Statement {
 	const text = "the usual request takes %s, the average one %s: some packets alone are late"
 	host, pods := e.Paths[HostPath], e.Paths[PodPath]
@@ -289,8 +289,8 @@ func overhead(e *Evidence) []Statement {
 	return cleared("%s", saw)
 }
 
-// lateService returns the shortest time to connect through the Service and directly to the pod. late reports whether
-// the former is longer by much.
+// lateService returns the shortest times in ns to connect through the Service and directly to the pod. late reports whether
+// the former is longer by more than much ns plus twice the latter.
 func (e *Evidence) lateService(much float64) (least, shortest float64, late bool) {
 	shortest, _ = e.Paths[PodPath].least("crr", "connect_time.min")
 	least, ok := e.Paths[ServicePath].least("crr", "connect_time.min")

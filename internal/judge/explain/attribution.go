@@ -10,8 +10,8 @@ import (
 type unit struct {
 	// known are weighted samples by the id of their part, open those whose network namespace is unknown.
 	known map[string]float64
-	open  map[opened]float64
-	// followed has the packets' places, from trials that follow packets.
+	open  map[placement]float64
+	// followed has the switch's share by receipt, from trials that follow packets.
 	followed prefixes
 	// weight is the sum of the samples' weights, square the sum of their squares.
 	weight, square float64
@@ -19,7 +19,7 @@ type unit struct {
 }
 
 // add adds samples with their common weight. Without a receipt their part is known.
-func (u *unit) add(o opened, weight float64, samples int) {
+func (u *unit) add(o placement, weight float64, samples int) {
 	if o.receipt == "" {
 		u.known[o.id] += weight
 	} else {
@@ -57,7 +57,7 @@ func (p prefixes) join(o prefixes) {
 	}
 }
 
-// fewest is the number of samples from which the place of a receipt's prefix is estimated.
+// fewest is the least number of samples of a receipt's prefix from which the switch's share is estimated.
 const fewest = 4
 
 // longest returns the longest prefix of a receipt with enough samples, not counting the samples in but.
@@ -72,7 +72,7 @@ func (p prefixes) longest(receipt string, but prefixes) (at string, b beginning)
 	return "", beginning{}
 }
 
-// share is the share of the switch.
+// share returns the share of the switch in the samples, 0 without samples.
 func (b beginning) share() float64 {
 	if b.samples == 0 || !(b.all > 0) {
 		return 0
@@ -93,17 +93,17 @@ func (b beginning) variance() float64 {
 // shorter returns a receipt without its innermost function.
 func shorter(receipt string) string { return receipt[:max(0, strings.LastIndexByte(receipt, '\n'))] }
 
-// attribution are units, added up.
+// attribution is the sum of several units.
 type attribution struct {
 	units    []unit
 	known    map[string]float64
-	open     map[opened]float64
+	open     map[placement]float64
 	followed prefixes
 	weight   float64
 }
 
 func attribute(units []unit) attribution {
-	a := attribution{units, map[string]float64{}, map[opened]float64{}, prefixes{}, 0}
+	a := attribution{units, map[string]float64{}, map[placement]float64{}, prefixes{}, 0}
 	for _, u := range units {
 		for id, w := range u.known {
 			a.known[id] += w
@@ -117,9 +117,9 @@ func attribute(units []unit) attribution {
 	return a
 }
 
-// resolved returns weights by part. Open weights are attributed to the switch in proportion to such receipts in trials
-// that follow packets, not counting but.
-func (a attribution) resolved(open map[opened]float64, but prefixes) map[string]float64 {
+// resolved returns weights by part. Open weights are attributed to the switch in proportion to such receipts in trials that
+// follow packets, not counting the samples in but.
+func (a attribution) resolved(open map[placement]float64, but prefixes) map[string]float64 {
 	out := map[string]float64{}
 	for o, w := range open {
 		_, b := a.followed.longest(o.receipt, but)
@@ -132,7 +132,7 @@ func (a attribution) resolved(open map[opened]float64, but prefixes) map[string]
 	return out
 }
 
-// without returns the shares of all units but one, whose receipts are left out, too.
+// without returns the shares of all units but u. If u follows packets, its receipts are left out, too.
 func (a attribution) without(u unit, all map[string]float64) map[string]float64 {
 	out := map[string]float64{}
 	if len(u.followed) == 0 { // the known samples of the switch stay
@@ -142,7 +142,7 @@ func (a attribution) without(u unit, all map[string]float64) map[string]float64 
 		}
 		return out
 	}
-	rest := map[opened]float64{}
+	rest := map[placement]float64{}
 	for o, w := range a.open {
 		rest[o] = w - u.open[o]
 	}
@@ -189,12 +189,12 @@ func shares(units []unit, of func(string) string) map[string]Share {
 		groups[group] = append(groups[group], grouped(a.without(u, all), of))
 	}
 	all = grouped(all, of)
-	drawn, told, following := a.drawn(all), a.told(of), a.following()
+	drawn, told, following := a.sampleVariances(all), a.switchVariances(of), a.following()
 	whole := slices.Concat(groups[:]...)
 	// Trials scatter more than samples do. How much more is estimated from all parts together.
 	var scatter, expected float64
 	for id := range all {
-		v, free := left(groups[0], id)
+		v, free := jackknife(groups[0], id)
 		scatter, expected = scatter+v*free, expected+(1-following)*drawn[id]*free
 	}
 	factor := 1.0
@@ -205,7 +205,7 @@ func shares(units []unit, of func(string) string) map[string]Share {
 	for id, w := range all {
 		p, least := Share{Share: w / a.weight}, factor*drawn[id]
 		if factor*told[id] <= negligible*least { // both are 0 of a part that has all samples
-			p.variance, p.free = left(whole, id)
+			p.variance, p.free = jackknife(whole, id)
 			if !(p.variance >= least) {
 				p.variance, p.free = least, max(p.free, float64(len(units)))
 			}
@@ -220,15 +220,15 @@ func shares(units []unit, of func(string) string) map[string]Share {
 // negligible is the share of a variance below which the uncertainty of the switch's share does not matter.
 const negligible = 0.05
 
-// shareVariance returns the variance of a share, summed over units that do not follow packets and units that do, with
-// its degrees of freedom. least is the variance of the former by their samples, told of the latter. There are few of
-// the latter, so both their scatter and told estimate it; told counts as much as some units.
+// shareVariance returns the variance of a share, summed over units that do not follow packets and units that do, with its
+// degrees of freedom. The former have at least the variance least of their samples. There are few of the latter, so their
+// scatter is combined with told, the variance of their samples.
 func shareVariance(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
-	one, freeOne := left(groups[0], id)
+	one, freeOne := jackknife(groups[0], id)
 	if one < least {
 		one, freeOne = least, max(freeOne, float64(len(groups[0])))
 	}
-	two, freeTwo := left(groups[1], id)
+	two, freeTwo := jackknife(groups[1], id)
 	two, freeTwo = (two*freeTwo+told*guessed)/(freeTwo+guessed), freeTwo+guessed
 	squares := two * two / freeTwo
 	if freeOne > 0 {
@@ -237,10 +237,10 @@ func shareVariance(groups [2][]map[string]float64, id string, least, told float6
 	return one + two, (one + two) * (one + two) / squares
 }
 
-// guessed is as how many degrees of freedom the guess counts.
+// guessed is the number of degrees of freedom that told counts for in shareVariance.
 const guessed = 3
 
-// following returns the share of the error by samples that is from units that follow packets.
+// following returns the share of the sampling error that comes from units that follow packets.
 func (a attribution) following() float64 {
 	var following, all float64
 	for _, u := range a.units {
@@ -251,9 +251,9 @@ func (a attribution) following() float64 {
 	return following / all
 }
 
-// left returns the variance of a share by leaving out each unit of a group, with its degrees of freedom; 0 with one
-// unit.
-func left(group []map[string]float64, id string) (variance, free float64) {
+// jackknife returns the variance of a share by leaving out each unit of a group in turn, with its degrees of freedom. Both are
+// 0 for fewer than two units.
+func jackknife(group []map[string]float64, id string) (variance, free float64) {
 	n, mean := float64(len(group)), 0.0
 	if n < 2 {
 		return 0, 0
@@ -267,8 +267,8 @@ func left(group []map[string]float64, id string) (variance, free float64) {
 	return variance, n - 1
 }
 
-// drawn returns the variances of shares due only to the number of samples.
-func (a attribution) drawn(all map[string]float64) map[string]float64 {
+// sampleVariances returns the variances of shares due only to the number of samples.
+func (a attribution) sampleVariances(all map[string]float64) map[string]float64 {
 	var squares float64
 	for _, u := range a.units {
 		squares += u.square
@@ -281,8 +281,8 @@ func (a attribution) drawn(all map[string]float64) map[string]float64 {
 	return out
 }
 
-// told returns the variances of shares due to the number of samples that show the switch's share.
-func (a attribution) told(of func(string) string) map[string]float64 {
+// switchVariances returns the variances of shares due to the number of samples that show the switch's share.
+func (a attribution) switchVariances(of func(string) string) map[string]float64 {
 	by := map[string]map[string]float64{} // the weight of parts by the prefix that decides
 	for o, w := range a.open {
 		at, _ := a.followed.longest(o.receipt, nil)

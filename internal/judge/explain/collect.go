@@ -45,21 +45,21 @@ type trial struct {
 	machine  string
 	slices   []slice
 	stacks   *sample.Stacks
-	// followed has the packets' places, in a trial that follows packets.
+	// followed has the switch's share by receipt, in a trial that follows packets.
 	followed prefixes
 	// events have the samples by each event of the processor.
-	events map[string]map[opened]sample.Happened
+	events map[string]map[placement]sample.Happened
 }
 
 // slice has the samples of a slice by their part.
 type slice struct {
 	yard   int64
-	counts map[opened]tally
+	counts map[placement]tally
 }
 
-// opened is a part, and the stack of the packet's receipt if its network namespace is unknown: the sample belongs to
-// the switch or to that part.
-type opened struct{ id, receipt string }
+// placement is the part that a sample belongs to. If the packet's namespace is unknown, receipt has the stack that handled the
+// packet; the sample may then belong to the switch instead.
+type placement struct{ id, receipt string }
 
 // tally counts samples. Their weight is the time, or the cycles, that they represent.
 type tally struct {
@@ -67,7 +67,8 @@ type tally struct {
 	weight  float64
 }
 
-// Add adds a record; it ignores trials without samples.
+// Add adds a sampled or counted trial. Of other trials it keeps only the latest service demand. It fails if the table of parts
+// is malformed.
 func (c *Collector) Add(rec *result.Record) error {
 	k := rec.Case
 	k.Workload = k.Workload.Normalize()
@@ -119,19 +120,19 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 	}
 	out := trial{instance: rec.Instance, machine: rec.Client.Machine, stacks: s, followed: prefixes{}}
 	windows := sample.InWindow(rec.Client.Intervals)
-	known := map[int32]opened{}
-	placed := func(frame int32) opened {
+	known := map[int32]placement{}
+	placed := func(frame int32) placement {
 		o, ok := known[frame]
 		if !ok {
 			stack := rec.Stacks.Stack(frame)
 			p := t.attribute(stack)
-			o = opened{p.ID, receipt(stack)}
+			o = placement{p.ID, receipt(stack)}
 			known[frame], c.titles[p.ID] = o, p
 		}
 		return o
 	}
 	for i := range min(len(rec.Stacks.Counts), len(windows)) {
-		s := slice{yard: windows[i].YardNs, counts: map[opened]tally{}}
+		s := slice{yard: windows[i].YardNs, counts: map[placement]tally{}}
 		for frame, c := range rec.Stacks.Of(i) {
 			o, weight := placed(frame), float64(c.Weight)
 			if space := rec.Stacks.Root(frame); space != sample.UnknownSpace {
@@ -145,9 +146,9 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 	}
 	for event, by := range rec.Stacks.Events {
 		if out.events == nil {
-			out.events = map[string]map[opened]sample.Happened{}
+			out.events = map[string]map[placement]sample.Happened{}
 		}
-		out.events[event] = map[opened]sample.Happened{}
+		out.events[event] = map[placement]sample.Happened{}
 		for _, h := range by {
 			o := placed(h.Frame)
 			if rec.Stacks.Root(h.Frame) != sample.UnknownSpace {

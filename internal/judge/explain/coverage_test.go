@@ -59,9 +59,9 @@ func drawnTrials(r *rand.Rand, trials, samples int, scatter float64) *sampled {
 			all += shares[i]
 		}
 		t := trial{instance: n, stacks: &sample.Stacks{}}
-		s := slice{counts: map[opened]tally{}}
+		s := slice{counts: map[placement]tally{}}
 		t.followed = prefixes{}
-		count := func(o opened) { x := s.counts[o]; s.counts[o] = tally{x.samples + 1, x.weight + 1} }
+		count := func(o placement) { x := s.counts[o]; s.counts[o] = tally{x.samples + 1, x.weight + 1} }
 		for range samples {
 			x := r.Float64() * all
 			i := 0
@@ -75,12 +75,12 @@ func drawnTrials(r *rand.Rand, trials, samples int, scatter float64) *sampled {
 			}
 			switch {
 			case n%sample.FollowEvery != 0 && receipt != "":
-				count(opened{p.id, receipt})
+				count(placement{p.id, receipt})
 			case ofSwitch:
-				count(opened{switchPart.ID, ""})
+				count(placement{switchPart.ID, ""})
 				t.followed.add(receipt, 1, 1, true)
 			default:
-				count(opened{p.id, ""})
+				count(placement{p.id, ""})
 				t.followed.add(receipt, 1, 1, false)
 			}
 		}

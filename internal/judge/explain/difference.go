@@ -34,7 +34,8 @@ type Difference struct {
 	Changes []Change
 	// Families are the sums by family, the largest first.
 	Families []Change
-	// Rest is the sum of the parts that are not Named, Spread that of those among them whose family Findings does not name.
+	// Rest is the sum of the parts that are not Named. Spread is the sum of those parts of Rest whose family Findings does not
+	// name.
 	Rest, Spread Several
 	// Nothing means that there is nothing to explain: the two do not differ by more than the margin, or not
 	// significantly. Margin is true for the former.
@@ -77,7 +78,7 @@ func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
 	return d, true
 }
 
-// several sums up the changes that are chosen.
+// several sums up the changes that chosen selects.
 func (d Difference) several(chosen func(Change) bool) Several {
 	parts := each.Of(each.Where(d.Changes, chosen), func(c Change) string { return c.ID })
 	return Several{d.Of(parts...), len(parts)}
@@ -98,7 +99,7 @@ func families(changes []Change, a, b Side) []Change {
 	return each.Of(slices.Sorted(maps.Keys(of)), func(family string) Change { return change(Part{family, family, family}, a, b, of[family]...) })
 }
 
-// change is the measured difference of parts.
+// change returns the measured difference of parts from a to b.
 func change(p Part, a, b Side, parts ...string) Change {
 	before, after := a.sum(parts), b.sum(parts)
 	c := Change{Part: p, A: before.time, B: after.time}
@@ -110,7 +111,7 @@ func change(p Part, a, b Side, parts ...string) Change {
 // sum is the time of some parts of a side, the variance of its error and its degrees of freedom.
 type sum struct{ time, variance, free float64 }
 
-// sum adds up parts.
+// sum returns the time of parts together.
 func (s Side) sum(parts []string) sum {
 	var p Share
 	switch {
@@ -128,7 +129,8 @@ func around(value, deviation, free float64) Interval {
 	return Interval{value, value - half, value + half}
 }
 
-// nothing reports whether two sides are equal: the same variant, within the margin, or not significantly different.
+// nothing reports whether there is no difference to explain: the same variant, within the margin, not significant, or not
+// measured. margin is true for the first two.
 func nothing(an *compare.Analysis, a, b Side) (equal, margin bool) {
 	x, okX := an.Cell(compare.Key{Case: b.Case, Metric: metric.ServiceDemand})
 	y, okY := an.Cell(compare.Key{Case: a.Case, Metric: metric.ServiceDemand})

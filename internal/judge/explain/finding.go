@@ -12,27 +12,27 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// minor is the share of the difference below which parts are summed.
+// minor is the share of the difference below which parts have no line of their own.
 const minor = 0.01
 
-// spread is the share of the difference from which unnamed parts matter together.
+// spread is the share of the difference above which the parts without a line of their own are mentioned together.
 const spread = 0.1
 
-// Named reports whether a part has its own line: it is significant, and at least a share of the difference. The
+// Named reports whether a part has its own line: it is significant, and at least the share minor of the difference. The
 // unexplained part always has one.
 func (d Difference) Named(c Change) bool {
 	return c.ID == Unexplained.ID || !c.Noise && math.Abs(c.By.Value) >= minor*max(math.Abs(d.Total.Value), d.A.Demand.Value*minor)
 }
 
-// spreadOut reports whether a relevant share of the difference is spread over parts that are each not significant.
+// spreadOut reports whether a relevant share of the difference is spread over parts that are each small or not significant.
 func (d Difference) spreadOut() bool {
 	return !d.Nothing && !d.Spread.Noise && d.Spread.Parts > 1 && math.Abs(d.Spread.By.Value) >= spread*math.Abs(d.Total.Value)
 }
 
-// most is the least share of the difference that the parts of a finding explain together.
+// most is the share of the difference at which largest stops to add families.
 const most = 2. / 3
 
-// Findings describe the composition of the difference.
+// Findings returns sentences about the composition of the difference.
 func (d Difference) Findings() []string {
 	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
 	a, b := d.A.Name(), d.B.Name()
@@ -68,7 +68,7 @@ func (d Difference) Findings() []string {
 	return said
 }
 
-// measured describes how much more the second side costs.
+// measured describes how much more or less the second side costs.
 func (d Difference) measured(scale number.Scale) []string {
 	more := "more"
 	if d.Total.Value < 0 {
@@ -117,7 +117,7 @@ func saving(dear, cheap Side, scale number.Scale) string {
 	return fmt.Sprintf("%s would save about %s %s %s.", dear.Name(), scale.Format(time), scale.Unit, best.Without)
 }
 
-// Common returns the parts of several sides, the largest of any of them first.
+// Common returns the parts that of returns for any of several sides, the largest first.
 func Common(sides []Side, of func(Side) []Valued) []Part {
 	largest := map[Part]float64{}
 	for _, s := range sides {

@@ -36,7 +36,7 @@ func (s *Side) others(trials []trial) []Other {
 	return list
 }
 
-// Idle returns the number of samples of idle CPUs. A file that does not name other tasks counts those among them.
+// Idle returns the number of samples of idle CPUs. If the file does not name other tasks, their samples are included.
 func (s Side) Idle() uint64 {
 	idle := s.Foreign
 	for _, o := range s.Others {

@@ -32,10 +32,10 @@ var removals = []Removal{
 		[]string{"conntrack", "nat", "rules prerouting", "rules forward", "rules postrouting"}, unbridged},
 }
 
-// Removals returns what can be removed.
+// Removals returns the pieces that a dataplane can do without: conntrack, tunnel, br_netfilter.
 func Removals() []Removal { return slices.Clone(removals) }
 
-// on are the parts that are removed on a path.
+// on returns the parts that are removed on a path.
 func (r Removal) on(p plan.Path) []string {
 	if p.Neighbours() {
 		return slices.Concat(r.parts, r.neighbours)
@@ -43,7 +43,7 @@ func (r Removal) on(p plan.Path) []string {
 	return r.parts
 }
 
-// From returns the variant without the piece and otherwise equal to another. It fails if the lab has none.
+// From returns the variant that differs from v only by the missing piece. It fails if the lab has no such variant.
 func (r Removal) From(v plan.Variant) (plan.Variant, error) { return r.variant(v) }
 
 func unbridged(v plan.Variant) (plan.Variant, error) {
@@ -53,7 +53,7 @@ func unbridged(v plan.Variant) (plan.Variant, error) {
 	return v.Under("bridge-netfilter", "off")
 }
 
-// routes maps profiles with a tunnel to the profiles that differ only by its absence.
+// routes maps profiles with a tunnel to the profiles that differ only by not having one.
 var routes = map[string]string{
 	"flannel-vxlan": "flannel-host-gw", "flannel-wireguard": "flannel-host-gw", "calico-vxlan": "calico-underlay",
 	"calico-ipip": "calico-underlay", "cilium-vxlan": "cilium-native",
@@ -78,7 +78,7 @@ type Prediction struct {
 	removal Removal
 }
 
-// Predict predicts the first side's cost without a piece, and compares that with the second side.
+// Predict sets Prediction: the first side's predicted cost without a piece, compared with the second side.
 func (d *Difference) Predict(r Removal) {
 	a, gone := d.A, r.on(d.A.Path)
 	parts := a.sum(gone)
@@ -97,7 +97,7 @@ func (d *Difference) Predict(r Removal) {
 	d.Prediction = &p
 }
 
-// findings describe the prediction, with the parts other than the removed ones that changed.
+// findings returns sentences about the prediction, with parts other than the removed ones that changed.
 func (p Prediction) findings(d Difference, scale number.Scale) []string {
 	said := []string{fmt.Sprintf("By its parts, %s costs %s %s %s (%s to %s). Measured: %s (%s to %s).", d.A.Name(),
 		scale.Format(p.Predicted.Value), scale.Unit, p.removal.Without, scale.Format(p.Predicted.Low), scale.Format(p.Predicted.High),

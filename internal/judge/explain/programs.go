@@ -17,7 +17,8 @@ type Program struct {
 	Name string `json:"name"`
 	// Runs is its number of runs per unit of work; 0 for a program that others call, which the kernel counts with them.
 	Runs float64 `json:"runs"`
-	// Counted is its time per unit of work by the kernel, without the kernel's clock readings. Sampled is its part.
+	// Counted is its time per unit of work by the kernel, without the kernel's clock readings. Sampled is its time by the
+	// samples.
 	Counted Interval `json:"counted"`
 	Sampled Interval `json:"sampled"`
 }
@@ -41,7 +42,7 @@ type counted struct {
 	failure      string
 }
 
-// count returns the counts of a trial.
+// count returns the counted programs of a trial, or the reason why it has none.
 func count(rec *result.Record) counted {
 	if rec.Status != result.OK || rec.Programs == nil {
 		why := "no runs in its record"
@@ -109,7 +110,7 @@ const programID = "bpf "
 // cut is the length to which the kernel cuts the name of a program.
 const cut = 15
 
-// partOf returns the part of a program, found by the kernel's name of it.
+// partOf returns the part of a program by its name in the kernel. If there is no such part, the result has only an id.
 func (s *Side) partOf(name string) Share {
 	part, ok := each.First(s.Parts, func(q Share) bool {
 		own, ok := strings.CutPrefix(q.ID, programID)
@@ -121,14 +122,14 @@ func (s *Side) partOf(name string) Share {
 	return part
 }
 
-// summed is a share that is the sum of others.
+// summed returns the sum of the parts that wanted selects, as one part.
 func (s *Side) summed(wanted func(Share) bool) Share {
 	all := s.sum(each.Of(each.Where(s.Parts, wanted), func(p Share) string { return p.ID }))
 	i := around(all.time, math.Sqrt(all.variance), max(2, all.free))
 	return Share{Part: Part{ID: programID}, Time: Interval{all.time, max(0, i.Low), i.High}}
 }
 
-// program compares the count of the programs with these names with the samples of a part.
+// program returns the count of the programs with these names, and the samples of part.
 func (s *Side) program(trials []counted, part Share, names ...string) Program {
 	p := Program{Name: part.ID[len(programID):], Sampled: part.Time}
 	shares, weights := make([]float64, len(trials)), make([]float64, len(trials))

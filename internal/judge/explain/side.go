@@ -52,13 +52,14 @@ type Side struct {
 	Trials  int    `json:"trials"`
 	Failed  int    `json:"failed"`
 	Failure string `json:"failure,omitempty"`
-	// Lost samples had no room in the buffer, Throttled are pauses, Foreign samples belong to other tasks on the CPUs.
+	// Lost counts samples for which the buffer had no room, Throttled the pauses of the sampling, Foreign the samples of other
+	// tasks on the CPUs.
 	Lost      uint64 `json:"lost"`
 	Throttled uint64 `json:"throttled"`
 	Foreign   uint64 `json:"foreign"`
 	// Others are the other tasks on the CPUs, the longest first. They are not included in Demand.
 	Others []Other `json:"others,omitempty"`
-	// Cut samples have no outermost functions.
+	// Cut is the number of samples without their outermost functions.
 	Cut uint64 `json:"cut,omitempty"`
 	// Event is the event that samples were taken by, Rate their number per second and busy CPU.
 	Event string `json:"event"`
@@ -85,7 +86,7 @@ type basis struct {
 	weigh     func(trial, slice) float64
 }
 
-// confidence of intervals.
+// confidence is the confidence of intervals.
 const confidence = 0.95
 
 // Name returns the name for reports: its profile, or the name from Called.
@@ -194,7 +195,7 @@ func deviation(c compare.Cell) float64 {
 	return d
 }
 
-// Times are the parts of the service demand of a side.
+// Times returns the parts of the service demand of a side.
 func (s Side) Times() []Valued {
 	return each.Of(s.Parts, func(p Share) Valued { return Valued{p.Part, p.Time} })
 }
@@ -216,7 +217,7 @@ func (p Share) of(value, deviation float64) Interval {
 	return Interval{p.Share * value, max(0, p.Share*value-half), p.Share*value + half}
 }
 
-// units sums up the time of trials.
+// units sums the weighted time of trials.
 func (s *sampled) units(weigh func(trial, slice) float64) []unit {
 	return s.summed(func(u *unit, t trial) {
 		for _, x := range t.slices {
@@ -228,7 +229,7 @@ func (s *sampled) units(weigh func(trial, slice) float64) []unit {
 	})
 }
 
-// happened sums up the events of trials.
+// happened sums the counts of an event in trials.
 func (s *sampled) happened(event string) []unit {
 	return s.summed(func(u *unit, t trial) {
 		for o, h := range t.events[event] {
@@ -237,7 +238,8 @@ func (s *sampled) happened(event string) []unit {
 	})
 }
 
-// summed sums the trials of each instance, or returns each trial if there is one instance.
+// summed sums the trials of each instance. With only one instance it returns a unit for each trial. add adds a trial to a
+// unit.
 func (s *sampled) summed(add func(*unit, trial)) []unit {
 	instances := map[int]bool{}
 	for _, t := range s.trials {
@@ -253,7 +255,7 @@ func (s *sampled) summed(add func(*unit, trial)) []unit {
 		i, ok := at[key]
 		if !ok {
 			i = len(units)
-			at[key], units = i, append(units, unit{known: map[string]float64{}, open: map[opened]float64{}, followed: prefixes{}})
+			at[key], units = i, append(units, unit{known: map[string]float64{}, open: map[placement]float64{}, followed: prefixes{}})
 		}
 		units[i].followed.join(t.followed)
 		add(&units[i], t)
@@ -261,7 +263,7 @@ func (s *sampled) summed(add func(*unit, trial)) []unit {
 	return slices.DeleteFunc(units, func(u unit) bool { return !(u.weight > 0) && len(u.followed) == 0 })
 }
 
-// Part returns the part with an id, 0 if the side does not have it.
+// Part returns the part with an id, the zero value if the side does not have it.
 func (s Side) Part(id string) Share {
 	found, _ := each.First(s.Parts, func(p Share) bool { return p.ID == id })
 	return found

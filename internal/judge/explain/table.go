@@ -23,7 +23,7 @@ type Part struct {
 	Title  string `json:"title"`
 }
 
-// Unexplained is the part of stacks without a function in the table. Switch is the lab's own switch, User the load
+// Unexplained is the part of stacks without a function in the table. switchPart is the lab's own switch, userPart the load
 // generator's own work.
 var (
 	Unexplained = Part{"unexplained", "not explained", "not explained"}
@@ -175,10 +175,10 @@ func (t *table) attribute(stack []string) Part {
 // isUser reports whether a frame belongs to a program: Go's names have a dot, names of kernel functions have none.
 func isUser(frame string) bool { return strings.Contains(plain(frame), ".") || frame == userFrame }
 
-// userFrame is a function of a program without a name.
+// userFrame stands for a function of a program whose name is unknown.
 const userFrame = "[user]"
 
-// at sets the hook of a part that has one: the hook of the nearest function that runs one.
+// at returns p with its * replaced by the hook of the innermost function that runs one, "elsewhere" without one.
 func (t *table) at(p Part, stack []string) Part {
 	if !strings.Contains(p.ID, "*") {
 		return p

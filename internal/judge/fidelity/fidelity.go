@@ -47,7 +47,7 @@ var verdicts = map[compare.Verdict]Verdict{
 
 // Row compares the lab with one cluster: a profile on a path under a workload in a metric.
 type Row struct {
-	// Profile is the name in the lab, Context the cluster's.
+	// Profile is the name in the lab, Context the name of the cluster.
 	Profile  plan.Variant  `json:"profile"`
 	Context  string        `json:"context"`
 	Path     plan.Path     `json:"path"`
@@ -135,7 +135,8 @@ type Failure struct {
 // errNothing means that the result has no cluster in addition to the lab, or too few repetitions.
 var errNothing = errors.New("not a result of `cnibench fidelity`: no profile was measured twice, with its bare node, in the lab and a cluster")
 
-// Assess judges a result.
+// Assess compares each cluster of a result with the lab. It fails if no profile was measured with its bare node in the lab and
+// on a cluster, at least twice.
 func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	p := &Page{Header: h, Demand: []Row{}, Rates: []Row{}, Failed: failures(recs)}
 	recs, p.Kernel = sameScope(recs)
@@ -212,7 +213,7 @@ func (p *Page) place(recs []result.Record, context string) (compare.Side, error)
 	return compare.Side{Name: context, Header: h, Analysis: a}, err
 }
 
-// add appends the rows that compare a cluster with the lab.
+// add appends the rows that compare a cluster with the lab; none if they have no cell in common.
 func (p *Page) add(lab compare.Side, recs []result.Record, context string) error {
 	cluster, err := p.place(recs, context)
 	if err != nil {

@@ -31,7 +31,8 @@ type Figure struct {
 	Why string
 }
 
-// Figures compares every number of a publication with the cells of a result, whose header has what was not measured.
+// Figures compares every number of a publication with the cells of a result. h is the header of the result, with the reasons
+// for what was not measured.
 func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) []Figure {
 	first := map[compare.Key]compare.Cell{}
 	var out []Figure
@@ -62,13 +63,13 @@ func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) 
 	return out
 }
 
-// claim is one about the cells of the figure.
+// claim returns a claim about the cells of the figure, without a form.
 func (f *Figure) claim() Claim {
 	c := f.Published
 	return Claim{Metric: c.Metric, Workload: c.Workload, Paths: []plan.Path{c.Path}}
 }
 
-// lookUp finds the cell of the result for f.
+// lookUp sets Here, the cell of the result, and Why.
 func (f *Figure) lookUp(a *compare.Analysis) {
 	j := &judgement{a: a, claim: f.claim()}
 	here, ok := j.cell(f.Published.Case)
@@ -87,7 +88,7 @@ func (f *Figure) lookUp(a *compare.Analysis) {
 	}
 }
 
-// against judges the ratio to the cell of another profile.
+// against judges the ratio to the cell of another profile, and sets Against, Claimed, Ratio, Outcome and Why.
 func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
 	f.lookUp(a)
 	m, _ := metric.Lookup(f.Published.Metric)

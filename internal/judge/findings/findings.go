@@ -69,7 +69,7 @@ func (j Judged) Findings() []finding.Finding {
 // defaultWithin is how far apart similar profiles may be, as a share, if the claim does not state it.
 const defaultWithin = 0.1
 
-// Judge sets every claim against the cells of a.
+// Judge judges every claim by the cells of a. The result is in the order of claims.
 func Judge(a *compare.Analysis, claims []Claim) []Judged {
 	return each.Of(claims, func(c Claim) Judged { return judge(a, c) })
 }
@@ -93,13 +93,13 @@ func judge(a *compare.Analysis, c Claim) Judged {
 	return f
 }
 
-// judgement is one claim under way.
+// judgement collects the outcomes and the evidence of one claim.
 type judgement struct {
 	a        *compare.Analysis
 	claim    Claim
 	outcomes []Outcome
 	evidence []string
-	// missing are missing cells, each listed once. asked counts the requests for cells.
+	// missing are missing cells, each listed once. asked counts the comparisons that the claim needs.
 	missing []string
 	asked   int
 	// unlike means that the result has bulk data without NIC offload, unlike every publication.
@@ -131,7 +131,7 @@ func (j *judgement) on(p plan.Path) {
 	}
 }
 
-// sum returns the outcome of the whole claim. Evidence lists what was not measured, in addition to the measurements.
+// sum returns the outcome of the whole claim. It adds to the evidence what was not measured.
 func (j *judgement) sum() Outcome {
 	if j.unlike && len(j.missing) > 0 {
 		j.evidence = append(j.evidence, "the result has bulk data with "+plan.NICWire.Label()+", and NICs of the publication have it: measure under nic="+string(plan.NICIdeal))
@@ -159,7 +159,7 @@ func (j *judgement) add(o Outcome, format string, args ...any) {
 	j.evidence = append(j.evidence, fmt.Sprintf(format, args...))
 }
 
-// at is a case of the claim.
+// at returns a case of the claim.
 func (j *judgement) at(profile string, p plan.Path) plan.Case {
 	return plan.Case{Profile: plan.VariantOf(profile), Path: p, Workload: j.claim.Workload.Normalize()}
 }
@@ -184,7 +184,7 @@ func (j *judgement) cell(of plan.Case) (compare.Cell, bool) {
 	return compare.Cell{}, false
 }
 
-// coarse is a workload without sizes, rates, window and tool.
+// coarse returns a workload without sizes, rates, window and tool.
 func coarse(w plan.Workload) plan.Workload {
 	return w.Without("messageSize", "requestSize", "responseSize", "rate", "interval", "close", "congestion", "tool", "window")
 }
@@ -196,8 +196,8 @@ type beside struct {
 	saw string
 }
 
-// beside compares two cases. ok is false if a cell is missing, or if the repetitions are too few for an interval of the
-// requested confidence.
+// beside compares two cases. ok is false if a cell is missing. It is also false, with an inconclusive outcome, if a cell is
+// failing, pods were attached in different ways, or repetitions are too few for an interval.
 func (j *judgement) beside(one, other plan.Case) (b beside, ok bool) {
 	j.asked++
 	x, okX := j.cell(one)
@@ -268,11 +268,11 @@ func (j *judgement) ratio(p plan.Path) {
 	}
 }
 
-// farApart is the largest factor between rates of bulk data on two machines that do the same.
+// farApart is the factor between rates of bulk data above which a result and a publication are not comparable.
 const farApart = 4
 
-// farRates describes that the rates of the result are far from the publication's, "" if they are not. Then equal ratios
-// are a coincidence, because something else limits the rates.
+// farRates returns a text if the rates of the result are far from the publication's, otherwise "". Equal ratios are then a
+// coincidence, because something else limits the rates.
 func (r *Ratio) farRates(b beside) string {
 	for i, c := range []compare.Cell{b.x, b.y} {
 		if len(r.Rates) != 2 {
@@ -309,7 +309,7 @@ func (j *judgement) bound(p plan.Path) {
 	}
 }
 
-// better judges that a profile is better than another.
+// better judges whether a profile is better than another.
 func (j *judgement) better(p plan.Path, profile, other string) {
 	b, ok := j.beside(j.at(profile, p), j.at(other, p))
 	if !ok {
@@ -342,7 +342,7 @@ func (j *judgement) better(p plan.Path, profile, other string) {
 	}
 }
 
-// pairs is how many comparisons the order of the claim makes.
+// pairs returns how many comparisons the order of the claim makes.
 func (j *judgement) pairs() int {
 	n, before := 0, 0
 	for _, these := range j.claim.Order {

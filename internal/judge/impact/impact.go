@@ -34,7 +34,7 @@ type Estimate struct {
 	Rows []Row
 }
 
-// Row is a profile.
+// Row is the estimate for one profile.
 type Row struct {
 	Profile plan.Variant
 	// Time is how long the work takes, CPU the CPU time of both ends and the kernel between them, in ns.
@@ -119,7 +119,7 @@ var needs = map[Kind]struct {
 // closedLoop reports whether the network limited the rate of w; in an open loop the rate is the requested one.
 func closedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" && t.Burst <= 1 }
 
-// fitting returns the workloads that tell of a kind of work.
+// fitting returns the workloads from which the time of a kind of work follows.
 func fitting(all []plan.Workload, k Kind) []plan.Workload {
 	return each.Where(all, needs[k].fits)
 }
@@ -182,8 +182,8 @@ type Told struct {
 // Error returns the relative error of the prediction: -0.5 means that half of the measured time was predicted.
 func (t Told) Error() float64 { return t.Said.Value/t.Took.Value - 1 }
 
-// Forecasts compares predictions with the measured jobs of a result that moved data, without their compute; nil without
-// a stream.
+// Forecasts predicts how long the jobs of a result take to exchange their data, without their compute, and compares that with
+// the measured times. It returns nil without a stream.
 func Forecasts(a *compare.Analysis, path plan.Path) (all []Forecast) {
 	from, ok := workload(a, Transfer)
 	if !ok {
@@ -209,7 +209,7 @@ func Forecasts(a *compare.Analysis, path plan.Path) (all []Forecast) {
 	return all
 }
 
-// cell is a cell's median with its interval.
+// cell returns a cell's median with its interval.
 func cell(a *compare.Analysis, k compare.Key) Quantity {
 	nan := math.NaN()
 	c, ok := a.Cell(k)

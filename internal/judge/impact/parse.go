@@ -112,7 +112,7 @@ func work(k Kind, s string) (Work, error) {
 	return w, nil
 }
 
-// percent reads "30%".
+// percent parses "30%" as 0.3.
 func percent(s string) (float64, error) {
 	digits, ok := strings.CutSuffix(s, "%")
 	v, err := parseNumber(digits)

@@ -40,7 +40,7 @@ var Activities = []struct {
 // rule determines the activity between two events.
 type rule struct {
 	activity Activity
-	// why this can be known from the two events.
+	// why is the reason why the two events show the activity.
 	why string
 	is  func(t journey.Trace, from, to journey.Event) bool
 }

@@ -102,7 +102,7 @@ func (i Itinerary) Delivered() int {
 	return last
 }
 
-// Where returns the last step that is passed at a time, -1 before the first.
+// Where returns the index of the last step that is passed at a time in ns, -1 before the first.
 func (i Itinerary) Where(at float64) int {
 	n, found := slices.BinarySearchFunc(i.Steps, at, func(s Step, at float64) int { return cmp.Compare(s.At, at) })
 	if found {
@@ -111,7 +111,8 @@ func (i Itinerary) Where(at float64) int {
 	return n - 1
 }
 
-// Of aligns the transactions of a trace.
+// Of aligns the transactions of a trace. It fails, with a hint, if events were lost, if no transaction is complete, or if too
+// few undisturbed ones took the same way.
 func Of(t journey.Trace) (Itinerary, error) {
 	i := Itinerary{
 		Profile: t.Profile, Path: t.Path, Workload: t.Workload, Client: t.Client, Server: t.Server,
@@ -141,13 +142,13 @@ func Of(t journey.Trace) (Itinerary, error) {
 	ends, _ := transactions(t, t.Ends)
 	i.Probes = probes(t, whole, within(ends, t.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
 	i.Steps = steps(t, undisturbed)
-	i.lessProbes()
+	i.subtractProbes()
 	return i, nil
 }
 
-// lessProbes subtracts the cost of the probes from steps and total. A step has at least no time, since the cost of a
-// probe has an error, too.
-func (i *Itinerary) lessProbes() {
+// subtractProbes subtracts the cost of the probes from steps and total. No step becomes negative, since the cost of a probe
+// has an error, too.
+func (i *Itinerary) subtractProbes() {
 	sum, probed := 0.0, each.Of(i.Steps, func(s Step) float64 { return s.At })
 	for n, cost := range i.Probes.steps[:max(0, len(i.Probes.steps)-1)] {
 		sum += cost
@@ -160,7 +161,7 @@ func (i *Itinerary) lessProbes() {
 	i.Total = Time{i.Total.Median - less, i.Total.Low - less, i.Total.High - less}
 }
 
-// rate is the mean of windows.
+// rate returns the mean rate of the windows that window selects, in transactions per second.
 func rate(t journey.Trace, window func(journey.Round) journey.Window) (mean float64) {
 	for _, r := range t.Rounds {
 		mean += window(r).Rate / float64(len(t.Rounds))
@@ -173,7 +174,7 @@ type transaction []journey.Event
 
 func total(x transaction) float64 { return float64(x[len(x)-1].Time - x[0].Time) }
 
-// transactions returns the complete transactions of a trace. of is the number of all.
+// transactions returns the complete transactions among events. of is the number of all.
 func transactions(t journey.Trace, events []journey.Event) (all []transaction, of int) {
 	by := map[uint32]transaction{}
 	for _, e := range events {
@@ -193,7 +194,7 @@ func transactions(t journey.Trace, events []journey.Event) (all []transaction, o
 	return all, len(by)
 }
 
-// mostAlike are the transactions that take the way that most take.
+// mostAlike returns the transactions that take the most common way.
 func mostAlike(all []transaction) []transaction {
 	by := map[string][]transaction{}
 	var most string
@@ -209,7 +210,7 @@ func mostAlike(all []transaction) []transaction {
 	return by[most]
 }
 
-// packet returns the purpose of a packet.
+// packet returns the purpose of a packet: SYN, SYN-ACK, ACK, close or data; "" at a socket.
 func packet(e journey.Event) string {
 	const fin, syn, reset, ack = 1, 2, 4, 16
 	switch {
@@ -227,7 +228,7 @@ func packet(e journey.Event) string {
 	return "data"
 }
 
-// undisturbed returns the transactions that are about as fast as the fastest.
+// undisturbed returns the transactions that are at most tolerance times slower than the fastest.
 func undisturbed(all []transaction) []transaction {
 	if len(all) == 0 {
 		return nil
@@ -296,12 +297,12 @@ func passesHook(from, to journey.Event) bool {
 	return from.Point == journey.HookBegin && to.Point == journey.HookEnd && from.Hook == to.Hook && from.Host == to.Host
 }
 
-// timeOf is the median of times with their quartiles.
+// timeOf returns the median of times with their quartiles.
 func timeOf(xs []float64) Time {
 	return Time{Median: quantile(xs, 0.5), Low: quantile(xs, 0.25), High: quantile(xs, 0.75)}
 }
 
-// quantile returns the value below which a share of the values is, interpolated.
+// quantile returns the value below which the given share of the values is, interpolated.
 func quantile(xs []float64, share float64) float64 {
 	xs = slices.Sorted(slices.Values(xs))
 	at := share * float64(len(xs)-1)

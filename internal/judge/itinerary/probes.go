@@ -54,7 +54,7 @@ type Probes struct {
 // fewestRounds is how many rounds an interval needs.
 const fewestRounds = 4
 
-// figures are numbers of the same rounds, in the order of Probes.
+// figures are the numbers of Probes for one set of rounds, in the same order.
 type figures struct {
 	sum, event, call, total, outside, unprobed, off float64
 	// probed is the client's undisturbed round trip with all probes.
@@ -71,7 +71,7 @@ type followed struct {
 	round []int
 }
 
-// within returns the transactions that are like most, if they are in a window that window selects.
+// within returns the transactions that take the most common way, if they are in a window that window selects.
 func within(all []transaction, rounds []journey.Round, window func(journey.Round) journey.Window) (f followed) {
 	for _, x := range mostAlike(all) {
 		if i := slices.IndexFunc(rounds, func(r journey.Round) bool { return window(r).Has(x[0].Time) }); i >= 0 {
@@ -81,7 +81,7 @@ func within(all []transaction, rounds []journey.Round, window func(journey.Round
 	return f
 }
 
-// none is a round that does not exist.
+// none is the number of no round: without(none) keeps all rounds.
 const none = -1
 
 // without returns the undisturbed transactions of all rounds but one.
@@ -100,7 +100,7 @@ type probe struct{ took, calls float64 }
 
 func (p probe) cost(call float64) float64 { return p.took + p.calls*call }
 
-// probed are the probes of transactions, by their medians.
+// probed returns the median probe at each event of transactions.
 func probed(all []transaction) []probe {
 	if len(all) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func probed(all []transaction) []probe {
 	return out
 }
 
-// inner sums the probes between the first step and the last, without the last.
+// inner sums all probes but the last: those between the first step and the last.
 func inner(all []probe) (sum probe) {
 	for _, p := range all[:len(all)-1] {
 		sum.took, sum.calls = sum.took+p.took, sum.calls+p.calls
@@ -166,7 +166,7 @@ func merged(into, h *sample.Histogram) *sample.Histogram {
 
 func median(all []transaction) float64 { return quantile(each.Of(all, total), 0.5) }
 
-// undisturbedMedian returns the median of the times that are about as short as the shortest.
+// undisturbedMedian returns the median of the times that are at most tolerance times longer than the shortest.
 func undisturbedMedian(h *sample.Histogram) float64 {
 	limit := float64(h.Quantile(fastest)) * tolerance
 	var below int64
@@ -222,7 +222,7 @@ func probes(t journey.Trace, whole, few followed) (p Probes) {
 	return p
 }
 
-// jackknifed returns an estimate whose error comes from its values without each of the rounds.
+// jackknifed returns value with the interval that follows from its values without one round each.
 func jackknifed(value float64, without []float64) Estimate {
 	n, mean, squares := float64(len(without)), 0.0, 0.0
 	for _, v := range without {

@@ -38,7 +38,7 @@ type measure struct {
 	higher bool
 }
 
-// measures are the metrics that are judged, without the processor's, since nodes share it in the lab.
+// measures are the metrics that are judged. CPU metrics are not among them, since nodes share the CPUs in the lab.
 var measures = map[string]measure{
 	metric.Goodput: {higher: true}, metric.Throughput: {higher: true}, metric.TransactionRate: {higher: true}, metric.RequestRate: {higher: true},
 	"rtt.p50": {}, "connect_time.p50": {}, "response_time.p50": {},
@@ -58,7 +58,7 @@ func (m measure) cost(v float64) float64 {
 	return math.Log(max(v, math.SmallestNonzeroFloat64))
 }
 
-// value is the value of a cost.
+// value returns the value that has a cost.
 func (m measure) value(cost float64) float64 {
 	if m.higher {
 		return math.Exp(-cost)
@@ -69,7 +69,7 @@ func (m measure) value(cost float64) float64 {
 	return 0
 }
 
-// rounding is more than the error of a cost.
+// rounding is the share of floor up to which a value counts as 0, because costs are rounded.
 const rounding = 1e-5
 
 // point is one value between two nodes, which are identified by their numbers.
@@ -169,7 +169,7 @@ func (m *Matrix) Worse(from, to int) float64 {
 	return math.Exp(excess)
 }
 
-// Effects returns how many times worse values are if a node sends, and if it receives.
+// Effects returns how many times worse values are if node i sends, and if it receives.
 func (m *Matrix) Effects(i int) (send, receive float64) {
 	return math.Exp(m.sends(i)), math.Exp(m.receives(i))
 }
@@ -204,12 +204,12 @@ func (m *Matrix) Pairs() (n int) {
 type Analysis struct {
 	// Nodes are in the order of the matrices: nodes with equal labels are together.
 	Nodes []mesh.Node
-	// Keys are the labels in which they differ.
+	// Keys are the labels in which the nodes differ.
 	Keys     []string
 	Matrices []*Matrix
 	// Findings are certain differences, Undecided are possible ones.
 	Findings, Undecided []Finding
-	// suspects differed once, and by too little to report.
+	// suspects are links that differ in some measurements: in fewer than half, or there are too few to tell.
 	suspects []Finding
 	margin   float64
 }
@@ -238,7 +238,7 @@ func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 		}
 		slices.SortFunc(points, point.compare)
 		m := &Matrix{Layer: l, measure: measures[l.Metric], values: values{points, place, numbers}}
-		m.meet()
+		m.setPartners()
 		a.Matrices = append(a.Matrices, m)
 	}
 	slices.SortFunc(a.Matrices, func(x, y *Matrix) int {
@@ -252,8 +252,8 @@ func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 	return a
 }
 
-// meet finds the partners of each node.
-func (m *Matrix) meet() {
+// setPartners sets the partners of each node.
+func (m *Matrix) setPartners() {
 	m.partners = make([][]uint16, len(m.number))
 	for key := range m.ways {
 		m.partners[key[0]] = append(m.partners[key[0]], uint16(key[1]))

@@ -11,14 +11,14 @@ import (
 const (
 	// polishes bounds the rounds of the fit, which usually converges much earlier.
 	polishes = 12
-	// settled is the largest change of an effect that ends it.
+	// settled is the change of effects below which the fit ends.
 	settled = 1e-4
 	// fewest is the number of values that an effect needs: with two, one bad link would contribute half of it.
 	fewest = 3
 	// fewestRole is the number of values that an effect of one role needs: with fewer, there are more effects than
 	// values can determine.
 	fewestRole = 6
-	// explained is the largest part of the spread that may remain if groups explain it.
+	// explained is the largest part of the spread that may remain for groups to count as its explanation.
 	explained = 0.7
 )
 
@@ -77,7 +77,7 @@ func costsOf(entries []entry) []float64 {
 	return each.Of(entries, func(e entry) float64 { return float64(e.cost) })
 }
 
-// regroup finds the label whose groups explain most of the spread.
+// regroup sets the groups by the label that explains most of the spread, if any explains enough.
 func (m *Matrix) regroup(a *Analysis, entries []entry) {
 	least := explained * spread(costsOf(entries))
 	for _, key := range a.Keys {
@@ -142,12 +142,12 @@ func (m *Matrix) sweep(entries []entry, effects []float64, least int, roles ...[
 	return change
 }
 
-// expected returns the cost by the fit.
+// expected returns the cost from one node to another by the fit.
 func (m *Matrix) expected(from, to int) float64 {
 	return m.ground(from, to) + m.sends(from) + m.receives(to)
 }
 
-// ground is the cost of two nodes without effects.
+// ground returns the cost between two nodes without their effects.
 func (m *Matrix) ground(from, to int) float64 {
 	if m.groups == nil {
 		return m.Typical
@@ -168,7 +168,7 @@ func (m *Matrix) restsOf(from, to int) []float64 {
 	return rests
 }
 
-// enoughRests is how many of the rests tell their spread.
+// enoughRests is about how many residuals are used to estimate their spread.
 const enoughRests = 200_000
 
 // rests returns the residuals of the values; if there are very many, of values at even distances.
@@ -205,7 +205,7 @@ func spread(values []float64) float64 {
 	return max((above[len(above)/3]-at)/0.4307, (at-middle(below))/0.6745) * (1 + 10/float64(len(values)))
 }
 
-// middle is the median of sorted values.
+// middle returns the median of sorted values.
 func middle(sorted []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

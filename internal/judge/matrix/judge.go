@@ -32,7 +32,8 @@ type Scope string
 
 // Scopes. The zero value is unknown: the hosts were not measured.
 const (
-	// Hosts is below the CNI: the hosts differ, too. Pods is the CNI's: the hosts do not differ.
+	// Hosts means that the hosts differ, too: the cause is below the CNI. Pods means that the hosts do not differ: the cause
+	// is the CNI.
 	Hosts Scope = "hosts"
 	Pods  Scope = "pods"
 )
@@ -42,8 +43,7 @@ type Evidence struct {
 	Layer
 	// Value is the median of the finding, Typical the fitted value without it, Factor how many times worse it is.
 	Value, Typical, Factor float64
-	// Hits of Of exceed the limit: partners of a node, measurements of a link. Limit is the factor from which one
-	// counts.
+	// Hits counts the partners of a node, or the measurements of a link, that exceed Limit, out of Of. Limit is a factor.
 	Hits, Of int
 	Limit    float64
 	// Role is "sends" or "receives" for a node that differs in only one role.
@@ -57,7 +57,7 @@ type Finding struct {
 	// Nodes are one node, or two in the direction. For a group they are the values of the label.
 	Nodes []string
 	Scope Scope
-	// Evidence is by layer, the worst first.
+	// Evidence is by layer, the worst first. Layers of metrics that are usually 0 come last.
 	Evidence []Evidence
 	// Doubt is why a finding is undecided. Decide are pairs that would decide it.
 	Doubt  Doubt
@@ -209,7 +209,8 @@ func (m *Matrix) sides(i int) [2]side {
 	return out
 }
 
-// somePartners reports whether a node differs with more than a few of its partners, each judged as a link.
+// somePartners reports whether a node differs with more than a few of its partners, and with at least a third of them, each
+// judged as a link.
 func (m *Matrix) somePartners(s side, margin float64) bool {
 	far := beyond(s.excess, math.Log1p(margin)+valueLimit*m.Spread)
 	return far > fewest && 3*far >= len(s.excess)
@@ -266,7 +267,8 @@ func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence
 	return f, at, e, true
 }
 
-// collect splits the findings into certain and undecided ones, and joins those that belong together.
+// collect sorts found into Findings, Undecided and suspects, and adds the findings about groups. It drops directions and
+// doubts about a pair that has a certain finding.
 func (a *Analysis) collect(found map[string]*Finding) {
 	sure := map[string]bool{} // pairs with a decided finding
 	for _, f := range found {
@@ -301,8 +303,8 @@ func (a *Analysis) collect(found map[string]*Finding) {
 	}
 }
 
-// often reports whether at least half of the measurements of a link differ in a layer. It needs as many measurements as
-// a link has that was measured again.
+// often reports whether at least half of the measurements of a link differ in a layer. Layers with fewer than four
+// measurements do not count: only a link that was measured again has four.
 func (f *Finding) often() bool {
 	return slices.ContainsFunc(f.Evidence, func(e Evidence) bool { return e.Of >= 4 && 2*e.Hits >= e.Of })
 }
@@ -353,7 +355,7 @@ func (a *Analysis) scope(f *Finding) Scope {
 	return ""
 }
 
-// excessOf returns how much worse the nodes of a finding are in a layer.
+// excessOf returns how much worse the nodes of a finding are in a layer, as a logarithm.
 func (m *Matrix) excessOf(a *Analysis, f *Finding) float64 {
 	i := a.at(f.Nodes[0])
 	if len(f.Nodes) == 1 {
@@ -373,7 +375,7 @@ func (m *Matrix) excessOf(a *Analysis, f *Finding) float64 {
 	return stat.Median(rests)
 }
 
-// deciding returns pairs that would decide an undecided finding: the link again, or the node with new partners.
+// deciding returns pairs whose measurement would decide an undecided finding: the link again, or the node with new partners.
 func (a *Analysis) deciding(f *Finding) []mesh.Pair {
 	if len(f.Nodes) == 2 {
 		return []mesh.Pair{{From: f.Nodes[0], To: f.Nodes[1]}}

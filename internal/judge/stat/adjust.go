@@ -35,8 +35,8 @@ func Holm(ps []float64) []float64 {
 	return out
 }
 
-// HolmFactors returns the divisor of the level alpha for each test of a family in Holm's procedure: the number of tests
-// that are left at its step, or at the step that ends the procedure. An interval at that level excludes equality
+// HolmFactors returns by what the level alpha is divided for each test of a family in Holm's procedure: the number of tests
+// that are left at its step, or at the step that ends the procedure. An interval at the divided level excludes equality
 // exactly if the corrected p value is at most alpha.
 func HolmFactors(ps []float64, alpha float64) []float64 {
 	out := make([]float64, len(ps))

@@ -52,8 +52,8 @@ const (
 	// beyondWander is the least change in standard errors of the wandering: with a lower limit, series that only wander
 	// would show a change in more than one of twenty (TestChangesOfNothing).
 	beyondWander = 4.5
-	// levelOf is the least number of samples for each border.
-	levelOf = 6
+	// samplesPerBorder bounds the number of borders: a series may have one for each so many samples.
+	samplesPerBorder = 6
 	// shuffles is how often a stretch is shuffled.
 	shuffles = 999
 )
@@ -109,7 +109,7 @@ type stretch struct {
 // cannot be estimated.
 func (f *finder) split() {
 	all := []stretch{f.stretch(0, len(f.series))}
-	for range max(1, len(f.series)/levelOf) {
+	for range max(1, len(f.series)/samplesPerBorder) {
 		at := 0
 		for i, s := range all {
 			if s.sharp > all[at].sharp {
@@ -126,7 +126,8 @@ func (f *finder) split() {
 	slices.SortFunc(f.found, func(a, b Change) int { return a.At - b.At })
 }
 
-// stretch looks for a significant border between low and high that exceeds the margin.
+// stretch returns the part of the series from low up to high, with its sharpest border if that is significant and exceeds the
+// margin.
 func (f *finder) stretch(low, high int) stretch {
 	s := stretch{low: low, high: high}
 	if high-low < 2 {
@@ -156,13 +157,13 @@ func (f *finder) change(low, at, high int) Change {
 	return Change{At: at, Effect: Unpaired(after, before, 1-f.alpha)}
 }
 
-// beyondMargin reports whether a change exceeds the margin. Samples with zeros have no ratio, and then it does not.
+// beyondMargin reports whether a change exceeds the margin. It is true for samples with zeros, which have no ratio.
 func (f *finder) beyondMargin(c Change) bool {
 	size := math.Abs(math.Log(c.Ratio))
 	return math.IsNaN(size) || size > f.margin && (c.Low > 1 || c.High < 1)
 }
 
-// counts reports whether a change between low and high exceeds the margin and the wandering.
+// counts reports whether a change between low and high exceeds the margin, and the wandering if there is a ratio.
 func (f *finder) counts(c Change, low, high int) bool {
 	size := math.Abs(math.Log(c.Ratio))
 	return f.beyondMargin(c) && !(size <= f.wandering()*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At)))
@@ -199,7 +200,7 @@ func (f *finder) wandering() float64 {
 	return beyondWander * math.Sqrt((1+2/free)*square/free/(1-own)*(1+own)/(1-own))
 }
 
-// share returns the share of shuffled ranks with a border that is as sharp, the observed order included.
+// share returns the share of shuffles of the ranks with a border at least as sharp; the observed order counts as one.
 func (f *finder) share(ranks, ends []int, sharp float64) float64 {
 	shuffled := slices.Clone(ranks)
 	as := 1

@@ -86,7 +86,7 @@ const leastError = 0.002
 // third test of a curve adds almost nothing to the chance of error.
 const certain = 0.999
 
-// decisive is the least ratio of two laws' errors of prediction that rules out the worse law.
+// decisive is the least ratio of two laws' errors of prediction at which the worse law is ruled out.
 const decisive = 2
 
 // Grow fits a curve to at least two points of rising X, of at least GrowsFrom instances each, and returns it with its
@@ -138,8 +138,8 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	return c
 }
 
-// errorsOf sets the standard error of each point. It returns false if one is unknown. Three or four values may be close
-// by chance: no point's error is below the median of all.
+// errorsOf sets the standard error of each point in errs. It returns false if one is unknown. Three or four values may be
+// close by chance, so the relative error of such a point is at least the median of all.
 func errorsOf(points []Point, errs []float64) bool {
 	shares := make([]float64, len(points))
 	for i, p := range points {
@@ -161,8 +161,8 @@ func errorsOf(points []Point, errs []float64) bool {
 	return true
 }
 
-// ends reports whether the last point differs from the first by more than a bound, and makes that difference the
-// change.
+// ends reports whether the last point differs significantly from the first by more than bound. If so, it makes that difference
+// the change of c and sets Unfit.
 func (c *Curve) ends(errs []float64, bound float64) bool {
 	last := len(errs) - 1
 	change := c.Points[last].Median - c.Points[0].Median
@@ -174,7 +174,7 @@ func (c *Curve) ends(errs []float64, bound float64) bool {
 	return true
 }
 
-// describe sets the fields that follow from the law.
+// describe sets the slope, the change and the misfit by the law of c.
 func (c *Curve) describe(confidence float64) {
 	l := c.law
 	half := normalQuantile(confidence) * math.Sqrt(l.vbb*l.inflation)
@@ -190,7 +190,7 @@ func (c *Curve) describe(confidence float64) {
 	}
 }
 
-// fit returns the weighted least squares fit, with the error of predicting each point from the others.
+// fit returns the weighted least squares fit of f, with the error of predicting each point from the others.
 func fit(points []Point, errs []float64, f func(float64) float64) law {
 	l := solve(points, errs, f, -1)
 	for i, p := range points {
@@ -211,7 +211,7 @@ func fit(points []Point, errs []float64, f func(float64) float64) law {
 	return l
 }
 
-// solve fits the law to all points but the one at index without. Points with the same f fit a constant.
+// solve fits the law to all points but the one with the index without. If f is the same at all points, it fits a constant.
 func solve(points []Point, errs []float64, f func(float64) float64, without int) law {
 	l := law{f: f, parameters: 1}
 	var s, sx, sy, sxx, sxy float64
@@ -233,8 +233,8 @@ func solve(points []Point, errs []float64, f func(float64) float64, without int)
 	return l
 }
 
-// misses reports whether a point's distance from the law exceeds its error, and a quarter of its value or of the
-// change, whichever is more.
+// misses reports whether a point's distance from the law exceeds three times its error, and also a quarter of its value or a
+// sixteenth of the change, whichever is more.
 func (l law) misses(points []Point, errs []float64) bool {
 	change, _, _ := l.change(points, 0)
 	for i, p := range points {
@@ -255,13 +255,13 @@ func (l law) change(points []Point, confidence float64) (change, low, high float
 
 func (l law) at(x float64) float64 { return l.a + l.b*l.f(x) }
 
-// spread is the standard error of at.
+// spread returns the standard error of at(x).
 func (l law) spread(x float64) float64 {
 	u := l.f(x)
 	return math.Sqrt(max(0, l.vaa+2*u*l.vab+u*u*l.vbb) * l.inflation)
 }
 
-// At returns the value of the law at x, NaN for a curve without one.
+// At returns the value of the law at x, NaN for a curve without a law.
 func (c Curve) At(x float64) float64 {
 	if c.law.f == nil {
 		return math.NaN()
@@ -283,7 +283,8 @@ type Crossing struct {
 type Relation string
 
 const (
-	// Under and Over describe the first curve at every point. Crosses means that each is significant somewhere.
+	// Under and Over mean that the first curve is below or above the second at every point. Crosses means that their order at
+	// the last point differs from their order at the first.
 	Under   Relation = "under"
 	Over    Relation = "over"
 	Crosses Relation = "crosses"
@@ -291,7 +292,7 @@ const (
 	Unclear Relation = "unclear"
 )
 
-// sidesAt reports whether the points that both curves have are all in the order side.
+// sidesAt reports whether no common point of the curves contradicts side: -1 if a is below b, 1 if a is above b.
 func sidesAt(a, b Curve, side float64) bool {
 	for _, p := range a.Points {
 		for _, q := range b.Points {

@@ -34,8 +34,7 @@ func LevelOf(values, weights []float64) Level {
 	return l
 }
 
-// Left returns the level with a share of its degrees of freedom: the rest was used for what was removed from its
-// values.
+// Left returns the level with only a share of its degrees of freedom: removing effects from its values used the others.
 func (l Level) Left(share float64) Level {
 	l.free *= share
 	return l
@@ -50,8 +49,8 @@ func (l Level) Over(base Level) Level {
 	}
 }
 
-// Unsure returns the factor by which a movement may be chance: 1 for a movement within its error, a sixteenth for one
-// of twice that. After its removal, the error of the rest is at most the movement's.
+// Unsure returns the part of a movement, the level of a quotient, that may be chance, as a factor: the whole movement if it is
+// within its error, a sixteenth of its logarithm at twice the error. Removing only the rest adds at most the movement's error.
 func (l Level) Unsure() float64 {
 	if !(l.variance > 0) || l.log == 0 {
 		return 1
@@ -70,10 +69,10 @@ func (l Level) Allowing(error float64) Level {
 	return l
 }
 
-// Value is the weighted geometric mean of the values.
+// Value returns the weighted geometric mean of the values.
 func (l Level) Value() float64 { return math.Exp(l.log) }
 
-// Times is the level of the values times a factor.
+// Times returns the level of the values multiplied by factor.
 func (l Level) Times(factor float64) Level {
 	l.log += math.Log(factor)
 	return l
@@ -184,7 +183,7 @@ func ScatterOf(levels []Level) Scatter {
 // logOwn returns the mean logarithm of a variance with free degrees of freedom whose mean is 1.
 func logOwn(free float64) float64 { return digamma(free/2) - math.Log(free/2) }
 
-// Among returns the level with the pooled scatter taken into account. A level that scatters much more stays as it is.
+// Among returns the level with the pooled scatter taken into account. A level that scatters much more is returned unchanged.
 func (l Level) Among(s Scatter) Level {
 	own := l.variance * l.count
 	if s.free == 0 || l.n < 2 {

@@ -78,7 +78,7 @@ func (s rankSum) tail(deviation float64) float64 {
 	return math.Erfc((deviation-0.5)/math.Sqrt(2*s.variance)) / 2
 }
 
-// mannWhitney is the rank sum of a among a and b.
+// mannWhitney returns the rank sum of a among the values of a and b.
 func mannWhitney(a, b []float64) rankSum {
 	n, total := len(a), len(a)+len(b)
 	ranks, tied := midranks(slices.Concat(a, b))
@@ -204,7 +204,7 @@ func uRank(n, m int, confidence float64) (k int, coverage float64) {
 	return exactRank(uCounts(n, m), confidence)
 }
 
-// wRank is uRank for the n(n+1)/2 Walsh averages of n pairs.
+// wRank returns the same as uRank, for the n(n+1)/2 Walsh averages of n pairs.
 func wRank(n int, confidence float64) (k int, coverage float64) {
 	if n > exactTotal {
 		f := float64(n)
@@ -228,7 +228,7 @@ func exactRank(counts []float64, confidence float64) (k int, coverage float64) {
 	return k, max(0, 1-2*below/all)
 }
 
-// normalRank is exactRank by the normal approximation.
+// normalRank approximates exactRank by the normal distribution.
 func normalRank(mean, variance, confidence float64) (k int, coverage float64) {
 	z := math.Sqrt2 * math.Erfinv(confidence)
 	k = max(1, int(mean-z*math.Sqrt(variance)))

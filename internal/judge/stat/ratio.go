@@ -105,7 +105,7 @@ func Paired(a, b []float64, confidence float64) Effect {
 	return e.between(walsh(d), k, coverage)
 }
 
-// between sets the estimate from the log ratios; the k-th from either end bound the interval.
+// between returns e with the estimate from the log ratios. The k-th from either end bound the interval.
 func (e Effect) between(logs order, k int, coverage float64) Effect {
 	e.Ratio = math.Exp(logs.median())
 	e.Low, e.High = math.Exp(logs.kth(k)), math.Exp(logs.kth(logs.size+1-k))
@@ -123,7 +123,7 @@ func sortedLogs(xs []float64) []float64 {
 	return out
 }
 
-// undecided is the effect that claims nothing.
+// undecided returns an effect that claims nothing: its ratio is NaN and its p value 1.
 func undecided(n int, t Test) Effect {
 	nan := math.NaN()
 	return Effect{Ratio: nan, Low: nan, High: nan, P: 1, N: n, Test: t}

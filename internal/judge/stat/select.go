@@ -10,7 +10,7 @@ type order struct {
 	atMost func(v float64) int
 }
 
-// differences are all x - y of two sorted samples.
+// differences returns all x - y of two sorted samples.
 func differences(xs, ys []float64) order {
 	return order{len(xs) * len(ys), func(v float64) int {
 		n, j := 0, 0
@@ -59,7 +59,7 @@ func (o order) median() float64 { return midpoint(o.kth((o.size+1)/2), o.kth(o.s
 
 const signBit = 1 << 63
 
-// place numbers the values of float64 in their order.
+// place returns the position of x among all values of float64, in their order.
 func place(x float64) uint64 {
 	bits := math.Float64bits(x)
 	if bits&signBit != 0 {
@@ -68,7 +68,7 @@ func place(x float64) uint64 {
 	return bits | signBit
 }
 
-// atPlace is the inverse of place.
+// atPlace returns the float64 at a position; it is the inverse of place.
 func atPlace(n uint64) float64 {
 	if n&signBit == 0 {
 		return math.Float64frombits(^n)

@@ -94,7 +94,8 @@ func betaShare(x, a, b float64) float64 {
 // quantile is a value of studentQuantile.
 type quantile struct{ confidence, free, t float64 }
 
-// latest is the latest quantile: a comparison needs the same one several times, with its values multiplied by a factor.
+// latest is the quantile that was computed last: a comparison needs the same one several times, with its values multiplied by
+// a factor.
 var latest atomic.Pointer[quantile]
 
 // studentQuantile returns the t that |t| exceeds with the probability 1 - confidence.

@@ -1,7 +1,7 @@
 // Package stat turns repeated measurements into what can be claimed about them: a median with an interval, a ratio of
 // two samples with an interval and a p value, and doubts as values.
 //
-// Nothing is assumed about the shape of the noise, but by Student and Welch: that logarithms are normal. Those are for
+// Only Student and Welch assume a shape of the noise: that logarithms are normal. They are for
 // samples too small for ranks, and for values that count by weights (Level). Summarize gives the median of one sample
 // with the interval between two of its order statistics. Unpaired and Paired compare two samples: the first by the
 // Mann-Whitney test and the median of all pairwise ratios (Hodges-Lehmann), the second, for pairs of trials close
@@ -58,8 +58,7 @@ func Summarize(xs []float64, confidence float64) Summary {
 	}
 }
 
-// HalfWidth is the longer arm of the interval relative to the median, for example 0.05; NaN if N < 2 or the median is
-// 0.
+// HalfWidth returns the longer arm of the interval relative to the median, for example 0.05; NaN if N < 2 or the median is 0.
 func (s Summary) HalfWidth() float64 {
 	if s.N < 2 || s.Median == 0 {
 		return math.NaN()
@@ -67,7 +66,7 @@ func (s Summary) HalfWidth() float64 {
 	return max(s.High-s.Median, s.Median-s.Low) / math.Abs(s.Median)
 }
 
-// wideSpread is the half-width of an interval, relative to the median, from which it is wide.
+// wideSpread is the half-width of an interval, relative to the median, above which it is wide.
 const wideSpread = 0.25
 
 // Wide reports whether the interval is so wide that the median is imprecise.
@@ -117,7 +116,7 @@ func median(s []float64) float64 {
 	return midpoint(s[(n-1)/2], s[n/2])
 }
 
-// KneeFactor is the factor above the lowest time of a curve from which a time is beyond the knee.
+// KneeFactor is the ratio to the lowest time of a curve above which a time is beyond the knee.
 const KneeFactor = 2
 
 // Knee finds the knee of a curve of times over rising loads: the last load whose time is not above KneeFactor times the

@@ -27,7 +27,7 @@ type Options struct {
 	// Buffer is the number of bytes that the kernel may keep until they are read; 0 for 8 MiB. Frames beyond it are
 	// lost, and counted.
 	Buffer int
-	// Mark is searched for in the kept part of each frame; nil for nothing.
+	// Mark is searched for in the kept part of each frame, and sets Frame.Marked if found; nil is not searched for.
 	Mark []byte
 }
 
@@ -42,15 +42,15 @@ type Capture struct {
 	buf   [snapLength]byte
 }
 
-// LostError means that the socket's buffer overflowed, so the capture is incomplete.
+// LostError means that the socket's buffer overflowed, so frames are missing from the capture.
 type LostError struct{ Frames int }
 
 func (e *LostError) Error() string {
 	return fmt.Sprintf("capture lost %d frames: its buffer was full", e.Frames)
 }
 
-// Open begins to capture in ns, which the caller keeps open until Close. It needs CAP_NET_RAW there. It captures frames
-// from the return of Open on; a frame between two devices of the namespace is captured on each.
+// Open begins to capture in ns, which must stay open until Close. It needs CAP_NET_RAW there. Frames from the return
+// of Open on are captured; a frame between two devices of the namespace is captured on each.
 func Open(ns *netns.NS, o Options) (*Capture, error) {
 	c := &Capture{ns: ns, names: map[int]string{}, mark: o.Mark}
 	err := ns.Do(func() error {
@@ -89,13 +89,13 @@ func describe(device string) string {
 }
 
 // Drain returns the frames since the last call, in order, without waiting. If the buffer overflowed, it returns the
-// kept frames and a *LostError.
+// kept frames with a *LostError.
 func (c *Capture) Drain() ([]Frame, error) {
 	var frames []Frame
 	for {
 		f, err := c.next(false)
 		if errors.Is(err, unix.EAGAIN) {
-			return frames, c.lost()
+			return frames, c.lostError()
 		}
 		if err != nil {
 			return frames, err
@@ -104,8 +104,8 @@ func (c *Capture) Drain() ([]Frame, error) {
 	}
 }
 
-// Until waits until want accepts a frame or ctx is done. It returns every frame up to then, the accepted one last. If
-// ctx ended first, the error wraps its cause.
+// Until waits until want accepts a frame or ctx is done. It returns all frames up to then, the accepted one last. If
+// ctx ended first, the error wraps its cause. If the buffer overflowed, the error wraps a *LostError.
 func (c *Capture) Until(ctx context.Context, want func(Frame) bool) ([]Frame, error) {
 	if err := c.file.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("set the deadline of a capture: %w", err)
@@ -126,14 +126,14 @@ func (c *Capture) Until(ctx context.Context, want func(Frame) bool) ([]Frame, er
 	for {
 		f, err := c.next(true)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return frames, errors.Join(fmt.Errorf("wait for a frame: %w", context.Cause(ctx)), c.lost())
+			return frames, errors.Join(fmt.Errorf("wait for a frame: %w", context.Cause(ctx)), c.lostError())
 		}
 		if err != nil {
 			return frames, err
 		}
 		frames = append(frames, f)
 		if want(f) {
-			return frames, c.lost()
+			return frames, c.lostError()
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (c *Capture) Until(ctx context.Context, want func(Frame) bool) ([]Frame, er
 // Close ends the capture. Frames that were not read are dropped.
 func (c *Capture) Close() error { return c.file.Close() }
 
-// next reads one frame. If none is queued, it waits, or returns EAGAIN.
+// next reads one frame. If no frame is queued, it waits if wait is true, else it fails with EAGAIN.
 func (c *Capture) next(wait bool) (Frame, error) {
 	var n int
 	var from unix.Sockaddr
@@ -170,7 +170,8 @@ func (c *Capture) next(wait bool) (Frame, error) {
 	return c.decode(n, from), nil
 }
 
-// decode decodes the frame of n bytes in the buffer, according to its device.
+// decode decodes the frame of n bytes in the buffer. from is its device, whose type determines whether the frame has
+// a link header.
 func (c *Capture) decode(n int, from unix.Sockaddr) Frame {
 	b := c.buf[:min(n, len(c.buf))]
 	link, ok := from.(*unix.SockaddrLinklayer)
@@ -190,7 +191,7 @@ func (c *Capture) decode(n int, from unix.Sockaddr) Frame {
 	return f
 }
 
-// name returns the name of a device, or its index when it has gone.
+// name returns the name of a device, or "#" and its index if the device is gone.
 func (c *Capture) name(index int) string {
 	if _, known := c.names[index]; !known {
 		err := c.ns.Do(func() error {
@@ -207,8 +208,8 @@ func (c *Capture) name(index int) string {
 	return c.names[index]
 }
 
-// lost returns how many frames did not fit since the last call.
-func (c *Capture) lost() error {
+// lostError returns a *LostError if frames did not fit into the buffer since the last call, else nil.
+func (c *Capture) lostError() error {
 	var stats *unix.TpacketStats
 	var err error
 	failed := c.raw.Control(func(fd uintptr) {

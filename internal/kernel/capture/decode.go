@@ -16,9 +16,9 @@ import (
 type Frame struct {
 	// Device is the name of the device that the frame crossed, "" if Decode was called directly.
 	Device string
-	// Outgoing is true for a frame that the device's namespace sends, false for one that it receives.
+	// Outgoing is true for a frame that the device's namespace sends, and false for a received one.
 	Outgoing bool
-	// Marked is true if the mark of Options was found in the frame, at whatever depth.
+	// Marked is true if the kept part of the frame contains the mark of Options, in any header or payload.
 	Marked bool
 	// Length is the number of bytes with the link header, even if only the first of them were kept. It exceeds the
 	// device's MTU plus 14 for a super-frame that a later device segments.
@@ -45,13 +45,13 @@ type Ethernet struct {
 // IP is the header of an IPv4 or IPv6 packet.
 type IP struct {
 	Source, Destination netip.Addr
-	// Protocol is the payload's: 6 TCP, 17 UDP, 1 ICMP, 58 ICMPv6, 4 IP in IP. For IPv6 it follows the extension
-	// headers, if these were kept.
+	// Protocol is the protocol of the payload: 6 TCP, 17 UDP, 1 ICMP, 58 ICMPv6, 4 IP in IP. For IPv6 it follows the
+	// extension headers, if these were kept.
 	Protocol uint8
 	// TTL is the hop limit for IPv6.
 	TTL uint8
-	// Length is the size in the packet's header: with header for IPv4, payload only for IPv6. A super-packet above
-	// 65535 bytes has 0.
+	// Length is the length in the packet's header: with the header for IPv4, of the payload for IPv6. It is 0 for a
+	// super-packet above 65535 bytes.
 	Length int
 	// Fragment is true for any part of a fragmented packet; Offset is that part's position in bytes.
 	Fragment     bool
@@ -62,10 +62,10 @@ type IP struct {
 	Options []byte
 }
 
-// UDP is a datagram header.
+// UDP is the header of a UDP datagram.
 type UDP struct{ SourcePort, DestinationPort uint16 }
 
-// TCP is a segment header.
+// TCP is the header of a TCP segment.
 type TCP struct {
 	SourcePort, DestinationPort uint16
 	SYN, ACK, FIN, RST          bool
@@ -74,10 +74,10 @@ type TCP struct {
 // ICMP is the type and code of an ICMP or ICMPv6 message.
 type ICMP struct{ Type, Code uint8 }
 
-// VXLAN is a tunnel header.
+// VXLAN is the header of a VXLAN tunnel.
 type VXLAN struct{ VNI uint32 }
 
-// Geneve is a tunnel header.
+// Geneve is the header of a Geneve tunnel.
 type Geneve struct{ VNI uint32 }
 
 const (
@@ -98,32 +98,33 @@ const (
 
 	ethernetLength = 14
 
-	// maxDepth bounds the nested tunnels that are decoded.
+	// maxDepth is how many nested tunnels are decoded.
 	maxDepth = 4
 )
 
-// snapLength is how much of a frame a capture keeps, in bytes: two sets of headers with options, Ethernet to TCP, and
-// VXLAN between.
+// snapLength is how many bytes of a frame a capture keeps: enough for two sets of headers from Ethernet to TCP, with
+// options, and VXLAN between.
 const snapLength = 256
 
 // vxlanPorts are the destination ports of VXLAN: the one assigned by IANA and Linux's earlier one.
 var vxlanPorts = []uint16{4789, 8472}
 
-// genevePort is the destination port taken for Geneve, and etherBridged its protocol for Ethernet frames.
+// genevePort is the destination port of Geneve, etherBridged its protocol number for Ethernet frames.
 const (
 	genevePort   = 6081
 	etherBridged = 0x6558
 )
 
-// Decode takes the first bytes of an Ethernet frame of length bytes apart. It never fails: what cannot be read is
-// absent from the Frame. A length below len(b) is taken for len(b).
+// Decode decodes the headers in b, the first bytes of an Ethernet frame of length bytes. It never fails: a header
+// that it cannot read is nil. A length below len(b) counts as len(b).
 func Decode(b []byte, length int) Frame {
 	f := Frame{Length: max(length, len(b))}
 	decoder{missing: f.Length - len(b), depth: maxDepth}.ethernet(&f, b)
 	return f
 }
 
-// DecodeIP does the same for a device without link headers, such as an IP tunnel.
+// DecodeIP decodes the headers in b, the first bytes of an IP packet of length bytes without a link header, such as
+// one of an IP tunnel device. Otherwise it is like Decode.
 func DecodeIP(b []byte, length int) Frame {
 	f := Frame{Length: max(length, len(b))}
 	decoder{missing: f.Length - len(b), depth: maxDepth}.ip(&f, b)
@@ -132,9 +133,9 @@ func DecodeIP(b []byte, length int) Frame {
 
 // decoder decodes one layer after the other. Each method gets the kept bytes from its header on.
 type decoder struct {
-	// missing counts the bytes after the last kept one; inner frames lack them too.
+	// missing is the number of bytes after the last kept one; inner frames lack them too.
 	missing int
-	// depth is how many more tunnels are followed.
+	// depth is how many more nested tunnels are decoded.
 	depth int
 }
 
@@ -210,8 +211,8 @@ func (d decoder) ipv6(f *Frame, b []byte) {
 	}
 }
 
-// extensions decodes IPv6's extension headers from b on and returns what follows them, nil if that was not kept or is
-// not the beginning of the payload. Each header except the fragment header has its length.
+// extensions decodes IPv6 extension headers at the start of b and returns the payload, nil if it was not kept or
+// begins in an earlier fragment.
 func (ip *IP) extensions(b []byte) []byte {
 	for {
 		length := 8
@@ -254,7 +255,7 @@ func (d decoder) transport(f *Frame, b []byte) {
 		d.udp(f, b)
 	case protocolIPIP:
 		if f.Inner = d.inner(b); f.Inner != nil {
-			d.under().ip(f.Inner, b)
+			d.nested().ip(f.Inner, b)
 		}
 	}
 }
@@ -296,12 +297,12 @@ func (d decoder) udp(f *Frame, b []byte) {
 	}
 	b = b[min(header, len(b)):]
 	if f.Inner = d.inner(b); f.Inner != nil {
-		d.under().ethernet(f.Inner, b)
+		d.nested().ethernet(f.Inner, b)
 	}
 }
 
-// inner returns the frame that starts with b inside a tunnel, nil if nothing of it was kept or there are too many
-// nested tunnels.
+// inner returns the frame inside a tunnel, whose kept bytes are b. It returns nil if no byte was kept or there are
+// too many nested tunnels.
 func (d decoder) inner(b []byte) *Frame {
 	if d.depth == 0 || len(b) == 0 {
 		return nil
@@ -309,7 +310,8 @@ func (d decoder) inner(b []byte) *Frame {
 	return &Frame{Length: len(b) + d.missing}
 }
 
-func (d decoder) under() decoder { return decoder{missing: d.missing, depth: d.depth - 1} }
+// nested returns the decoder for the frame inside a tunnel.
+func (d decoder) nested() decoder { return decoder{missing: d.missing, depth: d.depth - 1} }
 
 // Innermost returns the frame inside all tunnels; without tunnels it returns f.
 func (f *Frame) Innermost() *Frame {

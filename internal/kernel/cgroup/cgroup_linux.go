@@ -48,18 +48,18 @@ func find(kind, option string, absent error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if at := mounted(mounts, kind, option); at != "" {
+	if at := findMount(mounts, kind, option); at != "" {
 		return at, nil
 	}
 	return "", absent
 }
 
-// escapes are how /proc/mounts writes characters that would end a field.
+// escapes replaces the escapes by which /proc/mounts writes characters that would end a field.
 var escapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// mounted returns the mount point of the first file system of a type that has option, if that is not ""; "" if there is
-// none.
-func mounted(mounts []byte, kind, option string) string {
+// findMount returns the mount point of the first file system of type kind that has option, if that is not ""; "" if
+// there is none.
+func findMount(mounts []byte, kind, option string) string {
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
 		if len(f) >= 4 && f[2] == kind && (option == "" || slices.Contains(strings.Split(f[3], ","), option)) {
@@ -98,7 +98,7 @@ func Claim(ctx context.Context, path string) (*Group, error) {
 	}
 }
 
-// claim is one attempt; it returns neither a group nor an error if Sweep was faster.
+// claim makes one attempt. It returns neither a group nor an error if Sweep was faster.
 func claim(path string) (*Group, error) {
 	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make cgroup: %w", err)
@@ -117,8 +117,8 @@ func claim(path string) (*Group, error) {
 	return nil, errors.Join(err, g.Close())
 }
 
-// stands reports whether the directory of g is still the one at its path: it may have been removed, and another made,
-// between opening and locking it.
+// stands reports whether the directory of g is still the one at its path: between opening and locking it, it may
+// have been removed and another one made.
 func (g *Group) stands() bool {
 	mine, err := g.dir.Stat()
 	if err != nil {
@@ -136,7 +136,7 @@ func open(path string) (*Group, error) {
 	return &Group{path: path, dir: dir}, nil
 }
 
-// lock takes the lock on the directory if it is free.
+// lock takes the lock on the directory. It returns false if another process has the lock.
 func (g *Group) lock() (bool, error) {
 	err := unix.Flock(int(g.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -154,10 +154,10 @@ func (g *Group) Child(name string) (*Group, error) {
 	return open(path)
 }
 
-// Path is the directory.
+// Path returns the path of the directory.
 func (g *Group) Path() string { return g.path }
 
-// FD is the descriptor of the directory, valid until Close.
+// FD returns the descriptor of the directory, valid until Close.
 func (g *Group) FD() int { return int(g.dir.Fd()) }
 
 // Close closes the descriptor, which releases the lock of a claimed group; the directory stays. Closing a nil group

@@ -51,12 +51,12 @@ func TestMounted(t *testing.T) {
 		"cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n": "/sys/fs/cgroup",
 		"tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\nnone /a\\040b cgroup2 rw 0 0\n": "/a b",
 	} {
-		if got := mounted([]byte(mounts), "cgroup2", ""); got != want {
+		if got := findMount([]byte(mounts), "cgroup2", ""); got != want {
 			t.Errorf("%q: got %q, want %q", mounts, got, want)
 		}
 	}
 	for _, mounts := range []string{"", "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n", "cgroup2\n"} {
-		if got := mounted([]byte(mounts), "cgroup2", ""); got != "" {
+		if got := findMount([]byte(mounts), "cgroup2", ""); got != "" {
 			t.Errorf("%q: got %q", mounts, got)
 		}
 	}

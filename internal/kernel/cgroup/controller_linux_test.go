@@ -11,7 +11,7 @@ cgroup /sys/fs/cgroup/with\040blank cgroup rw,pids 0 0
 	for controller, want := range map[string]string{
 		"cpu": "/sys/fs/cgroup/cpu,cpuacct", "cpuset": "/sys/fs/cgroup/cpuset", "pids": "/sys/fs/cgroup/with blank", "memory": "",
 	} {
-		if got := mounted([]byte(mounts), "cgroup", controller); got != want {
+		if got := findMount([]byte(mounts), "cgroup", controller); got != want {
 			t.Errorf("%s: got %q, want %q", controller, got, want)
 		}
 	}

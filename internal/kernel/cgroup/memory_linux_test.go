@@ -44,7 +44,7 @@ func TestNearestLimit(t *testing.T) {
 func TestBelow(t *testing.T) {
 	self := []byte("4:memory:/a/b\n2:cpu,cpuacct:/c\n0::/d:e\n")
 	for controller, want := range map[string]string{"memory": "/a/b", "cpuacct": "/c", "": "/d:e", "pids": "/"} {
-		if got := below(self, controller); got != want {
+		if got := groupPath(self, controller); got != want {
 			t.Errorf("%q: %q, want %q", controller, got, want)
 		}
 	}

@@ -78,7 +78,7 @@ func (p *Process) run(cpus []int, started chan<- error) {
 	close(p.ended)
 }
 
-// Ended is closed when the process has ended and has been waited for.
+// Ended returns a channel that is closed when the process has ended and has been waited for.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Err returns how the process ended: nil for success, ErrTooMuch, or an *exec.ExitError. Call it after the end.
@@ -89,7 +89,7 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Kill ends the process and all that it has started. It may have ended before.
+// Kill kills the process and its process group. It does nothing after the end of the process.
 func (p *Process) Kill() {
 	select {
 	case <-p.ended:
@@ -98,10 +98,10 @@ func (p *Process) Kill() {
 	}
 }
 
-// Stdout and Stderr return what the process has written.
+// Stdout returns what the process has written to its standard output, at most Limit bytes.
 func (p *Process) Stdout() []byte { return p.stdout.Bytes() }
 
-// Stderr is like Stdout.
+// Stderr returns the same for its standard error.
 func (p *Process) Stderr() []byte { return p.stderr.Bytes() }
 
 // CPU returns the CPU time in ns of all threads of the process, and after its end also of the children that it waited
@@ -125,7 +125,7 @@ type Bounded struct {
 	burnt bool
 }
 
-// Write fails for what exceeds the limit.
+// Write keeps p, or fails if p exceeds the limit. The first time it then calls Burst.
 func (b *Bounded) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

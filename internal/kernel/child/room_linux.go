@@ -29,7 +29,7 @@ const layers = "/run/.room"
 // layered are the directories with a layer of memory above them.
 var layered = []string{"/var/lib", "/etc"}
 
-// Room runs programs of the user's in a network namespace without letting them touch the machine's files:
+// Room runs the user's programs in a network namespace without letting them touch the machine's files:
 //
 //	r, err := child.OpenRoom(ns, cpus)
 //	cmd := r.Command(ctx, "/opt/cni/bin/bridge")    dies with this program, and its children with its process group
@@ -58,7 +58,8 @@ func OpenRoom(ns *netns.NS, cpus []int) (*Room, error) {
 	return r, nil
 }
 
-// run is the thread. It is never unlocked, so it ends with the goroutine, and with it its namespaces.
+// run executes the jobs of the room until Close. Its thread is never unlocked, so it ends with the goroutine, and with
+// it its namespaces.
 func (r *Room) run(ns *netns.NS, cpus []int, opened chan<- error) {
 	runtime.LockOSThread()
 	defer close(r.ended)
@@ -75,7 +76,7 @@ func (r *Room) run(ns *netns.NS, cpus []int, opened chan<- error) {
 	}
 }
 
-// enter moves the thread into ns and a new mount namespace.
+// enter moves the thread into ns and into a new mount namespace with an empty /run and the layers.
 func enter(ns *netns.NS) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return os.NewSyscallError("unshare", err)
@@ -123,7 +124,8 @@ func layer(dir string) error {
 // ErrClosed is the error of a closed room.
 var ErrClosed = errors.New("the node has ended")
 
-// Do runs fn on the thread of the room, so fn opens the files of the room.
+// Do runs fn on the thread of the room, so fn opens the files of the room. It returns fn's error, a panic of fn as an
+// error, or ErrClosed.
 func (r *Room) Do(fn func() error) (err error) {
 	done := make(chan struct{})
 	job := func() {
@@ -155,7 +157,7 @@ func (r *Room) Command(ctx context.Context, path string, args ...string) *exec.C
 	return cmd
 }
 
-// Signal sends a signal to the process group of a started command.
+// Signal sends a signal to the process group of a command. It does nothing before the start and after the end.
 func Signal(cmd *exec.Cmd, signal syscall.Signal) error {
 	if cmd.Process == nil {
 		return nil

@@ -10,7 +10,7 @@ type Tail struct {
 
 const tailSize = 4 << 10
 
-// Write keeps the end of b.
+// Write appends b and keeps the last 4 KiB. It never fails.
 func (t *Tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

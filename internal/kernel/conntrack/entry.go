@@ -27,7 +27,7 @@ type Entry struct {
 	Replied bool
 	// Offloaded says that a flowtable forwards its packets.
 	Offloaded bool
-	// Mark is that of the connection.
+	// Mark is the connection's mark.
 	Mark   uint32
 	Labels Labels
 }

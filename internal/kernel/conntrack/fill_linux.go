@@ -34,15 +34,15 @@ const (
 	maxEntriesFile = "/proc/sys/net/netfilter/nf_conntrack_max"
 	// spare is the room for other connections: a trial's connections are tracked for two minutes after their end.
 	spare = 1 << 16
-	// standingSeconds is longer than any run.
+	// standingSeconds is the lifetime of the entries, longer than any run.
 	standingSeconds = 24 * 3600
 	// batched is how many entries one system call adds, of at most 256 bytes each.
 	batched = 256
 	buffer  = 1 << 20
 )
 
-// Fill adds established TCP connections to the table of ns, which are forgotten after a day. tuple returns the original
-// direction of each. It needs CAP_NET_ADMIN there.
+// Fill adds n established TCP connections to the table of ns, which expire after a day. tuple returns the original
+// direction of each. It needs CAP_NET_ADMIN there. It fails if the table has too little room.
 func Fill(ns *netns.NS, n int, tuple func(i int) Tuple) error {
 	if limit, err := strconv.Atoi(proc.Text(maxEntriesFile)); err == nil && n > limit-spare {
 		return fmt.Errorf("%d connections and room for those that are measured are more than the %d that the machine tracks: "+
@@ -73,7 +73,7 @@ func fill(ns *netns.NS, n int, tuple func(i int) Tuple) (err error) {
 	}
 	batch := make([]netlink.Message, 0, batched)
 	for i := range n {
-		m, err := standing(tuple(i))
+		m, err := addRequest(tuple(i))
 		if err != nil {
 			return err
 		}
@@ -93,8 +93,8 @@ func fill(ns *netns.NS, n int, tuple func(i int) Tuple) (err error) {
 	return nil
 }
 
-// standing is the request for one established connection.
-func standing(t Tuple) (netlink.Message, error) {
+// addRequest returns the request to add one established connection.
+func addRequest(t Tuple) (netlink.Message, error) {
 	e := netlink.NewAttributeEncoder()
 	e.ByteOrder = binary.BigEndian
 	e.Nested(attrTupleOriginal, t.encode)

@@ -38,7 +38,7 @@ const (
 	statChainTooLong = 15
 )
 
-// add adds one CPU's message of a dump, without its netlink header.
+// add adds the counters in one CPU's message of a dump, which is without its netlink header.
 func (s *Stats) add(b []byte) error {
 	d, err := attributes(b)
 	if err != nil {

@@ -50,7 +50,7 @@ func Receive(c *net.UnixConn, buffer []byte, name string) (n int, file *os.File,
 // mostFiles is how many descriptors a message may have.
 const mostFiles = 2
 
-// receiveAll is Receive for up to mostFiles descriptors.
+// receiveAll does the same as Receive, for up to mostFiles descriptors.
 func receiveAll(c *net.UnixConn, buffer []byte, name string) (n int, files []*os.File, err error) {
 	rights := make([]byte, unix.CmsgSpace(4*mostFiles))
 	n, oobn, _, _, err := c.ReadMsgUnix(buffer, rights)

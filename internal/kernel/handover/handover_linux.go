@@ -127,7 +127,7 @@ func Open(network string, ns *netns.NS) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "socket"), nil
 }
 
-// dial returns the connected socket.
+// dial connects and returns a copy of the socket.
 func (r request) dial() (*os.File, error) {
 	c, err := (&net.Dialer{Timeout: r.Timeout, Control: sock.HearICMP}).Dial(r.Network, r.Address)
 	if err != nil {
@@ -170,7 +170,8 @@ func (c *Client) Open(ctx context.Context, network string, ns *netns.NS) (*os.Fi
 	return c.socket(ctx, request{Network: network}, ns.FD())
 }
 
-// socket returns the socket that answers a request.
+// socket sends a request, with the descriptors beside, and returns the socket that answers it. It fails if ctx ends, or
+// if the other process has ended or reports an error.
 func (c *Client) socket(ctx context.Context, r request, beside ...int) (*os.File, error) {
 	answer, err := c.ask(r, beside)
 	if err != nil {

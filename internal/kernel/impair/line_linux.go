@@ -18,19 +18,20 @@ type Options struct {
 	A, B string
 	// Delay is how long a frame from A to B is delayed; 0 means no delay.
 	Delay time.Duration
-	// Loss is the share of frames from A to B that do not arrive, 0 to 1.
+	// Loss is the share of frames from A to B that are lost, 0 to 1.
 	Loss float64
-	// CPUs are the CPUs for its threads; empty means any. They disturb least on CPUs without load.
+	// CPUs are the CPUs for the line's threads; empty means any. The threads disturb least on CPUs without load.
 	CPUs []int
 }
 
-// Line is a running wire. Close it.
+// Line is a running connection between two devices. Close it after use.
 type Line struct {
 	forth, back *pipe
 	threads     sync.WaitGroup
 }
 
-// Open connects A and B in ns, which must outlive the line. The line has no delay and no loss until Impair is called.
+// Open connects A and B in ns, which must outlive the line. Delay and Loss apply only after Impair. It fails if a
+// device is missing or an option is out of range.
 func Open(ns *netns.NS, o Options) (*Line, error) {
 	if o.Loss < 0 || o.Loss > 1 || o.Delay < 0 {
 		return nil, fmt.Errorf("join %s and %s: a loss of %v and a delay of %v cannot be", o.A, o.B, o.Loss, o.Delay)
@@ -59,13 +60,13 @@ func Open(ns *netns.NS, o Options) (*Line, error) {
 	return l, nil
 }
 
-// Impair makes the line delay and lose frames from now on.
+// Impair applies Delay and Loss from now on.
 func (l *Line) Impair() error {
 	l.forth.impaired.Store(true)
 	return nil
 }
 
-// Close ends the line; delayed frames are lost.
+// Close ends the line and waits for its threads; delayed frames are lost.
 func (l *Line) Close() error {
 	l.forth.over.Store(true)
 	l.back.over.Store(true)

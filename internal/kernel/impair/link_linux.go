@@ -14,7 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Lossy loses a share of the frames that arrive at a device for one station. It leaves other frames unchanged.
+// Lossy drops a random share of the frames that arrive at a device for one MAC address. It leaves other frames
+// unchanged.
 type Lossy struct {
 	ns     *netns.NS
 	device string
@@ -22,7 +23,8 @@ type Lossy struct {
 	at     io.Closer
 }
 
-// NewLossy prepares to lose a share of the frames for a station. Nothing is lost until Impair is called.
+// NewLossy loads the program that drops a share, 0 to 1, of the frames for the MAC address to. No frame is dropped
+// until Impair.
 func NewLossy(ns *netns.NS, device string, to net.HardwareAddr, share float64) (*Lossy, error) {
 	const address, passes, lost = -8, "passes", 2 // TC_ACT_SHOT
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lossy_link", Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{
@@ -50,7 +52,7 @@ func NewLossy(ns *netns.NS, device string, to net.HardwareAddr, share float64) (
 	return &Lossy{ns: ns, device: device, prog: prog}, nil
 }
 
-// Impair loses frames from now on.
+// Impair attaches the program: frames are dropped from now on.
 func (l *Lossy) Impair() (err error) {
 	if l.at, err = attach.Device(l.ns, l.device, attach.Ingress, l.prog); err != nil {
 		return fmt.Errorf("lose frames at %s: %w", l.device, err)
@@ -58,7 +60,7 @@ func (l *Lossy) Impair() (err error) {
 	return nil
 }
 
-// Close loses no more.
+// Close detaches and unloads the program.
 func (l *Lossy) Close() error {
 	if l.at != nil {
 		_ = l.at.Close() // fails if the device is gone, and the program with it

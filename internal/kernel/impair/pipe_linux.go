@@ -16,28 +16,29 @@ import (
 )
 
 const (
-	// largest is the maximum length of a frame with its header: a whole super-packet.
+	// largest is the maximum length of a frame with its virtio header: a whole super-packet.
 	largest = 65536 + 128
-	// most bounds the bytes of delayed frames; beyond that frames are lost.
+	// most is how many bytes of frames may be delayed at a time; further frames are lost.
 	most = 64 << 20
 	// socketBuffer is the kernel's buffer for frames that were not read yet.
 	socketBuffer = 8 << 20
-	// look is how often an idle line checks whether it is closed.
+	// look is how often an idle line checks whether it was closed.
 	look = 20 * time.Millisecond
-	// spin is how long before its time a frame is awaited without sleeping, so that a slow wake-up does not delay it.
+	// spin is how long before a frame is due its thread stops sleeping, so that a slow wake-up does not delay the
+	// frame.
 	spin = 80 * time.Microsecond
 )
 
-// pipe carries frames one way.
+// pipe carries frames from one packet socket to another.
 type pipe struct {
 	from, to int
 	o        Options
 	over     atomic.Bool
 	impaired atomic.Bool
 
-	held  []frame // in the order of coming in, and so of leaving
+	held  []frame // in the order of arrival, and so of sending
 	bytes int
-	owed  float64 // of a loss
+	owed  float64 // the sum of Loss over frames, less the lost frames
 	room  []byte
 	oob   []byte
 }
@@ -52,7 +53,8 @@ func newPipe(from, to int, o Options) *pipe {
 	return &pipe{from: from, to: to, o: o, room: make([]byte, largest), oob: make([]byte, 128)}
 }
 
-// carry is the thread; it reports once whether it could begin.
+// carry carries frames on a thread of its own until over is set. It sends one value to began: nil, or why it could
+// not start.
 func (p *pipe) carry(began chan<- error) {
 	runtime.LockOSThread() // never unlocked: it is confined, and ends with the goroutine
 	err := thread.SharpTimers()
@@ -71,7 +73,7 @@ func (p *pipe) carry(began chan<- error) {
 	}
 }
 
-// take reads one frame; it returns false if no frame is pending.
+// take reads one frame and sends, delays or loses it. It returns false if no frame is pending.
 func (p *pipe) take() bool {
 	n, oobn, _, _, err := unix.Recvmsg(p.from, p.room, p.oob, unix.MSG_DONTWAIT)
 	if err != nil || n == 0 {
@@ -94,7 +96,7 @@ func (p *pipe) take() bool {
 	return true
 }
 
-// release sends the frames that are due and returns the time until the next one, which may be infinite.
+// release sends the delayed frames that are due. It returns how long until the next is due, look if none is delayed.
 func (p *pipe) release() time.Duration {
 	for len(p.held) > 0 {
 		f := p.held[0]
@@ -112,7 +114,7 @@ func (p *pipe) release() time.Duration {
 // send sends a frame; a frame that the device does not accept is lost, as on a wire.
 func (p *pipe) send(b []byte) { _, _ = unix.Write(p.to, b) }
 
-// await sleeps until a frame arrives or shortly before the next is due.
+// await sleeps until a frame arrives, or until shortly before wait is over, at most look.
 func (p *pipe) await(wait time.Duration) {
 	if wait = min(wait, look) - spin; wait <= 0 {
 		thread.Yield()
@@ -129,7 +131,8 @@ func realtime() int64 {
 	return ts.Nano()
 }
 
-// stamp returns when the kernel received a frame, from its control message; without that message, now.
+// stamp returns when the kernel received a frame, by CLOCK_REALTIME, from its control message; without that message,
+// now.
 func stamp(oob []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -143,7 +146,8 @@ func stamp(oob []byte) int64 {
 	return realtime()
 }
 
-// packetSocket opens a socket that reads what arrives at a device, and whose writes are sent there.
+// packetSocket opens a socket that reads the frames that arrive at a device, and sends what is written to it from
+// that device.
 func packetSocket(device string) (fd int, err error) {
 	at, err := net.InterfaceByName(device)
 	if err != nil {

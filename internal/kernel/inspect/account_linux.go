@@ -20,17 +20,21 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// maxRulesRead bounds the chains whose rules are read: a node with thousands of Services has tens of thousands.
-const maxRulesRead = 2000
+// maxChainsRead is the largest number of chains whose rules are read. With more, no rules are read: a node with
+// thousands of Services has tens of thousands of chains.
+const maxChainsRead = 2000
 
-// accounting is one Count.
+// accounting collects the result of one Count.
 type accounting struct{ netstate.Account }
 
-func (a *accounting) missing(what string, err error) {
+// addUnproven adds an entry to Unproven: what was not read, and err as the reason.
+func (a *accounting) addUnproven(what string, err error) {
 	a.Unproven = append(a.Unproven, unproven(what, err))
 }
 
-// Count reads the kernel's counters here, and what limits, delays or drops packets.
+// Count reads, in the namespace of this process, the kernel's counters, the queueing disciplines that limit, delay or
+// lose packets, and the netfilter rules that drop them. What it cannot read is listed in Unproven. It fails if the
+// devices cannot be listed.
 func Count() (netstate.Account, error) {
 	a := &accounting{}
 	a.Counters = map[string]int64{}
@@ -47,7 +51,7 @@ func Count() (netstate.Account, error) {
 			counters, err = file.parse(b)
 		}
 		if err != nil {
-			a.missing("counters of "+file.name, err)
+			a.addUnproven("counters of "+file.name, err)
 			continue
 		}
 		maps.Copy(a.Counters, counters)
@@ -58,7 +62,7 @@ func Count() (netstate.Account, error) {
 		return a.Account, err
 	}
 	if err := a.filters(); err != nil {
-		a.missing("netfilter rules that drop", err)
+		a.addUnproven("netfilter rules that drop", err)
 	}
 	if names, tables, err := nftChains(); err == nil { // an error was already recorded for the rules before
 		chains := netstate.Count(names)
@@ -69,7 +73,8 @@ func Count() (netstate.Account, error) {
 	return a.Account, nil
 }
 
-// devices reads speeds and queueing disciplines.
+// devices reads the speed of each hardware device, and the queueing disciplines of all devices that limit, delay or
+// lose packets. It fails if the devices cannot be listed.
 func (a *accounting) devices() error {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -83,7 +88,7 @@ func (a *accounting) devices() error {
 		}
 		qdiscs, err := netlink.QdiscList(l)
 		if err != nil {
-			a.missing("queueing disciplines of "+name, err)
+			a.addUnproven("queueing disciplines of "+name, err)
 			continue
 		}
 		for _, q := range qdiscs {
@@ -96,7 +101,7 @@ func (a *accounting) devices() error {
 	return nil
 }
 
-// shaper describes a queueing discipline that limits, delays or loses packets; others only order them.
+// shaper describes q, a queueing discipline of l. ok is false if q does not limit, delay or lose packets.
 func shaper(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
 	s.Kind = q.Type()
 	switch q := q.(type) {
@@ -112,15 +117,17 @@ func shaper(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
 		}
 		return s, s.Rate > 0
 	case *netlink.Netem:
-		s.Says = fmt.Sprintf("delay %d us, loss %s, corrupt %s, duplicate %s", int(float64(q.Latency)/netlink.TickInUsec()), chance(q.Loss), chance(q.CorruptProb), chance(q.Duplicate))
+		s.Says = fmt.Sprintf("delay %d us, loss %s, corrupt %s, duplicate %s", int(float64(q.Latency)/netlink.TickInUsec()), percent(q.Loss), percent(q.CorruptProb), percent(q.Duplicate))
 		return s, true
 	}
 	return s, s.Kind == "netem" || s.Kind == "cake"
 }
 
-func chance(of uint32) string { return fmt.Sprintf("%.2g %%", 100*float64(of)/float64(1<<32-1)) }
+// percent formats a probability of netem, a share of the largest uint32, in percent.
+func percent(of uint32) string { return fmt.Sprintf("%.2g %%", 100*float64(of)/float64(1<<32-1)) }
 
-// filters reads the rules that drop or reject, of nftables and of iptables in that flavour.
+// filters reads the netfilter rules that drop or reject packets and count them, including those of iptables-nft. It
+// fails if there are more than maxChainsRead chains.
 func (a *accounting) filters() error {
 	c, err := nftables.New(nftables.AsLasting())
 	if err != nil {
@@ -131,7 +138,7 @@ func (a *accounting) filters() error {
 	if err != nil {
 		return err
 	}
-	if len(chains) > maxRulesRead {
+	if len(chains) > maxChainsRead {
 		return fmt.Errorf("%d chains are too many to read", len(chains))
 	}
 	for _, chain := range chains {
@@ -149,7 +156,7 @@ func (a *accounting) filters() error {
 	return nil
 }
 
-// filter describes a rule that drops or refuses and counts.
+// filter describes r if it drops or rejects packets and has a counter. Otherwise ok is false.
 func filter(r *nftables.Rule) (f netstate.Filter, ok bool) {
 	counts, state := false, false
 	for _, e := range r.Exprs {
@@ -188,7 +195,7 @@ func invalidOnly(info xt.InfoAny) bool {
 	return false
 }
 
-// parseSNMP6 returns the counters of /proc/net/snmp6: a name and a number a line.
+// parseSNMP6 returns the counters of /proc/net/snmp6, which has one name and number on each line.
 func parseSNMP6(b []byte) (map[string]int64, error) {
 	counters := map[string]int64{}
 	for line := range bytes.Lines(b) {
@@ -205,7 +212,8 @@ func parseSNMP6(b []byte) (map[string]int64, error) {
 	return counters, nil
 }
 
-// parseConntrack sums the lines of /proc/net/stat/nf_conntrack, one a CPU in hexadecimal below a line of names.
+// parseConntrack returns the counters of /proc/net/stat/nf_conntrack, summed over all CPUs. The file has a line of
+// names, then a line of hexadecimal numbers for each CPU.
 func parseConntrack(b []byte) (map[string]int64, error) {
 	counters := map[string]int64{}
 	var names []string
@@ -228,7 +236,7 @@ func parseConntrack(b []byte) (map[string]int64, error) {
 	return counters, nil
 }
 
-// parseSoftnet sums the lines of all CPUs.
+// parseSoftnet returns how many packets all CPUs dropped according to /proc/net/softnet_stat, as softnet.dropped.
 func parseSoftnet(b []byte) (map[string]int64, error) {
 	lines, err := proc.ParseSoftnet(b)
 	counters := map[string]int64{}

@@ -22,35 +22,38 @@ import (
 )
 
 const (
-	// messages is how many datagrams of each size are sent, one every paceTime: slow enough for a line of 100 Mbit/s.
+	// messages is how many datagrams of each size are sent. paceTime is their interval, long enough for a link of 100
+	// Mbit/s.
 	messages, paceTime = 1024, time.Millisecond
-	// bareMessages is how many of them have no checksum.
+	// bareMessages is how many more datagrams are sent without a checksum.
 	bareMessages = 512
 	// smallMessage is the length of a small message, in bytes.
 	smallMessage = 128
 	// lateTime is how long to wait for the last answers: a busy machine answers late, which is not a loss.
 	lateTime = time.Second
-	// socketRoom is the size of a socket's receive buffer, so that a process that waits for a CPU loses no datagrams.
+	// socketRoom is the size of a socket's receive buffer in bytes: so large that a process that waits for a CPU
+	// loses no datagrams.
 	socketRoom = 4 << 20
-	// blocks is how many parts of a stream are sent in each direction; blockTime bounds the time.
+	// blocks is how many large parts of a stream are sent at most in each direction; blockTime bounds the time.
 	blocks, blockTime = 256, 2 * time.Second
-	// words is how many small parts come before them, each in its own packet. They are too few to overflow a queue, so
-	// a retransmission means a loss.
-	words       = 512
+	// words is how many small parts precede the large ones, each in its own packet. They are too few to overflow a
+	// queue, so a retransmission means a loss.
+	words = 512
+	// blockLength is the length of a large part in bytes.
 	blockLength = 1 << 16
 )
 
-// roomy sets a large receive buffer, and enables the count of datagrams without room.
-func roomy(conn *net.UDPConn) error {
+// enlargeBuffer requests a large receive buffer, and makes the socket report how many datagrams did not fit into it.
+func enlargeBuffer(conn *net.UDPConn) error {
 	return withSocket(conn, func(fd int) error {
 		_ = sock.SetReceiveBuffer(fd, socketRoom) // as large as permitted
 		return os.NewSyscallError("setsockopt RXQ_OVFL", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1))
 	})
 }
 
-// unsummed sets whether a socket sends datagrams without a checksum. The socket also accepts such datagrams, which IPv6
-// does not do by default.
-func unsummed(conn *net.UDPConn, on bool) error {
+// setNoChecksum makes a socket send datagrams without a checksum if on is true, with one otherwise. The socket also
+// accepts datagrams without a checksum, which IPv6 does not do by default.
+func setNoChecksum(conn *net.UDPConn, on bool) error {
 	value := 0
 	if on {
 		value = 1
@@ -61,7 +64,7 @@ func unsummed(conn *net.UDPConn, on bool) error {
 	})
 }
 
-// withSocket calls do with the descriptor of a connection, and returns its error.
+// withSocket calls do with the file descriptor of a connection, and returns the error of do.
 func withSocket(conn syscall.Conn, do func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -72,15 +75,16 @@ func withSocket(conn syscall.Conn, do func(fd int) error) error {
 	return errors.Join(err, failed)
 }
 
-// Content exchanges messages with known content with an Echo: datagrams, the large ones in packets of length bytes,
-// parts of a stream, and connections.
+// Content exchanges datagrams and a TCP stream with an Echo, and counts what was lost or changed in each direction.
+// Large datagrams are in packets of length bytes. It also measures how long connections take. It fails if the Echo
+// does not answer.
 func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (netstate.Content, error) {
 	a, err := dial(ctx, to, mark)
 	if err != nil {
 		return netstate.Content{}, err
 	}
 	defer a.conn.Close()
-	if err := errors.Join(roomy(a.conn), a.contact(ctx)); err != nil {
+	if err := errors.Join(enlargeBuffer(a.conn), a.contact(ctx)); err != nil {
 		return netstate.Content{}, err
 	}
 	var c netstate.Content
@@ -90,9 +94,9 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 	if c.Large, err = a.exchange(ctx, checks, messages, max(length-a.over, smallMessage)); err != nil {
 		return c, err
 	}
-	own, err := a.own()
+	own, err := a.deviceMTU()
 	if err == nil {
-		err = unsummed(a.conn, true)
+		err = setNoChecksum(a.conn, true)
 	}
 	if err == nil {
 		c.Bare, err = a.exchange(ctx, bares, bareMessages, max(min(own, most)-a.over, smallMessage))
@@ -100,16 +104,17 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 	if err != nil {
 		return c, err
 	}
-	c.Dials = dialEach(ctx, to.String())
+	c.Dials = dialAddress(ctx, to.String())
 	if len(c.Dials.Times) > 0 {
 		c.Words, c.Blocks, err = a.stream(ctx, to)
 	}
 	return c, err
 }
 
-// exchange sends count datagrams of length bytes and counts their answers of the same length.
+// exchange sends count datagrams of length bytes, one every paceTime. It compares the Echo's counts and the answers,
+// and returns what was lost or changed in each direction.
 func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e netstate.Exchange, err error) {
-	before, err := a.told(nil)
+	before, err := a.askCounts(nil)
 	if err != nil {
 		return e, err
 	}
@@ -160,7 +165,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 		return e, err
 	}
 	// Answers after the deadline arrive before the counts: on a busy machine they are late, and not lost.
-	after, err := a.told(func(d datagram, filled []byte) {
+	after, err := a.askCounts(func(d datagram, filled []byte) {
 		if d.kind == answers && d.number-first < uint32(count) {
 			answered.Add(1)
 			if !filledFor(d.number, filled) {
@@ -174,16 +179,16 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	return e, err
 }
 
-// told requests the counts of the Echo until it answers. It calls late, if given, for each other datagram that arrives
-// before.
-func (a *asker) told(late func(datagram, []byte)) (heard, error) {
+// askCounts requests the Echo's counts until it answers, at most 20 times. It calls late, if not nil, for each other
+// datagram that arrives meanwhile.
+func (a *asker) askCounts(late func(datagram, []byte)) (echoCounts, error) {
 	for range 20 {
 		a.number++
 		if err := a.conn.SetReadDeadline(time.Now().Add(a.patience)); err != nil {
-			return heard{}, err
+			return echoCounts{}, err
 		}
 		if _, err := a.conn.Write(datagram{kind: tells, number: a.number}.encode(a.mark, 0)); err != nil && !icmp(err) {
-			return heard{}, err
+			return echoCounts{}, err
 		}
 		for {
 			r, err := receive(a.conn, a.buf)
@@ -191,22 +196,23 @@ func (a *asker) told(late func(datagram, []byte)) (heard, error) {
 				break
 			}
 			if err != nil && !icmp(err) {
-				return heard{}, err
+				return echoCounts{}, err
 			}
 			d, filled, bad := decode(a.mark, a.buf[:r.n])
 			switch {
 			case err != nil || bad != nil:
 			case d.kind == answers && d.number == a.number:
-				return d.heard, nil
+				return d.echoCounts, nil
 			case late != nil:
 				late(d, filled)
 			}
 		}
 	}
-	return heard{}, fmt.Errorf("no answer from %s", a.conn.RemoteAddr())
+	return echoCounts{}, fmt.Errorf("no answer from %s", a.conn.RemoteAddr())
 }
 
-// serve accepts streams until ctx ends. The returned function waits for the end.
+// serve answers streams with the mark on l in the background. When ctx ends, it closes l and the streams. The
+// returned function closes l and waits until all streams have ended.
 func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 	var all sync.WaitGroup
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
@@ -231,13 +237,14 @@ func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 	}
 }
 
-// mirror receives the parts of one stream, reports how they arrived, and sends others.
+// mirror receives the parts of a stream, sends back how many arrived and how many were changed, and sends its own
+// parts. It fails if the stream does not begin with the mark.
 func mirror(c *net.TCPConn, mark []byte) error {
 	got := make([]byte, len(mark))
 	if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, mark) {
 		return errors.Join(err, errForeign)
 	}
-	small, large, err := take(c)
+	small, large, err := receiveParts(c)
 	if err != nil {
 		return err
 	}
@@ -248,14 +255,14 @@ func mirror(c *net.TCPConn, mark []byte) error {
 	if _, err := c.Write(counts); err != nil {
 		return err
 	}
-	_, err = give(c)
+	_, err = sendParts(c)
 	return err
 }
 
-// give sends the parts of a stream. It returns how many of the small parts TCP retransmitted because they were lost,
-// and sends that number before the large parts. Their lengths separate the parts, and the stream ends with the
-// connection: a wrong byte does not shift them.
-func give(c *net.TCPConn) (resent int, err error) {
+// sendParts sends the small parts, then how many segments TCP retransmitted for them, then the large parts, and
+// closes its side. It returns the number of retransmitted segments. All lengths are fixed, so a changed byte does not
+// shift later parts.
+func sendParts(c *net.TCPConn) (resent int, err error) {
 	began := time.Now()
 	for n := range words {
 		if _, err := c.Write(fill(uint32(n), smallMessage)); err != nil {
@@ -263,7 +270,7 @@ func give(c *net.TCPConn) (resent int, err error) {
 		}
 		pause(context.Background(), time.Until(began.Add(time.Duration(n+1)*paceTime)))
 	}
-	if resent, err = sentAgain(c); err != nil {
+	if resent, err = retransmits(c); err != nil {
 		return 0, err
 	}
 	if _, err := c.Write(binary.BigEndian.AppendUint32(nil, uint32(resent))); err != nil {
@@ -278,8 +285,9 @@ func give(c *net.TCPConn) (resent int, err error) {
 	return resent, c.CloseWrite()
 }
 
-// sentAgain returns how many segments of a connection were retransmitted, without those that the receiver already had.
-func sentAgain(c *net.TCPConn) (n int, err error) {
+// retransmits returns how many segments of a connection TCP retransmitted, without those that the receiver already
+// had.
+func retransmits(c *net.TCPConn) (n int, err error) {
 	err = withSocket(c, func(fd int) error {
 		s, err := sock.State(fd)
 		n = max(0, int(s.Retransmits)-int(s.Twice))
@@ -288,8 +296,8 @@ func sentAgain(c *net.TCPConn) (n int, err error) {
 	return n, err
 }
 
-// take reads the parts of a stream up to its end.
-func take(c net.Conn) (small, large netstate.Traffic, err error) {
+// receiveParts reads what sendParts sent, up to the end of the stream, and counts the parts and the changed ones.
+func receiveParts(c net.Conn) (small, large netstate.Traffic, err error) {
 	part := make([]byte, blockLength)
 	one := func(t *netstate.Traffic, length int) error {
 		if _, err := io.ReadFull(c, part[:length]); err != nil {
@@ -317,8 +325,8 @@ func take(c net.Conn) (small, large netstate.Traffic, err error) {
 	return small, large, err
 }
 
-// stream sends the parts of a stream to an Echo and receives the Echo's. Parts that a deadline cuts off are not
-// counted.
+// stream exchanges parts with an Echo over a new TCP connection. A connection that fails, ends early or exceeds its
+// deadline is not an error; parts that it cut off are not counted.
 func (a *asker) stream(ctx context.Context, to netip.AddrPort) (small, large netstate.Exchange, err error) {
 	conn, err := (&net.Dialer{Timeout: contactTime}).DialContext(ctx, "tcp", to.String())
 	if err != nil {
@@ -334,7 +342,7 @@ func (a *asker) stream(ctx context.Context, to netip.AddrPort) (small, large net
 	resent := 0
 	_, err = c.Write(a.mark)
 	if err == nil {
-		if resent, err = give(c); err == nil {
+		if resent, err = sendParts(c); err == nil {
 			small.There = netstate.Traffic{Sent: words, Resent: resent} // known also if the rest hangs
 			_, err = io.ReadFull(c, counts)
 		}
@@ -342,7 +350,7 @@ func (a *asker) stream(ctx context.Context, to netip.AddrPort) (small, large net
 	if err == nil {
 		small.There = netstate.Traffic{Sent: count(0), Wrong: count(1), Resent: resent}
 		large.There = netstate.Traffic{Sent: count(2), Wrong: count(3)}
-		small.Back, large.Back, err = take(c)
+		small.Back, large.Back, err = receiveParts(c)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return small, large, nil // another trial finds a stream that hangs

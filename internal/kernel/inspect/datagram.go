@@ -15,23 +15,23 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// MarkLength is the least number of bytes of a mark. Other traffic does not carry so long a mark by chance, and only a
-// client that knows the mark gets an answer.
+// MarkLength is the minimum length of a mark in bytes. Other traffic does not carry so long a mark by chance, and
+// only a client that knows the mark gets an answer.
 const MarkLength = 8
 
 // Kinds of a datagram.
 const (
-	// asks requests an answer of a given size.
+	// asks is a question that requests an answer of a given size.
 	asks = 'a'
-	// answers has that size.
+	// answers is the answer to a question.
 	answers = 'r'
-	// tooBig reports that an answer of that size cannot leave the machine.
+	// tooBig is sent instead of an answer that is too large for a device or a router.
 	tooBig = 'b'
-	// checks is a question that counts, and whose content is compared; its answer has the counts. tells requests only
-	// the counts.
+	// checks is a question that the Echo counts and whose content it compares. tells is a question that it does not
+	// count. The answers to both have the counts.
 	checks = 'c'
 	tells  = 't'
-	// bares is the same as checks without a checksum, also in the answer.
+	// bares is like checks, but the question and its answer have no checksum.
 	bares = 'n'
 )
 
@@ -40,56 +40,58 @@ const (
 	headerIPv4, headerIPv6 = 20 + 8, 40 + 8
 )
 
-// header is the begin of every datagram after its mark: kind, number and a size. An answer also has the address that it
-// is sent to.
+// header is the length of the fields after the mark of every datagram: kind, number and size. An answer has further
+// fields.
 const header = 1 + 4 + 4
 
 // datagram is one message of this package.
 type datagram struct {
 	kind   byte
 	number uint32
-	// size is in a question the requested length of the answer, in an answer the length of the question.
+	// size is the requested length of the answer in a question, and the length of the question in an answer.
 	size uint32
 	// to is the destination of an answer. ttl is the TTL with which the question arrived; 0 is unknown.
 	to  netip.AddrPort
 	ttl byte
-	// heard has the Echo's counts of the questions from here.
-	heard heard
+	// echoCounts are the counts in an answer.
+	echoCounts echoCounts
 }
 
-// heard counts checks at an Echo: received ones, those with other content, and those without room in its socket.
-type heard struct{ came, wrong, overrun uint32 }
+// echoCounts are an Echo's counts of the checks from one sender: those that arrived, those that were changed, and
+// those that did not fit into the socket's buffer.
+type echoCounts struct{ came, wrong, overrun uint32 }
 
-// filling pads datagrams and blocks, starting at an offset that depends on their number.
+// filling is the padding of datagrams and of the parts of streams. Each uses it from an offset that depends on its
+// number.
 var filling = func() []byte {
 	b := make([]byte, 1<<16)
 	_, _ = rand.NewChaCha8([32]byte{'c', 'n', 'i'}).Read(b) // it never fails
 	return append(b, b...)
 }()
 
-// fill returns n bytes of the filling of a number; n is 65,536 at most.
+// fill returns the n bytes of padding of the datagram or part with this number; n is 65,536 at most.
 func fill(number uint32, n int) []byte {
 	at := int(number*7919) % (len(filling) / 2)
 	return filling[at : at+n]
 }
 
-// asking reports whether d is a question.
-func (d datagram) asking() bool { return d.kind == asks || d.kind == tells || d.counts() }
+// isQuestion reports whether d is a question.
+func (d datagram) isQuestion() bool { return d.kind == asks || d.kind == tells || d.isCounted() }
 
-// counts reports whether d is a question that counts.
-func (d datagram) counts() bool { return d.kind == checks || d.kind == bares }
+// isCounted reports whether d is a question that the Echo counts.
+func (d datagram) isCounted() bool { return d.kind == checks || d.kind == bares }
 
-// encode writes d with the mark, padded to length bytes if that is more.
+// encode returns d with the mark, padded to length bytes if it is shorter.
 func (d datagram) encode(mark []byte, length int) []byte {
 	b := append([]byte(nil), mark...)
 	b = append(b, d.kind)
 	b = binary.BigEndian.AppendUint32(b, d.number)
 	b = binary.BigEndian.AppendUint32(b, d.size)
-	if !d.asking() {
+	if !d.isQuestion() {
 		text := d.to.String()
 		b = append(b, byte(len(text)))
 		b = append(append(b, text...), d.ttl)
-		for _, n := range []uint32{d.heard.came, d.heard.wrong, d.heard.overrun} {
+		for _, n := range []uint32{d.echoCounts.came, d.echoCounts.wrong, d.echoCounts.overrun} {
 			b = binary.BigEndian.AppendUint32(b, n)
 		}
 	}
@@ -99,10 +101,11 @@ func (d datagram) encode(mark []byte, length int) []byte {
 	return b
 }
 
-// errForeign means that a datagram is not of this run.
+// errForeign means that a datagram or stream does not begin with the mark of this run.
 var errForeign = errors.New("a datagram without the mark")
 
-// decode reads a datagram. The rest of b is its filling.
+// decode decodes a datagram and returns its padding. It fails with errForeign without the mark, and for a datagram
+// that is cut short or of an unknown kind.
 func decode(mark, b []byte) (d datagram, filled []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, mark)
 	if !ok {
@@ -113,7 +116,7 @@ func decode(mark, b []byte) (d datagram, filled []byte, err error) {
 	}
 	d = datagram{kind: rest[0], number: binary.BigEndian.Uint32(rest[1:]), size: binary.BigEndian.Uint32(rest[5:])}
 	rest = rest[header:]
-	if d.asking() {
+	if d.isQuestion() {
 		return d, rest, nil
 	}
 	if d.kind != answers && d.kind != tooBig {
@@ -127,26 +130,27 @@ func decode(mark, b []byte) (d datagram, filled []byte, err error) {
 	d.to, err = netip.ParseAddrPort(string(rest[1:end]))
 	d.ttl = rest[end]
 	counts := rest[end+1:]
-	d.heard = heard{binary.BigEndian.Uint32(counts), binary.BigEndian.Uint32(counts[4:]), binary.BigEndian.Uint32(counts[8:])}
+	d.echoCounts = echoCounts{binary.BigEndian.Uint32(counts), binary.BigEndian.Uint32(counts[4:]), binary.BigEndian.Uint32(counts[8:])}
 	return d, rest[end+after:], err
 }
 
-// filledFor reports whether a filling belongs to a number.
+// filledFor reports whether a padding is that of the datagram or part with this number, unchanged.
 func filledFor(number uint32, filled []byte) bool {
 	return bytes.Equal(filled, fill(number, len(filled)))
 }
 
-// Protocols and ports that identify a wrapping.
+// Protocols and ports that identify an encapsulation.
 const (
 	protocolGRE = 47
 	protocolESP = 50
 	geneve      = 6081
 )
 
-// wireguard are the ports of flannel and Calico (51820, 51821 for IPv6), and of Cilium.
+// wireguard has the UDP ports of WireGuard: those of flannel and Calico (51820, 51821 for IPv6), and of Cilium.
 var wireguard = []uint16{51820, 51821, 51871}
 
-// tally counts frames by how they are wrapped.
+// tally counts frames by encapsulation: marked those with the mark, sealed encrypted ones. port is the UDP port of
+// frames without an encapsulation, 0 for any.
 type tally struct {
 	port           uint16
 	marked, sealed map[netstate.Wrapping]int
@@ -170,7 +174,7 @@ func (t *tally) add(f *capture.Frame) {
 	}
 }
 
-// kind returns the encapsulation of a frame with the mark.
+// kind returns the encapsulation of a frame with the mark, its UDP port and its VNI; 0 where there is none.
 func (t *tally) kind(f *capture.Frame) (kind string, port uint16, vni uint32) {
 	switch {
 	case f.VXLAN != nil:
@@ -187,8 +191,8 @@ func (t *tally) kind(f *capture.Frame) (kind string, port uint16, vni uint32) {
 	return netstate.Bare, 0, 0
 }
 
-// sorted lists the counts, most frames first.
-func sorted(counted map[netstate.Wrapping]int) []netstate.Wrapping {
+// sortWrappings returns the counted encapsulations, most frames first.
+func sortWrappings(counted map[netstate.Wrapping]int) []netstate.Wrapping {
 	var list []netstate.Wrapping
 	for w, n := range counted {
 		w.Frames = n

@@ -16,11 +16,12 @@ const (
 	// dials is how often Dial connects to each address, one every dialPause. dialTime is the least timeout of a
 	// connection.
 	dials, dialPause, dialTime = 20, 10 * time.Millisecond, 300 * time.Millisecond
-	// settleTime is how long an address may refuse, because the program that listens there was just started.
+	// settleTime is how long an address may refuse connections, because the program that listens there was just
+	// started.
 	settleTime = 3 * time.Second
 )
 
-// Accept accepts connections on a TCP port of all addresses until ctx ends, and closes each.
+// Accept accepts connections on a TCP port of all addresses until ctx ends, and closes each at once.
 func Accept(ctx context.Context, port int) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", ":"+strconv.Itoa(port))
@@ -40,20 +41,21 @@ func Accept(ctx context.Context, port int) error {
 	}
 }
 
-// Dial connects to each address several times, concurrently to all of them.
+// Dial connects dials times to each address, to all addresses concurrently, and measures each connection. The results
+// are in the order of addresses.
 func Dial(ctx context.Context, addresses []string) []netstate.Dialled {
 	all := make([]netstate.Dialled, len(addresses))
 	var wait sync.WaitGroup
 	for i, to := range addresses {
-		wait.Go(func() { all[i] = dialEach(ctx, to) })
+		wait.Go(func() { all[i] = dialAddress(ctx, to) })
 	}
 	wait.Wait()
 	return all
 }
 
-// dialEach waits for a first connection, which determines the timeout; then it begins the others shortly after each
-// other.
-func dialEach(ctx context.Context, to string) netstate.Dialled {
+// dialAddress connects to an address dials times. It tries until the first connection succeeds, at most settleTime;
+// the timeout of the others depends on how long that one took. The others begin dialPause apart.
+func dialAddress(ctx context.Context, to string) netstate.Dialled {
 	d := netstate.Dialled{To: to, Failed: map[string]int{}}
 	settled := time.Now().Add(settleTime)
 	first, err := connect(ctx, to, settleTime)
@@ -82,7 +84,7 @@ func dialEach(ctx context.Context, to string) netstate.Dialled {
 	return d
 }
 
-// connect returns how long a connection took, and closes it at once.
+// connect opens a TCP connection and closes it at once. It returns how long opening took, and fails after limit.
 func connect(ctx context.Context, to string, limit time.Duration) (time.Duration, error) {
 	began := time.Now()
 	c, err := (&net.Dialer{Timeout: max(limit, time.Millisecond)}).DialContext(ctx, "tcp", to)

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// conflistSize bounds a file of CNI configuration, conflistCount the number of files read.
+	// conflistSize bounds the bytes of a CNI configuration file, conflistCount the number of files read.
 	conflistSize, conflistCount = 64 << 10, 32
 	// answerTime bounds the wait for kube-proxy's answer.
 	answerTime = 2 * time.Second
@@ -36,18 +36,19 @@ type Options struct {
 	Proxy string
 }
 
-// gathering is one Gather.
+// gathering collects the result of one Gather.
 type gathering struct {
 	netstate.State
 	ns *netns.NS
 	h  *link.Handle
 }
 
-func (g *gathering) missing(what string, err error) {
+// addUnproven adds an entry to Unproven: what was not read, and err as the reason.
+func (g *gathering) addUnproven(what string, err error) {
 	g.Unproven = append(g.Unproven, unproven(what, err))
 }
 
-// unproven states that what could not be read, because of err.
+// unproven returns an entry of Unproven: what was not read, and err as the reason.
 func unproven(what string, err error) netstate.Unproven {
 	why := err.Error()
 	if errors.Is(err, fs.ErrPermission) {
@@ -56,7 +57,8 @@ func unproven(what string, err error) netstate.Unproven {
 	return netstate.Unproven{What: what, Why: why}
 }
 
-// Gather reads the state of the network. It fails only if the network of this process is not readable at all.
+// Gather reads the network state of this process's namespace. What it cannot read is listed in Unproven. It fails if
+// netlink cannot be opened or the devices cannot be listed, and if ctx ends.
 func Gather(ctx context.Context, o Options) (netstate.State, error) {
 	if o.CNI == "" {
 		o.CNI = "/etc/cni/net.d"
@@ -94,13 +96,13 @@ func (g *gathering) machine(ctx context.Context) {
 	g.Namespace, _ = g.ns.Inode()
 	f, err := probe.Collect(ctx, probe.Collection{})
 	if err != nil {
-		g.missing("facts of the machine", err)
+		g.addUnproven("facts of the machine", err)
 		return
 	}
 	g.Machine = f
 }
 
-// network lists devices, routes, routing rules and neighbours.
+// network lists devices, routes and routing rules, and counts neighbours. It fails if the devices cannot be listed.
 func (g *gathering) network() error {
 	devices, err := g.h.Devices()
 	if err != nil {
@@ -122,7 +124,7 @@ func (g *gathering) network() error {
 	g.Neighbours = &neighbours
 	routes, err := g.h.Routes()
 	if err != nil {
-		g.missing("routes", err)
+		g.addUnproven("routes", err)
 	}
 	for _, r := range routes {
 		one := netstate.Route{To: r.To, Device: r.Dev, MTU: r.MTU, Blackhole: r.Blackhole}
@@ -133,7 +135,7 @@ func (g *gathering) network() error {
 	}
 	rules, err := g.h.Policy()
 	if err != nil {
-		g.missing("routing rules", err)
+		g.addUnproven("routing rules", err)
 	}
 	for _, r := range rules {
 		g.Rules = append(g.Rules, netstate.Rule(r))
@@ -141,7 +143,7 @@ func (g *gathering) network() error {
 	return nil
 }
 
-// speed returns the speed by the driver in Mbit/s, 0 if unknown.
+// speed returns a device's speed in Mbit/s as its driver reports it, 0 if unknown.
 func speed(device string) int {
 	n, err := strconv.Atoi(proc.Text("/sys/class/net/" + device + "/speed"))
 	if err != nil || n <= 0 {
@@ -154,22 +156,23 @@ func (g *gathering) conntrack() {
 	const file = "/proc/sys/net/netfilter/nf_conntrack_count"
 	b, err := os.ReadFile(file)
 	if err != nil {
-		g.missing(netstate.WhatConntrack, err)
+		g.addUnproven(netstate.WhatConntrack, err)
 		return
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil {
-		g.missing(netstate.WhatConntrack, fmt.Errorf("%s: %w", file, err))
+		g.addUnproven(netstate.WhatConntrack, fmt.Errorf("%s: %w", file, err))
 		return
 	}
 	g.Conntrack = &netstate.Conntrack{Entries: n}
 }
 
-// conflists reads the configuration of CNI plugins, which exists only if the node's directory is mounted.
+// conflists reads the configuration files of CNI plugins in dir, at most conflistCount. They are visible only if the
+// node's directory is mounted.
 func (g *gathering) conflists(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		g.missing(netstate.WhatConflists, err)
+		g.addUnproven(netstate.WhatConflists, err)
 		return
 	}
 	for _, e := range entries {
@@ -178,16 +181,17 @@ func (g *gathering) conflists(dir string) {
 		}
 		text, err := readUpTo(filepath.Join(dir, e.Name()), conflistSize)
 		if err != nil {
-			g.missing(netstate.WhatConflists+"/"+e.Name(), err)
+			g.addUnproven(netstate.WhatConflists+"/"+e.Name(), err)
 			continue
 		}
 		g.Conflists = append(g.Conflists, netstate.Conflist{File: e.Name(), Text: text})
 	}
 	if len(entries) == 0 {
-		g.missing(netstate.WhatConflists, errors.New("it is empty here"))
+		g.addUnproven(netstate.WhatConflists, errors.New("it is empty here"))
 	}
 }
 
+// readUpTo returns the text of a file. It fails if the file is larger than size bytes.
 func readUpTo(name string, size int64) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -201,13 +205,13 @@ func readUpTo(name string, size int64) (string, error) {
 	return string(b), err
 }
 
-// proxyMode asks kube-proxy, which answers only on the node's loopback.
+// proxyMode asks kube-proxy for its mode. kube-proxy answers only on the node's loopback.
 func (g *gathering) proxyMode(ctx context.Context, url string) {
 	ctx, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()
-	mode, err := ask(ctx, url)
+	mode, err := fetchProxyMode(ctx, url)
 	if err != nil {
-		g.missing(netstate.WhatProxyMode, err)
+		g.addUnproven(netstate.WhatProxyMode, err)
 		return
 	}
 	g.ProxyMode = mode
@@ -216,7 +220,9 @@ func (g *gathering) proxyMode(ctx context.Context, url string) {
 // modes are the possible answers of kube-proxy.
 var modes = []string{"iptables", "ipvs", "nftables", "kernelspace", "userspace"}
 
-func ask(ctx context.Context, url string) (string, error) {
+// fetchProxyMode requests url and returns the mode that kube-proxy answers. It fails if the answer is not one of
+// modes.
+func fetchProxyMode(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err

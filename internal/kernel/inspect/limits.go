@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// parseMax reads cpu.max of cgroup v2, "200000 100000" or "max 100000": CPUs, nil without a limit.
+// parseMax parses cpu.max of cgroup v2, for example "200000 100000" or "max 100000". It returns the limit in CPUs,
+// nil without a limit.
 func parseMax(text string) (*float64, error) {
 	f := strings.Fields(text)
 	if len(f) == 2 && f[0] == "max" {
@@ -18,7 +19,7 @@ func parseMax(text string) (*float64, error) {
 	return share(f[0], f[1])
 }
 
-// share returns quota over period, in CPUs; a quota of -1 is unlimited, nil.
+// share returns quota divided by period, in CPUs. It returns nil for a negative quota, which means no limit.
 func share(quota, period string) (*float64, error) {
 	q, err := strconv.ParseInt(quota, 10, 64)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// limits reads the CPU limit of the group that the process sees as the root of the tree at root: in a container its
-// own. It tries cgroup v2 first; in v1 the controller may be mounted together with others.
+// limits reads the CPU limit of the cgroup at root, and how often it was throttled. In a container, root is the
+// container's own cgroup. It tries cgroup v2 first; in v1, the CPU controller may be mounted together with others.
 func (g *gathering) limits(root string) {
 	const what = "limit of CPU time"
 	for _, dir := range []string{".", "cpu", "cpu,cpuacct"} {
@@ -17,7 +17,7 @@ func (g *gathering) limits(root string) {
 		limit, found, err := limitIn(at)
 		switch {
 		case err != nil:
-			g.missing(what, err)
+			g.addUnproven(what, err)
 			return
 		case found:
 			t, _ := proc.ParseThrottling([]byte(proc.Text(filepath.Join(at, "cpu.stat"))))
@@ -25,10 +25,11 @@ func (g *gathering) limits(root string) {
 			return
 		}
 	}
-	g.missing(what, errors.New("no group with a CPU controller under "+root))
+	g.addUnproven(what, errors.New("no group with a CPU controller under "+root))
 }
 
-// limitIn returns the limit of the group at dir, from cpu.max of cgroup v2 or from quota and period of v1.
+// limitIn returns the CPU limit of the cgroup at dir, from cpu.max of v2 or from quota and period of v1; nil means no
+// limit. found is false if dir has none of these files.
 func limitIn(dir string) (limit *float64, found bool, err error) {
 	if text := proc.Text(filepath.Join(dir, "cpu.max")); text != "" {
 		limit, err = parseMax(text)

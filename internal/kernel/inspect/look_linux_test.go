@@ -141,7 +141,7 @@ func namespace(t *testing.T) *netns.NS {
 	}
 	must(t, err)
 	t.Cleanup(func() { ns.Close() })
-	// Without ::1 there is no IPv6 for Go's listeners.
+	// Without ::1 there is no IPv6 for Go's senderCounts.
 	must(t, ns.Do(func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
@@ -486,7 +486,7 @@ func nobody() *syscall.SysProcAttr {
 func TestProxyMode(t *testing.T) {
 	for body, want := range map[string]string{"nftables": "nftables", "iptables\n": "iptables", "<html>": ""} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
-		got, err := ask(t.Context(), server.URL+"/proxyMode")
+		got, err := fetchProxyMode(t.Context(), server.URL+"/proxyMode")
 		server.Close()
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", body, got, err)

@@ -23,22 +23,22 @@ import (
 )
 
 const (
-	// contactTime bounds the wait for the first answer: the other end may have just been started.
+	// contactTime bounds the wait for the first answer: the Echo may have just been started.
 	contactTime = 10 * time.Second
 	// tryTime is the least timeout of one datagram. tries is how often a size is tried before it counts as too large.
 	tryTime = 250 * time.Millisecond
 	tries   = 3
-	// sendTime lies between two datagrams of Send.
+	// sendTime is the interval between two datagrams of Send.
 	sendTime = 50 * time.Millisecond
-	// leastIPv4 and leastIPv6 get through anywhere.
+	// leastIPv4 and leastIPv6 are packet sizes in bytes that pass on any path in practice.
 	leastIPv4, leastIPv6 = 576, 1280
-	// most is the largest datagram that IP has.
+	// most is the largest payload of a UDP datagram over IPv4, in bytes.
 	most = 65507
-	// rounds is how many datagrams of a kind are timed, farRounds the same if a round trip is longer than tryTime/10.
+	// rounds is how many datagrams of a kind are timed; farRounds is used if a round trip is longer than tryTime/10.
 	rounds, farRounds = 10, 3
 )
 
-// option is a socket option of both families.
+// option is a socket option, with its number and value in IPv4 and in IPv6.
 type option struct {
 	name                   string
 	v4, value4, v6, value6 int
@@ -51,11 +51,11 @@ var (
 	}
 	// hops makes a socket report the TTL of received datagrams.
 	hops = option{"RECVTTL", unix.IP_RECVTTL, 1, unix.IPV6_RECVHOPLIMIT, 1}
-	// reports makes an unconnected socket report errors of its datagrams.
+	// reports makes an unconnected socket return the ICMP errors of its datagrams.
 	reports = option{"RECVERR", unix.IP_RECVERR, 1, unix.IPV6_RECVERR, 1}
 )
 
-// control sets options on a new socket.
+// control returns the Control function of a net.Dialer or net.ListenConfig, which sets options on a new socket.
 func control(options ...option) func(network, address string, c syscall.RawConn) error {
 	return func(network, _ string, c syscall.RawConn) error {
 		var failed error
@@ -73,16 +73,17 @@ func control(options ...option) func(network, address string, c syscall.RawConn)
 	}
 }
 
-// received is the kernel's information about a datagram: its sender, its TTL on arrival (0 if unknown), and how many
-// datagrams found no room in the socket since it was opened.
-type received struct {
+// arrival is a received datagram as the kernel describes it: its length, its sender, its TTL on arrival (0 if
+// unknown), and how many datagrams did not fit into the socket's buffer since it was opened.
+type arrival struct {
 	n       int
 	from    netip.AddrPort
 	ttl     byte
 	overrun uint32
 }
 
-func receive(conn *net.UDPConn, buf []byte) (r received, err error) {
+// receive reads a datagram into buf.
+func receive(conn *net.UDPConn, buf []byte) (r arrival, err error) {
 	var control [128]byte
 	var size int
 	r.n, size, _, r.from, err = conn.ReadMsgUDPAddrPort(buf, control[:])
@@ -101,7 +102,8 @@ func receive(conn *net.UDPConn, buf []byte) (r received, err error) {
 // firstTTL is the TTL of Linux's own packets.
 const firstTTL = 64
 
-// hopsOf returns how many hops a datagram with this TTL on arrival has taken, 0 if unknown.
+// hopsOf returns how many hops a datagram took that arrived with this TTL, 0 if unknown. It assumes that Linux sent
+// it.
 func hopsOf(ttl byte) int {
 	if ttl == 0 || ttl > firstTTL {
 		return 0
@@ -109,7 +111,7 @@ func hopsOf(ttl byte) int {
 	return firstTTL - int(ttl) + 1
 }
 
-// icmp reports whether err is a report about an earlier datagram, and not an error of the socket.
+// icmp reports whether err is an ICMP error about an earlier datagram, and not an error of the socket.
 func icmp(err error) bool {
 	var no unix.Errno
 	return errors.As(err, &no) && slices.Contains([]unix.Errno{
@@ -133,13 +135,13 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 	defer serve(ctx, streams, mark)()
 	defer context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })() // a closed socket has ended too
 	conn := socket.(*net.UDPConn)                                                          // by the requested network
-	if err := errors.Join(roomy(conn), unsummed(conn, false)); err != nil {
+	if err := errors.Join(enlargeBuffer(conn), setNoChecksum(conn, false)); err != nil {
 		return 0, err
 	}
 	answered := 0
 	buf := make([]byte, most+1)
 	var last question
-	ears, bare := listeners{}, false
+	senders, bare := senderCounts{}, false
 	for {
 		r, err := receive(conn, buf)
 		switch {
@@ -154,38 +156,39 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 			return answered, err
 		}
 		q, filled, err := decode(mark, buf[:r.n])
-		if h := ears.hear(r, q, filled, err); err == nil && q.asking() {
+		if h := senders.count(r, q, filled, err); err == nil && q.isQuestion() {
 			if is := q.kind == bares; is != bare {
-				if err := unsummed(conn, is); err != nil {
+				if err := setNoChecksum(conn, is); err != nil {
 					return answered, err
 				}
 				bare = is
 			}
-			last = question{datagram{kind: answers, number: q.number, size: uint32(r.n), to: netip.AddrPortFrom(r.from.Addr().Unmap(), r.from.Port()), ttl: r.ttl, heard: h}, r.from}
+			last = question{datagram{kind: answers, number: q.number, size: uint32(r.n), to: netip.AddrPortFrom(r.from.Addr().Unmap(), r.from.Port()), ttl: r.ttl, echoCounts: h}, r.from}
 			last.answer(conn, mark, int(q.size))
 			answered++
 		}
 	}
 }
 
-// listeners has an Echo's counts for each sender of checks.
-type listeners map[netip.AddrPort]*heard
+// senderCounts has an Echo's counts of checks, by their sender.
+type senderCounts map[netip.AddrPort]*echoCounts
 
-// hear counts a datagram; failed is why it is unreadable.
-func (l listeners) hear(r received, q datagram, filled []byte, failed error) heard {
+// count counts a datagram if it is a check, or if its sender has sent checks before. It returns the counts of the
+// sender. failed is why the datagram is unreadable, nil if it is readable.
+func (l senderCounts) count(r arrival, q datagram, filled []byte, failed error) echoCounts {
 	h := l[r.from]
-	if h == nil && (failed != nil || !q.counts()) {
-		return heard{}
+	if h == nil && (failed != nil || !q.isCounted()) {
+		return echoCounts{}
 	}
 	if h == nil {
-		h = &heard{}
+		h = &echoCounts{}
 		l[r.from] = h
 	}
 	h.overrun = r.overrun
-	if failed != nil || q.counts() {
+	if failed != nil || q.isCounted() {
 		h.came++
 	}
-	if failed != nil || q.counts() && !filledFor(q.number, filled) {
+	if failed != nil || q.isCounted() && !filledFor(q.number, filled) {
 		h.wrong++
 	}
 	return *h
@@ -197,7 +200,8 @@ type question struct {
 	from  netip.AddrPort
 }
 
-// answer sends an answer of size bytes. A client that does not receive it asks again.
+// answer sends the answer, padded to size bytes, or tooBig if it is too large for the device. A client that does not
+// receive it asks again.
 func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
 	_, err := conn.WriteToUDPAddrPort(q.reply.encode(mark, min(size, most)), q.from)
 	if errors.Is(err, unix.EMSGSIZE) {
@@ -205,7 +209,7 @@ func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
 	}
 }
 
-// tooBig reports that the requested answer cannot be sent.
+// tooBig tells the client that the requested answer cannot be sent.
 func (q question) tooBig(conn *net.UDPConn, mark []byte) {
 	q.reply.kind = tooBig
 	_, _ = conn.WriteToUDPAddrPort(q.reply.encode(mark, 0), q.from)
@@ -217,17 +221,19 @@ type asker struct {
 	mark   []byte
 	number uint32
 	buf    []byte
-	// over is the size of the headers before a datagram.
+	// over is the size of the IP and UDP headers in bytes.
 	over int
-	// seen is our address as the other end sees it. silent reports whether any datagram was dropped silently.
+	// seen is our address as the other end sees it. silent is true if too large packets were dropped without an ICMP
+	// error.
 	seen   netip.AddrPort
 	silent bool
-	// there and back are the hops of the last question and its answer. trip is the round trip, patience the timeout of
-	// an answer.
+	// there and back are the hops of the last question and its answer. trip is the round-trip time, patience the
+	// timeout of an answer.
 	there, back    int
 	trip, patience time.Duration
 }
 
+// dial opens a socket for questions to an Echo. It sends nothing yet.
 func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
 	d := net.Dialer{Control: control(noFragments, hops)}
 	conn, err := d.DialContext(ctx, "udp", to.String())
@@ -250,12 +256,13 @@ const (
 	refused
 )
 
-// ask sends a question of length bytes that requests an answer of size bytes, and waits for d.
+// ask sends a question of length bytes that requests an answer of size bytes, and waits for the answer, at most d.
 func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
 	return a.askAgain(a.number+1, length, size, d)
 }
 
-// askAgain does the same, and accepts late answers to the questions since a number, which had the same lengths.
+// askAgain asks like ask. It also accepts late answers to the questions from number since on; all must have the same
+// lengths.
 func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outcome, error) {
 	a.number++
 	q := datagram{kind: asks, number: a.number, size: uint32(size)}
@@ -294,8 +301,8 @@ func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outco
 	}
 }
 
-// contact waits for the first answer, longer each time, since the path may be long. It sets the timeout of later
-// answers.
+// contact asks until the first answer, each time with a longer timeout, at most contactTime. It stores the round-trip
+// time and the timeout of later answers. It fails without an answer, and names what else the host answers.
 func (a *asker) contact(ctx context.Context) error {
 	limit, stop := context.WithTimeout(ctx, contactTime)
 	defer stop()
@@ -319,7 +326,9 @@ func (a *asker) contact(ctx context.Context) error {
 	return advice.With(err, "a NetworkPolicy or a firewall may block UDP there, or nothing listens")
 }
 
-// largest finds the largest packet in bytes, headers included, that passes, between least and most.
+// largest returns the size of the largest packet between least and most that passes, in bytes with headers. It
+// assumes that least passes. With back it tests answers, otherwise questions. No answer in all tries counts as too
+// large.
 func (a *asker) largest(ctx context.Context, least, most int, back bool) (int, error) {
 	fits := func(packet int) (bool, error) {
 		length, size := packet-a.over, 0
@@ -357,8 +366,8 @@ func (a *asker) largest(ctx context.Context, least, most int, back bool) (int, e
 	return least, nil
 }
 
-// PathMTU finds the largest packets that pass unfragmented to an Echo and back. It does not try sizes above the MTU of
-// the outgoing device.
+// PathMTU finds the largest packets that pass unfragmented to an Echo and back, at most the MTU of the outgoing
+// device. It also measures round trips and hops. It fails if the Echo does not answer.
 func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.PathMTU, error) {
 	a, err := dial(ctx, to, mark)
 	if err != nil {
@@ -372,7 +381,7 @@ func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Path
 	if took, err := connect(ctx, to.String(), settleTime); err == nil {
 		found.Connect = int64(took)
 	}
-	if found.Own, err = a.own(); err != nil {
+	if found.Own, err = a.deviceMTU(); err != nil {
 		return netstate.PathMTU{}, err
 	}
 	least := leastIPv4
@@ -391,7 +400,8 @@ func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Path
 	return found, err
 }
 
-// trips times datagrams in turn: small in both directions, of there bytes, with answers of back bytes.
+// trips returns the shortest round-trip time of each kind of datagram, 0 without an answer: small in both directions,
+// questions of there bytes, and answers of back bytes.
 func (a *asker) trips(there, back int) (t netstate.Trips, err error) {
 	n := rounds
 	if a.trip > tryTime/10 {
@@ -415,8 +425,8 @@ func (a *asker) trips(there, back int) (t netstate.Trips, err error) {
 	return t, nil
 }
 
-// own returns the MTU of the device with our source address.
-func (a *asker) own() (int, error) {
+// deviceMTU returns the MTU of the device that has our source address. It fails if no device has it.
+func (a *asker) deviceMTU() (int, error) {
 	local := a.conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap() // by the requested network
 	devices, err := net.Interfaces()
 	if err != nil {
@@ -437,7 +447,7 @@ func (a *asker) own() (int, error) {
 	return 0, fmt.Errorf("no device has the address %s that packets to %s are sent from", local, a.conn.RemoteAddr())
 }
 
-// Send sends datagrams with the mark to an Echo until ctx ends.
+// Send sends datagrams with the mark to an Echo until ctx ends, and counts them and their answers.
 func Send(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Sending, error) {
 	a, err := dial(ctx, to, mark)
 	if err != nil {
@@ -471,8 +481,9 @@ func pause(ctx context.Context, d time.Duration) {
 // batch is how many frames are read before they are counted.
 const batch = 1024
 
-// Watch captures until ctx ends which frames on a device have the mark, and their encapsulation. Frames without an
-// encapsulation must use the UDP port; with port 0 any. It needs CAP_NET_RAW.
+// Watch captures the frames of a device until ctx ends, and counts those with the mark and encrypted ones, by
+// encapsulation. Unless port is 0, a UDP datagram with the mark from and to other ports counts as an encapsulation.
+// It needs CAP_NET_RAW.
 func Watch(ctx context.Context, device string, mark []byte, port uint16) (netstate.Wire, error) {
 	ns, err := netns.Here()
 	if err != nil {
@@ -503,6 +514,6 @@ func Watch(ctx context.Context, device string, mark []byte, port uint16) (netsta
 			return netstate.Wire{}, fmt.Errorf("watch %s: %w", device, err)
 		}
 	}
-	wire.Marked, wire.Sealed = sorted(t.marked), sorted(t.sealed)
+	wire.Marked, wire.Sealed = sortWrappings(t.marked), sortWrappings(t.sealed)
 	return wire, nil
 }

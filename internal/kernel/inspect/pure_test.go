@@ -29,7 +29,7 @@ func TestParseMax(t *testing.T) {
 
 func TestDatagram(t *testing.T) {
 	to := netip.MustParseAddrPort("[fd00::1]:4000")
-	for _, d := range []datagram{{kind: asks, number: 7, size: 1472}, {kind: answers, number: 1 << 31, size: 8, to: to}, {kind: tooBig, to: to}, {kind: checks, number: 9}, {kind: answers, to: to, heard: heard{7, 1, 2}}} {
+	for _, d := range []datagram{{kind: asks, number: 7, size: 1472}, {kind: answers, number: 1 << 31, size: 8, to: to}, {kind: tooBig, to: to}, {kind: checks, number: 9}, {kind: answers, to: to, echoCounts: echoCounts{7, 1, 2}}} {
 		for _, length := range []int{0, 40, 1472} {
 			b := d.encode([]byte("12345678"), length)
 			got, filled, err := decode([]byte("12345678"), b)
@@ -88,7 +88,7 @@ func TestTally(t *testing.T) {
 	} {
 		tl := tally{port: 7777, marked: map[netstate.Wrapping]int{}, sealed: map[netstate.Wrapping]int{}}
 		tl.add(&c.frame)
-		marked, sealed := sorted(tl.marked), sorted(tl.sealed)
+		marked, sealed := sortWrappings(tl.marked), sortWrappings(tl.sealed)
 		list := marked
 		if c.sealed {
 			list = sealed

@@ -11,20 +11,21 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// otherAnswers tests a host whose port answers no datagram: by a connection to that port, which may be refused, and an
-// echo. It returns what was answered. A silent port alone does not mean that its host is out of reach.
+// otherAnswers tests whether a host whose UDP port is silent answers anything else: a TCP connection to that port,
+// accepted or refused, or an ICMP echo. It returns what was answered, as words for an error.
 func otherAnswers(ctx context.Context, to netip.AddrPort) (answered []string) {
 	if _, err := connect(ctx, to.String(), time.Second); err == nil || errors.Is(err, unix.ECONNREFUSED) {
 		answered = append(answered, "a connection")
 	}
-	if echoed(to.Addr()) {
+	if answersEcho(to.Addr()) {
 		answered = append(answered, "an echo")
 	}
 	return answered
 }
 
-// echoed reports whether an address answers one of three echoes. Without the right to send them it returns false.
-func echoed(at netip.Addr) bool {
+// answersEcho reports whether an address answers one of three ICMP echo requests. It returns false without the right
+// to send them.
+func answersEcho(at netip.Addr) bool {
 	to := sock.NewAddr(netip.AddrPortFrom(at, 0), sock.Family(at))
 	e, err := sock.OpenEcho(&to)
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// families are nftables' families, by their names in nft.
+// families has the names that nft uses for the families of nftables.
 var families = map[nftables.TableFamily]string{
 	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet", nftables.TableFamilyARP: "arp",
 	nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyBridge: "bridge",
 }
 
-// chains lists netfilter's chains, which needs CAP_NET_ADMIN. They include those of iptables in the nftables flavour.
-// Only iptables-legacy can read the legacy flavour's chains, so only their presence is reported.
+// chains counts netfilter's chains, including those of iptables-nft. It needs CAP_NET_ADMIN. It cannot read the
+// chains of iptables-legacy, and records in Unproven that there are some.
 func (g *gathering) chains() {
 	names, tables, err := nftChains()
 	if err != nil {
-		g.missing(netstate.WhatChains, err)
+		g.addUnproven(netstate.WhatChains, err)
 	} else {
 		g.Chains = netstate.Count(names)
 		g.Chains.Tables = tables
@@ -42,11 +42,12 @@ func (g *gathering) chains() {
 		if err == nil {
 			err = fmt.Errorf("%s has the tables %s, whose chains only iptables-legacy reads", file, strings.Join(strings.Fields(string(b)), ", "))
 		}
-		g.missing(netstate.WhatLegacy, err)
+		g.addUnproven(netstate.WhatLegacy, err)
 		return
 	}
 }
 
+// nftChains returns the names of all nftables chains, and of all tables with their family, for example "ip filter".
 func nftChains() (names, tables []string, err error) {
 	c, err := nftables.New(nftables.AsLasting())
 	if err != nil {
@@ -71,7 +72,8 @@ func nftChains() (names, tables []string, err error) {
 	return names, tables, nil
 }
 
-// hooks are where programs are queried by bpf(2), which needs its own right.
+// hooks are the hooks whose programs are listed by bpf(2), which needs CAP_NET_ADMIN and CAP_BPF. kind is the only
+// kind of device that has the hook, "" for all.
 var hooks = []struct {
 	at   ebpf.AttachType
 	name string
@@ -81,17 +83,18 @@ var hooks = []struct {
 	{ebpf.AttachNetkitPrimary, "netkit primary", "netkit"}, {ebpf.AttachNetkitPeer, "netkit peer", "netkit"},
 }
 
-// programs lists the BPF programs on devices. Without the right to query all hooks, it reports none.
+// programs lists the BPF programs on devices. Without the right to query every hook, it lists none.
 func (g *gathering) programs() {
 	found, err := programs()
 	if err != nil {
-		g.missing(netstate.WhatPrograms, err)
+		g.addUnproven(netstate.WhatPrograms, err)
 		return
 	}
 	g.Programs = &found
 }
 
-// Programs lists the BPF programs on the devices of a namespace, those of one hook in their order.
+// Programs returns the BPF programs on the devices of ns. Those of one hook are in the order in which they run. It
+// fails without the right to query every hook.
 func Programs(ns *netns.NS) (found []netstate.Program, err error) {
 	err = ns.Do(func() error {
 		found, err = programs()
@@ -100,7 +103,8 @@ func Programs(ns *netns.NS) (found []netstate.Program, err error) {
 	return found, err
 }
 
-// programs queries classic filters and XDP by netlink, without any right, and others by bpf(2).
+// programs returns the BPF programs on the devices of the current namespace. It lists classic filters and XDP by
+// netlink, which needs no right, and the others by bpf(2).
 func programs() ([]netstate.Program, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -132,7 +136,7 @@ func programs() ([]netstate.Program, error) {
 	return found, nil
 }
 
-// classic lists the filters of a device's clsact qdisc that are programs.
+// classic returns the BPF programs among the filters of a device's clsact qdisc.
 func classic(l netlink.Link) []netstate.Program {
 	var found []netstate.Program
 	for _, side := range []struct {
@@ -152,7 +156,7 @@ func classic(l netlink.Link) []netstate.Program {
 	return found
 }
 
-// programName returns a program's name, or its number if the kernel does not report more.
+// programName returns a program's name, or "#" and its ID if the kernel does not report a name.
 func programName(id ebpf.ProgramID) string {
 	p, err := ebpf.NewProgramFromID(id)
 	if err != nil {

@@ -18,17 +18,17 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Flavor says which kernel subsystem iptables programs.
+// Flavor is the kernel subsystem that iptables programs.
 type Flavor string
 
-// The flavours. Auto is only for Find: a Tool never has it.
+// The flavours. Auto is only for Find; a Tool has NFT or Legacy.
 const (
 	Auto   Flavor = "auto"
 	NFT    Flavor = "nft"
 	Legacy Flavor = "legacy"
 )
 
-// Family is a version of IP, by the name of its program.
+// Family is a version of IP, named like its program.
 type Family string
 
 // The families.
@@ -37,7 +37,7 @@ const (
 	IPv6 Family = "ip6tables"
 )
 
-// ErrMissing is wrapped by errors about programs that are not installed.
+// ErrMissing is wrapped by the errors of programs that are not installed.
 var ErrMissing = errors.New("not installed")
 
 // Tool is one flavour of iptables on this machine, for one version of IP.
@@ -51,11 +51,12 @@ type Tool struct {
 	restore, save string
 }
 
-// Name is flavour and version for people, for example "iptables-nft 1.8.9".
+// Name returns program, flavour and version for people, for example "iptables-nft 1.8.9".
 func (t *Tool) Name() string { return string(t.Family) + "-" + string(t.Flavor) + " " + t.Version }
 
-// Find returns the tool of a flavour for IPv4 or IPv6. Auto is the nft flavour if that can load a NAT rule in a new
-// namespace, else legacy. It needs the right to make namespaces.
+// Find returns the tool of a flavour for IPv4 or IPv6. Auto chooses the nft flavour if it can load a NAT rule in a
+// new namespace, else legacy if that can; this needs the right to make namespaces. If the program is not installed,
+// Find fails with ErrMissing.
 func Find(ctx context.Context, flavor Flavor, ipv6 bool) (*Tool, error) {
 	f := IPv4
 	if ipv6 {
@@ -85,7 +86,7 @@ func findWorking(ctx context.Context, f Family) (*Tool, error) {
 	return nil, fmt.Errorf("no flavour of %s works: %w", f, errors.Join(errs...))
 }
 
-// Works tries a NAT rule in its own namespace.
+// Works loads a NAT rule in a new namespace, and returns the error if it cannot.
 func (t *Tool) Works(ctx context.Context) error {
 	ns, err := netns.New()
 	if err != nil {
@@ -98,7 +99,8 @@ func (t *Tool) Works(ctx context.Context) error {
 
 const installIPTables = "install it: apt-get install iptables (Debian, Ubuntu), dnf install iptables-nft or iptables-legacy (Fedora)"
 
-// find looks for the program under the name of the flavour, then for a plain iptables-restore that reports the flavour.
+// find returns the tool of a flavour: the program with the flavour in its name, or else a plain iptables-restore that
+// reports the flavour. It fails with ErrMissing if there is none.
 func find(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 	for _, name := range []string{string(f) + "-" + string(flavor) + "-restore", string(f) + "-restore"} {
 		path, err := lookPath(name)
@@ -116,7 +118,7 @@ func find(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 	return nil, advice.With(err, installIPTables)
 }
 
-// sbin is searched in addition to PATH: an ordinary user's PATH often lacks it.
+// sbin has the directories that are searched in addition to PATH, which often lacks them for an ordinary user.
 var sbin = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"}
 
 func lookPath(name string) (string, error) {
@@ -150,22 +152,22 @@ func versionOf(ctx context.Context, path string) (version string, flavor Flavor,
 	return m[1], flavor, nil
 }
 
-// Restore replaces, inside ns, the tables in rules with one run of iptables-restore. rules is in the format of
-// iptables-save. The error names a refused line; tables committed before the refused one stay.
+// Restore replaces the tables that rules names, inside ns, with one run of iptables-restore. rules has the format of
+// iptables-save. The error names the refused line; tables before the refused one are already replaced.
 func (t *Tool) Restore(ctx context.Context, ns *netns.NS, rules string) error {
 	return run(ctx, ns, t.command(ctx, t.restore, rules))
 }
 
-// Change applies rules inside ns with one run of iptables-restore --noflush: chains that rules does not declare stay as
-// they are. The program runs on the given CPUs, none for any. The error names a refused line; its table stays as it
-// was.
+// Change applies rules inside ns with one run of iptables-restore --noflush: chains that rules does not declare stay.
+// The program runs on the given CPUs; without CPUs, on any. The error names the refused line; its table is unchanged.
 func (t *Tool) Change(ctx context.Context, ns *netns.NS, rules string, cpus ...int) error {
 	c := t.command(ctx, t.restore, rules, "--noflush")
 	c.cpus = cpus
 	return run(ctx, ns, c)
 }
 
-// Feed runs another program of netfilter or traffic control inside ns with text as its input. The error has its output.
+// Feed runs another program of netfilter or traffic control inside ns, with text as its input. The error has the
+// program's stderr.
 func Feed(ctx context.Context, ns *netns.NS, program, text string, args ...string) error {
 	path, err := lookPath(program)
 	if err != nil {
@@ -174,8 +176,8 @@ func Feed(ctx context.Context, ns *netns.NS, program, text string, args ...strin
 	return run(ctx, ns, command{cmd: exec.CommandContext(ctx, path, args...), input: text})
 }
 
-// Save returns the rules of one table of ns with their counters, as iptables-save -c prints them; all tables when
-// table is "".
+// Save returns the rules of one table of ns with their counters, as iptables-save -c prints them; table "" means all
+// tables.
 func (t *Tool) Save(ctx context.Context, ns *netns.NS, table string) (string, error) {
 	args := []string{"-c"}
 	if table != "" {
@@ -190,13 +192,13 @@ func (t *Tool) Save(ctx context.Context, ns *netns.NS, table string) (string, er
 	return out.String(), nil
 }
 
-// command is a program to run, with its input for error messages.
+// command is a program to run. input is its standard input.
 type command struct {
 	cmd   *exec.Cmd
 	input string
-	// ownLock gives the program a separate lock file.
+	// ownLock gives the program a lock file of its own.
 	ownLock bool
-	// cpus are the CPUs for the program, none for any.
+	// cpus are the CPUs for the program; empty means all.
 	cpus []int
 }
 
@@ -208,8 +210,8 @@ func (t *Tool) command(ctx context.Context, path, input string, args ...string) 
 	return command{cmd: exec.CommandContext(ctx, path, args...), input: input, ownLock: t.Flavor == Legacy}
 }
 
-// run runs c inside ns and waits for it. The thread that starts the program lives until the program has ended, so the
-// parent-death signal means the death of this program.
+// run runs c inside ns and waits for it. The thread that starts the program waits too, so the parent-death signal
+// means that this process died.
 func run(ctx context.Context, ns *netns.NS, c command) error {
 	if c.ownLock {
 		lock, err := lockFile()
@@ -236,12 +238,12 @@ func run(ctx context.Context, ns *netns.NS, c command) error {
 		return fmt.Errorf("%s: %w", c.cmd.Path, context.Cause(ctx))
 	}
 	if err != nil {
-		return refused(c.cmd.Path, c.input, stderr.String(), err)
+		return programError(c.cmd.Path, c.input, stderr.String(), err)
 	}
 	return nil
 }
 
-// lockFile returns an anonymous file for the program to lock.
+// lockFile returns an anonymous file in memory for the program to lock.
 func lockFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("xtables.lock", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -270,8 +272,8 @@ func FindIPSet(ctx context.Context) (*IPSet, error) {
 	return &IPSet{Version: version, path: path}, nil
 }
 
-// Restore creates the sets and members in sets, in the format of ipset save, inside ns. Existing ones stay as they are.
-// The error names a refused line.
+// Restore creates the sets and members in sets, which has the format of ipset save, inside ns. Existing sets and
+// members stay. The error names the refused line.
 func (s *IPSet) Restore(ctx context.Context, ns *netns.NS, sets string) error {
 	return run(ctx, ns, command{cmd: exec.CommandContext(ctx, s.path, "restore", "-exist"), input: sets})
 }

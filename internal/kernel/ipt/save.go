@@ -10,13 +10,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// SavedTable is one table as iptables-save prints it.
+// SavedTable is one table in the output of iptables-save.
 type SavedTable struct {
 	Name   string
 	Chains []SavedChain
 }
 
-// SavedChain is one chain with its rules from the top.
+// SavedChain is one chain with its rules, in order.
 type SavedChain struct {
 	Name string
 	// Policy is "ACCEPT" or "DROP" for a chain that the kernel calls, "-" for any other.
@@ -26,9 +26,9 @@ type SavedChain struct {
 	Rules   []Counter
 }
 
-// Counter is a rule with the packets that matched it since it was loaded.
+// Counter is a rule with the number of packets that matched it since it was loaded.
 type Counter struct {
-	// Rule is the text behind "-A chain".
+	// Rule is the text after "-A chain".
 	Rule    string
 	Packets uint64
 }
@@ -51,7 +51,7 @@ func ParseSave(text string) ([]SavedTable, error) {
 
 type saveParser struct {
 	tables []SavedTable
-	// open means that the last table is not committed yet; chains indexes it by name.
+	// open means that COMMIT of the last table is still to come. chains has the indexes of its chains by name.
 	open   bool
 	chains map[string]int
 }
@@ -101,19 +101,19 @@ var (
 	ruleLine  = regexp.MustCompile(`^(?:\[(\d+):\d+\] )?-A (\S+) ?(.*)$`)
 )
 
-// Both flavours and ipset name the line, each in its own format: "line 7 failed", "line 7: RULE_APPEND failed", "Error
-// occurred at line: 7", "Error in line 7".
+// lineNumber finds the number of the refused line in the output of a program: "line 7 failed", "line 7: RULE_APPEND
+// failed", "Error occurred at line: 7", "Error in line 7".
 var lineNumber = regexp.MustCompile(`(?i)\bline:? (\d+)`)
 
-// shown bounds the part of a long line or a long output in an error, in bytes.
-const shown = 400
+// maxShown is how many bytes of a long line or output an error shows.
+const maxShown = 400
 
 const tooLong = "the nft flavour hands all rules of a table over in one message, and without the rights of the machine's root the kernel " +
 	"limits it to net.core.wmem_max: run as root, raise that sysctl, use the legacy flavour, or fewer Services"
 
-// refused returns the error for a program that failed over input: the program, how it ended, the refused line if it
-// named one, and its stderr.
-func refused(program, input, stderr string, err error) error {
+// programError returns the error of a program that failed over its input: the program, how it ended, the refused line
+// if stderr names one, and stderr.
+func programError(program, input, stderr string, err error) error {
 	complaint := clip(strings.Join(strings.Fields(stderr), " "))
 	if m := lineNumber.FindStringSubmatch(stderr); m != nil {
 		lines := strings.Split(input, "\n")
@@ -129,8 +129,8 @@ func refused(program, input, stderr string, err error) error {
 }
 
 func clip(s string) string {
-	if len(s) <= shown {
+	if len(s) <= maxShown {
 		return s
 	}
-	return s[:shown] + "..."
+	return s[:maxShown] + "..."
 }

@@ -108,7 +108,7 @@ func FuzzParseSave(f *testing.F) {
 
 func TestRefused(t *testing.T) {
 	cause := errors.New("exit status 2")
-	long := "-A " + strings.Repeat("x", 2*shown)
+	long := "-A " + strings.Repeat("x", 2*maxShown)
 	input := "*filter\n" + long + "\n-A FORWARD -m bogus\nCOMMIT\n"
 	tests := map[string]struct {
 		stderr string
@@ -119,7 +119,7 @@ func TestRefused(t *testing.T) {
 		"nft, committing":  {"iptables-nft-restore v1.8.9 (nf_tables): \nline 3: RULE_APPEND failed (No such file or directory): rule in chain FORWARD\n", 3, "-A FORWARD -m bogus"},
 		"legacy, commit":   {"iptables-restore: line 4 failed\n", 4, "COMMIT"},
 		"ipset":            {"ipset v7.17: Error in line 1: The set with the given name does not exist", 1, "*filter"},
-		"long line":        {"line 2 failed", 2, long[:shown] + "..."},
+		"long line":        {"line 2 failed", 2, long[:maxShown] + "..."},
 		"no line":          {"Permission denied (you must be root)", 0, ""},
 		"line beyond":      {"line 999 failed", 0, ""},
 		"line 0":           {"line 0 failed", 0, ""},
@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 		"nothing to quote": {"", 0, ""},
 	}
 	for name, tt := range tests {
-		e := refused("/sbin/iptables-restore", input, tt.stderr, cause)
+		e := programError("/sbin/iptables-restore", input, tt.stderr, cause)
 		want := "/sbin/iptables-restore: exit status 2: "
 		if tt.line > 0 {
 			want = fmt.Sprintf("/sbin/iptables-restore: exit status 2 at line %d %q: ", tt.line, tt.text)
@@ -140,11 +140,11 @@ func TestRefused(t *testing.T) {
 
 func TestAdviceOnLongMessages(t *testing.T) {
 	cause := errors.New("exit status 1")
-	long := refused("/sbin/x", "", "sendmsg() failed: Message too long", cause)
+	long := programError("/sbin/x", "", "sendmsg() failed: Message too long", cause)
 	if !strings.Contains(advice.Of(long), "wmem_max") || !errors.Is(long, cause) {
 		t.Errorf("%v with hint %q", long, advice.Of(long))
 	}
-	if other := refused("/sbin/x", "", "no", cause); advice.Of(other) != "" {
+	if other := programError("/sbin/x", "", "no", cause); advice.Of(other) != "" {
 		t.Errorf("%v has hint %q", other, advice.Of(other))
 	}
 }

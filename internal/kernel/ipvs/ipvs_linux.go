@@ -14,8 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Apply makes servers the only virtual servers of ns. A removed backend gets no new connections; it stays while it has
-// connections, so that those continue. If the kernel has no IPVS, it fails with errors.ErrUnsupported.
+// Apply makes servers the only virtual servers of ns. A removed backend of a TCP server that still has connections
+// gets no new ones, and stays; any other removed backend is deleted. If the kernel has no IPVS, Apply fails with
+// errors.ErrUnsupported.
 func Apply(ns *netns.NS, servers []Server) error {
 	return withConn(ns, func(c *conn) error {
 		old, err := c.servers()
@@ -73,6 +74,8 @@ type conn struct {
 	family uint16
 }
 
+// withConn calls do with a connection to the IPVS of ns. It fails with errors.ErrUnsupported if the kernel has no
+// IPVS.
 func withConn(ns *netns.NS, do func(*conn) error) error {
 	c, err := genetlink.Dial(&netlink.Config{NetNS: ns.FD()})
 	if err != nil {
@@ -89,7 +92,7 @@ func withConn(ns *netns.NS, do func(*conn) error) error {
 	return do(&conn{Conn: c, family: family.ID})
 }
 
-// put makes or changes one server.
+// put creates a server, or changes it if it is known, and makes its backends those of s.
 func (c *conn) put(s Server, known bool) error {
 	cmd := uint8(cmdNewService)
 	if known {
@@ -128,7 +131,7 @@ func (c *conn) put(s Server, known bool) error {
 	return nil
 }
 
-// retire removes a backend, or, while it has TCP connections, gives it no new ones.
+// retire deletes a backend. While the backend of a TCP server has connections, retire only sets its weight to 0.
 func (c *conn) retire(s Server, b backend) error {
 	if s.Protocol == TCP && b.connections > 0 {
 		return c.do(cmdSetDest, s, &backend{addr: b.addr})
@@ -148,7 +151,7 @@ func (c *conn) backends(s Server) ([]backend, error) {
 	return list(c, cmdGetDest, data, "backends", func(b []byte) (backend, error) { return decodeBackend(b, s) })
 }
 
-// list requests all of what, which decode decodes one by one.
+// list requests all objects that cmd lists, and returns them decoded. what names them in an error.
 func list[T any](c *conn, cmd uint8, data []byte, what string, decode func([]byte) (T, error)) ([]T, error) {
 	answers, err := c.ask(cmd, data, netlink.Request|netlink.Dump)
 	if err != nil {

@@ -53,7 +53,7 @@ const (
 	inet6 = 10
 )
 
-// place has the attributes of an address in a message.
+// place has the attribute types of an address: of its family, of the address, and of its port.
 type place struct{ family, addr, port uint16 }
 
 var (
@@ -61,7 +61,7 @@ var (
 	backendPlace = place{destAddrFamily, destAddr, destPort}
 )
 
-// familyOf is the kernel's number of an address's version of IP.
+// familyOf returns the kernel's number of an address's version of IP.
 func familyOf(a netip.Addr) uint16 {
 	if a.Is6() {
 		return inet6
@@ -77,7 +77,7 @@ func (p place) encode(e *netlink.AttributeEncoder, at netip.AddrPort) {
 	e.Bytes(p.port, binary.BigEndian.AppendUint16(nil, at.Port()))
 }
 
-// encode encodes the message for one server, and one of its backends if b is not nil.
+// encode returns the message about a server, and about one of its backends if b is not nil.
 func encode(s Server, b *backend) ([]byte, error) {
 	e := netlink.NewAttributeEncoder()
 	e.Nested(attrService, s.encode)
@@ -87,7 +87,7 @@ func encode(s Server, b *backend) ([]byte, error) {
 	return e.Encode()
 }
 
-// encode writes the server; the encoder keeps its error.
+// encode adds the attributes of the server to e, which keeps its first error.
 func (s Server) encode(e *netlink.AttributeEncoder) error {
 	var flags, timeout uint32
 	if s.Affinity > 0 {
@@ -133,7 +133,8 @@ func decodeServer(data []byte) (s Server, err error) {
 	return s, nil
 }
 
-// decodeBackend decodes the answer about one backend of a server. Without a family in the answer it has the server's.
+// decodeBackend decodes the answer about one backend of a server. If the answer has no address family, it is that of
+// the server.
 func decodeBackend(data []byte, of Server) (b backend, err error) {
 	a, err := nested(data, attrDest)
 	if err == nil {
@@ -146,10 +147,10 @@ func decodeBackend(data []byte, of Server) (b backend, err error) {
 	return b, nil
 }
 
-// attributes are the attributes of one nest, by type.
+// attributes has the contents of nested attributes, by type.
 type attributes map[uint16][]byte
 
-// nested returns the contents of the attribute of the given type.
+// nested returns the attributes inside the attribute of the given type, empty if data has none.
 func nested(data []byte, kind uint16) (attributes, error) {
 	outer, err := netlink.UnmarshalAttributes(data)
 	if err != nil {
@@ -171,7 +172,7 @@ func nested(data []byte, kind uint16) (attributes, error) {
 	return found, nil
 }
 
-// number returns the 16 or 32 bits at the beginning of an attribute, 0 if it has fewer.
+// number returns the 32-bit or 16-bit number in an attribute, 0 if it is absent.
 func (a attributes) number(kind uint16) uint32 {
 	switch b := a[kind]; {
 	case len(b) >= 4:
@@ -182,7 +183,8 @@ func (a attributes) number(kind uint16) uint32 {
 	return 0
 }
 
-// addrPort decodes an address, of the given family if the answer has none.
+// addrPort decodes an address and port. family is used if the attributes have no address family. It fails if the
+// family is unknown or a part is too short.
 func (a attributes) addrPort(p place, family uint16) (netip.AddrPort, error) {
 	if _, has := a[p.family]; has {
 		family = uint16(a.number(p.family))

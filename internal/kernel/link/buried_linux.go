@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Buried waits until the kernel has removed every namespace that was closed before the call. The kernel removes them in
-// the background, one batch after the other, which takes CPU time.
+// Buried waits until the kernel has removed every namespace that was closed before the call. The kernel removes them
+// in the background, one batch after the other, which takes CPU time. It fails if ctx ends.
 func Buried(ctx context.Context) error {
 	// The first of two namespaces may be in the same batch as earlier ones. The second is in a later batch.
 	for range 2 {
@@ -22,7 +22,8 @@ func Buried(ctx context.Context) error {
 	return nil
 }
 
-// bury closes a namespace and waits until its batch is removed: then the other end of its veth is gone too.
+// bury creates a veth pair with its far end in a new namespace, closes that namespace, and waits until the near end
+// is gone: then the kernel has removed the batch of the namespace.
 func bury(ctx context.Context) error {
 	near, err := netns.New()
 	if err != nil {

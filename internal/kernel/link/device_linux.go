@@ -24,7 +24,7 @@ type Veth struct {
 	NoARP bool
 }
 
-// add creates a pair; when it returns, both ends are up and deliver packets.
+// add creates the pair and waits until both ends are up and deliver packets.
 func (v Veth) add(h *Handle) error {
 	far := v.PeerIn
 	dev := netlink.NewVeth(attrs(v.Name, v.MTU, v.MAC))
@@ -45,16 +45,16 @@ func (v Veth) add(h *Handle) error {
 			return err
 		}
 	}
-	return errors.Join(far.Up(v.Peer), h.ready(v.Name), far.ready(v.Peer))
+	return errors.Join(far.Up(v.Peer), h.awaitReady(v.Name), far.awaitReady(v.Peer))
 }
 
-// readyTime bounds the wait for a device's queue.
+// readyTime bounds the wait of awaitReady.
 const readyTime = 10 * time.Second
 
-// ready waits until a device that is up has its queue. The kernel activates the queue later, when a worker thread
-// handles the change of the carrier, and silently drops packets before. Since Linux 6.8, requesting the device's state
-// does that work.
-func (h *Handle) ready(dev string) error {
+// awaitReady waits, at most readyTime, until the queue of a device that is up is active. Until then the device
+// silently drops packets. The kernel activates the queue in a worker thread; since Linux 6.8, requesting the device's
+// state does that work.
+func (h *Handle) awaitReady(dev string) error {
 	i, err := h.indexOf(dev)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ type Bridge struct {
 	Name string
 	MAC  net.HardwareAddr
 	MTU  int
-	// Ageing is how long it remembers a MAC address, in hundredths of a second; 0 is the kernel's 300 s.
+	// Ageing is how long the bridge remembers a MAC address, in hundredths of a second; 0 is the kernel's 300 s.
 	Ageing uint32
 	// MulticastSnooping is on by default in the kernel; false turns it off.
 	MulticastSnooping bool
@@ -93,7 +93,7 @@ func (b Bridge) add(h *Handle) error {
 	return h.make(dev)
 }
 
-// Port puts a device into a bridge. Hairpin allows a frame to leave by the port that it entered.
+// Port puts a device into a bridge. Hairpin allows a frame to leave through the port on which it arrived.
 type Port struct {
 	Bridge, Dev string
 	Hairpin     bool
@@ -112,16 +112,16 @@ func (p Port) add(h *Handle) error {
 	return h.change(p.Dev, "set hairpin on port "+p.Dev, hairpinOn)
 }
 
-// VXLAN is a tunnel device whose forwarding entries are all given, none learned.
+// VXLAN is a tunnel device that learns no forwarding entries; add them as ForwardingEntry.
 type VXLAN struct {
 	Name string
 	MAC  net.HardwareAddr
 	MTU  int
-	// VNI is 24 bits, Port the UDP destination port.
+	// VNI is the tunnel's number of 24 bits, Port the UDP destination port.
 	VNI, Port int
-	// Parent is the device under it, Local the outer source address. Without a parent, the device reads VNI and outer
-	// addresses from each packet's metadata, which BPF programs set; a namespace can have one such device for each
-	// port.
+	// Parent is the device that carries the tunnel, Local the outer source address. Without a parent, the device
+	// takes VNI and outer addresses from each packet's metadata, which BPF programs set; a namespace can have one
+	// such device for each port.
 	Parent string
 	Local  netip.Addr
 }
@@ -138,8 +138,8 @@ func (v VXLAN) add(h *Handle) error {
 	return h.make(dev)
 }
 
-// IPIP is a tunnel device that uses the next hop of each packet's route as the outer destination. It fails with
-// errors.ErrUnsupported if the kernel has no ipip.
+// IPIP is a tunnel device that uses the next hop of each packet's route as the outer destination. Adding it fails
+// with errors.ErrUnsupported if the kernel has no ipip.
 type IPIP struct {
 	// Local is the outer source address.
 	Local netip.Addr
@@ -147,11 +147,11 @@ type IPIP struct {
 	MTU   int
 }
 
-// ipipAside is the name that the kernel's own device gets.
+// ipipAside is the new name of the ipip device that the kernel creates itself.
 const ipipAside = "ipip-kernel"
 
-// add first renames the device of that name that the kernel adds to each new namespace. That device is older than the
-// NIC, so the node would choose the tunnel's address as its own. On a machine, the NIC is older.
+// add creates the device. The kernel adds an ipip device to each new namespace; if it has the same name, add renames
+// it. That device is older than the NIC, so the node would choose the tunnel's address as its own.
 func (t IPIP) add(h *Handle) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
 		if err := h.nl.LinkSetName(l, ipipAside); err != nil {
@@ -174,9 +174,9 @@ type Child struct {
 	In     *Handle
 }
 
-// birthName is the name of a child until it is in its namespace: older kernels require that the name is free in the
-// parent's namespace.
-const birthName = "cnibench-new"
+// temporaryName is the temporary name of a child until it is in its namespace: older kernels require that the name is
+// free in the parent's namespace.
+const temporaryName = "cnibench-new"
 
 func (c Child) add(h *Handle) error {
 	if c.In == nil {
@@ -186,16 +186,16 @@ func (c Child) add(h *Handle) error {
 	if err != nil {
 		return err
 	}
-	var dev netlink.Link = &netlink.Macvlan{LinkAttrs: attrs(birthName, c.MTU, c.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}
+	var dev netlink.Link = &netlink.Macvlan{LinkAttrs: attrs(temporaryName, c.MTU, c.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}
 	if c.IPvlan {
-		dev = &netlink.IPVlan{LinkAttrs: attrs(birthName, c.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}
+		dev = &netlink.IPVlan{LinkAttrs: attrs(temporaryName, c.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}
 	}
 	a := dev.Attrs()
 	a.ParentIndex, a.Flags, a.Namespace = parent, 0, netlink.NsFd(c.In.ns.FD())
 	if err := h.nl.LinkAdd(dev); err != nil {
 		return explain(dev.Type(), c.Name, err)
 	}
-	born, err := c.In.nl.LinkByName(birthName)
+	born, err := c.In.nl.LinkByName(temporaryName)
 	if err != nil {
 		return fmt.Errorf("find the new %s device: %w", dev.Type(), err)
 	}
@@ -205,7 +205,7 @@ func (c Child) add(h *Handle) error {
 	return c.In.Up(c.Name)
 }
 
-// Dummy is a device that discards packets, used to hold addresses. It stays down, as kube-proxy's.
+// Dummy is a device that discards packets, used to hold addresses. It stays down, like the one of kube-proxy.
 type Dummy struct{ Name string }
 
 func (d Dummy) add(h *Handle) error {
@@ -214,13 +214,14 @@ func (d Dummy) add(h *Handle) error {
 	return h.make(dev)
 }
 
+// attrs returns the attributes of a device that is up. mtu 0 and mac nil leave the choice to the kernel.
 func attrs(name string, mtu int, mac net.HardwareAddr) netlink.LinkAttrs {
 	a := netlink.NewLinkAttrs()
 	a.Name, a.MTU, a.HardwareAddr, a.Flags = name, mtu, mac, net.FlagUp
 	return a
 }
 
-// make makes a device in the handle's own namespace.
+// make creates a device in the handle's own namespace, and caches its index.
 func (h *Handle) make(dev netlink.Link) error {
 	a := dev.Attrs()
 	if err := h.nl.LinkAdd(dev); err != nil {

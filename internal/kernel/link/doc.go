@@ -6,7 +6,7 @@
 //		link.Veth{Name: "veth1", Peer: "eth0", PeerIn: pod, MTU: 1500},
 //		link.Route{To: prefix, Dev: "veth1", LinkScope: true},
 //	)
-//	cut, err := node.SegmentationOff(nil)            // every device but lo: each frame pays for itself
+//	cut, err := node.SegmentationOff(nil)            // no super-packets on any device but lo
 //	node.Close()
 //
 // Devices are up when the call that makes them returns. Every error names its device or entry, and an error about a

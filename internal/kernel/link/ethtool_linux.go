@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ethtool asks a namespace's devices for their features and sets them, by the ioctl of that name
-// (include/uapi/linux/ethtool.h). Every buffer is on the heap and is passed to the kernel as a pointer: a library that
-// passed stack addresses as plain numbers lost the kernel's answer when the stack moved.
+// ethtool reads and sets the features of a namespace's devices by the ioctl of that name
+// (include/uapi/linux/ethtool.h). Every buffer is on the heap and is passed to the kernel as a pointer: a library
+// that passed stack addresses as plain numbers lost the kernel's answer when the stack moved.
 type ethtool struct{ socket int }
 
 // feature is one feature of a device: its bit, whether it can be changed, and whether it is on.
@@ -23,8 +23,8 @@ const (
 	featureStrings = 4  // ETH_SS_FEATURES
 	stringLength   = 32 // ETH_GSTRING_LEN
 	perBlock       = 32 // features in a block
-	// getWords and setWords are the numbers of words of a block: available, requested, active, never changed; valid,
-	// requested.
+	// getWords and setWords are the numbers of 32-bit words in a block: available, requested, active, never changed
+	// when read; valid, requested when set.
 	getWords, setWords = 4, 2
 )
 
@@ -35,7 +35,7 @@ type request struct {
 	_      [16]byte
 }
 
-// call sends the words of a request, the first of which is its command. The kernel writes its answer into them.
+// call passes the words of a request to the kernel, which writes its answer into them. The first word is the command.
 func (e ethtool) call(device string, words []uint32) error {
 	r := &request{data: unsafe.Pointer(unsafe.SliceData(words))}
 	copy(r.device[:unix.IFNAMSIZ-1], device)
@@ -45,7 +45,7 @@ func (e ethtool) call(device string, words []uint32) error {
 	return nil
 }
 
-// features returns the features of a device by the kernel's names.
+// features returns the features of a device, by the kernel's names.
 func (e ethtool) features(device string) (map[string]feature, error) {
 	// cmd, reserved, a mask of 64 bits, and the number of strings in the set of its one bit.
 	sizes := []uint32{unix.ETHTOOL_GSSET_INFO, 0, 1 << featureStrings, 0, 0}
@@ -77,7 +77,8 @@ func (e ethtool) features(device string) (map[string]feature, error) {
 	return all, nil
 }
 
-// set switches features of a device on or off, if it has them. Features that cannot be changed stay as they are.
+// set switches the features in want on or off; known must contain each of them. Features that cannot be changed stay
+// as they are, without an error.
 func (e ethtool) set(device string, known map[string]feature, want map[string]bool) error {
 	blocks := 0
 	for _, f := range known { // the kernel wants all blocks

@@ -16,11 +16,11 @@ import (
 // Loopback is the name of the device that every new namespace has.
 const Loopback = "lo"
 
-// Handle is a netlink socket inside a namespace. It is not for concurrent use; Close it when the devices are made.
+// Handle is a netlink socket inside a namespace. It is not for concurrent use. Close it after use; the devices stay.
 type Handle struct {
 	ns *netns.NS
 	nl *netlink.Handle
-	// index caches the index of devices that were created here, so that it is not requested again.
+	// index caches the index of the devices that were created or used here.
 	index map[string]int
 }
 
@@ -37,7 +37,7 @@ func Open(ns *netns.NS) (*Handle, error) {
 	return h, nil
 }
 
-// At calls do with a handle inside ns, which it closes.
+// At calls do with a new handle inside ns, closes the handle, and returns the result of do.
 func At[T any](ns *netns.NS, do func(*Handle) (T, error)) (T, error) {
 	h, err := Open(ns)
 	if err != nil {
@@ -48,13 +48,13 @@ func At[T any](ns *netns.NS, do func(*Handle) (T, error)) (T, error) {
 	return do(h)
 }
 
-// In runs do with a handle for a namespace.
+// In calls do with a new handle inside ns, closes the handle, and returns the error of do.
 func In(ns *netns.NS, do func(*Handle) error) error {
 	_, err := At(ns, func(h *Handle) (none struct{}, err error) { return none, do(h) })
 	return err
 }
 
-// NS is the namespace that the handle is in.
+// NS returns the namespace that the handle is in.
 func (h *Handle) NS() *netns.NS { return h.ns }
 
 // Close closes the socket; created devices stay. Closing a nil handle does nothing.
@@ -79,7 +79,8 @@ func (h *Handle) Add(things ...Thing) error {
 	return nil
 }
 
-// Each calls do for all things in the order of Add, each with the handle that it is added with, until do fails.
+// Each calls do for each thing in the order of Add, with the handle that Add would use, until do fails. Of an Inside
+// it visits the things in it.
 func (h *Handle) Each(things []Thing, do func(at *Handle, t Thing) error) error {
 	for _, t := range things {
 		var err error
@@ -109,7 +110,7 @@ type Settings []netns.Setting
 
 func (s Settings) add(h *Handle) error { return netns.SetSysctls(h.ns, s) }
 
-// Inside are things of another namespace.
+// Inside is a Thing that adds other things with the handle of another namespace.
 type Inside struct {
 	At     *Handle
 	Things []Thing
@@ -117,12 +118,12 @@ type Inside struct {
 
 func (i Inside) add(*Handle) error { return i.At.Add(i.Things...) }
 
-// Step is anything else that happens in the order of things.
+// Step is a function that Add calls in its place in the list of things.
 type Step func(at *Handle) error
 
 func (s Step) add(h *Handle) error { return s(h) }
 
-// indexOf returns the index of the device called name.
+// indexOf returns the index of the device called name, from the cache if possible.
 func (h *Handle) indexOf(name string) (int, error) {
 	if i, ok := h.index[name]; ok {
 		return i, nil
@@ -155,7 +156,7 @@ func (h *Handle) Up(name string) error {
 	return h.change(name, "set device "+name+" up", h.nl.LinkSetUp)
 }
 
-// links returns all devices of the namespace in the order of their index, and their names by index.
+// links returns all devices of the namespace in the order of the kernel's list, and their names by index.
 func (h *Handle) links() ([]netlink.Link, map[int]string, error) {
 	list, err := h.nl.LinkList()
 	if err != nil {
@@ -168,7 +169,7 @@ func (h *Handle) links() ([]netlink.Link, map[int]string, error) {
 	return list, names, nil
 }
 
-// explain adds to the error of a new device which kernel feature is missing.
+// explain adds advice to the error of a device that could not be created: which kernel feature or right is missing.
 func explain(kind, name string, err error) error {
 	wrapped := fmt.Errorf("make %s device %s: %w", kind, name, err)
 	switch {
@@ -181,7 +182,7 @@ func explain(kind, name string, err error) error {
 	return wrapped
 }
 
-// option is the kernel build option behind each kind of device.
+// option has the kernel build option of each kind of device.
 var option = map[string]string{
 	"veth": "CONFIG_VETH", "bridge": "CONFIG_BRIDGE", "vxlan": "CONFIG_VXLAN", "macvlan": "CONFIG_MACVLAN",
 	"ipvlan": "CONFIG_IPVLAN", "ipip": "CONFIG_NET_IPIP", "wireguard": "CONFIG_WIREGUARD", "netkit": "CONFIG_NETKIT",

@@ -26,11 +26,11 @@ type Device struct {
 	Learning bool
 	// GSOMaxSegs is the maximum number of segments of a super-packet.
 	GSOMaxSegs int
-	// SuperPacket is the maximum length of a super-packet in bytes, in IPv4 and in IPv6.
+	// SuperPacket is the maximum length of a super-packet in bytes, the smaller one of IPv4 and IPv6.
 	SuperPacket int
 }
 
-// Devices returns all devices of the namespace in the order of their index.
+// Devices returns all devices of the namespace, in the order of the kernel's list.
 func (h *Handle) Devices() ([]Device, error) {
 	links, names, err := h.links()
 	if err != nil {
@@ -63,7 +63,7 @@ func (h *Handle) Devices() ([]Device, error) {
 	return devices, nil
 }
 
-// DeviceIn returns one device of a namespace.
+// DeviceIn returns the named device of a namespace. It fails if there is none.
 func DeviceIn(ns *netns.NS, name string) (Device, error) {
 	list, err := At(ns, (*Handle).Devices)
 	if d, ok := each.First(list, func(d Device) bool { return d.Name == name }); ok {
@@ -72,8 +72,8 @@ func DeviceIn(ns *netns.NS, name string) (Device, error) {
 	return Device{}, errors.Join(err, fmt.Errorf("no device %s", name))
 }
 
-// Routes returns the entries of the main table, without those that the kernel added for an address. Cilium marks its
-// own as the kernel's, but those have a next hop.
+// Routes returns the routes of the main table, IPv4 first, without those that the kernel added for an address. A
+// route with a next hop is always included: Cilium marks its own routes as the kernel's.
 func (h *Handle) Routes() ([]Route, error) {
 	_, names, err := h.links()
 	if err != nil {
@@ -97,7 +97,8 @@ func (h *Handle) Routes() ([]Route, error) {
 	return routes, nil
 }
 
-// route converts an entry; dev is its device, everywhere the destination of a default route.
+// route converts an entry of the kernel. dev is the name of its device, everywhere the destination of a default
+// route.
 func route(e netlink.Route, dev string, everywhere netip.Prefix) Route {
 	r := Route{To: everywhere, Dev: dev, MTU: e.MTU, Protocol: int(e.Protocol)}
 	if e.Dst != nil {
@@ -112,7 +113,7 @@ func route(e netlink.Route, dev string, everywhere netip.Prefix) Route {
 	return r
 }
 
-// Neighbour is an entry of a device's table of neighbours (Addr is the neighbour's address) or of its forwarding table
+// Neighbour is an entry of a device's neighbour table (Addr is the neighbour's address) or of its forwarding table
 // (Addr is the outer address).
 type Neighbour struct {
 	Addr      netip.Addr
@@ -120,7 +121,7 @@ type Neighbour struct {
 	Permanent bool
 }
 
-// Neighbours returns the neighbours that a device knows by ARP, then those by IPv6's neighbour discovery.
+// Neighbours returns the entries of a device's ARP table, then those of its IPv6 neighbour table.
 func (h *Handle) Neighbours(dev string) ([]Neighbour, error) {
 	v4, err := h.neighbours(dev, unix.AF_INET)
 	if err != nil {
@@ -130,7 +131,7 @@ func (h *Handle) Neighbours(dev string) ([]Neighbour, error) {
 	return append(v4, v6...), err
 }
 
-// Forwarding returns the entries of a VXLAN device that name an outer address.
+// Forwarding returns the forwarding entries of a VXLAN device that have an outer address.
 func (h *Handle) Forwarding(dev string) ([]Neighbour, error) {
 	return h.neighbours(dev, unix.AF_BRIDGE)
 }
@@ -164,9 +165,9 @@ func prefix(n *net.IPNet) netip.Prefix {
 	return netip.PrefixFrom(addr(n.IP), bits)
 }
 
-// Drops returns the drop counters of all devices of the namespace: of the devices themselves and of their queueing
-// disciplines, including zeros. It leaves Host to the caller. A class or child discipline is included in its root, so
-// only roots and the filters' places (clsact, ingress) are read.
+// Drops returns the drop counters of all devices of the namespace and of their queueing disciplines, including zeros.
+// The caller sets Host. Only root disciplines, clsact and ingress are read: the counter of a root includes its
+// classes and children.
 func (h *Handle) Drops() ([]sample.Drop, error) {
 	links, names, err := h.links()
 	if err != nil {

@@ -321,7 +321,7 @@ func TestFeaturesThatCount(t *testing.T) {
 		"tx-tcp-segmentation": true, "tx-udp_tnl-csum-segmentation": true, "tx-generic-segmentation": true,
 		"rx-gro": true, "tx-gso-robust": false, "tx-checksum-ip-generic": false, "rx-checksum": false, "tx-scatter-gather": false,
 	} {
-		if segments(name) != want {
+		if isSegmentation(name) != want {
 			t.Errorf("segments(%s) = %t", name, !want)
 		}
 	}

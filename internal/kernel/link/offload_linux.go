@@ -24,21 +24,21 @@ const (
 	rxForwarded = "rx-udp-gro-forwarding"
 )
 
-// Merge is what devices of a host may do even if segmentation is off: those that receive from the wire merge frames
-// (GRO), and the others forward merged packets unsegmented.
+// Merge is what SegmentationOff leaves on: devices that receive from the wire merge frames (GRO), and the other
+// devices of the host forward merged packets unsegmented.
 type Merge struct {
-	// NICs receive from the wire, and so do all tunnel devices.
+	// NICs are devices that receive from the wire. All tunnel devices count as such, too.
 	NICs []string
 	// UDP means that forwarded UDP packets are merged.
 	UDP bool
 }
 
-// receives reports whether a device receives from the wire. Without m, no device does.
+// receives reports whether a device receives from the wire. If m is nil, no device does.
 func (m *Merge) receives(l netlink.Link) bool {
 	return m != nil && (slices.Contains(m.NICs, l.Attrs().Name) || slices.Contains([]string{"vxlan", "geneve", "ipip", "wireguard", "ip6tnl"}, l.Type()))
 }
 
-// leaves reports whether a feature of a device stays as it is.
+// leaves reports whether SegmentationOff must not change a feature of a device.
 func (m *Merge) leaves(l netlink.Link, feature string) bool {
 	if m.receives(l) {
 		return feature == rxGRO || m.UDP && feature == rxForwarded
@@ -46,18 +46,17 @@ func (m *Merge) leaves(l netlink.Link, feature string) bool {
 	return m != nil && strings.HasPrefix(feature, "tx-")
 }
 
-// Cut is the change of a namespace by SegmentationOff.
+// Cut is what SegmentationOff changed.
 type Cut struct {
 	// Off are the features that it switched off, by device.
 	Off map[string][]string
-	// Kept are devices that keep a feature and have limited super-packets instead.
+	// Kept are devices that could not switch a feature off; their super-packets are limited to one segment instead.
 	Kept []string
 }
 
-// SegmentationOff makes every device of the namespace but lo refuse super-packets in both directions: no TSO, no GSO
-// (inside tunnels neither), no GRO except for merge (optional). A device that keeps a feature (macvlan always does) is
-// limited to super-packets of one segment. The settings are verified by reading them back. SegmentationOn takes the
-// returned Cut.
+// SegmentationOff switches off TSO, GSO (also inside tunnels) and GRO of every device of the namespace but lo, except
+// for what merge permits (nil: nothing). If a device keeps a feature (macvlan always does), its super-packets are
+// limited to one segment. It reads the features back, and returns what it changed, for SegmentationOn.
 func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 	cut := Cut{Off: map[string][]string{}}
 	links, _, err := h.links()
@@ -92,14 +91,15 @@ func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 	return cut, err
 }
 
-// SegmentationOn undoes SegmentationOff, and verifies the settings.
+// SegmentationOn switches the features of cut on again and lifts the limits of segments. It fails if a feature stays
+// off.
 func (h *Handle) SegmentationOn(cut Cut) error {
 	devices := slices.Sorted(maps.Keys(cut.Off))
 	err := h.withEthtool(func(e ethtool) error {
 		for _, dev := range devices {
 			known, err := e.features(dev)
 			if err == nil {
-				err = e.set(dev, known, switched(cut.Off[dev], true))
+				err = e.set(dev, known, wantAll(cut.Off[dev], true))
 			}
 			if err != nil {
 				return fmt.Errorf("switch segmentation of %s on: %w", dev, err)
@@ -123,8 +123,8 @@ func (h *Handle) SegmentationOn(cut Cut) error {
 	return err
 }
 
-// switched are features to be on or off.
-func switched(features []string, on bool) map[string]bool {
+// wantAll returns a map from each feature to on.
+func wantAll(features []string, on bool) map[string]bool {
 	want := map[string]bool{}
 	for _, name := range features {
 		want[name] = on
@@ -132,7 +132,7 @@ func switched(features []string, on bool) map[string]bool {
 	return want
 }
 
-// LimitSegments limits the segments of a super-packet that is built for a device.
+// LimitSegments limits the number of segments of super-packets that are built for a device, and reads the limit back.
 func (h *Handle) LimitSegments(dev string, segments int) error {
 	what := fmt.Sprintf("limit super-packets of %s to %d segments", dev, segments)
 	if err := h.change(dev, what, func(l netlink.Link) error { return h.nl.LinkSetGSOMaxSegs(l, segments) }); err != nil {
@@ -149,7 +149,7 @@ func (h *Handle) LimitSegments(dev string, segments int) error {
 }
 
 // LimitSize limits the super-packets of every device but lo to a number of bytes, sent and merged, in IPv4 and IPv6.
-// More than 64 KiB is BIG TCP.
+// More than 64 KiB is BIG TCP. It fails if a device has another limit afterwards.
 func (h *Handle) LimitSize(bytes int) error {
 	links, _, err := h.links()
 	if err != nil {
@@ -176,24 +176,24 @@ func (h *Handle) LimitSize(bytes int) error {
 	return err
 }
 
-// switchOff switches off all features that can be switched off, except those that leave selects. It returns these
-// features, and those that stay on although leave does not select them.
+// switchOff switches off the segmentation features of a device, except those for which leave is true. gone are the
+// features that it switched off. left are those that stay on although leave is false.
 func switchOff(e ethtool, dev string, leave func(feature string) bool) (gone, left []string, err error) {
 	known, err := e.features(dev)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read its features: %w", err)
 	}
 	for name, f := range known {
-		if segments(name) && f.available && f.active && !leave(name) {
+		if isSegmentation(name) && f.available && f.active && !leave(name) {
 			gone = append(gone, name)
 		}
 	}
 	if len(gone) > 0 {
-		if err := e.set(dev, known, switched(gone, false)); err != nil {
+		if err := e.set(dev, known, wantAll(gone, false)); err != nil {
 			return nil, nil, fmt.Errorf("set its features: %w", err)
 		}
 	}
-	on, err := active(e, dev)
+	on, err := activeFeatures(e, dev)
 	gone = slices.DeleteFunc(gone, func(feature string) bool { return slices.Contains(on, feature) })
 	return gone, slices.DeleteFunc(on, leave), err
 }
@@ -201,25 +201,25 @@ func switchOff(e ethtool, dev string, leave func(feature string) bool) (gone, le
 // Segmentation returns the segmentation and aggregation features of a device that are on.
 func (h *Handle) Segmentation(dev string) (on []string, err error) {
 	err = h.withEthtool(func(e ethtool) (err error) {
-		on, err = active(e, dev)
+		on, err = activeFeatures(e, dev)
 		return err
 	})
 	return on, err
 }
 
-// active returns the segmentation features that are on, sorted by name.
-func active(e ethtool, dev string) ([]string, error) {
+// activeFeatures returns the segmentation features of a device that are on, sorted by name.
+func activeFeatures(e ethtool, dev string) ([]string, error) {
 	known, err := e.features(dev)
 	if err != nil {
 		return nil, fmt.Errorf("read the features of %s: %w", dev, err)
 	}
-	maps.DeleteFunc(known, func(name string, f feature) bool { return !f.active || !segments(name) })
+	maps.DeleteFunc(known, func(name string, f feature) bool { return !f.active || !isSegmentation(name) })
 	return slices.Sorted(maps.Keys(known)), nil
 }
 
-// segments reports whether a feature lets a packet represent several frames. tx-gso-robust is a property of packets for
-// the device, not such a feature.
-func segments(feature string) bool {
+// isSegmentation reports whether a feature lets a packet represent several frames. tx-gso-robust does not: it only
+// describes packets that the device accepts.
+func isSegmentation(feature string) bool {
 	switch feature {
 	case rxGRO, "rx-gro-list", "rx-gro-hw", "rx-lro", rxForwarded, "tx-gso-partial", "tx-gso-list":
 		return true
@@ -227,7 +227,7 @@ func segments(feature string) bool {
 	return strings.HasPrefix(feature, "tx-") && strings.HasSuffix(feature, "-segmentation")
 }
 
-// withEthtool runs do with a socket of the namespace.
+// withEthtool calls do with a socket of the namespace, and closes the socket.
 func (h *Handle) withEthtool(do func(ethtool) error) error {
 	e := ethtool{-1}
 	err := h.ns.Do(func() (err error) {
@@ -241,7 +241,8 @@ func (h *Handle) withEthtool(do func(ethtool) error) error {
 	return do(e)
 }
 
-// SetFeatures switches features of a device on and off, by the kernel's names, and verifies the settings.
+// SetFeatures switches features of a device on and off, by the kernel's names, and reads them back. It fails if the
+// device does not have a feature or does not change it.
 func (h *Handle) SetFeatures(dev string, want map[string]bool) error {
 	return h.withEthtool(func(e ethtool) error {
 		known, err := e.features(dev)

@@ -39,7 +39,7 @@ func NewResolver(ns *netns.NS) (*Resolver, error) {
 	return r, nil
 }
 
-// Close closes the sockets. A nil resolver is closed.
+// Close closes the sockets. Closing a nil resolver does nothing.
 func (r *Resolver) Close() {
 	if r != nil {
 		r.events.Close()
@@ -50,15 +50,15 @@ func (r *Resolver) Close() {
 // ErrUnresolved is the error of a next hop that does not answer. As an errno it is EHOSTUNREACH.
 var ErrUnresolved = fmt.Errorf("next hop does not answer: %w", unix.EHOSTUNREACH)
 
-// usable are the states of a neighbour that packets are sent to without address resolution.
+// usable are the states of a neighbour to which the kernel sends packets without address resolution.
 const usable = netlink.NUD_REACHABLE | netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE
 
-// Resolve waits until the next hop to an address is resolved. It fails if there is no route, if the next hop does not
-// answer, or when limit is over.
+// Resolve waits until the link-layer address of the next hop to an address is known. It fails if there is no route,
+// with ErrUnresolved if the next hop does not answer, and with ETIMEDOUT after limit.
 func (r *Resolver) Resolve(to netip.Addr, limit time.Duration) error {
 	routes, err := r.handle.nl.RouteGet(ip(to))
 	if err != nil || len(routes) == 0 {
-		return fmt.Errorf("find the route to %s: %w", to, errors.Join(err, none(routes)))
+		return fmt.Errorf("find the route to %s: %w", to, errors.Join(err, routeError(routes)))
 	}
 	hop := routes[0].Gw
 	if hop == nil {
@@ -68,7 +68,7 @@ func (r *Resolver) Resolve(to netip.Addr, limit time.Duration) error {
 	n := neighbour{device: routes[0].LinkIndex, addr: next.Unmap()}
 	end := time.Now().Add(limit)
 	// The kernel may resolve it before the request ends. Otherwise the state is requested once, and events follow.
-	for _, request := range []*nl.NetlinkRequest{n.use(), n.get()} {
+	for _, request := range []*nl.NetlinkRequest{n.resolveRequest(), n.stateRequest()} {
 		done, err := r.exchange(n, request, end)
 		if done || err != nil {
 			return err
@@ -82,14 +82,15 @@ func (r *Resolver) Resolve(to netip.Addr, limit time.Duration) error {
 	}
 }
 
-func none(routes []netlink.Route) error {
+// routeError returns ENETUNREACH if routes is empty, else nil.
+func routeError(routes []netlink.Route) error {
 	if len(routes) == 0 {
 		return unix.ENETUNREACH
 	}
 	return nil
 }
 
-// exchange sends a request and reads until the answer or a usable state.
+// exchange sends a request and reads messages until its answer. done is true if n reached a usable state before.
 func (r *Resolver) exchange(n neighbour, request *nl.NetlinkRequest, end time.Time) (done bool, err error) {
 	if err := r.events.Send(request); err != nil {
 		return false, os.NewSyscallError("send", err)
@@ -102,7 +103,8 @@ func (r *Resolver) exchange(n neighbour, request *nl.NetlinkRequest, end time.Ti
 	}
 }
 
-// receive reads messages: done means a usable state of n, answered that a request has its answer.
+// receive reads one batch of messages, none if it was interrupted. done means that n has a usable state, answered
+// that a request was answered. It fails after end, and if a request or the resolution of n fails.
 func (r *Resolver) receive(n neighbour, end time.Time) (done, answered bool, err error) {
 	left := time.Until(end)
 	if left <= 0 {
@@ -137,23 +139,24 @@ func (r *Resolver) receive(n neighbour, end time.Time) (done, answered bool, err
 	return done, answered, nil
 }
 
-// neighbour is a next hop.
+// neighbour is a next hop on a device, given by its index.
 type neighbour struct {
 	device int
 	addr   netip.Addr
 }
 
-// use requests the kernel to resolve the neighbour as if a packet were sent to it.
-func (n neighbour) use() *nl.NetlinkRequest {
+// resolveRequest returns a request that makes the kernel resolve the neighbour as if a packet were sent to it.
+func (n neighbour) resolveRequest() *nl.NetlinkRequest {
 	request := nl.NewNetlinkRequest(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE|unix.NLM_F_ACK)
 	return n.about(request, netlink.NTF_USE)
 }
 
-// get requests the state of the neighbour.
-func (n neighbour) get() *nl.NetlinkRequest {
+// stateRequest returns a request for the state of the neighbour.
+func (n neighbour) stateRequest() *nl.NetlinkRequest {
 	return n.about(nl.NewNetlinkRequest(unix.RTM_GETNEIGH, unix.NLM_F_ACK), 0)
 }
 
+// about adds the neighbour to a request, and returns the request.
 func (n neighbour) about(request *nl.NetlinkRequest, flags uint8) *nl.NetlinkRequest {
 	request.AddData(&netlink.Ndmsg{Family: uint8(familyOf(n.addr)), Index: uint32(n.device), Flags: flags})
 	request.AddData(nl.NewRtAttr(netlink.NDA_DST, n.addr.AsSlice()))
@@ -179,7 +182,7 @@ func familyOf(a netip.Addr) int {
 	return unix.AF_INET
 }
 
-// ForgetNeighbour removes what the namespace has learned of a neighbour on any device.
+// ForgetNeighbour removes the learned entries of a neighbour on all devices of the namespace. Permanent entries stay.
 func (h *Handle) ForgetNeighbour(a netip.Addr) error {
 	list, err := h.nl.NeighList(0, familyOf(a))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Origins of a route by the numbers of the kernel, if the modelled dataplanes set them.
+// Origins of routes, by the kernel's numbers, which the modelled dataplanes set.
 const (
 	ProtocolBoot   = unix.RTPROT_BOOT
 	ProtocolBird   = unix.RTPROT_BIRD
@@ -17,7 +17,7 @@ const (
 )
 
 // Address is an address of a device with its prefix length. An IPv6 address is usable at once, without duplicate
-// address detection. NoRoute omits the kernel's route to the rest of the prefix.
+// address detection. NoRoute prevents the kernel's route to the prefix.
 type Address struct {
 	Dev     string
 	Addr    netip.Prefix
@@ -37,7 +37,7 @@ func (a Address) add(h *Handle) error {
 	})
 }
 
-// Route is one entry of a table. Adding an existing entry is an error.
+// Route is one entry of a routing table. Adding an existing entry is an error.
 type Route struct {
 	// To is the destination; 0.0.0.0/0 and ::/0 are the default routes.
 	To netip.Prefix
@@ -45,10 +45,10 @@ type Route struct {
 	Via netip.Addr
 	// Dev is the device; "" only with Blackhole or Throw.
 	Dev string
-	// OnLink treats Via as a neighbour without a route to it. LinkScope means that the destination is a neighbour,
-	// HostScope that it is on this host. IPv6 does not store either scope.
+	// OnLink treats Via as a neighbour even without a route to it. LinkScope means that the destination is a
+	// neighbour, HostScope that it is on this host. IPv6 does not store either scope.
 	OnLink, LinkScope, HostScope bool
-	// Blackhole silently drops packets without a more specific route.
+	// Blackhole makes the route drop packets silently.
 	Blackhole bool
 	// Throw ends the lookup in the table; the routing policy then tries the next table.
 	Throw bool
@@ -94,7 +94,7 @@ func (r Route) add(h *Handle) error {
 	return nil
 }
 
-// LocalRoute is an entry of a table for destinations on this host.
+// LocalRoute is a routing entry that delivers packets for To to this host. Table 0 is the main table.
 type LocalRoute struct {
 	To    netip.Prefix
 	Dev   string
@@ -113,7 +113,7 @@ func (r LocalRoute) add(h *Handle) error {
 	return nil
 }
 
-// RemoveRoute removes the entry to a destination through a next hop; a missing entry is an error.
+// RemoveRoute removes the entry of the main table to a destination through a next hop; a missing entry is an error.
 func (h *Handle) RemoveRoute(to netip.Prefix, via netip.Addr) error {
 	if err := h.nl.RouteDel(&netlink.Route{Dst: ipNet(to), Gw: ip(via)}); err != nil {
 		return fmt.Errorf("remove route to %v via %v: %w", to, via, err)
@@ -136,8 +136,8 @@ func (n StaticNeighbour) add(h *Handle) error {
 	return h.setNeighbour(n.Dev, fmt.Sprintf("add neighbour %v to %s", n.Addr, n.Dev), entry)
 }
 
-// ForwardingEntry maps a MAC address to its outer address on a VXLAN device. Without Outer, Dev is the port of a bridge
-// with the MAC address, which the bridge then knows before it receives a frame from there.
+// ForwardingEntry maps a MAC address to an outer address on a VXLAN device. If Outer is invalid, Dev is a port of a
+// bridge instead, and the bridge learns that the MAC address is behind that port.
 type ForwardingEntry struct {
 	Dev   string
 	MAC   net.HardwareAddr
@@ -156,6 +156,7 @@ func (f ForwardingEntry) add(h *Handle) error {
 	return h.setNeighbour(f.Dev, what, n)
 }
 
+// setNeighbour adds or replaces an entry of dev. what describes the change in an error.
 func (h *Handle) setNeighbour(dev, what string, n netlink.Neigh) error {
 	return h.change(dev, what, func(l netlink.Link) error {
 		n.LinkIndex = l.Attrs().Index

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rule is an entry of the routing policy that sends packets to a table. The kernel keeps the entries in a list, by
-// priority, and walks it for every route lookup.
+// Rule is a routing rule that sends packets to a table. The kernel keeps the rules in a list, by priority, and walks
+// it for every route lookup.
 type Rule struct {
-	// Priority is the place in the list, the smaller first.
+	// Priority is the place in the list; smaller ones come first.
 	Priority int
 	// To matches packets to a destination, From packets from a source; invalid ones match any.
 	To, From netip.Prefix
 	// Table is the number of the table, 0 for the main one.
 	Table int
-	// Mark matches packets whose mark is equal in the bits of Mask; 0 matches any. If Mask is 0, it is Mark.
+	// Mark matches packets whose mark is equal in the bits of Mask; 0 matches any. Mask 0 means the value of Mark.
 	Mark, Mask uint32
-	// Not turns the match round.
+	// Not inverts the match.
 	Not bool
 }
 
@@ -48,18 +48,18 @@ func (r Rule) add(h *Handle) error {
 	return nil
 }
 
-// PolicyEntry is an entry of the routing policy to any table.
+// PolicyEntry is a routing rule as the kernel lists it, whatever its table.
 type PolicyEntry struct {
 	IPv6     bool
 	Priority int
-	// Words is the entry in the format of `ip rule`, without its priority: "fwmark 0x200/0xf00 lookup 2004".
+	// Words is the rule in the format of `ip rule`, without its priority: "fwmark 0x200/0xf00 lookup 2004".
 	Words string
 }
 
-// tables are the tables of the kernel's own entries, by the priority of the entry.
+// tables has the table of each of the kernel's own rules, by the priority of the rule.
 var tables = map[int]int{0: unix.RT_TABLE_LOCAL, 32766: unix.RT_TABLE_MAIN, 32767: unix.RT_TABLE_DEFAULT}
 
-// Policy returns the entries of both families, without the kernel's own.
+// Policy returns the routing rules of IPv4 and then of IPv6, without the kernel's own.
 func (h *Handle) Policy() ([]PolicyEntry, error) {
 	var all []PolicyEntry
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {

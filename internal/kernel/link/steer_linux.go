@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Steer lets the given CPUs process the packets that devices receive (receive packet steering), and verifies the
-// setting. It applies to all devices of the namespace but lo.
+// Steer lets the given CPUs process the packets that devices receive (receive packet steering), and reads the setting
+// back. It applies to all devices of the namespace but lo, and fails if one has no receive queue.
 func (h *Handle) Steer(cpus []int) error {
 	links, _, err := h.links()
 	if err != nil {
@@ -39,7 +39,7 @@ func (h *Handle) Steer(cpus []int) error {
 	return nil
 }
 
-// sysfs returns a view of /sys that shows the handle's namespace. It has no mount point, only a descriptor.
+// sysfs returns a new sysfs that shows the handle's namespace. It has no mount point; close the returned root.
 func (h *Handle) sysfs() (root *os.Root, err error) {
 	err = h.ns.Do(func() error {
 		fs, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
@@ -61,6 +61,7 @@ func (h *Handle) sysfs() (root *os.Root, err error) {
 	return root, err
 }
 
+// steer writes the CPU mask of each receive queue of a device, and reads it back.
 func steer(sys *os.Root, device, mask string) error {
 	files, err := fs.Glob(sys.FS(), path.Join("class/net", device, "queues/rx-*/rps_cpus"))
 	if err == nil && len(files) == 0 {
@@ -84,8 +85,8 @@ func steer(sys *os.Root, device, mask string) error {
 	return nil
 }
 
-// Steering returns the CPU masks of the first receive queues of devices in the format of CPUMask, by device. It covers
-// the devices of Steer.
+// Steering returns the CPU mask of the first receive queue of each device but lo, in the format of CPUMask, by the
+// name of the device.
 func (h *Handle) Steering() (map[string]string, error) {
 	links, _, err := h.links()
 	if err != nil {
@@ -109,7 +110,7 @@ func (h *Handle) Steering() (map[string]string, error) {
 	return masks, nil
 }
 
-// CPUMask returns the mask of CPUs in hexadecimal without leading zeros.
+// CPUMask returns the mask of CPUs in hexadecimal, without leading zeros, in groups of 32 bits.
 func CPUMask(cpus []int) string { return trimMask(cpuMask(cpus)) }
 
 // cpuMask formats CPUs as the kernel does: hexadecimal, in groups of 32 bits, the highest first.
@@ -125,21 +126,22 @@ func cpuMask(cpus []int) string {
 	return mask
 }
 
+// trimMask removes leading zeros and separators. It returns "0" for a mask without CPUs.
 func trimMask(mask string) string {
 	return cmp.Or(strings.TrimLeft(strings.TrimSpace(mask), "0,"), "0")
 }
 
-// htbFrom is the rate in bit/s from which htb is more exact than tbf.
+// htbFrom is the rate in bit/s from which htb is more accurate than tbf.
 const htbFrom = 5e9
 
-// How much the shapers may queue and send at once.
+// Bounds of the shapers: bursts in bytes, and the time that packets may wait.
 const (
 	tbfBurst   = 128 << 10
 	htbBurst   = 1 << 20
 	tbfLatency = 0.010 // seconds of queue before a packet is dropped
 )
 
-// Shape limits the sending rate of a device to rate in bit/s of frames, without preamble and gap.
+// Shape limits the sending rate of a device to rate, in bit/s of frames without preamble and gap.
 func (h *Handle) Shape(dev string, rate float64) error {
 	limit := h.tbf
 	if rate >= htbFrom {

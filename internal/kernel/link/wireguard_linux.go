@@ -14,14 +14,15 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// WireGuard is a device that encrypts, with the key of Owner. It fails if the kernel has no WireGuard.
+// WireGuard is a device that encrypts, with the key of Owner. If a process serves a device of that name in user
+// space, it is configured instead. Otherwise, adding it fails if the kernel has no WireGuard.
 type WireGuard struct {
 	Name  string
 	MTU   int
 	Owner string
 	// Port is the UDP port at which it listens.
 	Port int
-	// Mark is the mark of the packets that it sends to its peers, 0 for none.
+	// Mark is the mark of the packets that the device sends to its peers, 0 for none.
 	Mark int
 }
 
@@ -31,13 +32,13 @@ type WireGuardPeer struct {
 	Device, Owner string
 	// Endpoint is the address at which the far end listens.
 	Endpoint netip.AddrPort
-	// Allowed are the addresses behind the peer: packets to them are sent to it, and only packets from them are
-	// accepted from it.
+	// Allowed are the prefixes behind the peer: the device sends packets for them to the peer, and accepts only
+	// packets from them.
 	Allowed []netip.Prefix
 }
 
-// wireGuardKey returns the private key of owner. It is derived from the name, so that two ends need not exchange keys:
-// it only protects a measurement.
+// wireGuardKey returns the private key of owner. The key is derived from the name, so that two ends need not exchange
+// keys. So it is not secret; it only protects a measurement.
 func wireGuardKey(owner string) wgtypes.Key {
 	key := wgtypes.Key(sha256.Sum256([]byte("cnibench " + owner)))
 	key[0] &= 248
@@ -54,7 +55,7 @@ func (w WireGuard) add(h *Handle) error {
 	if err := h.make(&netlink.Wireguard{LinkAttrs: attrs(w.Name, w.MTU, nil)}); err != nil {
 		return err
 	}
-	return h.wireGuard(w.Name, config)
+	return h.configureWireGuard(w.Name, config)
 }
 
 func (p WireGuardPeer) add(h *Handle) error {
@@ -62,10 +63,10 @@ func (p WireGuardPeer) add(h *Handle) error {
 	peer := wgtypes.PeerConfig{
 		PublicKey: wireGuardKey(p.Owner).PublicKey(), Endpoint: net.UDPAddrFromAddrPort(p.Endpoint), AllowedIPs: allowed,
 	}
-	return h.wireGuard(p.Device, wgtypes.Config{Peers: []wgtypes.PeerConfig{peer}})
+	return h.configureWireGuard(p.Device, wgtypes.Config{Peers: []wgtypes.PeerConfig{peer}})
 }
 
-// WireGuardPeers returns the port that a device listens at, and its peers without their owners, in no particular order.
+// WireGuardPeers returns the port at which a device listens, and its peers in no particular order. Their Owner is "".
 func (h *Handle) WireGuardPeers(device string) (port int, peers []WireGuardPeer, err error) {
 	if c, err := h.dialWireGuard(device); err == nil {
 		return readWireGuard(c, device)
@@ -92,7 +93,9 @@ func (h *Handle) WireGuardPeers(device string) (port int, peers []WireGuardPeer,
 	return port, peers, err
 }
 
-func (h *Handle) wireGuard(device string, c wgtypes.Config) error {
+// configureWireGuard configures a device: by the process that serves it in user space, if there is one, else in the
+// kernel.
+func (h *Handle) configureWireGuard(device string, c wgtypes.Config) error {
 	if socket, err := h.dialWireGuard(device); err == nil {
 		return setWireGuard(socket, c)
 	}
@@ -104,6 +107,7 @@ func (h *Handle) wireGuard(device string, c wgtypes.Config) error {
 	})
 }
 
+// wireGuardClient calls do with a client for the kernel's WireGuard in the namespace.
 func (h *Handle) wireGuardClient(do func(*wgctrl.Client) error) error {
 	return h.ns.Do(func() error {
 		client, err := wgctrl.New()

@@ -12,12 +12,12 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// WireGuardSocket returns the address of the socket that configures WireGuard in user space. Each network namespace has
-// separate addresses.
+// WireGuardSocket returns the address of the socket at which a process serves a WireGuard device in user space. Each
+// network namespace has separate addresses.
 func WireGuardSocket(device string) string { return "@cnibench/wireguard/" + device }
 
-// dialWireGuard connects to the process of a device's WireGuard in user space. It fails if the kernel implements the
-// device.
+// dialWireGuard connects to the process that serves a WireGuard device in user space. It fails if there is none, so
+// also for a device of the kernel.
 func (h *Handle) dialWireGuard(device string) (c net.Conn, err error) {
 	err = h.ns.Do(func() error {
 		c, err = net.Dial("unix", WireGuardSocket(device))
@@ -26,7 +26,7 @@ func (h *Handle) dialWireGuard(device string) (c net.Conn, err error) {
 	return c, err
 }
 
-// setWireGuard configures a device by WireGuard's text protocol.
+// setWireGuard configures a device by WireGuard's text protocol, and closes c.
 func setWireGuard(c net.Conn, config wgtypes.Config) error {
 	var b strings.Builder
 	b.WriteString("set=1\n")
@@ -42,7 +42,7 @@ func setWireGuard(c net.Conn, config wgtypes.Config) error {
 	return askWireGuard(c, b.String(), func(string, string) error { return nil })
 }
 
-// readWireGuard returns the port and the peers of a device.
+// readWireGuard returns the port and the peers of a device, and closes c.
 func readWireGuard(c net.Conn, device string) (port int, peers []WireGuardPeer, err error) {
 	err = askWireGuard(c, "get=1\n", func(key, value string) (err error) {
 		switch key {
@@ -62,7 +62,8 @@ func readWireGuard(c net.Conn, device string) (port int, peers []WireGuardPeer, 
 	return port, peers, err
 }
 
-// askWireGuard sends a request, and reads the lines of the answer.
+// askWireGuard sends a request, calls line for each line of the answer, and closes c. It fails if the process reports
+// an error.
 func askWireGuard(c net.Conn, request string, line func(key, value string) error) error {
 	defer c.Close()
 	if _, err := fmt.Fprintf(c, "%s\n", request); err != nil {

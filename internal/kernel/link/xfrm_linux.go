@@ -11,39 +11,39 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// XFRMState is a security association of IPsec: how the kernel encrypts, or decrypts, packets from one end of a tunnel
-// to the other, by ESP with AES in Galois counter mode. Its key is derived from the ends: it only protects a
-// measurement.
+// XFRMState is a security association of IPsec: how the kernel encrypts, or decrypts, packets from one end of a
+// tunnel to the other, by ESP with AES-GCM. The key is derived from the addresses, so it is not secret; it only
+// protects a measurement.
 type XFRMState struct {
 	From, To netip.Addr
-	// SPI is the number of the association at both ends.
+	// SPI is the number of the association, equal at both ends.
 	SPI int
-	// Mark and Mask select packets by their mark. OutMark and OutMask define the resulting mark.
+	// Mark and Mask select packets by their mark; Mask 0 selects all. OutMark and OutMask set the mark of the result.
 	Mark, Mask, OutMark, OutMask uint32
 }
 
-// XFRMPolicy defines the handling of packets of a direction.
+// XFRMPolicy defines what the kernel requires of packets in one direction.
 type XFRMPolicy struct {
 	// Direction is "out", "in" or "fwd".
 	Direction string
-	// To are the destinations; the sources are any.
+	// To has the destinations; the sources are any.
 	To netip.Prefix
-	// Mark and Mask select packets by their mark, all when 0.
+	// Mark and Mask select packets by their mark; Mask 0 selects all.
 	Mark, Mask uint32
 	Priority   int
-	// State is the required association; if only zeros are set, it is optional, and may be any. Drop drops packets
-	// instead.
+	// State is the association that packets must use. The zero State permits any association, and packets without
+	// one. Drop drops the packets instead.
 	State XFRMState
 	Drop  bool
 }
 
-// directions are the directions of policies.
+// directions has the kernel's numbers of the directions of a policy.
 var directions = map[string]netlink.Dir{"out": netlink.XFRM_DIR_OUT, "in": netlink.XFRM_DIR_IN, "fwd": netlink.XFRM_DIR_FWD}
 
 // requestID is the number that links a policy to its states.
 const requestID = 1
 
-// xfrm calls do with a socket for IPsec.
+// xfrm calls do with a netlink socket for IPsec in the namespace.
 func (h *Handle) xfrm(do func(*netlink.Handle) error) error {
 	return h.ns.Do(func() error {
 		nl, err := netlink.NewHandle(unix.NETLINK_XFRM)
@@ -55,6 +55,7 @@ func (h *Handle) xfrm(do func(*netlink.Handle) error) error {
 	})
 }
 
+// xfrmMark returns nil if mask is 0.
 func xfrmMark(value, mask uint32) *netlink.XfrmMark {
 	if mask == 0 {
 		return nil
@@ -97,7 +98,7 @@ func (p XFRMPolicy) add(h *Handle) error {
 	return nil
 }
 
-// XFRM returns short descriptions of the states and policies of IPsec.
+// XFRM returns short descriptions of the IPv4 states and policies of IPsec.
 func (h *Handle) XFRM() (list []string, err error) {
 	err = h.xfrm(func(nl *netlink.Handle) error {
 		states, err := nl.XfrmStateList(unix.AF_INET)

@@ -21,7 +21,7 @@ import (
 // NS is a network namespace held by a descriptor. The zero value is not usable; create one with New, Current or Here.
 type NS struct {
 	f *os.File
-	// here means that every thread of the program is inside already.
+	// here means that every thread of the process is in the namespace already.
 	here bool
 }
 
@@ -57,8 +57,8 @@ func Current() (*NS, error) {
 	return &NS{f: f}, nil
 }
 
-// Here returns the namespace of a program that enters no other: Do runs fn on the calling thread, and so does not need
-// the right to enter namespaces, which a pod lacks.
+// Here returns the namespace of a process that enters no other. Its Do runs fn on the calling thread, so it does not
+// need the right to enter namespaces, which a pod lacks.
 func Here() (*NS, error) {
 	ns, err := Current()
 	if err != nil {
@@ -71,7 +71,7 @@ func Here() (*NS, error) {
 // FromFile returns the namespace of f, for example a descriptor from another process. The namespace owns f afterwards.
 func FromFile(f *os.File) *NS { return &NS{f: f} }
 
-// FD returns the descriptor, valid until Close.
+// FD returns the file descriptor, which is valid until Close.
 func (n *NS) FD() int { return int(n.f.Fd()) }
 
 // Inode returns the number that identifies the namespace on this machine while it exists.
@@ -83,7 +83,7 @@ func (n *NS) Inode() (uint64, error) {
 	return st.Ino, nil
 }
 
-// Close closes the descriptor; the namespace is removed when it has no processes.
+// Close closes the descriptor. The kernel removes the namespace when no process and no other descriptor holds it.
 func (n *NS) Close() error {
 	if n == nil || n.f == nil {
 		return nil
@@ -91,9 +91,9 @@ func (n *NS) Close() error {
 	return n.f.Close()
 }
 
-// Do runs fn on a thread that is inside n. fn must not start goroutines that expect to be inside. Sockets that fn
-// makes stay in n for life and may be used from any thread; files under /proc/sys/net and /proc/thread-self/net
-// that fn opens are n's.
+// Do runs fn on a thread that is inside n, and returns its error. fn must not start goroutines that expect to be
+// inside. Sockets that fn makes stay in n and may be used from any thread. Files under /proc/sys/net and
+// /proc/thread-self/net that fn opens belong to n.
 func (n *NS) Do(fn func() error) error {
 	if n.here {
 		return fn()
@@ -106,7 +106,7 @@ func (n *NS) Do(fn func() error) error {
 	})
 }
 
-// onThread runs fn on its own thread. The thread is never unlocked, so the runtime destroys it when the goroutine ends:
+// onThread runs fn on a new thread. The thread is never unlocked, so the runtime destroys it when the goroutine ends:
 // a thread that was in another namespace must not be used again.
 func onThread(fn func() error) error {
 	done := make(chan error, 1)
@@ -123,9 +123,8 @@ func onThread(fn func() error) error {
 	return <-done
 }
 
-// Starter starts processes inside namespaces from one thread that lives as long as the program. The kernel sends a
-// parent-death signal when the starting *thread* ends, so here it means the end of the program. A nil *NS starts the
-// process in the program's namespace.
+// Starter starts processes inside namespaces from one thread that lives until Close. The kernel sends a parent-death
+// signal when the starting *thread* ends: so at Close, or when this program ends.
 type Starter struct{ jobs chan job }
 
 type job struct {
@@ -135,22 +134,22 @@ type job struct {
 	done chan error
 }
 
-// NewStarter starts the thread. Close it only when its processes may be killed.
+// NewStarter starts the thread. Its Close kills the processes that still run.
 func NewStarter() *Starter {
 	s := &Starter{jobs: make(chan job)}
 	go s.loop()
 	return s
 }
 
-// Start starts cmd inside ns; the process gets SIGKILL when this program dies. The caller waits for cmd. It begins on
-// the given CPUs, and may move to others later. Without CPUs it may use the program's.
+// Start starts cmd inside ns, nil for the program's namespace; the caller waits for cmd. The process gets SIGKILL
+// when this program dies. It runs on the given CPUs until it chooses others; without CPUs, on the program's.
 func (s *Starter) Start(ns *NS, cmd *exec.Cmd, cpus ...int) error {
 	j := job{ns: ns, cmd: cmd, cpus: cpus, done: make(chan error, 1)}
 	s.jobs <- j
 	return <-j.done
 }
 
-// Close ends the thread, and with it every process that it started and that still runs.
+// Close ends the thread. The kernel then kills every process that the thread started and that still runs.
 func (s *Starter) Close() { close(s.jobs) }
 
 func (s *Starter) loop() {
@@ -169,7 +168,8 @@ func (s *Starter) loop() {
 	}
 }
 
-// startOn confines the thread while it starts the process, which inherits the affinity.
+// startOn starts the process, which inherits the CPUs of the thread: meanwhile the thread is confined to those of the
+// job.
 func (j job) startOn(home *NS) error {
 	if len(j.cpus) == 0 {
 		return startIn(home, j.ns, j.cmd)
@@ -185,6 +185,7 @@ func (j job) startOn(home *NS) error {
 	return errors.Join(err, thread.SetCPUs(all))
 }
 
+// startIn starts cmd inside ns, nil for the current namespace, and returns the thread to home.
 func startIn(home, ns *NS, cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &unix.SysProcAttr{}

@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// Setting is one parameter and its wanted value.
+// Setting is one kernel parameter and its wanted value.
 type Setting struct {
 	Name, Value string
-	// IfPresent leaves a parameter alone that this kernel does not have.
+	// IfPresent skips a parameter that this kernel does not have, instead of failing.
 	IfPresent bool
 }
 
-// SetSysctls applies every setting inside ns, in order. It does not write a parameter that has the value already.
+// SetSysctls applies the settings inside ns, in order, until one fails, and reads each back. It does not write a
+// parameter that has the value already.
 func SetSysctls(ns *NS, settings []Setting) error {
 	return ns.Do(func() error {
 		for _, s := range settings {
@@ -27,7 +28,7 @@ func SetSysctls(ns *NS, settings []Setting) error {
 	})
 }
 
-// GetSysctl reads one parameter inside ns.
+// GetSysctl returns one parameter inside ns. Several values are separated by single spaces.
 func GetSysctl(ns *NS, name string) (string, error) {
 	var value string
 	err := ns.Do(func() (err error) {

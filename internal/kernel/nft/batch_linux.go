@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batch is a transaction under construction: netlink messages one after the other.
+// batch is a transaction under construction: netlink messages in a row.
 type batch struct {
 	buf []byte
 	// sequence is the number of the last message; start is the number of the message that begins the batch.
 	sequence, start uint32
-	// about has for every message after the beginning a function that describes it.
+	// about has one function for each message after the first; it describes the message in an error.
 	about []func() string
 	// last is the offset of the last message in buf.
 	last int
 }
 
-// limit is the size in bytes at which a transaction is sent: below the default buffer of a socket. part is the same for
-// the list of elements in one message, whose length has 16 bits.
+// limit is the size in bytes from which a transaction is sent; it is below the default buffer of a socket. part is
+// the size from which a list of elements is continued in another message: its length has 16 bits.
 const (
 	limit = 160 << 10
 	part  = 48 << 10
@@ -28,7 +28,8 @@ const (
 
 func (b *batch) empty() bool { return len(b.about) == 0 }
 
-// begin starts a message of the nftables subsystem.
+// begin starts a message of the nftables subsystem, and first the transaction if the batch is empty. about describes
+// the message in an error.
 func (b *batch) begin(kind, flags uint16, family Family, about func() string) {
 	if b.empty() {
 		b.buf = b.buf[:0]
@@ -59,7 +60,7 @@ func (b *batch) end() {
 	binary.NativeEndian.PutUint32(b.buf[b.last:], uint32(len(b.buf)-b.last))
 }
 
-// finish completes the transaction, requests an answer to its last message, and returns it.
+// finish completes the transaction, requests an answer to its last message, and returns the bytes to send.
 func (b *batch) finish() []byte {
 	flags := b.buf[b.last+6:]
 	binary.NativeEndian.PutUint16(flags, binary.NativeEndian.Uint16(flags)|unix.NLM_F_ACK)
@@ -69,7 +70,7 @@ func (b *batch) finish() []byte {
 	return b.buf
 }
 
-// subject describes the message with this number.
+// subject describes the message with this number, or returns "the transaction" for another number.
 func (b *batch) subject(sequence uint32) string {
 	i := int(sequence) - int(b.start) - 1
 	if i < 0 || i >= len(b.about) {
@@ -120,20 +121,20 @@ func (b *batch) close(at int) {
 
 const nested = unix.NLA_F_NESTED
 
-// The kernel's numbers of hooks.
+// hooks has the kernel's numbers of the hooks.
 var hooks = map[string]uint32{
 	"prerouting": unix.NF_INET_PRE_ROUTING, "input": unix.NF_INET_LOCAL_IN, "forward": unix.NF_INET_FORWARD,
 	"output": unix.NF_INET_LOCAL_OUT, "postrouting": unix.NF_INET_POST_ROUTING,
 }
 
-// Comments of tables and rules are their user data's first kind; those of sets the eighth.
+// Kinds of user data: the comment of a table or rule, the comment of a set, and the byte order of a set.
 const (
 	udataComment    = 0
 	udataSetComment = 7
 	udataByteOrder  = 0
 )
 
-// udata is one piece of user data: kind, length, value.
+// udata returns one piece of user data: kind, length, value.
 func udata(kind byte, value []byte) []byte {
 	return append([]byte{kind, byte(len(value))}, value...)
 }
@@ -218,7 +219,7 @@ func (b *batch) set(t *Table, s *Set, id uint32) {
 	b.end()
 }
 
-// setUserData tells nft the byte order for printing keys, and the comment.
+// setUserData adds the user data of a set: the byte order in which nft prints keys, and the comment.
 func (b *batch) setUserData(s *Set) {
 	order := uint32(2) // that of the network
 	if s.Key[0] == Device {
@@ -231,11 +232,12 @@ func (b *batch) setUserData(s *Set) {
 	b.bytes(unix.NFTA_SET_USERDATA, data)
 }
 
-// nft's numbers for the key types of an anonymous map.
+// integerMagic is nft's number for the keys of an anonymous map.
 const integerMagic = 4
 
-// chosen declares the complete map of a choice. Unless it is shared, it is anonymous and is removed with its rule.
-func (b *batch) chosen(t *Table, c choice, name string, id uint32) {
+// choiceMap declares the map of a choice with its elements. Unless the map is shared, it is anonymous and is removed
+// with its rule.
+func (b *batch) choiceMap(t *Table, c choice, name string, id uint32) {
 	flags := uint32(unix.NFT_SET_CONSTANT | unix.NFT_SET_MAP)
 	if !c.shared {
 		flags |= unix.NFT_SET_ANONYMOUS
@@ -274,8 +276,8 @@ func (b *batch) chosen(t *Table, c choice, name string, id uint32) {
 	}
 }
 
-// elements adds up to n elements to a set in one message and returns how many it added; element appends one. id is 0
-// for a set of an earlier transaction.
+// elements adds up to n elements to a set in one message, and returns how many it added. element(i) appends the i-th
+// of them. id is the number of a set of this transaction, 0 for an earlier set.
 func (b *batch) elements(t *Table, set string, id uint32, n int, element func(int)) int {
 	b.begin(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, t.Family, func() string { return "elements of set " + set })
 	b.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)

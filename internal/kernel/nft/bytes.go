@@ -6,13 +6,13 @@ import (
 	"net/netip"
 )
 
-// protocols are the numbers of the transport protocols.
+// protocols has the IP numbers of the transport protocols.
 var protocols = map[L4]byte{"tcp": 6, "udp": 17, "sctp": 132, "ipv6-icmp": 58, "4": 4}
 
-// deviceSize is the size of a device's name in the kernel.
+// deviceSize is the size of a device's name in the kernel, in bytes.
 const deviceSize = 16
 
-// valueBytes returns a value in the format of a register.
+// valueBytes returns a value in the format of a register, nil if it is not a Value.
 func valueBytes(v Value) []byte {
 	switch v := v.(type) {
 	case netip.Addr:
@@ -33,8 +33,8 @@ func valueBytes(v Value) []byte {
 	return nil
 }
 
-// shape is a type's name in the language of nft, the length of its values in bytes, and nft's number of it. The kernel
-// stores the number for nft, which uses it to print sets.
+// shape describes a type: its name in the language of nft, the length of its values in bytes, and nft's number for
+// it. The kernel stores the number for nft, which prints sets with it.
 type shape struct {
 	name  string
 	size  int
@@ -54,10 +54,10 @@ func (t Type) shape(family Family) shape {
 	return shapes[t]
 }
 
-// padded is n rounded up to whole registers of four bytes.
+// padded returns n rounded up to whole registers of four bytes.
 func padded(n int) int { return (n + 3) &^ 3 }
 
-// keyBytes joins the parts of a key, each at the start of a register if there are several.
+// keyBytes returns the key of these parts. If there are several, each starts at a register.
 func keyBytes(parts []Value) []byte {
 	if len(parts) == 1 {
 		return valueBytes(parts[0])
@@ -85,10 +85,10 @@ func keyShape(types []Type, family Family) (length int, magic uint32) {
 	return length, magic
 }
 
-// mask is the network mask of p.
+// mask returns the network mask of p.
 func mask(p netip.Prefix) []byte { return net.CIDRMask(p.Bits(), p.Addr().BitLen()) }
 
-// firstAfter returns the first address above p; above the last address it is not valid.
+// firstAfter returns the first address after p, the zero Addr if p ends with the last address.
 func firstAfter(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i, m := range mask(p) {

@@ -10,22 +10,21 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Patch is one transaction that turns a table into another form of itself. It can be committed repeatedly.
+// Patch is one transaction that changes the kernel's table from one state to another. It can be committed repeatedly.
 type Patch struct {
 	table   string
 	batch   batch
 	message []byte
 }
 
-// Difference returns the transaction that turns before into after, nil if they are equal: chains whose rules differ are
-// flushed and rewritten, elements are added and removed one by one, as the agents of a node do. Both describe the same
-// parts of one table, of which the kernel may have further parts. Sets that only after has are created; none is
-// deleted. Sets of prefixes must be equal.
+// Difference returns the transaction that turns before into after, nil if they are equal. It rewrites chains whose
+// rules differ, and adds and removes elements one by one, as the agents of a node do. It creates new sets and deletes
+// none; sets of prefixes must be equal. Parts of the kernel's table that neither describes stay.
 func Difference(before, after *Table) (*Patch, error) {
 	if err := after.Check(); err != nil {
 		return nil, err
 	}
-	l := &loader{ctx: context.Background(), table: after, shared: map[string]string{}, anew: true}
+	l := &loader{ctx: context.Background(), table: after, shared: map[string]string{}, tableExists: true}
 	b := &l.batch
 	for _, s := range after.sets {
 		if before.setOf[s.Name] == nil {
@@ -45,7 +44,7 @@ func Difference(before, after *Table) (*Patch, error) {
 	}
 	for _, c := range changed {
 		if before.chainOf[c.Name] != nil {
-			b.withoutRules(after, c.Name)
+			b.deleteRules(after, c.Name)
 		}
 		for i := range c.Rules {
 			if err := l.write(c, i); err != nil {
@@ -58,21 +57,21 @@ func Difference(before, after *Table) (*Patch, error) {
 			b.change(after, before.setOf[s.Name], s)
 		}
 	}
-	b.drop(before, after)
+	b.deleteChains(before, after)
 	if b.empty() {
 		return nil, nil
 	}
 	return &Patch{after.Name, *b, b.finish()}, nil
 }
 
-// Commit applies p in ns. The error names what the kernel refused; then nothing of p is in force.
+// Commit applies p in ns. If the kernel refuses a part, the error names the part, and nothing is changed.
 func (p *Patch) Commit(ns *netns.NS) error {
 	s, err := dial(ns)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	s.holds(len(p.message))
+	s.enlargeBuffer(len(p.message))
 	refusal, err := s.commit(p.message, p.batch.start, p.batch.sequence-1)
 	switch {
 	case err != nil:
@@ -85,15 +84,16 @@ func (p *Patch) Commit(ns *netns.NS) error {
 
 func (r Rule) equal(other Rule) bool { return r.String() == other.String() }
 
-// withoutRules deletes the rules of a chain.
-func (b *batch) withoutRules(t *Table, chain string) {
+// deleteRules deletes the rules of a chain.
+func (b *batch) deleteRules(t *Table, chain string) {
 	b.begin(unix.NFT_MSG_DELRULE, 0, t.Family, func() string { return "rules of chain " + chain })
 	b.text(unix.NFTA_RULE_TABLE, t.Name)
 	b.text(unix.NFTA_RULE_CHAIN, chain)
 	b.end()
 }
 
-// change adds the elements that only after has, and deletes those that only before has.
+// change adds the elements that only after has, deletes those that only before has, and replaces those with another
+// verdict. before is nil for a new set.
 func (b *batch) change(t *Table, before, after *Set) {
 	old := map[string]Element{}
 	if before != nil {
@@ -110,12 +110,12 @@ func (b *batch) change(t *Table, before, after *Set) {
 			continue
 		}
 		if known {
-			b.withoutElement(t, after, was)
+			b.deleteElement(t, after, was)
 		}
 		added = append(added, e)
 	}
 	for _, e := range old {
-		b.withoutElement(t, after, e)
+		b.deleteElement(t, after, e)
 	}
 	for done := 0; done < len(added); {
 		done += b.elements(t, after.Name, 0, len(added)-done, func(i int) {
@@ -127,7 +127,7 @@ func (b *batch) change(t *Table, before, after *Set) {
 	}
 }
 
-func (b *batch) withoutElement(t *Table, s *Set, e Element) {
+func (b *batch) deleteElement(t *Table, s *Set, e Element) {
 	b.begin(unix.NFT_MSG_DELSETELEM, 0, t.Family, func() string { return "an element of set " + s.Name })
 	b.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
 	b.text(unix.NFTA_SET_ELEM_LIST_SET, s.Name)
@@ -139,11 +139,12 @@ func (b *batch) withoutElement(t *Table, s *Set, e Element) {
 	b.end()
 }
 
-// drop deletes the chains that after lacks. It flushes all of them first, since they may refer to each other.
-func (b *batch) drop(before, after *Table) {
+// deleteChains deletes the chains that after does not have. It flushes all of them first, since they may refer to
+// each other.
+func (b *batch) deleteChains(before, after *Table) {
 	gone := slices.DeleteFunc(before.Chains(), func(c *Chain) bool { return after.chainOf[c.Name] != nil })
 	for _, c := range gone {
-		b.withoutRules(after, c.Name)
+		b.deleteRules(after, c.Name)
 	}
 	for _, c := range gone {
 		b.begin(unix.NFT_MSG_DELCHAIN, 0, after.Family, func() string { return "chain " + c.Name + " to be deleted" })

@@ -11,7 +11,7 @@ import (
 )
 
 // Check finds what the kernel would refuse or silently misinterpret: names that are too long, undeclared chains and
-// sets, keys of the wrong shape. It returns all faults joined.
+// sets, keys of the wrong shape. It returns all faults in one error.
 func (t *Table) Check() error {
 	var errs []error
 	for _, s := range t.sets {
@@ -71,7 +71,8 @@ func (t *Table) checkSet(s *Set) error {
 	return nil
 }
 
-// overlap finds two overlapping prefixes of an interval set. In ascending order, two neighbours overlap if any two do.
+// overlap returns two overlapping prefixes of an interval set. In ascending order, two neighbours overlap if any two
+// do.
 func overlap(s *Set) (p, q netip.Prefix, found bool) {
 	var list []netip.Prefix
 	for _, e := range s.Elements {
@@ -116,13 +117,13 @@ func (t *Table) checkValue(typ Type, v Value) error {
 	return nil
 }
 
-// holds reports whether a is an address of the type in this table.
+// holds reports whether a can be a value of typ in this table.
 func (t *Table) holds(typ Type, a netip.Addr) bool {
 	return a.IsValid() && (typ == Addr || typ == Addr6 && t.Family == Inet) && typ.shape(t.Family).size == len(a.AsSlice())
 }
 
 func (t *Table) checkTerm(term Term) error {
-	for _, c := range leadsTo(term) {
+	for _, c := range targets(term) {
 		to := t.chainOf[c]
 		if to == nil || to.Hook != nil {
 			return fmt.Errorf("leads to %q, which is not a declared chain to jump to", c)
@@ -132,7 +133,7 @@ func (t *Table) checkTerm(term Term) error {
 	case compare:
 		return t.checkValue(fields[term.field].typ, term.value)
 	case lookup:
-		return t.checkLookup(term.set, term.key, term.way)
+		return t.checkLookup(term.set, term.key, term.vmap)
 	case offload:
 		if !slices.ContainsFunc(t.flowtables, func(f *Flowtable) bool { return f.Name == string(term) }) {
 			return fmt.Errorf("offloads into %q, which is not a declared flowtable", string(term))
@@ -156,9 +157,9 @@ func (t *Table) checkTerm(term Term) error {
 	return nil
 }
 
-func (t *Table) checkLookup(set string, key []Field, way bool) error {
+func (t *Table) checkLookup(set string, key []Field, vmap bool) error {
 	s := t.setOf[set]
-	if s == nil || s.Map != way {
+	if s == nil || s.Map != vmap {
 		return fmt.Errorf("looks into %q, which is not a declared set or map", set)
 	}
 	if !slices.Equal(each.Of(key, func(f Field) Type { return fields[f].typ }), s.Key) {
@@ -167,8 +168,8 @@ func (t *Table) checkLookup(set string, key []Field, way bool) error {
 	return nil
 }
 
-// leadsTo returns the chains that a term may send a packet to, without those of maps.
-func leadsTo(term Term) []string {
+// targets returns the chains to which a term may send a packet, without the chains in maps.
+func targets(term Term) []string {
 	switch term := term.(type) {
 	case Verdict:
 		if term.chain != "" {

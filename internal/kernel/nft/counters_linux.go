@@ -18,11 +18,11 @@ type Counter struct {
 	Packets uint64
 }
 
-// Counters returns the rules of a table in ns that have a counter, chain by chain. A table that does not exist has
-// none.
+// Counters returns the rules of a table in ns that have a counter, chain by chain. It returns none for a table that
+// does not exist.
 func Counters(ns *netns.NS, f Family, table string) ([]Counter, error) {
 	var all []Counter
-	err := reading(ns, f, table, func(c *nftables.Conn, chains []*nftables.Chain) error {
+	err := withTable(ns, f, table, func(c *nftables.Conn, chains []*nftables.Chain) error {
 		for _, chain := range chains {
 			rules, err := c.GetRules(chain.Table, chain)
 			if err != nil {
@@ -40,10 +40,10 @@ func Counters(ns *netns.NS, f Family, table string) ([]Counter, error) {
 	return all, err
 }
 
-// Elements returns how many elements a set or map in ns has.
+// Elements returns the number of elements of a set or map in ns.
 func Elements(ns *netns.NS, f Family, table, set string) (int, error) {
 	n := 0
-	err := reading(ns, f, table, func(c *nftables.Conn, _ []*nftables.Chain) error {
+	err := withTable(ns, f, table, func(c *nftables.Conn, _ []*nftables.Chain) error {
 		t := &nftables.Table{Name: table, Family: nftables.TableFamily(nfproto(f))}
 		list, err := c.GetSetElements(&nftables.Set{Table: t, Name: set})
 		n = len(list)
@@ -52,8 +52,9 @@ func Elements(ns *netns.NS, f Family, table, set string) (int, error) {
 	return n, err
 }
 
-// reading hands fn a connection and the chains of a table.
-func reading(ns *netns.NS, f Family, table string, fn func(*nftables.Conn, []*nftables.Chain) error) error {
+// withTable calls fn with a connection to nftables in ns and with the chains of a table; a table that does not exist
+// has none.
+func withTable(ns *netns.NS, f Family, table string, fn func(*nftables.Conn, []*nftables.Chain) error) error {
 	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()), nftables.AsLasting())
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
@@ -76,6 +77,7 @@ func reading(ns *netns.NS, f Family, table string, fn func(*nftables.Conn, []*nf
 	return nil
 }
 
+// counterOf returns the counter and the verdict of a rule. ok is false if it has no counter.
 func counterOf(r *nftables.Rule) (k Counter, ok bool) {
 	for _, e := range r.Exprs {
 		switch e := e.(type) {

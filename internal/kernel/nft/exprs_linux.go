@@ -13,19 +13,19 @@ import (
 // firstReg is the first of the sixteen registers of four bytes; longer values take several.
 const firstReg = unix.NFT_REG32_00
 
-// exprs converts a rule into the kernel's expressions. Random choices need a map, which anonymous declares and whose
-// name and number it returns.
+// exprs collects the kernel's expressions for a rule. anonymous declares the map that a random choice needs, and
+// returns its name and number.
 type exprs struct {
 	family    Family
 	anonymous func(choice) (name string, id uint32)
 	list      []expr.Any
-	// comment is the rule's, "" for none.
+	// comment is the comment of the rule, "" for none.
 	comment string
 }
 
-// choice is an anonymous map from numbers to the alternatives: an address and port, or a verdict.
+// choice is a map from numbers to the alternatives of a random choice: addresses with ports, or verdicts.
 type choice struct {
-	// data is the length of an alternative in bytes, magic nft's number of its type; 0 for verdicts.
+	// data is the length of an alternative in bytes, magic nft's number of its type; both are 0 for verdicts.
 	data     int
 	magic    uint32
 	values   [][]byte
@@ -36,7 +36,7 @@ type choice struct {
 
 func (e *exprs) add(list ...expr.Any) { e.list = append(e.list, list...) }
 
-// rule encodes all terms of r.
+// rule adds the expressions of all terms of r.
 func (e *exprs) rule(r Rule) error {
 	for _, t := range r {
 		if err := e.term(t); err != nil {
@@ -75,7 +75,7 @@ func (e *exprs) term(t Term) error {
 	return nil
 }
 
-// load reads a field into the registers from reg on.
+// load adds expressions that read a field into the registers from reg on.
 func (e *exprs) load(f Field, reg uint32) {
 	offset, length := map[Field]uint32{SourceAddr: 12, DestAddr: 16}[f], uint32(4)
 	if e.family == IPv6 {
@@ -121,8 +121,8 @@ func (e *exprs) compare(c compare) {
 	e.add(&expr.Cmp{Op: op, Register: firstReg, Data: data})
 }
 
-// prefix reduces the address that was just loaded to the bits of p, and returns what to compare it with. Like nft it
-// only loads whole bytes if p ends at a byte.
+// prefix reduces the address that was just loaded to the bits of p, and returns the value to compare it with. Like
+// nft, it masks the address only if p does not end at a byte; otherwise it loads fewer bytes.
 func (e *exprs) prefix(p netip.Prefix) []byte {
 	network := p.Masked().Addr().AsSlice()
 	if n := p.Bits() / 8; n > 0 && p.Bits()%8 == 0 {
@@ -141,7 +141,7 @@ func (e *exprs) lookup(l lookup) {
 		reg += uint32(padded(fields[f].typ.shape(e.family).size) / 4)
 	}
 	// A map's verdict goes into register 0, which the kernel executes.
-	e.add(&expr.Lookup{SourceRegister: firstReg, SetName: l.set, IsDestRegSet: l.way, Invert: l.not})
+	e.add(&expr.Lookup{SourceRegister: firstReg, SetName: l.set, IsDestRegSet: l.vmap, Invert: l.not})
 }
 
 func native(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
@@ -180,14 +180,14 @@ func (e *exprs) gotoRandom(chains gotoRandom) {
 	e.choose(c, unix.NFT_REG_VERDICT)
 }
 
-// choose draws a number and loads its alternative into reg.
+// choose adds expressions that draw a random number and load the alternative of that number into reg.
 func (e *exprs) choose(c choice, reg uint32) {
 	name, id := e.anonymous(c)
 	e.add(&expr.Numgen{Register: firstReg, Modulus: uint32(len(c.values) + len(c.verdicts)), Type: unix.NFT_NG_RANDOM},
 		&expr.Lookup{SourceRegister: firstReg, DestRegister: reg, IsDestRegSet: true, SetName: name, SetID: id})
 }
 
-// kinds are the kernel's numbers of the verdicts.
+// kinds has the kernel's numbers of the verdicts.
 var kinds = map[string]expr.VerdictKind{
 	"accept": expr.VerdictAccept, "drop": expr.VerdictDrop, "return": expr.VerdictReturn, "jump": expr.VerdictJump, "goto": expr.VerdictGoto,
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fixed is a term that is the same in every table: its text in the language of nft, and the kernel's expressions for
-// it.
+// fixed is a term that is the same in every table: its text in the language of nft, and its expressions for the
+// kernel.
 type fixed struct {
 	words string
 	exprs []expr.Any
@@ -18,43 +18,45 @@ type fixed struct {
 
 func (f fixed) text(Family) string { return f.words }
 
-func compared(op expr.CmpOp, data []byte) expr.Any {
+// compareReg returns the expression that compares the first register with data.
+func compareReg(op expr.CmpOp, data []byte) expr.Any {
 	return &expr.Cmp{Op: op, Register: firstReg, Data: data}
 }
 
-// masked is the register with mask & v ^ x.
-func masked(v, x uint32) expr.Any {
+// maskReg returns the expression that sets the first register to its value & v ^ x.
+func maskReg(v, x uint32) expr.Any {
 	return &expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: 4, Mask: native(v), Xor: native(x)}
 }
 
 var (
 	loadMark  = &expr.Meta{Key: expr.MetaKeyMARK, Register: firstReg}
 	storeMark = &expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: firstReg}
-	notZero   = compared(expr.CmpOpNeq, native(0))
-	isZero    = compared(expr.CmpOpEq, native(0))
+	notZero   = compareReg(expr.CmpOpNeq, native(0))
+	isZero    = compareReg(expr.CmpOpEq, native(0))
 )
 
 // PortsFrom matches packets to a port from low to 65535.
 func PortsFrom(low uint16) Term {
 	return fixed{fmt.Sprintf("th dport %d-65535", low), []expr.Any{
 		&expr.Payload{DestRegister: firstReg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		compared(expr.CmpOpGte, valueBytes(low)), compared(expr.CmpOpLte, valueBytes(uint16(65535))),
+		compareReg(expr.CmpOpGte, valueBytes(low)), compareReg(expr.CmpOpLte, valueBytes(uint16(65535))),
 	}}
 }
 
-// MarkSet matches packets whose mark has one of the bits set.
+// MarkSet matches packets whose mark has at least one of the bits.
 func MarkSet(bits uint32) Term {
-	return fixed{fmt.Sprintf("meta mark & 0x%08x != 0x00000000", bits), []expr.Any{loadMark, masked(bits, 0), notZero}}
+	return fixed{fmt.Sprintf("meta mark & 0x%08x != 0x00000000", bits), []expr.Any{loadMark, maskReg(bits, 0), notZero}}
 }
 
-// MarkClear matches packets whose mark has none of the bits set.
+// MarkClear matches packets whose mark has none of the bits.
 func MarkClear(bits uint32) Term {
-	return fixed{fmt.Sprintf("meta mark & 0x%08x == 0x00000000", bits), []expr.Any{loadMark, masked(bits, 0), isZero}}
+	return fixed{fmt.Sprintf("meta mark & 0x%08x == 0x00000000", bits), []expr.Any{loadMark, maskReg(bits, 0), isZero}}
 }
 
-// markTo sets the mark to mark & mask ^ xor, which nft writes with one operator.
+// markTo returns the term that sets the mark to mark & mask ^ xor. nft writes the same with one operator and its
+// operand.
 func markTo(operator string, operand, mask, xor uint32) Term {
-	return fixed{fmt.Sprintf("meta mark set meta mark %s 0x%08x", operator, operand), []expr.Any{loadMark, masked(mask, xor), storeMark}}
+	return fixed{fmt.Sprintf("meta mark set meta mark %s 0x%08x", operator, operand), []expr.Any{loadMark, maskReg(mask, xor), storeMark}}
 }
 
 // SetMark sets bits of the mark.
@@ -66,19 +68,19 @@ func ClearMark(bits uint32) Term { return markTo("&", ^bits, ^bits, 0) }
 // FlipMark inverts bits of the mark.
 func FlipMark(bits uint32) Term { return markTo("^", bits, ^uint32(0), bits) }
 
-// connMark is the mark of a packet's connection.
+// connMark loads the mark of the packet's connection into the first register.
 var connMark = &expr.Ct{Key: expr.CtKeyMARK, Register: firstReg}
 
 // SetConnMark sets bits of the mark of the packet's connection.
 func SetConnMark(bits uint32) Term {
 	return fixed{fmt.Sprintf("ct mark set ct mark | 0x%08x", bits), []expr.Any{
-		connMark, masked(^bits, bits), &expr.Ct{Key: expr.CtKeyMARK, SourceRegister: true, Register: firstReg},
+		connMark, maskReg(^bits, bits), &expr.Ct{Key: expr.CtKeyMARK, SourceRegister: true, Register: firstReg},
 	}}
 }
 
-// RestoreConnMark copies these bits of the connection's mark to the packet, and no others.
+// RestoreConnMark sets the packet's mark to these bits of the connection's mark; its other bits become 0.
 func RestoreConnMark(bits uint32) Term {
-	return fixed{fmt.Sprintf("meta mark set ct mark & 0x%08x", bits), []expr.Any{connMark, masked(bits, 0), storeMark}}
+	return fixed{fmt.Sprintf("meta mark set ct mark & 0x%08x", bits), []expr.Any{connMark, maskReg(bits, 0), storeMark}}
 }
 
 // The states of a packet's connection, by the kernel's numbers.
@@ -89,7 +91,7 @@ const (
 	New         = 8
 )
 
-// State matches packets whose connection has one of the states.
+// State matches packets whose connection has one of the states, which are combined by |.
 func State(states uint32) Term {
 	var names []string
 	for i, name := range []string{"invalid", "established", "related", "new"} {
@@ -98,31 +100,32 @@ func State(states uint32) Term {
 		}
 	}
 	return fixed{"ct state " + strings.Join(names, ","), []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATE, Register: firstReg}, masked(states, 0), notZero,
+		&expr.Ct{Key: expr.CtKeySTATE, Register: firstReg}, maskReg(states, 0), notZero,
 	}}
 }
 
-// MorePackets matches packets of a connection that has had more than n, below 255. The kernel must count them (nf_conntrack_acct). Like
-// kindnet, and unlike nft, it compares the number in the byte order of the machine, so that more than 255 would not be found.
+// MorePackets matches packets of a connection that has had more than n packets; n is below 255. The kernel must count
+// them (nf_conntrack_acct). Like kindnet, and unlike nft, it compares in the byte order of the machine, so it may not
+// match above 255 packets.
 func MorePackets(n uint8) Term {
 	return fixed{fmt.Sprintf("ct packets > %d", n), []expr.Any{
-		&expr.Ct{Key: expr.CtKeyPKTS, Register: firstReg}, compared(expr.CmpOpGt, binary.NativeEndian.AppendUint64(nil, uint64(n))),
+		&expr.Ct{Key: expr.CtKeyPKTS, Register: firstReg}, compareReg(expr.CmpOpGt, binary.NativeEndian.AppendUint64(nil, uint64(n))),
 	}}
 }
 
-// versionIs matches packets of the version of IP whose addresses have this length.
+// versionIs returns expressions that match packets of the IP version whose addresses have this length in bytes.
 func versionIs(length int) []expr.Any {
 	number := byte(unix.NFPROTO_IPV4)
 	if length == 16 {
 		number = unix.NFPROTO_IPV6
 	}
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: firstReg}, compared(expr.CmpOpEq, []byte{number})}
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: firstReg}, compareReg(expr.CmpOpEq, []byte{number})}
 }
 
 // labels is the number of labels that a connection can have.
 const labels = 128
 
-// label returns the label bits with only this one set, in the kernel's format: words in the byte order of the machine.
+// label returns the label bits with only bit n set, in the kernel's format: words in the byte order of the machine.
 func label(n int) []byte {
 	b := make([]byte, labels/8)
 	binary.NativeEndian.PutUint64(b[n/64*8:], 1<<(n%64))
@@ -135,7 +138,7 @@ func Labelled(n int) Term {
 	return fixed{fmt.Sprintf("ct label %d", n), []expr.Any{
 		&expr.Ct{Key: expr.CtKeyLABELS, Register: firstReg},
 		&expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: uint32(len(none)), Mask: label(n), Xor: none},
-		compared(expr.CmpOpNeq, none),
+		compareReg(expr.CmpOpNeq, none),
 	}}
 }
 
@@ -153,31 +156,31 @@ const translated = 1 << 5
 var (
 	// Translated matches packets of connections whose destination was translated.
 	Translated Term = fixed{"ct status dnat", []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, masked(translated, 0), notZero,
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, maskReg(translated, 0), notZero,
 	}}
-	// NotJustTranslated is nft's "ct status != dnat". It compares the whole status word, which has other bits too, so
-	// it is almost always true. Felix writes it.
+	// NotJustTranslated is nft's "ct status != dnat", as Felix writes it. It compares the whole status word, which
+	// has other bits too, so it almost always matches.
 	NotJustTranslated Term = fixed{"ct status != dnat", []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compared(expr.CmpOpNeq, native(translated)),
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compareReg(expr.CmpOpNeq, native(translated)),
 	}}
 	// VersionIPv6 matches packets of IPv6 in a table of family Inet.
 	VersionIPv6 Term = fixed{"meta nfproto ipv6", versionIs(16)}
-	// OfRoot matches packets that a program of the user root on this machine sends.
+	// OfRoot matches packets that a process of the user root on this machine sends.
 	OfRoot Term = fixed{"meta skuid 0", []expr.Any{&expr.Meta{Key: expr.MetaKeySKUID, Register: firstReg}, isZero}}
 	// SourceLocal matches packets from an address of this machine.
 	SourceLocal Term = fixed{"fib saddr type local", []expr.Any{
-		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true}, compared(expr.CmpOpEq, native(unix.RTN_LOCAL)),
+		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true}, compareReg(expr.CmpOpEq, native(unix.RTN_LOCAL)),
 	}}
 	// DestLocal matches packets to an address of this machine.
 	DestLocal Term = fixed{"fib daddr type local", []expr.Any{
-		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagDADDR: true}, compared(expr.CmpOpEq, native(unix.RTN_LOCAL)),
+		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagDADDR: true}, compareReg(expr.CmpOpEq, native(unix.RTN_LOCAL)),
 	}}
 	// SourceNotLocalTo matches packets whose source is not an address of their outgoing device.
 	SourceNotLocalTo Term = fixed{"fib saddr . oif type != local", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true, FlagOIF: true},
-		compared(expr.CmpOpNeq, native(unix.RTN_LOCAL)),
+		compareReg(expr.CmpOpNeq, native(unix.RTN_LOCAL)),
 	}}
-	// NoReversePath matches packets for whose source no route leads out of the device that they arrived on.
+	// NoReversePath matches packets to whose source no route leads through the device on which they arrived.
 	NoReversePath Term = fixed{"fib saddr . mark . iif oif 0", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultOIF: true, FlagSADDR: true, FlagMARK: true, FlagIIF: true}, isZero,
 	}}
@@ -193,7 +196,7 @@ var (
 	Masquerade Term = fixed{"masquerade fully-random", []expr.Any{&expr.Masq{FullyRandom: true}}}
 	// MasqueradeAny gives the connection the address of its outgoing device, and keeps its port if it is free.
 	MasqueradeAny Term = fixed{"masquerade", []expr.Any{&expr.Masq{}}}
-	// Reject rejects with the ICMP message that the port is unreachable.
+	// Reject drops the packet and sends the ICMP message that the port is unreachable.
 	Reject Term = reject{}
 )
 

@@ -22,14 +22,15 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Load programs tables into ns, one after the other. It needs CAP_NET_ADMIN in the user namespace that owns ns. It adds
-// to existing tables, chains and sets of the same names. The error names what the kernel refused; earlier transactions
-// stay.
+// Load programs tables into ns, one after the other. It adds to existing tables, chains and sets of the same names.
+// If the kernel refuses a part, the error names the part; earlier transactions stay. It needs CAP_NET_ADMIN in the
+// user namespace that owns ns.
 func Load(ctx context.Context, ns *netns.NS, tables ...*Table) error {
 	return loadAll(ctx, ns, false, tables)
 }
 
-// Replace does the same as Load for existing tables. The first transaction also removes what the new tables lack.
+// Replace programs tables into ns like Load, but first deletes existing tables of the same names. Each table is
+// deleted in the first transaction of its successor.
 func Replace(ctx context.Context, ns *netns.NS, tables ...*Table) error {
 	return loadAll(ctx, ns, true, tables)
 }
@@ -46,14 +47,14 @@ func loadAll(ctx context.Context, ns *netns.NS, replace bool, tables []*Table) e
 		}
 		l := &loader{ctx: ctx, socket: s, table: t, replace: replace, shared: map[string]string{}}
 		if err := l.load(); err != nil {
-			return t.advised(err)
+			return t.withAdvice(err)
 		}
 	}
 	return nil
 }
 
-// advised adds advice where there is some.
-func (t *Table) advised(err error) error {
+// withAdvice adds advice to err if its cause is known.
+func (t *Table) withAdvice(err error) error {
 	switch {
 	case errors.Is(err, unix.EMSGSIZE):
 		return advice.With(err, "one transaction is larger than the socket's buffer, which without the rights of the machine's root "+
@@ -72,18 +73,18 @@ type loader struct {
 	ctx    context.Context
 	socket *socket
 	table  *Table
-	// replace deletes the existing table of the same name.
+	// replace means that an existing table of the same name is deleted first.
 	replace bool
 	batch   batch
-	// id is the number of the last set.
+	// id is the number of the set that was declared last.
 	id uint32
-	// shared has the names of maps that rules share, by their values.
+	// shared has the names of the maps that rules share, by their values.
 	shared map[string]string
-	// anew is true if the table exists: the kernel chooses unused names for anonymous maps.
-	anew bool
+	// tableExists means that the kernel has the table already, so it must choose unused names for anonymous maps.
+	tableExists bool
 }
 
-// load sends declarations first: rules and elements name sets and chains.
+// load programs the table. It sends declarations first, since rules and elements refer to sets and chains by name.
 func (l *loader) load() error {
 	t := l.table
 	l.batch.table(t)
@@ -132,7 +133,7 @@ func (l *loader) rule(c *Chain, i int) error {
 	return l.sendIfFull()
 }
 
-// write adds a rule to the batch.
+// write adds rule i of c to the batch.
 func (l *loader) write(c *Chain, i int) error {
 	e := exprs{family: l.table.Family, anonymous: l.mapOf}
 	if err := e.rule(c.Rules[i]); err != nil {
@@ -150,8 +151,8 @@ func (l *loader) write(c *Chain, i int) error {
 	return nil
 }
 
-// mapOf declares the map of a choice, or finds a shared one. It returns its name, and its number if the current
-// transaction declares it.
+// mapOf declares the map of a choice, or finds a shared one with equal values. It returns its name, and its number if
+// this call declares it, else 0.
 func (l *loader) mapOf(c choice) (name string, id uint32) {
 	key := string(bytes.Join(c.values, nil))
 	if name := l.shared[key]; c.shared && name != "" {
@@ -163,10 +164,10 @@ func (l *loader) mapOf(c choice) (name string, id uint32) {
 	case c.shared:
 		name = "endpoints-" + number
 		l.shared[key] = name
-	case l.anew:
+	case l.tableExists:
 		name = "__map%d"
 	}
-	l.batch.chosen(l.table, c, name, l.id)
+	l.batch.choiceMap(l.table, c, name, l.id)
 	return name, l.id
 }
 
@@ -195,14 +196,14 @@ func (l *loader) elements(s *Set) error {
 	return nil
 }
 
-// edge is the begin of a prefix, or the first address after it.
+// edge is the first address of a prefix. If end is true, it is the first address after a prefix.
 type edge struct {
 	at  netip.Addr
 	end bool
 }
 
-// edgesOf returns the edges of prefixes that do not overlap, in ascending order: in another order the kernel treats
-// neighbours as overlaps. A prefix up to the last address has no end.
+// edgesOf returns the edges of prefixes that do not overlap, in ascending order: otherwise the kernel reports that
+// adjacent prefixes overlap. A prefix up to the last address has no end.
 func edgesOf(list []Element) []edge {
 	sorted := each.Of(list, func(e Element) netip.Prefix { return e.Key[0].(netip.Prefix).Masked() })
 	slices.SortFunc(sorted, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
@@ -223,7 +224,7 @@ func (l *loader) sendIfFull() error {
 	return l.send()
 }
 
-// send commits the contents of the batch.
+// send commits the batch, if it is not empty, and empties it.
 func (l *loader) send() error {
 	if err := l.ctx.Err(); err != nil {
 		return fmt.Errorf("nftables: table %s: %w", l.table.Name, context.Cause(l.ctx))
@@ -265,7 +266,7 @@ func dial(ns *netns.NS) (*socket, error) {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
 	// Only root of the machine may have larger buffers; otherwise transactions must fit into the default.
-	s.holds(buffers)
+	s.enlargeBuffer(buffers)
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffers)
 	// Reasons in words are a courtesy of kernels since 4.12.
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_NETLINK, unix.NETLINK_EXT_ACK, 1)
@@ -277,23 +278,24 @@ func dial(ns *netns.NS) (*socket, error) {
 	return s, nil
 }
 
-// holds requests buffers for a transaction of this length.
-func (s *socket) holds(length int) {
+// enlargeBuffer requests a send buffer for a transaction of length bytes. The kernel grants it only to root of the
+// machine.
+func (s *socket) enlargeBuffer(length int) {
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, max(length, buffers))
 }
 
 // close closes the socket; an error would have no consequence.
 func (s *socket) close() { _ = unix.Close(s.fd) }
 
-// refusal is the kernel's answer to one message.
+// refusal is the kernel's answer to one message; number is 0 if the kernel accepted it.
 type refusal struct {
 	sequence uint32
 	number   unix.Errno
 	text     string
 }
 
-// commit sends a transaction and waits for the answer to its last message, or for a refusal of the whole transaction,
-// which has the number of its first. The first refusal is enough, because it undoes everything.
+// commit sends a transaction and waits for the answer to its last message, or for a refusal of any message. It
+// returns the first refusal, which undoes the whole transaction, nil if there is none.
 func (s *socket) commit(transaction []byte, first, last uint32) (*refusal, error) {
 	if err := unix.Sendto(s.fd, transaction, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, os.NewSyscallError("sendto", err)
@@ -323,7 +325,7 @@ func (s *socket) commit(transaction []byte, first, last uint32) (*refusal, error
 	}
 }
 
-// parse decodes an answer; ok is false for other messages.
+// parse decodes an answer. ok is false if m is another kind of message.
 func parse(m syscall.NetlinkMessage) (r refusal, ok bool) {
 	const question = 4 // the header of the answered message follows the error number
 	if m.Header.Type != unix.NLMSG_ERROR || len(m.Data) < question+unix.NLMSG_HDRLEN {

@@ -17,7 +17,7 @@ const (
 	Inet Family = "inet"
 )
 
-// FamilyOf returns the family for IPv4 or IPv6.
+// FamilyOf returns IPv6 if ipv6 is true, else IPv4.
 func FamilyOf(ipv6 bool) Family {
 	if ipv6 {
 		return IPv6
@@ -44,7 +44,7 @@ const (
 type Table struct {
 	Family Family
 	Name   string
-	// Comment is for people; (optional).
+	// Comment is optional.
 	Comment    string
 	flowtables []*Flowtable
 	sets       []*Set
@@ -53,11 +53,12 @@ type Table struct {
 	chainOf    map[string]*Chain
 }
 
-// Flowtable forwards packets of the connections that rules put into it, at the entrance of its devices and past all chains.
+// Flowtable forwards packets of the connections that rules put into it. It does so where packets enter its devices,
+// so they bypass all chains.
 type Flowtable struct {
 	Name     string
 	Priority int
-	// Devices are at most 256.
+	// Devices are the names of at most 256 devices.
 	Devices []string
 }
 
@@ -81,15 +82,15 @@ type Hook struct {
 // Chain is a list of rules.
 type Chain struct {
 	Name string
-	// Hook is nil for a chain that is only jumped to.
+	// Hook is nil for a chain that only other chains jump to.
 	Hook  *Hook
 	Rules []Rule
 }
 
-// Rule is a list of terms. The rule ends for a packet at the first term that does not match, or with a verdict.
+// Rule is a list of terms. For a packet, the rule ends at the first term that does not match, or with a verdict.
 type Rule []Term
 
-// Base declares a chain that the kernel calls, with policy accept. Declaring it again changes its hook.
+// Base declares a base chain, with policy accept. Declaring it again changes its hook.
 func (t *Table) Base(name string, h Hook) *Chain {
 	c := t.Chain(name)
 	c.Hook = &h
@@ -107,7 +108,7 @@ func (t *Table) Chain(name string) *Chain {
 	return c
 }
 
-// Add appends a rule.
+// Add appends a rule of these terms, and returns the chain.
 func (c *Chain) Add(terms ...Term) *Chain {
 	c.Rules = append(c.Rules, terms)
 	return c
@@ -122,9 +123,9 @@ type Set struct {
 	Map bool
 	// Interval sets hold prefixes; their key has one part.
 	Interval bool
-	// Timeout is the lifetime of an element that a packet has added; 0 for a set that packets do not change.
+	// Timeout is the lifetime of an element that a packet has added; 0 means that packets do not change the set.
 	Timeout time.Duration
-	// Collect is the interval at which the kernel removes expired elements; 0 for a second.
+	// Collect is the interval at which the kernel removes expired elements; 0 means one second.
 	Collect  time.Duration
 	Elements []Element
 }
@@ -163,7 +164,7 @@ type Value any
 // L4 is a transport protocol: "tcp", "udp", "sctp", "ipv6-icmp", or "4" for IP in IP.
 type L4 string
 
-// Set declares a set with a key of these types, or returns the one of that name.
+// Set returns the set called name, and declares it with a key of these types if necessary.
 func (t *Table) Set(name string, key ...Type) *Set {
 	if s, ok := t.setOf[name]; ok {
 		return s
@@ -174,7 +175,7 @@ func (t *Table) Set(name string, key ...Type) *Set {
 	return s
 }
 
-// Map declares a verdict map with a key of these types, or returns the one of that name.
+// Map returns the verdict map called name, and declares it with a key of these types if necessary.
 func (t *Table) Map(name string, key ...Type) *Set {
 	s := t.Set(name, key...)
 	s.Map = true

@@ -42,7 +42,7 @@ func TestShared(t *testing.T) {
 			t.Fatal(err)
 		}
 		var named, anonymous, lookups int
-		err := reading(ns, IPv4, "shared", func(c *nftables.Conn, chains []*nftables.Chain) error {
+		err := withTable(ns, IPv4, "shared", func(c *nftables.Conn, chains []*nftables.Chain) error {
 			sets, err := c.GetSets(&nftables.Table{Name: "shared", Family: nftables.TableFamilyIPv4})
 			for _, s := range sets {
 				if s.Anonymous {

@@ -9,9 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Term is a part of a rule. Only functions of this package return terms.
+// Term is a part of a rule. Only this package defines terms.
 type Term interface {
-	// text is the term in the language of nft.
+	// text returns the term in the language of nft.
 	text(Family) string
 }
 
@@ -54,7 +54,7 @@ func (f Field) text(family Family) string {
 	return fields[f].name
 }
 
-func joined(list []Field, family Family) string {
+func joinFields(list []Field, family Family) string {
 	return strings.Join(each.Of(list, func(f Field) string { return f.text(family) }), " . ")
 }
 
@@ -68,7 +68,7 @@ type compare struct {
 // Is matches packets whose field has the value.
 func Is(f Field, v Value) Term { return compare{field: f, value: v} }
 
-// Not matches the other packets.
+// Not matches packets whose field does not have the value.
 func Not(f Field, v Value) Term { return compare{field: f, value: v, not: true} }
 
 func (c compare) text(family Family) string {
@@ -79,50 +79,52 @@ func (c compare) text(family Family) string {
 	return c.field.text(family) + op + valueText(c.value)
 }
 
-// lookup is a key looked up in a set or map.
+// lookup is a key that is looked up in a set, or with vmap in a verdict map.
 type lookup struct {
-	key      []Field
-	set      string
-	not, way bool
+	key       []Field
+	set       string
+	not, vmap bool
 }
 
 // In matches packets whose fields together are a key in the set.
 func In(set string, key ...Field) Term { return lookup{key: key, set: set} }
 
-// NotIn matches the other packets.
+// NotIn matches packets whose fields together are not a key in the set.
 func NotIn(set string, key ...Field) Term { return lookup{key: key, set: set, not: true} }
 
-// VMap applies the map's verdict for the fields; without one, the packet continues to the next term.
-func VMap(set string, key ...Field) Term { return lookup{key: key, set: set, way: true} }
+// VMap applies the verdict that the map has for the fields. If the map has none, the packet continues to the next
+// term.
+func VMap(set string, key ...Field) Term { return lookup{key: key, set: set, vmap: true} }
 
 func (l lookup) text(family Family) string {
 	op := " @"
 	switch {
-	case l.way:
+	case l.vmap:
 		op = " vmap @"
 	case l.not:
 		op = " != @"
 	}
-	return joined(l.key, family) + op + l.set
+	return joinFields(l.key, family) + op + l.set
 }
 
-// dnat translates the destination to one of several, chosen by chance.
+// dnat translates the destination to one of several addresses, chosen at random.
 type dnat struct {
 	to []netip.AddrPort
-	// direct means that there is a single address, so no choice.
+	// direct means that there is a single address, so no random choice.
 	direct bool
-	// shared means that rules with the same choice use one map.
+	// shared means that rules with the same addresses use one map.
 	shared bool
 }
 
-// DNAT translates the destination.
+// DNAT translates the destination to the given address and port.
 func DNAT(to netip.AddrPort) Term { return dnat{to: []netip.AddrPort{to}, direct: true} }
 
 // DNATRandom translates the destination to one of the given addresses, each with the same probability.
 func DNATRandom(to ...netip.AddrPort) Term { return dnat{to: to} }
 
-// DNATShared does the same with a map that all rules of the table with the same choice share. With a map for each rule,
-// loading takes time that grows with the square of their number, because the kernel searches all maps for each name.
+// DNATShared translates like DNATRandom, but rules of the table with the same addresses share one map. With a map for
+// each rule, loading takes time that grows with the square of their number, because the kernel searches all maps for
+// each name.
 func DNATShared(to ...netip.AddrPort) Term { return dnat{to: to, shared: true} }
 
 func (d dnat) text(family Family) string {
@@ -168,7 +170,8 @@ func (u update) text(family Family) string {
 
 type offload string
 
-// Offload puts the packet's connection into a flowtable. The rule ends with a packet whose connection cannot be there, or is already.
+// Offload puts the packet's connection into a flowtable. The rule ends for a packet whose connection cannot be in the
+// flowtable, or is there already.
 func Offload(flowtable string) Term { return offload(flowtable) }
 
 func (o offload) text(Family) string { return "flow add @" + string(o) }
@@ -186,7 +189,7 @@ var (
 	Return = Verdict{kind: "return"}
 )
 
-// Jump calls a chain.
+// Jump continues in a chain. From the end of that chain, the packet returns to the next rule of this one.
 func Jump(chain string) Verdict { return Verdict{"jump", chain} }
 
 // Goto continues in a chain without return: the end of that chain counts as the end of this one.

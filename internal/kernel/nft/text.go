@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// String renders the table as input of nft -f, deterministically: flowtables, sets, then chains, in the order of their declaration.
+// String returns the table as input of nft -f. The result is deterministic: flowtables, sets, then chains, each in
+// the order of declaration.
 func (t *Table) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table %s %s {\n", t.Family, t.Name)

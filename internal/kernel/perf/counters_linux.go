@@ -59,7 +59,7 @@ type reading struct {
 }
 
 // OpenCounters opens counters of events. A Sampler can take rate samples a second with each of them. It omits an event
-// that some CPU of this machine does not count.
+// that some CPU of this machine does not count. It fails without the right to count.
 func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 	c := &Counters{}
 	for _, e := range events {
@@ -113,7 +113,7 @@ func (c *Counters) drop(i int) error {
 	return errors.Join(errs...)
 }
 
-// Start begins to count.
+// Start begins to count, and reads the counters every 20 ms until Stop.
 func (c *Counters) Start() error {
 	if len(c.list) == 0 {
 		return nil
@@ -123,10 +123,10 @@ func (c *Counters) Start() error {
 			return os.NewSyscallError("ioctl PERF_EVENT_IOC_ENABLE", err)
 		}
 	}
-	c.stop, c.done = make(chan struct{}), make(chan struct{})
 	if err := c.read(); err != nil {
 		return err
 	}
+	c.stop, c.done = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(c.done)
 		tick := time.NewTicker(every)
@@ -144,7 +144,7 @@ func (c *Counters) Start() error {
 	return nil
 }
 
-// Stop ends it.
+// Stop takes the last reading and returns the first error of all readings.
 func (c *Counters) Stop() error {
 	if c.stop == nil {
 		return nil
@@ -188,7 +188,7 @@ func (c *Counters) Between(from, to int64, cpus []int) map[string]float64 {
 	return all
 }
 
-// between returns the count between two moments, extrapolated to a counter that runs all the time.
+// between returns the number of events between two moments, extrapolated for the time in which the counter did not run.
 func (x *counter) between(from, to int64) (n float64, ok bool) {
 	a, begun := x.at(from)
 	b, ended := x.at(to)

@@ -74,7 +74,7 @@ func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring
 	return r, nil
 }
 
-// share lets another event write to the ring, under a name.
+// share makes another event write to the ring, and stores its name by its id.
 func (r *ring) share(event int, name string) error {
 	if err := unix.IoctlSetInt(event, unix.PERF_EVENT_IOC_SET_OUTPUT, r.events[0]); err != nil {
 		return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_OUTPUT", err)
@@ -104,7 +104,8 @@ func (r *ring) open(a unix.PerfEventAttr, cpu, pages int) error {
 	return os.NewSyscallError("mmap of a perf event", err)
 }
 
-// withSpace adds the event for namespaces to the same ring, and the program that writes them.
+// withSpace adds the event for namespaces to the ring, and attaches the program that writes them to the sampling
+// events.
 func (r *ring) withSpace(cpu int, o Options) error {
 	a := sampling
 	a.Type, a.Config, a.Sample, a.Sample_type = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_BPF_OUTPUT, 1, outputType
@@ -128,7 +129,7 @@ func (r *ring) withSpace(cpu int, o Options) error {
 	return nil
 }
 
-// read adds the records of the ring. The kernel counts records without room.
+// read adds the samples of the ring to all, and the number of samples that found no room.
 func (r *ring) read(all *Samples) error {
 	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.memory[0]))
 	data := r.memory[unix.Getpagesize():]

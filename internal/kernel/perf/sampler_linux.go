@@ -34,7 +34,7 @@ type Options struct {
 	Length time.Duration
 	// Space adds the namespace of the packet. nil omits it. (optional)
 	Space *space.Tracker
-	// Counters have samples of their events, too. (optional)
+	// Counters are counters whose events are sampled, too. (optional)
 	Counters *Counters
 }
 
@@ -91,7 +91,8 @@ func refusal(err error) error {
 // bytesPerSample is the size of an average sample in a ring; a deep stack has 80 frames.
 const bytesPerSample = 700
 
-// Open opens the events, which do not count yet. It fails without the right to sample a CPU.
+// Open opens the events, which do not count yet: the cycle counter of each CPU, or timers if there is none. It fails
+// without the right to sample a CPU.
 func Open(o Options) (*Sampler, error) {
 	s := &Sampler{}
 	rate := o.Rate
@@ -129,7 +130,7 @@ func (s *Sampler) open(o Options, pages int) error {
 // Start begins to take samples.
 func (s *Sampler) Start() error { return s.each(unix.PERF_EVENT_IOC_ENABLE) }
 
-// Stop ends it.
+// Stop stops taking samples.
 func (s *Sampler) Stop() error { return s.each(unix.PERF_EVENT_IOC_DISABLE) }
 
 func (s *Sampler) each(request uint) error {
@@ -175,7 +176,7 @@ var sampling = unix.PerfEventAttr{
 	Wakeup:  1 << 31, // no reader waits for samples
 }
 
-// attributes returns the sampling events of a CPU: its cycle counter, or timers whose periods have no common divisor.
+// attributes returns the sampling events of a CPU: its cycle counter, or timers with different random periods.
 func attributes(event string, rate int) []unix.PerfEventAttr {
 	a := sampling
 	a.Type, a.Config, a.Read_format = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, unix.PERF_FORMAT_LOST
@@ -194,15 +195,15 @@ func attributes(event string, rate int) []unix.PerfEventAttr {
 	return all
 }
 
-// prime returns the least prime number from n. A processor has few counters, so a trial samples with one period of
-// cycles. Each trial and each CPU draws another prime, so that no load synchronizes with all of them.
+// prime returns the least prime number that is at least n. A processor has few counters, so a trial samples with one
+// period of cycles. Each trial and each CPU draws another prime, so that no load synchronizes with all of them.
 func prime(n uint64) uint64 {
 	for n = max(n, 2); !big.NewInt(0).SetUint64(n).ProbablyPrime(0); n++ { // exact below 2^64
 	}
 	return n
 }
 
-// usualCycles is a processor's speed if the kernel does not report it.
+// usualCycles is the assumed speed of a processor in Hz if the kernel does not report it.
 const usualCycles = 2.5e9
 
 // cyclesPerSecond returns approximately the processor's maximum speed. At another speed the rate of samples differs,

@@ -29,7 +29,8 @@ type symbol struct {
 	name    string
 }
 
-// ReadKernel reads the present symbols of the kernel, its modules and BPF programs.
+// ReadKernel reads the present symbols of the kernel, its modules and BPF programs. It returns ErrHidden if the kernel
+// hides the addresses.
 func ReadKernel() (Symbols, error) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {
@@ -39,7 +40,7 @@ func ReadKernel() (Symbols, error) {
 	return parse(f)
 }
 
-// parse reads lines of address, type and name.
+// parse reads lines of address, type and name. It fails if all addresses are hidden.
 func parse(r io.Reader) (Symbols, error) {
 	var s Symbols
 	lines := bufio.NewScanner(r)

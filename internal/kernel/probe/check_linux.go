@@ -20,8 +20,8 @@ import (
 // patience bounds one probe.
 const patience = 10 * time.Second
 
-// Check tries each feature in names (none: all known ones) and returns a finding for each, in their order. For an
-// unknown name the answer is that it is unknown. Only ctx ends it early.
+// Check tries each feature in names (none: all known ones) and returns a finding for each, in their order. An unknown
+// name has the outcome Unknown. It fails only if ctx ends.
 func Check(ctx context.Context, names ...string) ([]Finding, error) {
 	if len(names) == 0 {
 		names = Features()
@@ -115,7 +115,7 @@ func (e *programError) Error() string {
 
 func (e *programError) Unwrap() error { return e.err }
 
-// rights reports whether a right was missing.
+// rights reports whether the program failed because a right was missing.
 func (e *programError) rights() bool {
 	return strings.Contains(e.output, "ermission denied") || strings.Contains(e.output, "must be root") ||
 		strings.Contains(e.output, "not permitted")

@@ -72,7 +72,7 @@ func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 	return f, nil
 }
 
-// hardware sets the facts of the hardware.
+// hardware passes the facts of the kernel and of the hardware to set.
 func hardware(set func(name, value string)) {
 	set(facts.Kernel, release())
 	// An unreadable file leaves its part of the hints empty.
@@ -94,7 +94,7 @@ func hardware(set func(name, value string)) {
 	}
 }
 
-// Load is the share (0 to 1) of CPU time that was used for work, and the part of that for interrupts.
+// Load has shares (0 to 1) of CPU time: Busy for all work, Interrupt for interrupts, which are part of Busy.
 type Load struct{ Busy, Interrupt float64 }
 
 // Idle measures for d the load of the CPUs while the caller does nothing.

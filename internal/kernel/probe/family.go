@@ -52,7 +52,7 @@ var packages = map[string]map[string]string{
 	"iptables-restore": {"": "iptables", fedora: "iptables-nft"},
 }
 
-// Install returns how to install program in a family (from Family).
+// Install returns how to install program on a distribution of a family (from Family).
 func Install(program, family string) string {
 	if where := unpackaged[program]; where != "" {
 		return where

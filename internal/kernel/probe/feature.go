@@ -104,7 +104,7 @@ func (r requirement) lacksKernel(m machine, said string) Finding {
 	return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: "the kernel refuses it: " + strings.ReplaceAll(said, "\n", "; "), WayOut: strings.Join(ways, "; or ")}
 }
 
-// unknown is the finding that r could not be tried.
+// unknown returns the finding that r could not be tried.
 func (r requirement) unknown(why, wayOut string) Finding {
 	return Finding{Feature: r.name, About: r.about, Missing: why, WayOut: wayOut}
 }

@@ -17,8 +17,9 @@ type interval struct {
 const (
 	// enough is the least share of interrupt time in the wall time for a decision.
 	enough = 0.10
-	// A thread that never sleeps has all of its CPU's time except for the wait and, perhaps, the interrupts. So the
-	// share of the interrupts that is missing from its clock is 0 or 1, except for ticks and noise.
+	// mostlyThere and mostlyMissing bound the share of the interrupts that is missing from the thread's clock. A thread
+	// that never sleeps has all of its CPU's time except for the wait and, perhaps, the interrupts. So the share is 0
+	// or 1, except for ticks and noise.
 	mostlyThere, mostlyMissing = 0.3, 0.6
 	// little is the largest share of steal in the interrupt time: some kernels subtract steal from a task's clock, too.
 	little = 0.2

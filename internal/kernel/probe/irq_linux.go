@@ -78,7 +78,7 @@ func sendBusily(n int) (interval, error) {
 	}, err
 }
 
-// readClocks reads all that an interval is the difference of.
+// readClocks reads the clocks and counters whose differences make an interval.
 func readClocks(n int) (interval, error) {
 	stat, err := proc.Stat()
 	if err != nil {

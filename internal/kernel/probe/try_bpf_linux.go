@@ -66,7 +66,7 @@ func tryCgroupProgram() error {
 	})
 }
 
-// inCgroup runs try with a separate cgroup.
+// inCgroup runs try with the directory of a new cgroup, and then removes the cgroup.
 func inCgroup(try func(dir string) error) error {
 	root, err := cgroup.Root()
 	if err != nil {
@@ -79,7 +79,7 @@ func inCgroup(try func(dir string) error) error {
 	return errors.Join(try(dir), os.Remove(dir))
 }
 
-// tryIPIP accepts the kernel's device, or the parts of its stand-in.
+// tryIPIP creates the kernel's device, or tries the BPF programs that replace it.
 func tryIPIP(h *link.Handle) error {
 	err := h.Add(ipip)
 	if err == nil {

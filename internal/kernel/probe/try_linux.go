@@ -35,21 +35,21 @@ var (
 var tries = map[string]probe{
 	"netns":   func(context.Context, *link.Handle) error { return nil },
 	"cgroup2": func(context.Context, *link.Handle) error { return inCgroup(func(string) error { return nil }) },
-	"veth":    adds(veth),
-	"bridge":  adds(link.Bridge{Name: name}),
+	"veth":    addProbe(veth),
+	"bridge":  addProbe(link.Bridge{Name: name}),
 	"br_netfilter": func(context.Context, *link.Handle) error {
 		_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables") // the setting that it adds to every namespace
 		return err
 	},
-	"vxlan":     adds(link.VXLAN{Name: name, Port: 8472}),
-	"ipip":      adds(ipip),
+	"vxlan":     addProbe(link.VXLAN{Name: name, Port: 8472}),
+	"ipip":      addProbe(ipip),
 	"wireguard": func(_ context.Context, h *link.Handle) error { return tryWireGuard(h) },
-	"ipsec": adds(link.XFRMState{
+	"ipsec": addProbe(link.XFRMState{
 		From: netip.AddrFrom4([4]byte{192, 0, 2, 1}), To: netip.AddrFrom4([4]byte{192, 0, 2, 2}), SPI: 1,
 	}),
-	"macvlan": adds(veth, link.Child{Name: name, Parent: veth.Name}),
-	"ipvlan":  adds(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
-	"netkit":  adds(link.Netkit{Name: name, Peer: "probe-np"}),
+	"macvlan": addProbe(veth, link.Child{Name: name, Parent: veth.Name}),
+	"ipvlan":  addProbe(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
+	"netkit":  addProbe(link.Netkit{Name: name, Peer: "probe-np"}),
 	"iptables": func(ctx context.Context, _ *link.Handle) error {
 		return restore(ctx, "*filter\n:PROBE - [0:0]\n-A PROBE -j RETURN\nCOMMIT\n")
 	},
@@ -70,17 +70,17 @@ var tries = map[string]probe{
 	"ipset": func(ctx context.Context, _ *link.Handle) error {
 		return run(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
 	},
-	"ipvs":        adds(link.Dummy{Name: name}, link.Step(tryIPVS)),
+	"ipvs":        addProbe(link.Dummy{Name: name}, link.Step(tryIPVS)),
 	"bpf":         func(context.Context, *link.Handle) error { return tryProgram() },
-	"bpf-tc":      adds(veth, link.Step(tryDevicePrograms)),
+	"bpf-tc":      addProbe(veth, link.Step(tryDevicePrograms)),
 	"bpf-cgroup":  func(context.Context, *link.Handle) error { return tryCgroupProgram() },
 	"ipip-tunnel": func(_ context.Context, h *link.Handle) error { return tryIPIP(h) },
-	"htb":         adds(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) })),
-	"tbf":         adds(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) })),
+	"htb":         addProbe(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) })),
+	"tbf":         addProbe(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) })),
 }
 
-// adds is a probe that adds things.
-func adds(things ...link.Thing) probe {
+// addProbe returns a probe that adds things to its namespace.
+func addProbe(things ...link.Thing) probe {
 	return func(_ context.Context, h *link.Handle) error { return h.Add(things...) }
 }
 

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NeedDescriptors lets this process have n descriptors open at once. A process without CAP_SYS_RESOURCE may go up to its hard
-// limit only.
+// NeedDescriptors raises the limit of open descriptors to n, if it is lower. It fails above the hard limit without
+// CAP_SYS_RESOURCE.
 func NeedDescriptors(n uint64) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

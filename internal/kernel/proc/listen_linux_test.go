@@ -48,7 +48,7 @@ func TestListens(t *testing.T) {
 short
 `
 	for port, want := range map[int]bool{8080: true, 8081: false, 80: false} {
-		if got := listens(table, "0A", port); got != want {
+		if got := hasListener(table, "0A", port); got != want {
 			t.Errorf("port %d: %v", port, got)
 		}
 	}

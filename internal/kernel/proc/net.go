@@ -52,7 +52,7 @@ func parseCounter(b []byte) (int64, error) {
 	return int64(v), err
 }
 
-// columns of /proc/net/dev behind the device's name.
+// devColumns are the columns of /proc/net/dev after the device's name.
 var devColumns = []string{
 	"rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "rx_compressed", "rx_multicast",
 	"tx_bytes", "tx_packets", "tx_errors", "tx_dropped", "tx_fifo", "tx_collisions", "tx_carrier", "tx_compressed",
@@ -137,15 +137,15 @@ func Listening(transport string, port int) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if listens(string(table), listening[transport], port) {
+		if hasListener(string(table), listening[transport], port) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// listens reads lines of /proc/net/tcp or udp.
-func listens(table, state string, port int) bool {
+// hasListener reports whether a table, /proc/net/tcp or udp, has a socket in state on port.
+func hasListener(table, state string, port int) bool {
 	local := fmt.Sprintf(":%04X", port)
 	for line := range strings.Lines(table) {
 		f := strings.Fields(line)

@@ -37,13 +37,15 @@ func Stat() (map[int]sample.Time, error) { return read("/proc/stat", parseStat) 
 
 func parseStat(b []byte) (map[int]sample.Time, error) { return ParseStat(b, UserHz()) }
 
-// ThreadWait returns how long the calling thread has waited in a run queue, in ns. The caller must have locked it.
+// ThreadWait returns how long the calling thread has waited in a run queue, in ns. The caller must have locked its
+// goroutine to the thread.
 func ThreadWait() (int64, error) {
 	s, err := read("/proc/thread-self/schedstat", ParseSchedstat)
 	return s.Waited, err
 }
 
-// WaitOf returns the same for thread id of this process, without a pending wait.
+// WaitOf returns how long thread id of this process has waited in a run queue, in ns, without a wait that has not
+// ended.
 func WaitOf(id int) (int64, error) {
 	s, err := read("/proc/self/task/"+strconv.Itoa(id)+"/schedstat", ParseSchedstat)
 	return s.Waited, err
@@ -78,9 +80,9 @@ func read[T any](name string, parse func([]byte) (T, error)) (T, error) {
 	return parse(b)
 }
 
-// Sampler takes snapshots. It remembers which processes are ksoftirqd, which needs one search of all processes, and the
-// file with the throttling of this process's CPU limit, "" for none. hot are the files with the processor's thermal
-// throttling.
+// Sampler takes snapshots. It remembers the processes of ksoftirqd by CPU, which needs one search of all processes, and
+// the file with the throttling of this process's CPU limit, "" for none. hot has the files that count the processor's
+// thermal throttling.
 type Sampler struct {
 	ksoftirqd map[int]int
 	throttle  string
@@ -114,7 +116,7 @@ func findHot(root string) map[int][]string {
 	return found
 }
 
-// hotStops sums the counts of the CPUs.
+// hotStops returns how often the CPUs were throttled because of their temperature. It adds errors to failed.
 func (s *Sampler) hotStops(cpus []int, failed *[]error) (stops int64) {
 	for _, files := range only(s.hot, cpus) {
 		for _, file := range files {
@@ -124,7 +126,7 @@ func (s *Sampler) hotStops(cpus []int, failed *[]error) (stops int64) {
 	return stops
 }
 
-// findThrottle returns the first of throttleFiles that has an account.
+// findThrottle returns the first of throttleFiles with throttling counters, or "".
 func findThrottle(groups []byte) string {
 	for _, name := range throttleFiles(groups) {
 		if b, err := os.ReadFile(name); err == nil {
@@ -147,7 +149,7 @@ func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	clocks, err := s.tasks.clocks()
 	failed = append(failed, err)
 	snap.CPUs = only(part(&failed, "/proc/stat", parseStat), cpus)
-	snap.Tasks = s.tasks.named(clocks)
+	snap.Tasks = s.tasks.byID(clocks)
 	idle, err := ParseIdle(timers, snap.At)
 	snap.IdleNs, failed = only(idle, cpus), append(failed, err)
 	if s.throttle != "" {
@@ -193,7 +195,7 @@ func clock(id int32) (int64, error) {
 	return ts.Nano(), nil
 }
 
-// clocks reads the CPU clock of ksoftirqd of each of cpus.
+// clocks reads the CPU clock of ksoftirqd of each of cpus, in ns; empty cpus means all.
 func (s *Sampler) clocks(cpus []int) map[int]int64 {
 	clocks := map[int]int64{}
 	for n, pid := range only(s.ksoftirqd, cpus) {
@@ -239,7 +241,8 @@ func findKsoftirqd(root string) (map[int]int, error) {
 	return found, nil
 }
 
-// kernelThread reports whether a process has no command line: any program may call itself ksoftirqd.
+// kernelThread reports whether the process in dir has no command line, like a kernel thread. Any program may call
+// itself ksoftirqd.
 func kernelThread(dir string) bool {
 	b, err := os.ReadFile(dir + "/cmdline")
 	return err == nil && len(b) == 0

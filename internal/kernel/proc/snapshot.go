@@ -8,7 +8,7 @@ import (
 type Snapshot struct {
 	// At is when the clocks were read, on the machine's monotonic clock.
 	At int64
-	// IdleNs is how long each CPU has been idle since boot, nil if only CPUs has it, in ticks.
+	// IdleNs is how long each CPU has been idle since boot, nil if the kernel only reports ticks, as in CPUs.
 	IdleNs map[int]int64
 	// Tasks are the tasks of the machine by id, without this run's agents; nil if the kernel's tasks are not visible.
 	Tasks map[int]sample.Task
@@ -38,7 +38,7 @@ func Delta(before, after Snapshot) *sample.HostDelta {
 		ThrottledNs:         max(after.ThrottledNs-before.ThrottledNs, 0),
 		HotStops:            max(after.HotStops-before.HotStops, 0),
 		SpanNs:              after.At - before.At,
-		Tasks:               ran(before, after),
+		Tasks:               tasksBetween(before, after),
 	}
 	for n, a := range after.IdleNs {
 		if b, ok := before.IdleNs[n]; ok {

@@ -26,7 +26,7 @@ func inodeOf(link string) uint64 {
 // sandbox hides it.
 func BootID() string { return Text("/proc/sys/kernel/random/boot_id") }
 
-// Task is a thread in /proc: its id here, and in its innermost PID namespace.
+// Task is a thread in /proc: its id here and in its innermost PID namespace, and the inode of that namespace.
 type Task struct {
 	ID, Inner int
 	Space     uint64

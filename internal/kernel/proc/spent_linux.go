@@ -16,7 +16,7 @@ type Usage struct {
 	KernelMemory uint64
 }
 
-// Spent reads the usage.
+// Spent returns the usage until now.
 func Spent() Usage {
 	var u Usage
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {

@@ -99,9 +99,9 @@ func ParseIdle(b []byte, now int64) (map[int]int64, error) {
 // slight is the share of the time between two snapshots below which a task is omitted.
 const slight = 0.001
 
-// ran returns the tasks that ran on these CPUs between two snapshots, and those that worked for a path on any CPU, the
-// longest first. It excludes ksoftirqd of these CPUs.
-func ran(before, after Snapshot) []sample.Task {
+// tasksBetween returns the tasks that ran on these CPUs between two snapshots, and those that worked for a path on any
+// CPU, the longest first. It excludes ksoftirqd of these CPUs.
+func tasksBetween(before, after Snapshot) []sample.Task {
 	if before.Tasks == nil || after.Tasks == nil {
 		return nil
 	}

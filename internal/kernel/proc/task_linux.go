@@ -26,7 +26,7 @@ type process struct {
 	tasks map[int]sample.Task
 }
 
-// newTasks returns nil if the kernel's threads are not visible, as in a container.
+// newTasks returns a reader of all tasks, nil if the kernel's threads are not visible, as in a container.
 func newTasks() *tasks {
 	if Text("/proc/2/comm") != "kthreadd" {
 		return nil
@@ -62,8 +62,8 @@ func (t *tasks) clocks() (map[int]int64, error) {
 	return clocks, nil
 }
 
-// named returns the tasks of these clocks by their ids, without this run's agents.
-func (t *tasks) named(clocks map[int]int64) map[int]sample.Task {
+// byID returns the tasks of the processes in clocks by their ids, without this run's agents.
+func (t *tasks) byID(clocks map[int]int64) map[int]sample.Task {
 	if t == nil || clocks == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (t *tasks) named(clocks map[int]int64) map[int]sample.Task {
 	return all
 }
 
-// look reads the name and the place of a process.
+// look reads the tasks of process id; none if it is one of this run's agents or has ended.
 func (t *tasks) look(id int, ns int64) *process {
 	p := &process{ns: ns}
 	stat, err := read(fmt.Sprintf("/proc/%d/stat", id), taskStat)
@@ -122,7 +122,8 @@ func taskStat(b []byte) (TaskStat, error) { return ParseTaskStat(b, UserHz()) }
 // manyCPUs is the number of CPUs from which the list of timers takes too long to read at the edges of a window.
 const manyCPUs = 32
 
-// timerList reads the exact idle time of CPUs; nil if this process may not, or if it would take too long.
+// timerList reads /proc/timer_list, which has the exact idle times of CPUs; nil if this process may not read it, or if
+// it would take too long.
 func timerList() []byte {
 	if runtime.NumCPU() > manyCPUs {
 		return nil

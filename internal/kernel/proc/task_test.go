@@ -93,10 +93,10 @@ func TestRan(t *testing.T) {
 		{Command: "kworker/0:1-wg-crypt-wg0", CPU: 0, Ns: 4e8}, {Command: "gzip", CPU: 1, Ns: 3e8}, {Command: "ended children of make", CPU: -1, Ns: 1e8},
 		{Command: "new", CPU: 1, Ns: 5e6}, {Command: "ksoftirqd/0", CPU: 0, Ns: 3e6}, {Command: "kworker/1:3-events", CPU: 1, Ns: 2e6},
 	}
-	if diff := cmp.Diff(want, ran(before, after)); diff != "" {
+	if diff := cmp.Diff(want, tasksBetween(before, after)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := ran(Snapshot{}, after); got != nil {
+	if got := tasksBetween(Snapshot{}, after); got != nil {
 		t.Errorf("without a first look: %v", got)
 	}
 }

@@ -38,7 +38,7 @@ func NewBatch(count, size int) *Batch {
 // Cap returns the number of buffers.
 func (b *Batch) Cap() int { return len(b.headers) }
 
-// Buffer returns buffer i whole.
+// Buffer returns all of buffer i.
 func (b *Batch) Buffer(i int) []byte { return b.memory[i*b.size : (i+1)*b.size : (i+1)*b.size] }
 
 // Resize makes Send send the first n bytes of buffer i; n is at most the size of the buffers.

@@ -94,26 +94,26 @@ func Shutdown(fd int) syscall.Errno {
 	return e
 }
 
-// AcceptPolite is Accept for goroutines outside load threads.
+// AcceptPolite accepts a connection like Accept, but tells the Go scheduler that the thread may block.
 func AcceptPolite(fd int) (int, syscall.Errno) {
 	n, _, e := syscall.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
 	return int(n), e
 }
 
-// ConnectPolite is Connect for goroutines outside load threads.
+// ConnectPolite connects like Connect, but tells the Go scheduler that the thread may block.
 func ConnectPolite(fd int, to *Addr) syscall.Errno {
 	_, _, e := syscall.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw[0])), uintptr(to.size))
 	return e
 }
 
-// RecvPolite is Recv for goroutines outside load threads.
+// RecvPolite receives like Recv, but tells the Go scheduler that the thread may block.
 func RecvPolite(fd int, b []byte, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.Syscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 		uintptr(flags), 0, 0)
 	return int(n), e
 }
 
-// RecvFromPolite receives a datagram and returns its sender.
+// RecvFromPolite receives a datagram and returns its sender. It tells the Go scheduler that the thread may block.
 func RecvFromPolite(fd int, b []byte) (int, Addr, syscall.Errno) {
 	var from Addr
 	from.size = uint32(len(from.raw))

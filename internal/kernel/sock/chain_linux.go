@@ -43,34 +43,34 @@ func (c *Chain) add(x call, fd int) {
 	c.calls = append(c.calls, x)
 }
 
-// Socket opens a socket, which is Made for later calls.
+// Socket adds a call that opens a socket, which is Made for later calls.
 func (c *Chain) Socket(family, kind int) {
 	c.add(call{number: unix.SYS_SOCKET, second: uintptr(kind | unix.SOCK_CLOEXEC), role: makes | timed}, family)
 }
 
-// Accept accepts a connection, which is Made for later calls.
+// Accept adds a call that accepts a connection, which is Made for later calls.
 func (c *Chain) Accept(fd int) {
 	c.add(call{number: unix.SYS_ACCEPT4, flags: unix.SOCK_CLOEXEC, role: makes}, fd)
 }
 
-// Connect connects to the address; the chain keeps a reference to it.
+// Connect adds a call that connects to an address. The chain keeps a reference to the address.
 func (c *Chain) Connect(fd int, to *Addr) {
 	c.add(call{number: unix.SYS_CONNECT, pointer: unsafe.Pointer(&to.raw[0]), size: uintptr(to.size), role: timed}, fd)
 }
 
-// Send sends all of b.
+// Send adds a call that must send all of b.
 func (c *Chain) Send(fd int, b []byte) {
 	c.add(call{number: unix.SYS_SENDTO, pointer: unsafe.Pointer(&b[0]), size: uintptr(len(b)), flags: unix.MSG_NOSIGNAL,
 		expects: len(b)}, fd)
 }
 
-// Recv fills b.
+// Recv adds a call that must fill b.
 func (c *Chain) Recv(fd int, b []byte, flags int) {
 	c.add(call{number: unix.SYS_RECVFROM, pointer: unsafe.Pointer(&b[0]), size: uintptr(len(b)), flags: uintptr(flags),
 		expects: len(b), role: timed}, fd)
 }
 
-// Close closes the descriptor.
+// Close adds a call that closes the descriptor.
 func (c *Chain) Close(fd int) { c.add(call{number: unix.SYS_CLOSE}, fd) }
 
 // Run makes the calls until one has an unexpected result, and returns how many had the expected one.
@@ -87,7 +87,7 @@ func (c *Chain) Result(i int) (int, syscall.Errno) {
 // Ticks returns the counter of the CPU after a Socket, Connect or Recv of the latest run: see thread.Clock.
 func (c *Chain) Ticks(i int) uint64 { return c.calls[i].ticks }
 
-// plainRun is run without assembly, for other CPUs. It does not read the counter.
+// plainRun makes the calls as run does, without assembly, for other CPUs. It does not read the counter.
 func plainRun(first *call, n int) (done int) {
 	calls, made := unsafe.Slice(first, n), uintptr(0)
 	for i := range calls {

@@ -43,7 +43,7 @@ func (p *Poll) Close() syscall.Errno { return Close(p.fd) }
 // Descriptor returns the instance's own descriptor, which is ready for Input when there are reports.
 func (p *Poll) Descriptor() int { return p.fd }
 
-// Add watches fd for the events what, and reports it under tag. Closing fd ends that. Raw.
+// Add watches fd for the events what, and reports it under tag. Closing fd ends the watch. Raw.
 func (p *Poll) Add(fd int, what uint32, tag uint32) syscall.Errno {
 	return p.control(unix.EPOLL_CTL_ADD, fd, what, tag)
 }
@@ -70,7 +70,7 @@ func (p *Poll) Wait(limit int) (int, syscall.Errno) {
 	return count(n, e), e
 }
 
-// WaitPolite is Wait for goroutines outside load threads.
+// WaitPolite waits like Wait, but tells the Go scheduler that the thread may block.
 func (p *Poll) WaitPolite(limit int) (int, syscall.Errno) {
 	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(limit), 0, 0)
@@ -131,8 +131,7 @@ type pollfd struct {
 	events, revents int16
 }
 
-// Await waits until fd is ready for the events what, at most limit ns, by the clock of the timers. It returns 0 also
-// when the time is up. Raw.
+// Await waits until fd is ready for the events what, at most limit ns. It returns 0 also when the time is up. Raw.
 func Await(fd int, what int16, limit int64) syscall.Errno {
 	p := pollfd{fd: int32(fd), events: what}
 	ts := unix.NsecToTimespec(max(limit, 0))
@@ -140,7 +139,7 @@ func Await(fd int, what int16, limit int64) syscall.Errno {
 	return e
 }
 
-// AwaitPolite is Await for goroutines outside load threads.
+// AwaitPolite waits like Await, but tells the Go scheduler that the thread may block.
 func AwaitPolite(fd int, what int16, limit int64) syscall.Errno {
 	p := pollfd{fd: int32(fd), events: what}
 	ts := unix.NsecToTimespec(max(limit, 0))

@@ -56,7 +56,7 @@ func (e *Echo) Ask(b []byte, identifier, sequence uint16) {
 	binary.BigEndian.PutUint16(b[2:], checksum(b))
 }
 
-// checksum is the Internet checksum (RFC 1071). For ICMPv6 and for unprivileged sockets the kernel writes its own.
+// checksum returns the Internet checksum (RFC 1071). For ICMPv6 and for unprivileged sockets the kernel writes its own.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for ; len(b) > 1; b = b[2:] {

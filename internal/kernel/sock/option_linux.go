@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetTimeouts limits every blocking call on fd (and on a listener's connections) to d; the kernel rounds to its tick.
+// SetTimeouts limits every blocking call on fd (and on a listener's connections) to d, rounded to the kernel's tick; 0
+// removes the limit.
 func SetTimeouts(fd int, d time.Duration) error {
 	tv := unix.NsecToTimeval(d.Nanoseconds())
 	for _, option := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
@@ -66,7 +67,7 @@ func HearICMP(network, _ string, c syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// SetDual lets an IPv6 socket take IPv4 too.
+// SetDual lets an IPv6 socket accept and receive IPv4 too.
 func SetDual(fd int) error {
 	return os.NewSyscallError("setsockopt IPV6_V6ONLY", unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0))
 }

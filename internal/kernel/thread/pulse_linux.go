@@ -37,9 +37,10 @@ type sigevent struct {
 	_              [44]byte
 }
 
-// StartPulse starts a pulse for the calling thread, which is locked to its goroutine. Stop it before the thread ends.
+// StartPulse interrupts the blocking calls of the calling thread once every interval. The caller must have locked its
+// goroutine to the thread, and must stop the pulse before the thread ends.
 func StartPulse(every time.Duration) (Pulse, error) {
-	if err := interruptible(); err != nil {
+	if err := clearRestart(); err != nil {
 		return Pulse{}, err
 	}
 	const sigevThreadID = 4
@@ -65,8 +66,8 @@ func (p Pulse) Stop() {
 	_, _, _ = syscall.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(p.timer), 0, 0)
 }
 
-// interruptible removes SA_RESTART from the handler of the signal: with it, the kernel would restart interrupted calls.
-func interruptible() error {
+// clearRestart removes SA_RESTART from the handler of the signal: with it, the kernel would restart interrupted calls.
+func clearRestart() error {
 	var action sigaction
 	if _, _, e := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, pulseSignal, 0, uintptr(unsafe.Pointer(&action)), 8, 0, 0); e != 0 {
 		return os.NewSyscallError("rt_sigaction", e)

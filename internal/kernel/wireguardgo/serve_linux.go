@@ -20,8 +20,9 @@ import (
 // Ready is what Serve writes when the device exists.
 const Ready = "ready\n"
 
-// Serve creates a device in the network namespace of this process, and runs its WireGuard until stdin ends. The device
-// is configured through link.WireGuardSocket, from the same namespace. It fails if the kernel has no TUN devices.
+// Serve creates a TUN device in the network namespace of this process, and runs WireGuard on it until stdin ends. The
+// device is configured through link.WireGuardSocket, from the same namespace. It fails if the kernel has no TUN
+// devices.
 func Serve(name string, mtu int, stdin io.Reader, stdout io.Writer) error {
 	if err := rename(sample.WireGuardThread); err != nil {
 		return err
@@ -71,7 +72,12 @@ func open(name string, mtu int) (tun.Device, error) {
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 		return nil, errors.Join(os.NewSyscallError("TUNSETIFF", err), unix.Close(fd))
 	}
-	return tun.CreateTUNFromFile(os.NewFile(uintptr(fd), "/dev/net/tun"), mtu)
+	file := os.NewFile(uintptr(fd), "/dev/net/tun")
+	device, err := tun.CreateTUNFromFile(file, mtu)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return device, nil
 }
 
 // rename renames the threads of this process; threads that they start inherit the name.

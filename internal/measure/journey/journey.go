@@ -208,7 +208,7 @@ type Trace struct {
 	Lost uint64 `json:"lost"`
 	// Missing are points that this kernel cannot show, with the reason.
 	Missing []string `json:"missing,omitempty"`
-	// Rounds are in order.
+	// Rounds are the rounds in the order of their time.
 	Rounds []Round `json:"rounds"`
 	// Events are of some transactions of the windows with all probes, in no order. Ends are of the windows with probes
 	// only at both ends.
@@ -223,7 +223,7 @@ type Round struct {
 	All   Window `json:"all"`
 }
 
-// Window is the speed of all transactions of a window by their client.
+// Window is the speed of all transactions of a window, as their client measured it.
 type Window struct {
 	// From and To are on the machine's monotonic clock in ns.
 	From uint64 `json:"from"`
@@ -231,7 +231,7 @@ type Window struct {
 	// Rate is in transactions per second, RTT has the round-trip times, nil for a window that was not measured.
 	Rate float64           `json:"rate"`
 	RTT  *sample.Histogram `json:"rtt"`
-	// Passed are the transactions that were not followed because the buffer was full.
+	// Passed is the number of transactions that were not followed because the buffer was full.
 	Passed int `json:"passed,omitempty"`
 }
 
@@ -246,8 +246,8 @@ func (t Trace) Host(name string) (Host, bool) {
 // Options define how transactions are followed.
 type Options struct {
 	Workload plan.Workload
-	// Transactions is about how many transactions' events are kept, spread over the windows with all probes. All
-	// windows of one kind have the length of Window together.
+	// Transactions is the approximate number of transactions whose events are kept, spread over the windows with all
+	// probes. Window is the total length of all windows of one kind.
 	Transactions   int
 	Warmup, Window time.Duration
 }

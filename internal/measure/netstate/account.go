@@ -47,7 +47,7 @@ type Filter struct {
 	Invalid bool `json:"invalid,omitempty"`
 }
 
-// ParseAccount reads a document.
+// ParseAccount reads the document of `cnibench look --count`. It fails if the document has no counters or is too large.
 func ParseAccount(b []byte) (Account, error) {
 	var a Account
 	if len(b) > maxDocument {
@@ -96,7 +96,7 @@ type Dialled struct {
 	Failed map[string]int `json:"failed,omitempty"`
 }
 
-// Timeout is the reason of a connection that nothing answered.
+// Timeout is the reason of a connection attempt without an answer.
 const Timeout = "timeout"
 
 // Failures returns how many connections failed, and the reasons.

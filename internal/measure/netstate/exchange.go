@@ -39,8 +39,8 @@ type Trips struct {
 	Back  int64 `json:"back,omitempty"`
 }
 
-// NoAnswer and ButTo are parts of the error of a search for packet sizes whose port does not answer: by whom, and what
-// was answered instead.
+// NoAnswer and ButTo are parts of the error of `cnibench look --mtu` if the port does not answer: NoAnswer precedes the
+// address that was asked, ButTo the other requests that its host answers.
 const (
 	NoAnswer = "no answer from"
 	ButTo    = ", but to "
@@ -74,7 +74,7 @@ type Wire struct {
 	Device string `json:"device"`
 	// Marked are the packets with a readable mark.
 	Marked []Wrapping `json:"marked,omitempty"`
-	// Sealed are encrypted packets, which may contain it.
+	// Sealed are encrypted packets, which may contain marked ones.
 	Sealed []Wrapping `json:"sealed,omitempty"`
 	// Lost counts frames that were not read in time.
 	Lost int `json:"lost,omitempty"`
@@ -121,7 +121,7 @@ type Traffic struct {
 	Resent int `json:"resent,omitempty"`
 }
 
-// Plus returns the sum.
+// Plus returns the sum of t and u.
 func (t Traffic) Plus(u Traffic) Traffic {
 	return Traffic{t.Sent + u.Sent, t.Lost + u.Lost, t.Wrong + u.Wrong, t.Resent + u.Resent}
 }

@@ -87,7 +87,7 @@ type Route struct {
 	Device string       `json:"device,omitempty"`
 	// MTU is the route's own, 0 for the device's.
 	MTU int `json:"mtu,omitempty"`
-	// Blackhole drops: a CNI's own block of addresses.
+	// Blackhole means that the route drops packets, as for the addresses of a CNI's own block.
 	Blackhole bool `json:"blackhole,omitempty"`
 }
 
@@ -132,12 +132,12 @@ type Conflist struct {
 type CPU struct {
 	// Limit is the quota in CPUs, absent without one.
 	Limit *float64 `json:"limit,omitempty"`
-	// Throttled counts periods that ended in a stop, of Periods.
+	// Periods counts the periods of the limit, Throttled those in which it stopped the group.
 	Periods   int64 `json:"periods,omitempty"`
 	Throttled int64 `json:"throttled,omitempty"`
 }
 
-// Parse reads a document.
+// Parse reads the document of `cnibench look`. It fails if the document is empty or too large.
 func Parse(b []byte) (State, error) {
 	if len(b) > maxDocument {
 		return State{}, fmt.Errorf("document of look has %d bytes, more than %d", len(b), maxDocument)
@@ -157,8 +157,8 @@ func (s State) Device(name string) (Device, bool) {
 	return each.First(s.Devices, func(d Device) bool { return d.Name == name })
 }
 
-// Way returns the device of the default route and its MTU: the route's if it has one. Without such a route it is the
-// only device other than lo, if there is just one.
+// Way returns the device of the default route and its MTU: the route's if it has one. Without such a route it returns
+// the only device other than lo, false if there are none or several.
 func (s State) Way() (Device, int, bool) {
 	for _, r := range s.Routes {
 		if r.To.Bits() != 0 || r.Blackhole {
@@ -178,7 +178,7 @@ func (s State) Way() (Device, int, bool) {
 	return others[0], others[0].MTU, true
 }
 
-// Missing returns why what could not be read, "" if it is not listed as unproven.
+// Missing returns the reason why the thing called what could not be read, "" if it is not listed as unproven.
 func (s State) Missing(what string) string {
 	u, _ := each.First(s.Unproven, func(u Unproven) bool { return u.What == what })
 	return u.Why
@@ -190,8 +190,8 @@ var prefixes = []struct{ Prefix, Owner string }{
 	{"CNI-", "the CNI plugins"}, {"WEAVE-", "weave"}, {"ANTREA-", "antrea"}, {"AWS-", "the AWS VPC CNI"}, {"ISTIO_", "istio"},
 }
 
-// ProxyModes returns the modes of kube-proxy with rules here; device reports whether ipvs mode's exists. kubelet too
-// has chains that begin with KUBE-, so only those of Services count.
+// ProxyModes returns the modes of kube-proxy with rules here. device means that the device of ipvs mode exists. kubelet
+// too has chains that begin with KUBE-, so only those of Services count.
 func (c *Chains) ProxyModes(device bool) []string {
 	modes := []string{}
 	if device {
@@ -206,7 +206,7 @@ func (c *Chains) ProxyModes(device bool) []string {
 	return modes
 }
 
-// Count returns the number of chains by prefix, and of Services.
+// Count returns the numbers of chains by prefix, and the number of Services' chains.
 func Count(chains []string) *Chains {
 	c := &Chains{Prefixes: map[string]int{}}
 	for _, name := range chains {

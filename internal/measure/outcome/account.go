@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// account attributes the busy time of the path's CPUs: to the service demand, to other tasks, to no task. All are
-// numbers of CPUs, which is time by time, because the windows of load threads and of the machine's counters begin and
-// end at different moments.
+// account attributes the busy time of the path's CPUs: to the service demand, to other tasks, to no task. All values
+// are numbers of CPUs: CPU time divided by the length of its own window, because the windows of load threads and of the
+// machine's counters begin and end at different moments.
 type account struct {
 	// cpus is the number of CPUs of the path, busy the number that were not idle.
 	cpus, busy float64
@@ -21,14 +21,14 @@ type account struct {
 	load, meter float64
 	// kernel is the kernel's use for the path in its own tasks and, if they are accounted separately, in interrupts.
 	kernel float64
-	// others are the other tasks that ran there, the longest first, and last the tasks at large.
+	// others are the other tasks that ran there, the longest first, and last those with atLarge.
 	others []other
 	// blur is the part of the sum that the resolution of clocks, and the difference between both kinds of window, can
 	// explain.
 	blur float64
 }
 
-// other is the tasks with one name that do not belong to the path, and their use in CPUs. At large means that they may
+// other is the tasks with one name that do not belong to the path, and their use in CPUs. atLarge means that they may
 // have run on other CPUs.
 type other struct {
 	command string
@@ -76,7 +76,7 @@ func (t *trial) balance() (a account, ok bool) {
 	return a, a.cpus > 0
 }
 
-// add adds the CPUs of one machine. With large, it adds tasks whose CPU is unknown.
+// add adds the CPUs of one machine. large means that it also adds tasks whose CPU is unknown.
 func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]sample.Time, large bool) {
 	span := float64(h.SpanNs)
 	for n, modes := range cpus {
@@ -101,15 +101,15 @@ func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]sample.Time, la
 		case here && task.OfPath():
 			a.kernel += share
 		case here:
-			a.took(other{task.Command, share, false})
+			a.addOther(other{task.Command, share, false})
 		case large && task.CPU < 0:
-			a.took(other{task.Command, share, true})
+			a.addOther(other{task.Command, share, true})
 		}
 	}
 }
 
-// took adds tasks to those of the same name.
-func (a *account) took(o other) {
+// addOther adds the use of other tasks to that of tasks of the same name.
+func (a *account) addOther(o other) {
 	i := slices.IndexFunc(a.others, func(x other) bool { return x.command == o.command && x.atLarge == o.atLarge })
 	if i < 0 {
 		a.others = append(a.others, o)
@@ -128,11 +128,11 @@ func (a account) missing() float64 {
 	return rest
 }
 
-// tolerance returns how much may be missing.
+// tolerance returns how many CPUs may be missing: a share of the path's CPUs, and the blur.
 func (a account) tolerance(share float64) float64 { return share*a.cpus + a.blur }
 
-// named describes what used the missing time: at most three tasks, none with more than is missing.
-func (a account) named(missing float64) string {
+// describeMissing names the tasks that used the missing time: at most three, none with more than is missing.
+func (a account) describeMissing(missing float64) string {
 	var names []string
 	rest := missing
 	for _, o := range a.others {
@@ -149,7 +149,7 @@ func (a account) named(missing float64) string {
 	return strings.Join(names, ", ")
 }
 
-// inTasks returns how much of the missing time other tasks account for.
+// inTasks returns the use of the other tasks in CPUs.
 func (a account) inTasks() (sum float64) {
 	for _, o := range a.others {
 		sum += o.cpus
@@ -174,7 +174,7 @@ func (t *trial) otherLoad() string {
 	}
 	switch {
 	case missing > a.tolerance(share):
-		return when(true, "other work took %s of the time of the path's CPUs: %s", number.Percent(missing/a.cpus), a.named(missing))
+		return when(true, "other work took %s of the time of the path's CPUs: %s", number.Percent(missing/a.cpus), a.describeMissing(missing))
 	case -missing > a.tolerance(share):
 		return when(true, "load threads and the kernel's work for them have %s more time than the path's CPUs were busy", number.Percent(math.Abs(missing)/a.cpus))
 	}

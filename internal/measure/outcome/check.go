@@ -119,7 +119,7 @@ func (t *trial) check() []sample.Warning {
 	return found
 }
 
-// when returns the evidence if found, or "".
+// when returns the formatted evidence if found is true, otherwise "".
 func when(found bool, format string, args ...any) string {
 	if !found {
 		return ""
@@ -155,7 +155,7 @@ func (t *trial) deviceDrop(s *side) string {
 	})
 }
 
-// grown lists the wanted counters above 0, by name.
+// grown lists the counters above 0 that want selects, in the order of their names.
 func grown[N int64 | uint64](counters map[string]N, want func(string) bool) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(counters)) {
@@ -222,7 +222,7 @@ func (t *trial) counts() (what string, a, b float64) {
 	return t.is.Work + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
 }
 
-// dialsAgain is how often new pods dialled after their first attempts.
+// dialsAgain returns how often new pods dialled after their first attempts.
 func (t *trial) dialsAgain() float64 {
 	if p := t.client.Pods; p != nil && p.First != nil {
 		return max(0, float64(p.Dials)-float64(p.First.Count()))
@@ -352,7 +352,8 @@ func (t *trial) cpuSteal() string {
 	return when(ok && share > stolen, "a hypervisor took %.1f%% of the path's CPU time", 100*share)
 }
 
-// cpuThrottled reports every stop: even the shortest lasts for the rest of a period of 100 ms.
+// cpuThrottled reports any time for which a limit of CPU time stopped the side: even the shortest stop lasts for the
+// rest of a period of 100 ms.
 func (t *trial) cpuThrottled(s *side) string {
 	stopped := time.Duration(s.host().ThrottledNs)
 	return when(stopped > 0, "a limit of CPU time stopped it for %s within %s (summed over CPUs)",

@@ -59,7 +59,8 @@ func (t *trial) workers(s *side, counted map[int]sample.Time) (ns int64) {
 	return ns
 }
 
-// outside reports whether a CPU does not belong to the path, for the side that reports the rest of its machine.
+// outside reports whether CPU n is not one of the path's and s is the side that reports it. Of two sides on one
+// machine, the client reports it.
 func (t *trial) outside(s *side, n int) bool {
 	if t.c.Apart {
 		_, own := t.cpusOf(s, nil)[n]
@@ -124,7 +125,7 @@ func (t *trial) cpusOf(s *side, counted map[int]sample.Time) map[int]sample.Time
 	return cpus
 }
 
-// shared returns the CPUs of the client, if the server may use them too.
+// shared returns the client's CPUs of the path if both sides are on one machine, otherwise nil.
 func (t *trial) shared() map[int]sample.Time {
 	if t.c.Apart {
 		return nil

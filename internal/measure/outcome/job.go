@@ -97,7 +97,7 @@ func jobDemand(t *trial) {
 	t.put(metric.ServiceDemand, threads+kernel, known || !t.c.IRQApart)
 }
 
-// mostLate is the largest share of a job's exchanges in which a single member may be the one waited for.
+// mostLate is the largest share of their exchange time that members may spend waiting for one member.
 const mostLate = 0.5
 
 // findStraggler describes the member that the others mostly wait for.
@@ -109,7 +109,7 @@ func findStraggler(t *trial) string {
 	return when(share > mostLate && m.Waits >= fewest, "members that wait for several spend %s of their time waiting for %s alone", number.Percent(share), m.Name)
 }
 
-// jobBytes reports members that together sent and received different numbers of bytes.
+// jobBytes reports that the members together sent and received different numbers of bytes.
 func jobBytes(t *trial) string {
 	c := t.client
 	return when(c.BytesSent != c.BytesReceived, "the members of the job sent %d bytes and received %d", c.BytesSent, c.BytesReceived)

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// places where a datagram can be lost, nearest to the receiving application first. They are the suffixes of metrics
+// The places where a datagram can be lost, nearest to the receiving application first. They are the suffixes of metrics
 // after metric.Loss and a dot.
 const (
 	inSocket  = "socket_buffer"
@@ -21,16 +21,16 @@ const (
 	onPath    = "path"
 )
 
-// places are all places in their order.
+// places has all places, nearest to the receiving application first.
 var places = []string{inSocket, inBacklog, inQdisc, inDevice, onPath}
 
-// located is the places where the datagrams of a trial were lost.
+// located tells where the datagrams of a trial were lost.
 type located struct {
 	// Lost and Expected are the receiver's counts.
 	Lost, Expected uint64
-	// At divides Lost among all Places.
+	// At divides Lost among all places.
 	At map[string]uint64
-	// Drops are the counters of qdisc and device, largest first.
+	// Drops are the drops at the hosts' devices and queueing disciplines, largest first.
 	Drops []sample.Drop
 }
 
@@ -40,7 +40,7 @@ type located struct {
 // From the receiver towards the sender, each counter explains a part of the loss. The rest is the path's: a filter, a
 // route, an unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and
 // the receiving device also count a packet that a full backlog drops, and a tunnel device counts the drops of the
-// queueing discipline below it, so Locate subtracts these.
+// queueing discipline below it, so locate subtracts these.
 func locate(client, server *sample.Observation, drops []sample.Drop) (located, bool) {
 	d := datagramsOf(client, server)
 	if d == nil || d.Lost == 0 {
@@ -78,7 +78,7 @@ func (l located) String() string {
 		}
 		part := fmt.Sprintf("%d %s", n, strings.ReplaceAll(place, "_", " "))
 		if place == inQdisc || place == inDevice {
-			if names := l.named(place); names != "" {
+			if names := l.largestDrops(place); names != "" {
 				part += " (" + names + ")"
 			}
 		}
@@ -87,8 +87,8 @@ func (l located) String() string {
 	return fmt.Sprintf("%d of %d datagrams: %s", l.Lost, l.Expected, strings.Join(parts, ", "))
 }
 
-// named returns the two largest counters of a place.
-func (l located) named(place string) string {
+// largestDrops describes the two largest counters of a place, inQdisc or inDevice.
+func (l located) largestDrops(place string) string {
 	var names []string
 	for _, d := range l.Drops {
 		if d.Kind == sample.DropInsert || d.Kind == sample.Clash || (d.Kind == sample.DropQdisc) != (place == inQdisc) || len(names) == 2 {
@@ -107,7 +107,7 @@ func mostFirst(drops []sample.Drop) []sample.Drop {
 
 func above(n, floor uint64) uint64 { return max(n, floor) - floor }
 
-// datagramsOf returns the counts of the receiver, or of both sides if both receive.
+// datagramsOf returns the counts of the receiver, the sum of both if both sides receive, or nil.
 func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
 	var all []*sample.Datagrams
 	for _, o := range []*sample.Observation{server, client} {
@@ -191,8 +191,8 @@ func dropsOf(o *sample.Observation) []sample.Drop {
 	return drops
 }
 
-// located derives the share of the expected datagrams lost at each place, if any.
-func (t *trial) located() {
+// lossPlaces derives the share of the expected datagrams lost at each place, if any.
+func (t *trial) lossPlaces() {
 	if t.client == nil || t.server == nil {
 		return
 	}

@@ -35,7 +35,7 @@ func resolutions(t *trial) {
 	}
 }
 
-// perResolution lets the server count resolutions as the client does, and not queries.
+// perResolution converts the server's count of queries to a count of resolutions, as the client has.
 func perResolution(t *trial) {
 	if per := t.metrics[metric.QueriesPerResolution]; per > 0 && t.server != nil {
 		o := *t.server.Observation

@@ -30,11 +30,11 @@ type Conditions struct {
 	// IdleBusy and IdleInterrupt are shares (0 to 1) of the time of the path's CPUs, measured before the run: busy, and
 	// in interrupts.
 	IdleBusy, IdleInterrupt float64
-	// irqApart is true if the kernel excludes interrupt time from the CPU clocks of tasks.
+	// IRQApart is true if the kernel excludes interrupt time from the CPU clocks of tasks.
 	IRQApart bool
-	// irqUnknown means that irqApart is unknown; irqApart is then false, which may be wrong.
+	// IRQUnknown means that the kernel's interrupt accounting is unknown. IRQApart is then false, which may be wrong.
 	IRQUnknown bool
-	// Capacity is what the workload's Load is a share of, in requests per second; 0 if unknown.
+	// Capacity is the rate in requests per second of which the workload's Load is a share; 0 if unknown.
 	Capacity float64
 	// Backends is the number of servers behind the address that the client dials, 0 if unknown.
 	Backends int
@@ -96,7 +96,7 @@ func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (
 	case plan.Packet:
 		t.stream()
 		t.datagrams()
-		t.located()
+		t.lossPlaces()
 	case plan.Kilobyte:
 		t.stream()
 		t.retransmits()

@@ -31,8 +31,8 @@ func (t *trial) newPods() {
 	t.put(metric.TTFRDialCPU, float64(c.Pods.DialNs)/pods, pods > 0)
 }
 
-// censored derives the family of metrics of times that end at the timeout. A value of exactly the timeout means that the
-// true one is at least that: no answer takes as long.
+// censored derives the metrics of times that are cut off at the timeout. It limits their values to the timeout, because
+// a histogram rounds up. A value of exactly the timeout means that the true value is at least that.
 func (t *trial) censored(family string, h *sample.Histogram) {
 	t.distribution(family, h)
 	timeout := float64(t.client.Pods.TimeoutNs)

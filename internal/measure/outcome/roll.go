@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// lastMoments is the last part of a drain: a connection in it means that more would have followed.
+// lastMoments is the last share of a drain. A connection in it means that more would have followed.
 const lastMoments = 0.05
 
 // rolled reports whether the backends of the trial left their Service and returned.

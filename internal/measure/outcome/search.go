@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// gap is the largest share between the intended rates of the result and of the lowest that failed: the resolution of
-// the search, with room for rounding.
+// gap is the largest relative difference between the intended rates of the result and of the lowest rate that failed:
+// the resolution of the search, with room for rounding.
 const gap = 0.0105
 
 // NewProbe returns the result of one short stream of the throughput search w, sent at rate. The probe held if at most
@@ -66,7 +66,7 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 // highest confirmed rate, or the probes at full speed if the search ended there.
 func Throughput(probes []result.Probe) float64 { return typical(probes, result.Probe.Carried) }
 
-// typical returns a number of the probes that confirmed the result.
+// typical returns the median of a number over the probes that confirmed the result, 0 without a result.
 func typical(probes []result.Probe, number func(result.Probe) float64) float64 {
 	rate, ok := confirmedRate(probes)
 	if !ok {

@@ -12,7 +12,8 @@ type side struct {
 	is plan.Traits
 }
 
-// newSide returns nil for an observation that is missing or has no window, to prevent a division by 0.
+// newSide returns o with its workload's traits. It returns nil if o is nil or has no window, to prevent a division by
+// 0.
 func newSide(is plan.Traits, o *sample.Observation) *side {
 	if o == nil || o.ElapsedNs <= 0 {
 		return nil
@@ -49,8 +50,8 @@ func (s *side) failures() float64 {
 	return float64(n)
 }
 
-// units returns how many units of work this side counted: transactions, KB of payload, or datagrams. A stream has one
-// direction, so one of the two byte counts is 0. A tool reports its units itself.
+// units returns how many units of work this side counted: transactions, KB of payload, datagrams, or GB of a job. A
+// stream has one direction, so one of the two byte counts is 0. A tool reports its units itself.
 func (s *side) units() float64 {
 	if s.Tool != nil {
 		return s.Tool.Work
@@ -91,7 +92,8 @@ func (t *trial) directions() []direction {
 func (d direction) from() *side { return d.sender }
 func (d direction) to() *side   { return d.receiver }
 
-// rate sums a number per second of one end over all directions; false if an end was not observed.
+// rate returns the sum over all directions of a number per second, counted at one end; false if an end was not
+// observed.
 func (t *trial) rate(end func(direction) *side, number func(*side) float64) (sum float64, ok bool) {
 	for _, d := range t.directions() {
 		s := end(d)

@@ -13,13 +13,14 @@ const (
 	silentShare = 0.3
 	// silentFor is the least silence of a path that was cut: TCP's second pause is over by then.
 	silentFor = time.Second
-	// busyRow is the least mean number of operations, or of bursts, per row for which an empty row is significant.
+	// busyRow is the least mean number of operations, or of bursts, in a tenth of the window for which a silence is
+	// significant.
 	busyRow = 20
 )
 
-// Stalled describes a path that was cut within the window: a busy side completed nothing until the end. The numbers of
-// such a trial would be means over two states. It returns "" without such evidence, and always for a window without
-// progress rows or with rolled backends.
+// Stalled returns a text if the path was cut during the window: a busy side completed nothing in its last part, for at
+// least silentFor. Otherwise it returns "", and always for dns, tools, rolled backends and windows without progress
+// rows.
 func Stalled(w plan.Workload, client, server *sample.Observation) string {
 	silence, side := silent(w, client, server)
 	return when(silence >= silentFor && !w.Traits().Roll && !w.Traits().Names.Given(), // dns waits for its timeouts
@@ -39,8 +40,8 @@ func silent(w plan.Workload, client, server *sample.Observation) (longest time.D
 	return longest, side
 }
 
-// silentEnd returns the silence at the end of a window whose earlier rows have a mean of at least busy operations; 0 if
-// it is below silentShare.
+// silentEnd returns the silence at the end of a window, if the time before it had at least busy operations in each
+// tenth of the window, on average. It returns 0 otherwise, or if the silence is below silentShare.
 func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 	rows := sample.InWindow(all)
 	n := len(rows)

@@ -11,7 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// lock locks the file for this process, until it is closed. The kernel releases the lock of a process that dies.
+// lock locks the file for this process until it is closed; it fails if another process has the lock. The kernel
+// releases the lock of a process that dies.
 func lock(f *os.File, name string) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

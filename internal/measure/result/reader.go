@@ -42,7 +42,7 @@ type Reader struct {
 	slim   bool
 }
 
-// NewReader reads the header of a result file. Errors call it name.
+// NewReader reads the header of a result file and returns a Reader of its records. name is the file's name in errors.
 func NewReader(r io.Reader, name string) (*Reader, error) {
 	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{},
 		profiles: map[plan.Variant]plan.Variant{}, workloads: map[plan.Workload]plan.Workload{}}
@@ -68,7 +68,7 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 			"read it with the version of cnibench that wrote it")
 	}
 	if err := json.Unmarshal(b, &rd.header); err != nil {
-		return nil, rd.wrong("has a header that cannot be read: %w", inWords(err))
+		return nil, rd.wrong("has a header that cannot be read: %w", describeJSONError(err))
 	}
 	return rd, nil
 }
@@ -92,7 +92,7 @@ func (r *Reader) Next() (Record, error) {
 		err = json.Unmarshal(b, &rec)
 	}
 	if err != nil {
-		return Record{}, r.wrong("line %d is not a record: %w", r.number, inWords(err))
+		return Record{}, r.wrong("line %d is not a record: %w", r.number, describeJSONError(err))
 	}
 	if err := rec.check(); err != nil {
 		return Record{}, r.wrong("line %d: %w", r.number, err)
@@ -101,8 +101,9 @@ func (r *Reader) Next() (Record, error) {
 	return rec, nil
 }
 
-// inWords describes what a line has in place of JSON, or of a value.
-func inWords(err error) error {
+// describeJSONError returns an error for users: what a line has in place of JSON, or of a value. It returns an unknown
+// err unchanged.
+func describeJSONError(err error) error {
 	var syntax *json.SyntaxError
 	var value *json.UnmarshalTypeError
 	var date *time.ParseError
@@ -121,7 +122,7 @@ func inWords(err error) error {
 // maxNames bounds the shared words.
 const maxNames = 10_000
 
-// intern shares the words that records repeat, which frees the line.
+// intern replaces the words that many records repeat by shared copies, so that the line's memory can be freed.
 func (r *Reader) intern(rec *Record) {
 	share(r.names, &rec.Type)
 	share(r.names, &rec.Status)
@@ -132,7 +133,7 @@ func (r *Reader) intern(rec *Record) {
 	}
 }
 
-// share replaces a value by the equal one that all has.
+// share replaces *v by its equal in all, or adds it there if there is room.
 func share[T comparable](all map[T]T, v *T) {
 	if kept, ok := all[*v]; ok {
 		*v = kept
@@ -156,13 +157,13 @@ type slimObservation struct {
 	Pods        *slimPods          `json:"pods"`
 }
 
-// slimPods is how new pods were attached.
+// slimPods is the part of sample.Pods that a slim record keeps.
 type slimPods struct {
 	TimeoutNs int64  `json:"timeout_ns"`
 	Attached  string `json:"attached"`
 }
 
-// observation returns nil if nothing remains.
+// observation returns o as an Observation, nil if o has nothing.
 func (o *slimObservation) observation() *sample.Observation {
 	if o == nil || len(o.Intervals) == 0 && len(o.Rest) == 0 && o.Pods == nil {
 		return nil
@@ -178,7 +179,7 @@ func (o *slimObservation) observation() *sample.Observation {
 // percentiles, nodes at rest, and how new pods were attached.
 func (r *Reader) Slim() { r.slim = true }
 
-// check refuses an invalid record.
+// check fails if a record has an unknown type or status, or lacks what its type requires.
 func (rec *Record) check() error {
 	switch rec.Type {
 	case TypeEnd:
@@ -288,7 +289,7 @@ func Load(name string) (Contents, error) {
 	return r.contents()
 }
 
-// contents reads the remaining records.
+// contents reads the remaining records, without their observations.
 func (r *Reader) contents() (Contents, error) {
 	r.Slim()
 	c := Contents{Header: r.header}

@@ -62,7 +62,8 @@ const (
 	TypeRaised = "raised"
 )
 
-// Record is one line after the header: a trial, finished or failed.
+// Record is one line after the header: a trial, finished or failed, the cost of an instance, or the end of an
+// invocation.
 type Record struct {
 	// Type is "trial", "sampled", "counted", "raised" or "end". Each invocation that ends in order writes an "end", so
 	// a resumed file may have several: the last one's reason counts, and their times add up.
@@ -158,11 +159,11 @@ const (
 	Complete = "complete"
 	// Precise means that every comparison is decided, or its cell measured to the plan's precision.
 	Precise = "precision"
-	// Exhausted means that the maximum number of repetitions was measured before that.
+	// Exhausted means that the maximum number of repetitions was measured without reaching Precise.
 	Exhausted = "repetitions"
 	// Away means that pairs of nodes were not measured because a node was away.
 	Away = "nodes"
-	// OverBudget means that the time was up first.
+	// OverBudget means that the time budget was used up before the plan was complete.
 	OverBudget = "budget"
 	// Interrupted means that the caller gave up.
 	Interrupted = "interrupted"
@@ -170,7 +171,7 @@ const (
 	Killed = "killed"
 )
 
-// End closes a run.
+// End is the end of an invocation: its reason, its times and its numbers of trials.
 type End struct {
 	// Reason is one of the constants above.
 	Reason string `json:"reason"`

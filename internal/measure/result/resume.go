@@ -84,8 +84,8 @@ func (r *Resumed) Complete() bool {
 		end.Reason == Exhausted && most >= max(p.Repetitions, p.MaxRepetitions))
 }
 
-// Replan gives the file another plan and returns it opened again. A kill at any moment leaves either the old file or
-// the new one.
+// Replan replaces the plan in the file, closes r and returns the file opened again; on an error it returns r. A kill at
+// any moment leaves either the old file or the new one.
 func (r *Resumed) Replan(p plan.Plan) (*Resumed, error) {
 	f, err := os.CreateTemp(filepath.Dir(r.name), "."+filepath.Base(r.name)+".*")
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *Resumed) copyTrials(to io.Writer) error {
 	return err
 }
 
-// SamePlan returns an error that names the differences between p and the plan of the file.
+// SamePlan returns nil if p is the plan of the file, otherwise an error that names the differences.
 func (h Header) SamePlan(p plan.Plan) error {
 	names := h.Plan.Differ(p)
 	if len(names) == 0 {

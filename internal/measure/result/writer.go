@@ -88,7 +88,7 @@ func (w *Writer) Header(h Header) error {
 	return nil
 }
 
-// Append writes a finished or failed trial, sampled, counted or neither.
+// Append writes a finished or failed trial. It writes any type other than TypeSampled and TypeCounted as TypeTrial.
 func (w *Writer) Append(r Record) error {
 	if r.Type != TypeSampled && r.Type != TypeCounted {
 		r.Type = TypeTrial

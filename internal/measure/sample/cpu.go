@@ -19,7 +19,7 @@ const (
 // Time is CPU time in ns by mode; a missing mode had none.
 type Time map[string]int64
 
-// Sum adds up the CPUs of a machine.
+// Sum adds up the times of a machine's CPUs, by mode.
 func Sum[M ~map[string]int64](cpus map[int]M) Time {
 	sum := Time{}
 	for _, modes := range cpus {

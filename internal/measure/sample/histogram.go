@@ -48,11 +48,11 @@ func (h *Histogram) Count() int64 { return h.h.TotalCount() }
 // Quantile returns the value in ns below or at which the share q (0 to 1) of all values lies; 0 if empty.
 func (h *Histogram) Quantile(q float64) int64 { return h.h.ValueAtQuantile(q * 100) }
 
-// Beyond is the least number of values beyond a percentile.
+// Beyond is the least number of values beyond a percentile that is reported.
 const Beyond = 10
 
-// Percentile returns Quantile if the distribution has enough values: 20 for the median, 10,000 for the 99.9th
-// percentile.
+// Percentile returns Quantile. ok means that the distribution has enough values for it: 20 for the median, 10,000 for
+// the 99.9th percentile.
 func (h *Histogram) Percentile(q float64) (ns int64, ok bool) {
 	return h.Quantile(q), h.Count() >= int64(math.Round(Beyond/(1-q)))
 }
@@ -68,7 +68,7 @@ func (h *Histogram) Percentiles(family string) iter.Seq2[string, float64] {
 	}
 }
 
-// Min, Max, Mean and Stddev are in ns; 0 if empty.
+// Min returns the smallest value in ns. Like Max, Mean and Stddev it returns 0 for an empty distribution.
 func (h *Histogram) Min() int64 { return h.h.Min() }
 
 // Max returns the largest value in ns.

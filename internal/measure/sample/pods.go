@@ -29,7 +29,8 @@ type NewPod struct {
 	DialNs int64
 }
 
-// NewPods returns an observation that counts new pods, whose answers have timeout; AddPod and FailPod count them.
+// NewPods returns an empty observation of new pods, which must have an answer within timeout. AddPod and FailPod count
+// the pods.
 func NewPods(side string, timeout time.Duration, attached string) Observation {
 	return Observation{Side: side, Errors: map[string]uint64{}, Schedule: &Schedule{Lag: NewHistogram()},
 		Pods: &Pods{First: NewHistogram(), Start: NewHistogram(), Waits: map[string]int64{}, TimeoutNs: int64(timeout), Attached: attached}}

@@ -28,8 +28,8 @@ type Program struct {
 	Ns   uint64 `json:"ns"`
 }
 
-// Windows returns the operations from ns on as a multiple of the window's operations, 0 if there were none. Within a
-// slice they are assumed to be evenly spread.
+// Windows returns the number of operations since the time ns as a multiple of the window's operations, 0 if there were
+// none. Within a slice they are assumed to be evenly spread.
 func Windows(all []Interval, ns int64) float64 {
 	var since, window float64
 	for _, i := range all {
@@ -47,7 +47,7 @@ func Windows(all []Interval, ns int64) float64 {
 	return since / window
 }
 
-// Join adds the runs of another machine.
+// Join adds the runs of another machine. EmptyNs becomes the mean of both, weighted by runs.
 func (p *Programs) Join(o *Programs) {
 	mine, others := p.runs(), o.runs()
 	if all := mine + others; all > 0 {

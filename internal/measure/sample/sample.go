@@ -32,7 +32,7 @@ type Observation struct {
 	Undisturbed map[string]float64 `json:"undisturbed,omitempty"`
 	// Transit is the distribution of one-way transit times above their minimum (UDP stream, receiver): RFC 5481 PDV.
 	Transit *Histogram `json:"transit,omitempty"`
-	// Backends counts by the name of a backend in its responses (client of http).
+	// Backends has the work of each backend, by the name in its responses (client of http).
 	Backends map[string]Backend `json:"backends,omitempty"`
 	// Rolls are the times that this server of http was taken out of its Service and put back, in order (server of http).
 	Rolls []Roll `json:"rolls,omitempty"`
@@ -139,7 +139,7 @@ type Pods struct {
 	// Waits are the parts of the times of First in ns, summed over all pods, by name: members of the family ttfr_wait.
 	// They add up to the sum of the times.
 	Waits map[string]int64 `json:"waits,omitempty"`
-	// Slowest are the parts of the longest time in ns.
+	// Slowest are the parts in ns of the longest time in First.
 	Slowest map[string]int64 `json:"slowest,omitempty"`
 	// Failure describes the first failure, "" for none.
 	Failure string `json:"failure,omitempty"`
@@ -297,7 +297,7 @@ type Drop struct {
 	Packets uint64 `json:"packets"`
 }
 
-// at is the place of a counter.
+// at returns d without its number of packets, which identifies the counter.
 func (d Drop) at() Drop {
 	d.Packets = 0
 	return d

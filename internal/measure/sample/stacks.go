@@ -61,8 +61,8 @@ type Stacks struct {
 // errors of 0.1, 0.3 and 0.3.
 const Rate = 283
 
-// FollowEvery is the number of sampled trials of a path of which the first follows packets. Following packets costs
-// more than the samples do.
+// FollowEvery is the number of sampled trials of a path in a cycle. The first of each cycle follows packets, which
+// costs more than the samples do.
 const FollowEvery = 4
 
 // UnknownSpace is the root of a stack that handles a packet, in a trial that does not follow packets.
@@ -82,7 +82,8 @@ func (s *Stacks) Alien(command string) {
 	}
 }
 
-// Happened is the samples by an event of a stack, given by its innermost frame, and the events that they represent.
+// Happened is the samples of an event in one stack, which Frame identifies by its innermost frame, and the number of
+// events that they represent.
 type Happened struct {
 	Frame   int32   `json:"frame"`
 	Samples int     `json:"samples"`
@@ -108,7 +109,8 @@ func (s *Stacks) Happen(event string, h Happened, stack ...string) {
 	x.Samples, x.Events = x.Samples+h.Samples, x.Events+h.Events
 }
 
-// frame is the innermost frame of a stack, outermost first.
+// frame returns the index of the innermost frame of a stack, and adds frames that are missing. stack begins with the
+// outermost frame.
 func (s *Stacks) frame(stack []string) int32 {
 	if s.names == nil {
 		s.names, s.frames = map[string]int32{}, map[[2]int32]int32{}
@@ -153,7 +155,7 @@ func (s *Stacks) Add(slice int, c Counted, stack ...string) {
 	s.Weights[slice][place] += c.Weight
 }
 
-// Join adds the stacks of another place, in the same slices. root renames the roots of its stacks. (optional)
+// Join adds the stacks that another place recorded in the same slices. root renames the roots of its stacks. (optional)
 func (s *Stacks) Join(o *Stacks, root func(string) string) {
 	s.Event, s.Rate = o.Event, o.Rate
 	s.Lost, s.Throttled, s.Foreign, s.Meter = s.Lost+o.Lost, s.Throttled+o.Throttled, s.Foreign+o.Foreign, s.Meter+o.Meter
@@ -198,7 +200,7 @@ func (s *Stacks) HasPrograms() bool {
 // ProgramPrefix is the prefix of the kernel's name of a BPF program, before its tag.
 const ProgramPrefix = "bpf_prog_"
 
-// Check returns what is wrong with stacks from a file.
+// Check fails if stacks from a file refer to missing frames, names or slices, or have negative numbers.
 func (s *Stacks) Check() error {
 	if len(s.Frames)%2 != 0 {
 		return fmt.Errorf("stacks: %d numbers of frames", len(s.Frames))

@@ -30,8 +30,8 @@ const WireGuardThread = "wireguard-go"
 // threads are prefixes of names of threads that carry packets: the kernel's, and WireGuard's in user space.
 var threads = []string{"napi/", "backlog_napi/", "cpumap/", "ipvs-", WireGuardThread}
 
-// OfPath reports whether the kernel works for a path in this task. ksoftirqd is not included, because it is counted by
-// its CPU.
+// OfPath reports whether a task carries packets of a path or maintains their tables: a kernel worker or thread, or
+// WireGuard in user space. ksoftirqd is not included, because it is counted by its CPU.
 func (t Task) OfPath() bool {
 	list, name := threads, t.Command
 	if worker, ok := strings.CutPrefix(name, "kworker/"); ok {

@@ -15,26 +15,26 @@ type (
 	ProxyMode string
 	// TrafficPolicy is the externalTrafficPolicy of Services.
 	TrafficPolicy string
-	// Conntrack is whether connections between pods are tracked.
+	// Conntrack is whether nodes track connections between pods.
 	Conntrack string
-	// BridgeNetfilter is whether netfilter sees bridged packets.
+	// BridgeNetfilter is whether netfilter sees the packets that a bridge forwards.
 	BridgeNetfilter string
 	// Encryption is how packets between nodes are encrypted.
 	Encryption string
-	// Position is the place of the measured Services among all.
+	// Position is the place of the measured Services among all Services.
 	Position string
-	// IptablesBackend is the iptables backend that writes rules.
+	// IptablesBackend is the backend of iptables: nft or legacy.
 	IptablesBackend string
 )
 
 const (
-	// PlacementOne puts both ends on one CPU, PlacementSplit each node on its own CPUs. PlacementAuto chooses by their
-	// number.
+	// PlacementOne puts both ends on one CPU, PlacementSplit each node on its own CPUs. PlacementAuto chooses by the number
+	// of CPUs.
 	PlacementAuto  Placement = "auto"
 	PlacementOne   Placement = "one"
 	PlacementSplit Placement = "split"
 
-	// GROUDP merges packets of UDP that are forwarded, too.
+	// GROUDP also merges UDP packets that are forwarded.
 	GROOff GRO = "off"
 	GROOn  GRO = "on"
 	GROUDP GRO = "udp"
@@ -75,11 +75,11 @@ const (
 	IptablesLegacy IptablesBackend = "legacy"
 )
 
-// splitFrom is the number of CPUs from which "auto" means "split". With fewer CPUs a node has only the CPU of its load,
-// and a trial would measure how CPUs wake each other.
+// splitFrom is the smallest number of CPUs for which "auto" means "split". With fewer CPUs a node has only the CPU of its
+// load, and a trial would measure how CPUs wake each other.
 const splitFrom = 4
 
-// On returns the meaning of p on a machine with this number of CPUs: one or split.
+// On returns the placement that p means on a machine with this number of CPUs: PlacementOne or PlacementSplit.
 func (p Placement) On(cpus int) Placement {
 	switch {
 	case p == PlacementOne || p == PlacementSplit:

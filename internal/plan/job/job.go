@@ -26,7 +26,8 @@ const (
 	requests   = "microservice"
 )
 
-// Variants of a pattern; the first of each is its default.
+// Ways of a pattern: ring and doubling of allreduce, tree and flat of broadcast, chain and fan-out of replicate. The first
+// of each is the default.
 const (
 	viaRing     = "ring"
 	viaDoubling = "doubling"
@@ -59,21 +60,22 @@ const (
 	ackSize     = 8
 )
 
-// Members forward data in blocks, so that they begin to send before all of it has arrived.
+// Members forward data in blocks of at least leastBlock bytes, at most mostBlocks of them, so that they begin to send before
+// all data have arrived.
 const (
 	leastBlock = 64 << 10
 	mostBlocks = 64
 )
 
-// pattern describes a pattern.
+// pattern describes one pattern of exchange between the members of a job.
 type pattern struct {
 	name, title string
 	ways        []string
 	make        func(Shape) []transfer
-	// bus returns the ratio of bus bandwidth to algorithm bandwidth for n members, as nccl-tests defines it; nil for
-	// none.
+	// bus returns the ratio of bus bandwidth to algorithm bandwidth for n members, as nccl-tests defines it; nil if it
+	// does not define one.
 	bus func(n float64) float64
-	// data returns how much data a step handles, for the algorithm bandwidth; nil for none.
+	// data returns how many bytes of data a step handles, for the algorithm bandwidth; nil for requests.
 	data func(Shape) float64
 }
 
@@ -91,18 +93,18 @@ func size(s Shape) float64 { return float64(s.Size) }
 // Patterns returns the names of the patterns, the default first.
 func Patterns() []string { return each.Of(patterns, func(p pattern) string { return p.name }) }
 
-// Ways returns the ways of all patterns.
+// Ways returns the names of the ways of all patterns.
 func Ways() []string {
 	return slices.Concat(each.Of(patterns, func(p pattern) []string { return p.ways })...)
 }
 
-// Losses returns the possible actions when a member is lost, the default first.
+// Losses returns what a job may do when a member is lost, the default first.
 func Losses() []string { return []string{lostEnds, lostContinues} }
 
-// Shape is one step of a job. The zero value is not a step.
+// Shape describes one step of a job: its pattern, members and sizes. The zero value is not a step.
 type Shape struct {
 	Pattern string
-	// Via is the way of the pattern, "" for a pattern with one.
+	// Via is the way of the pattern, one of Ways; "" for a pattern with only one way.
 	Via string
 	// Members is the number of pods, each on its own node.
 	Members int
@@ -119,7 +121,7 @@ type Shape struct {
 	Lost string
 }
 
-// Continues reports whether the others continue in a smaller group when a member is lost.
+// Continues reports whether the other members continue in a smaller group when a member is lost.
 func (s Shape) Continues() bool { return s.Lost == lostContinues }
 
 func (s Shape) pattern() pattern {
@@ -127,7 +129,7 @@ func (s Shape) pattern() pattern {
 	return found
 }
 
-// WithDefaults returns s with its defaults, and without fields that its pattern does not use.
+// WithDefaults returns s with the default of each zero field that its pattern uses.
 func (s Shape) WithDefaults() Shape {
 	s.Pattern, s.Members = cmp.Or(s.Pattern, allReduces), cmp.Or(s.Members, 4)
 	if ways := s.pattern().ways; s.Via == "" && len(ways) > 0 {
@@ -169,17 +171,17 @@ func (s Shape) Faults() []string {
 // transfer is data that one member sends to another in one piece.
 type transfer struct {
 	From, To, Bytes int
-	// Needs are the transfers, by number, that From must have received before.
+	// Needs are the numbers of the transfers that From must have received before.
 	Needs []int
-	// After is how long From works when they have come.
+	// After is how long From works between the arrival of these transfers and its own.
 	After time.Duration
 }
 
-// Transfers returns the transfers of one step, in their order on each connection.
+// Transfers returns the transfers of one step, in the order in which each connection carries them.
 func (s Shape) Transfers() []transfer { return s.pattern().make(s) }
 
 // BusFactor returns the factor that makes the algorithm bandwidth comparable with the rate of a link, as nccl-tests
-// defines it; false if it has no such definition.
+// defines it; false for a pattern without such a definition, and for a skewed shuffle.
 func (s Shape) BusFactor() (float64, bool) {
 	p := s.pattern()
 	if p.bus == nil || s.Skew > 0 {
@@ -188,7 +190,7 @@ func (s Shape) BusFactor() (float64, bool) {
 	return p.bus(float64(s.Members)), true
 }
 
-// Data returns how many bytes of data a step handles, for the algorithm bandwidth; 0 for a step that is a request.
+// Data returns how many bytes of data a step handles, for the algorithm bandwidth; 0 for a tree of requests.
 func (s Shape) Data() float64 {
 	if p := s.pattern(); p.data != nil {
 		return p.data(s)
@@ -196,7 +198,7 @@ func (s Shape) Data() float64 {
 	return 0
 }
 
-// Busiest returns the bytes of the member with the most to send, or to receive, in a step.
+// Busiest returns the largest number of bytes that any member sends, or receives, in a step.
 func (s Shape) Busiest() (most int) {
 	sent, taken := make([]int, s.Members), make([]int, s.Members)
 	for _, t := range s.Transfers() {
@@ -207,10 +209,11 @@ func (s Shape) Busiest() (most int) {
 	return most
 }
 
-// Title returns the pattern in words.
+// Title returns the name of the pattern in a report.
 func (s Shape) Title() string { return s.pattern().title }
 
-// Depth returns how many requests precede a member's (microservice), 0 in other patterns.
+// Depth returns the depth of a member in the tree of requests (microservice), 0 for the first member. In other patterns it
+// is always 0.
 func (s Shape) Depth(member int) (depth int) {
 	for ; s.Pattern == requests && member > 0; member = (member - 1) / s.Fanout {
 		depth++
@@ -218,5 +221,5 @@ func (s Shape) Depth(member int) (depth int) {
 	return depth
 }
 
-// Called reports whether members other than the first begin with a request, and not with the step.
+// Called reports whether members other than the first begin when they receive a request, and not when the step begins.
 func (s Shape) Called() bool { return s.Pattern == requests }

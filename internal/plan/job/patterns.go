@@ -2,7 +2,7 @@ package job
 
 import "math/bits"
 
-// list is a list of transfers in the making.
+// list collects the transfers of a step.
 type list []transfer
 
 // send adds a transfer and returns its number.
@@ -11,10 +11,10 @@ func (l *list) send(from, to, bytes int, needs ...int) int {
 	return len(*l) - 1
 }
 
-// part returns the size of part i of n of size.
+// part returns the size of part i if size bytes are cut into n parts that differ by at most one byte.
 func part(size, n, i int) int { return size*(i+1)/n - size*i/n }
 
-// blocks cuts data that is passed on.
+// blocks returns the sizes of the blocks that data of this size is cut into, to be forwarded.
 func blocks(size int) []int {
 	n := min(max(size/leastBlock, 1), mostBlocks)
 	var all []int
@@ -24,8 +24,8 @@ func blocks(size int) []int {
 	return all
 }
 
-// allReduce leaves the sum of all vectors at every member. The sum is not computed, since it costs the same on every
-// network.
+// allReduce returns the transfers after which every member could have the sum of all vectors. No member computes the sum,
+// since that costs the same on every network.
 func allReduce(s Shape) []transfer {
 	if s.Via == viaDoubling {
 		return doubling(s)
@@ -33,8 +33,8 @@ func allReduce(s Shape) []transfer {
 	return ring(s)
 }
 
-// ring passes parts around a ring: n-1 rounds in which each member adds its own part to what it received, and n-1
-// rounds that distribute the sums. Each member sends 2(n-1)/n of the vector, the minimum.
+// ring returns an all-reduce that passes parts around a ring: n-1 rounds in which each member adds its own part to the
+// received part, and n-1 rounds that distribute the sums. Each member sends 2(n-1)/n of the vector, the minimum.
 func ring(s Shape) []transfer {
 	n := s.Members
 	var l list
@@ -57,8 +57,9 @@ func ring(s Shape) []transfer {
 	return l
 }
 
-// doubling exchanges whole vectors with members at distance 1, 2, 4 and so on: few rounds, more bytes. Members beyond a
-// power of two first send their vector to a neighbour and receive the sum from it.
+// doubling returns an all-reduce that exchanges whole vectors at distances 1, 2, 4 and so on: fewer rounds than ring, more
+// bytes. If the members are more than a power of two, the extra members send their vector to a neighbour first and receive
+// the sum from it.
 func doubling(s Shape) []transfer {
 	n := s.Members
 	power := 1 << (bits.Len(uint(n)) - 1)
@@ -88,7 +89,7 @@ func doubling(s Shape) []transfer {
 	return l
 }
 
-// broadcast sends the data of the first member to all: directly, or along a binomial tree.
+// broadcast returns the transfers of the first member's data to all others: directly, or along a binomial tree.
 func broadcast(s Shape) []transfer {
 	var l list
 	cut := blocks(s.Size)
@@ -109,7 +110,7 @@ func broadcast(s Shape) []transfer {
 	return l
 }
 
-// shuffle sends a part of each member's data to each other member; its own part stays. With skew the first gets more.
+// shuffle returns the transfers of a part of each member's data to each other member. With skew, the first member gets more.
 func shuffle(s Shape) []transfer {
 	var l list
 	n := s.Members
@@ -126,8 +127,8 @@ func shuffle(s Shape) []transfer {
 	return l
 }
 
-// replicate writes the data of the first member to all others, and ends with their acknowledgements: along a chain of
-// members that forward it, or from the first to each.
+// replicate returns the transfers of the first member's data to all others, and of their acknowledgements: along a chain of
+// members that forward the data, or from the first member to each other.
 func replicate(s Shape) []transfer {
 	var l list
 	cut := blocks(s.Size)
@@ -161,7 +162,7 @@ func replicate(s Shape) []transfer {
 	return l
 }
 
-// incast requests an answer from all others at once.
+// incast returns the transfers of a request from the first member to all others at once, and of their answers.
 func incast(s Shape) []transfer {
 	var l list
 	for to := 1; to < s.Members; to++ {
@@ -173,8 +174,8 @@ func incast(s Shape) []transfer {
 	return l
 }
 
-// microservice sends a request down a tree: a member sends requests to Fanout others, and answers when all of them
-// have.
+// microservice returns the transfers of a tree of requests: a member sends requests to Fanout others, and answers when it
+// has all their answers.
 func microservice(s Shape) []transfer {
 	var l list
 	asked := make([][]int, s.Members)

@@ -10,17 +10,17 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// toleration is one of a pod's.
+// toleration is a toleration of a pod.
 type toleration struct {
 	Key, Value, Effect string
-	// Exists tolerates the key with any value.
+	// Exists means that the key is tolerated with any value.
 	Exists bool
 }
 
-// effects are the effects of taints.
+// effects are the possible effects of a taint.
 var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 
-// ParseToleration reads key[=value][:effect]; "*" as the key tolerates everything.
+// ParseToleration parses key[=value][:effect]. The key "*" tolerates every taint.
 func ParseToleration(s string) (toleration, error) {
 	rest, effect, has := strings.Cut(s, ":")
 	if has && !slices.Contains(effects, effect) {
@@ -39,7 +39,7 @@ func ParseToleration(s string) (toleration, error) {
 	return toleration{Key: key, Value: value, Effect: effect, Exists: !valued}, nil
 }
 
-// ParseLabels reads name=value,name=value.
+// ParseLabels parses name=value,name=value. It fails for a part without a name or without "=".
 func ParseLabels(s string) (map[string]string, error) {
 	labels := map[string]string{}
 	for part := range strings.SplitSeq(s, ",") {
@@ -78,8 +78,8 @@ func ParseAnnotations(s string) (map[string]string, error) {
 // namespaceName matches a valid name of a namespace.
 var namespaceName = pattern.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ParseSecret parses the reference to a Secret, "namespace/name", or "name", whose namespace is "" for the kubeconfig
-// context's.
+// ParseSecret parses the reference to a Secret: "namespace/name" or "name". Without a namespace it returns "" for it, which
+// means that of the kubeconfig's context.
 func ParseSecret(s string) (namespace, name string, err error) {
 	namespace, name, in := strings.Cut(s, "/")
 	if !in {
@@ -91,8 +91,8 @@ func ParseSecret(s string) (namespace, name string, err error) {
 	return namespace, name, nil
 }
 
-// SecretFaults returns what is wrong with the image pull Secrets of one run, each fault separately. A run has copies of
-// all of them in one namespace, under their names.
+// SecretFaults returns what is wrong with the references to image pull Secrets of one run, one error for each fault. The
+// run copies all of them into one namespace, so two Secrets must not have the same name.
 func SecretFaults(refs []string) []error {
 	var faults []error
 	taken := map[string]string{}
@@ -110,7 +110,7 @@ func SecretFaults(refs []string) []error {
 	return faults
 }
 
-// Valid names in Kubernetes. Its own checks are in a library that only package kube may use.
+// Patterns of valid names in Kubernetes. Kubernetes has such checks in a library that only package kube may use.
 var (
 	subdomain = pattern.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 	labelWord = pattern.New(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
@@ -132,8 +132,8 @@ func IsQualified(s string) bool {
 // IsLabelValue reports whether s is a valid value of a label.
 func IsLabelValue(s string) bool { return s == "" || labelWord.MatchString(s) }
 
-// ImageReference matches REGISTRY/PATH:TAG@DIGEST, of which PATH is required. The part before the first slash is a
-// registry if it has a dot or a port or is localhost, as for a kubelet; only there are capitals valid.
+// ImageReference matches REGISTRY/PATH:TAG@DIGEST, of which only PATH is required. The part before the first slash is a
+// registry if it has a dot or a port or is localhost, as for a kubelet. PATH must be in lower case.
 var ImageReference = pattern.New(`^(?:` +
 	`(?:localhost|` + hostLabel + `(?:\.` + hostLabel + `)+)(?::[0-9]+)?/|` + hostLabel + `:[0-9]+/|\[[0-9A-Fa-f:]+\](?::[0-9]+)?/)?` +
 	pathPart + `(?:/` + pathPart + `)*` + `(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?` +

@@ -20,14 +20,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Node is a node that takes part.
+// Node is a node whose pairs are measured.
 type Node struct {
 	Name string `json:"name"`
 	// Labels are the properties in which the nodes differ, such as zone, instance type and kernel. (optional)
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Pair is one node and another, in the direction from the client to the server. The zero value is not a pair.
+// Pair is the node of the client and the node of the server. The zero value is not a pair.
 type Pair struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -39,16 +39,16 @@ func (p Pair) IsZero() bool { return p == Pair{} }
 // String returns "node-1 node-2", as in a file of pairs.
 func (p Pair) String() string { return p.From + " " + p.To }
 
-// Swapped returns the other direction.
+// Swapped returns the pair in the other direction.
 func (p Pair) Swapped() Pair { return Pair{p.To, p.From} }
 
-// Pairs define which pairs of nodes are measured. With the zero value, a run chooses one pair.
+// Pairs defines which pairs of nodes a run measures. With the zero value, the environment chooses one pair.
 type Pairs struct {
 	// Which is "all", "ring", "sample=N" or the name of a file.
 	Which string `json:"which,omitempty"`
 	// Concurrency is the number of pairs that are measured at once; 0 means one.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Listed are the pairs of the file. (optional)
+	// Listed are the pairs that Load has read from the file. (optional)
 	Listed []Line `json:"listed,omitempty"`
 }
 
@@ -58,29 +58,29 @@ type Line struct {
 	Number int `json:"line"`
 }
 
-// Words for pairs that are not a file.
+// Values of Pairs.Which that are not the name of a file.
 const (
 	All    = "all"
 	Ring   = "ring"
 	sample = "sample="
 )
 
-// Given reports whether pairs of nodes are measured.
+// Given reports whether p is not the zero value, so that a run measures its pairs.
 func (p Pairs) Given() bool { return p.Which != "" }
 
 // AtOnce returns the number of pairs that may be measured at once.
 func (p Pairs) AtOnce() int { return max(1, p.Concurrency) }
 
-// sampled returns the number of pairs of a sample.
+// sampled returns the number of pairs of a sample; ok is false if p is not a sample.
 func (p Pairs) sampled() (n int, ok bool) {
 	digits, ok := strings.CutPrefix(p.Which, sample)
 	n, _ = strconv.Atoi(digits) // Check has refused others
 	return n, ok
 }
 
-// Among returns the nodes that the pairs are chosen from: those in a file, a random subset for a small sample (at least
-// two nodes for each pair), and otherwise all. The seed draws them by their names, so that most stay the same when a
-// node is added or removed.
+// Among returns the set of nodes that the pairs are chosen from: the nodes of a file, a random subset of two nodes for each
+// pair of a small sample, and otherwise all. The subset depends on the seed and the names, so that most nodes stay the same
+// when a node is added or removed.
 func (p Pairs) Among(nodes []string, seed uint64) map[string]bool {
 	among := map[string]bool{}
 	for _, line := range p.Listed {
@@ -102,14 +102,14 @@ func (p Pairs) Among(nodes []string, seed uint64) map[string]bool {
 	return among
 }
 
-// lot is the lot of a node in a draw.
+// lot returns a pseudorandom number for a node, which depends on its name and the seed only.
 func lot(name string, seed uint64) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, name, " ", seed) // it never fails
 	return rand.NewPCG(h.Sum64(), seed).Uint64()
 }
 
-// File returns the file of pairs, "" without one.
+// File returns the name of the file of pairs, "" if Which is a word.
 func (p Pairs) File() string {
 	if _, ok := p.sampled(); ok || p.Which == All || p.Which == Ring {
 		return ""
@@ -117,7 +117,7 @@ func (p Pairs) File() string {
 	return p.Which
 }
 
-// Load reads the file of the pairs with read, if they are in a file.
+// Load returns p with Listed read from its file by the function read. It returns p unchanged if the pairs are not in a file.
 func (p Pairs) Load(read func(name string) ([]byte, error)) (Pairs, position.Faults) {
 	name := p.File()
 	if name == "" {
@@ -154,7 +154,7 @@ func Check(which string) string {
 	return ""
 }
 
-// lines parses a file of pairs: two names of nodes a line; it skips empty lines and comments with #. The Faults have
+// lines parses a file of pairs: two names of nodes on each line. It skips empty lines and comments with #. The Faults list
 // every invalid line.
 func lines(name, text string) ([]Line, position.Faults) {
 	var pairs []Line
@@ -194,7 +194,7 @@ func lines(name, text string) ([]Line, position.Faults) {
 	return pairs, faults
 }
 
-// Fits returns what is wrong with the pairs for nodes with these names.
+// Fits returns what is wrong with the pairs if these are the names of all nodes: too few nodes, or unknown names.
 func (p Pairs) Fits(nodes []string) (faults position.Faults) {
 	n := len(nodes)
 	if n < 2 {
@@ -218,8 +218,7 @@ func (p Pairs) Fits(nodes []string) (faults position.Faults) {
 	return faults
 }
 
-// Order sorts nodes so that nodes with equal labels are together: by the labels in the order of keys, then by name.
-// Numbers within names are compared as numbers.
+// Order sorts nodes in place: by the labels with these keys, then by name. Numbers within names are compared as numbers.
 func Order(nodes []Node, keys ...string) {
 	slices.SortFunc(nodes, func(a, b Node) int {
 		for _, k := range keys {
@@ -231,7 +230,8 @@ func Order(nodes []Node, keys ...string) {
 	})
 }
 
-// Varying returns the keys of labels in which nodes differ without being all different, in order.
+// Varying returns the keys of the labels that group the nodes: they have at least two values, and some nodes share a value.
+// The keys are sorted.
 func Varying(nodes []Node) []string {
 	values := map[string]map[string]bool{}
 	for _, n := range nodes {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Plant is a known fault of one node, or of the link between two, to test the search for faults.
+// Plant is a known fault of one node, or of the link between two nodes, that a lab adds to test the search for faults.
 type Plant struct {
 	Node string `json:"node"`
 	// Peer is the other node of a link, "" for a fault of the node.
 	Peer string `json:"peer,omitempty"`
-	// Delay is added to what the node sends. Loss is the share of lost frames: of those that a node sends, or of a link
-	// in both directions. Rate is the line rate of the node in bit/s. One of them is set.
+	// One of these is set. Delay is added to what the node sends. Loss is the share of lost frames: of those that a node
+	// sends, or of a link in both directions. Rate is the line rate of the node in bit/s.
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
 	Rate  float64       `json:"rate,omitempty"`
@@ -27,7 +27,7 @@ func (p Plant) At() string {
 	return p.Node + "/" + p.Peer
 }
 
-// Found reports whether p is a fault of these nodes.
+// Found reports whether p is the fault of the only node of nodes, or of the link between two nodes, in any order.
 func (p Plant) Found(nodes []string) bool {
 	if len(nodes) == 1 {
 		return p.Peer == "" && p.Node == nodes[0]
@@ -35,7 +35,7 @@ func (p Plant) Found(nodes []string) bool {
 	return len(nodes) == 2 && (p.Node == nodes[0] && p.Peer == nodes[1] || p.Node == nodes[1] && p.Peer == nodes[0])
 }
 
-// Wrong returns what is wrong with faults for this number of nodes of the lab, "" for nothing.
+// Wrong returns what is wrong with known faults in a lab with this number of nodes, "" for nothing.
 func Wrong(plants []Plant, nodes int) string {
 	var wrong []string
 	known := LabNodes(nodes)

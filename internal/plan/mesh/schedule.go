@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Schedule has the rounds of a run: in each, no node is in two pairs. Round computes the pairs of one on request.
+// Schedule has the rounds of a run. In each round, no node is in two pairs. Round computes the pairs of a round on request.
 type Schedule struct {
 	nodes []string
-	// circle has the seats of a tournament as numbers of nodes, -1 for an empty one. turns has its rounds in their
-	// order.
+	// circle has the seats of a tournament as numbers of nodes, -1 for an empty seat. turns has its rounds in the order in
+	// which they are measured.
 	circle, turns []int
-	// fixed are the rounds of other pairs.
+	// fixed has the rounds of a ring, or of the pairs of a file. count is the number of pairs of all rounds.
 	fixed [][]match
 	count int
 }
@@ -19,8 +19,8 @@ type Schedule struct {
 // match is a pair by the numbers of its nodes.
 type match struct{ from, to int }
 
-// Schedule orders the pairs among nodes, for which Fits must have found no fault. The seed decides the order, and which
-// pairs a sample has: the pairs of whole rounds, so that the numbers of pairs of two nodes differ by at most one.
+// Schedule arranges the pairs among nodes in rounds. Fits must have found no fault. The seed decides the order of the rounds
+// and the pairs of a sample, which takes whole rounds: the numbers of pairs of two nodes differ by at most one.
 func (p Pairs) Schedule(nodes []string, seed uint64) Schedule {
 	s := Schedule{nodes: nodes}
 	r := rand.New(rand.NewPCG(seed, uint64(len(nodes))))
@@ -52,7 +52,7 @@ func (p Pairs) Schedule(nodes []string, seed uint64) Schedule {
 	return s
 }
 
-// ring joins each node to the next, and the last to the first.
+// ring returns the pairs of each of n nodes with the next, and of the last with the first. Two nodes are one pair.
 func ring(n int) []match {
 	list := make([]match, 0, n)
 	for i := range n {
@@ -64,7 +64,7 @@ func ring(n int) []match {
 	return list
 }
 
-// fix assigns each pair to the first round that has neither of its nodes.
+// fix assigns each pair to the first round that has neither of its nodes, and adds rounds as needed.
 func (s *Schedule) fix(list []match) {
 	s.count = len(list)
 	var busy []map[int]bool
@@ -83,7 +83,8 @@ func (s *Schedule) fix(list []match) {
 func (s Schedule) Len() int    { return s.count }
 func (s Schedule) Rounds() int { return max(len(s.turns), len(s.fixed)) }
 
-// Turns returns the number of sequential turns if atOnce pairs are measured at once.
+// Turns returns how many turns one after the other measure all pairs, if at most atOnce pairs of a round are measured at
+// once.
 func (s Schedule) Turns(atOnce int) (turns int) {
 	for i := range s.Rounds() {
 		turns += (len(s.matches(i)) + atOnce - 1) / atOnce

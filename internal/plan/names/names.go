@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Values for the server, other than an address.
+// Values of Shape.Server other than an address.
 const (
 	// own is a server of cnibench at the far end of the path.
 	own = "own"
@@ -24,14 +24,14 @@ const (
 	Cluster = "cluster"
 )
 
-// The record types that are queried for a name.
+// Values of Shape.Queries: the record types that are queried for a name.
 const (
 	both  = "both" // A and AAAA, by one thread
 	onlyA = "a"
 	race  = "race" // A and AAAA, by two threads at the same instant
 )
 
-// Defaults of resolv.conf(5).
+// Default names, and the defaults of resolv.conf(5).
 const (
 	defaultName     = "www.example.com"
 	clusterName     = "kubernetes.default.svc.cluster.local"
@@ -50,38 +50,38 @@ const (
 	port = 53
 )
 
-// inKubernetes is the search list of a pod in the namespace default.
+// inKubernetes is the search list of a pod in the Kubernetes namespace default.
 var inKubernetes = []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}
 
 // Queries returns the possible queries for a name, the default first.
 func Queries() []string { return []string{both, onlyA, race} }
 
-// Shape describes one resolution. The zero value resolves nothing.
+// Shape describes how a workload resolves a name. The zero value resolves nothing.
 type Shape struct {
 	// Name is the name to resolve, Queries the record types to query.
 	Name, Queries string
-	// Server is own, Cluster or an address. Cluster takes Ndots, Timeout and Attempts from resolv.conf if they are 0.
+	// Server is own, Cluster or an address. With Cluster, Ndots, Timeout and Attempts of 0 mean those of resolv.conf.
 	Server string
-	// Ndots is the number of dots from which a name is queried as it is, before the search list.
+	// Ndots is the number of dots that a name must have to be queried as it is before the search list is tried.
 	Ndots int
-	// Timeout is how long to wait for an answer before the query is sent again, Attempts bounds how often it is sent.
+	// Timeout is how long to wait for an answer before the query is sent again. Attempts bounds how often it is sent.
 	Timeout  time.Duration
 	Attempts int
 }
 
-// Given reports whether there are resolutions at all.
+// Given reports whether s is the Shape of a workload that resolves names.
 func (s Shape) Given() bool { return s.Name != "" }
 
 // Elsewhere reports whether the answers come from a server other than our own.
 func (s Shape) Elsewhere() bool { return s.Given() && s.Server != own }
 
-// Pair reports whether A and AAAA are queried.
+// Pair reports whether both A and AAAA are queried.
 func (s Shape) Pair() bool { return s.Queries != onlyA }
 
 // Races reports whether two threads send the two queries, so that two CPUs look up the connection of the first packet.
 func (s Shape) Races() bool { return s.Queries == race }
 
-// WithDefaults fills in what is not given.
+// WithDefaults returns s with the defaults of its zero fields. With Cluster, those come from resolv.conf later.
 func (s Shape) WithDefaults() Shape {
 	s.Server, s.Queries = cmp.Or(s.Server, own), cmp.Or(s.Queries, both)
 	if s.Server == Cluster {
@@ -103,7 +103,7 @@ func (s Shape) Longest() time.Duration {
 // arrives.
 const afterHalf = 2
 
-// BadServer returns what is wrong with the text of a server, "" if nothing.
+// BadServer returns what is wrong with a text as Shape.Server, "" if nothing.
 func BadServer(text string) string {
 	if _, err := netip.ParseAddr(text); err != nil && text != own && text != Cluster {
 		return fmt.Sprintf("%q is neither %s, %s nor an address", text, own, Cluster)
@@ -111,8 +111,8 @@ func BadServer(text string) string {
 	return ""
 }
 
-// BadName returns what is wrong with a name, "" if nothing: letters, digits, hyphens and underscores between dots; a
-// dot may end it.
+// BadName returns what is wrong with a name, "" if nothing. A name has letters, digits, hyphens and underscores between
+// dots, and may end with a dot.
 func BadName(name string) string {
 	whole := strings.TrimSuffix(name, ".")
 	if len(whole) > 253 {
@@ -131,7 +131,7 @@ func BadName(name string) string {
 
 // Config is the configuration of a resolver.
 type Config struct {
-	// Servers are asked in turn.
+	// Servers are queried in this order.
 	Servers  []netip.AddrPort
 	Search   []string
 	Ndots    int
@@ -139,8 +139,8 @@ type Config struct {
 	Attempts int
 }
 
-// parse parses the text of a resolv.conf(5) as the GNU C library does: at most three servers, and unknown lines are
-// ignored.
+// parse parses the text of a resolv.conf(5) as the GNU C library does: it takes at most three servers and ignores unknown
+// lines.
 func parse(text string) Config {
 	c := Config{Ndots: defaultNdots, Timeout: defaultTimeout, Attempts: defaultAttempts}
 	for line := range strings.Lines(text) {
@@ -164,7 +164,7 @@ func parse(text string) Config {
 	return c
 }
 
-// option reads one option, within the bounds of resolv.conf(5).
+// option applies one option of a resolv.conf, limited to the bounds of resolv.conf(5). It ignores unknown options.
 func (c *Config) option(text string) {
 	name, value, _ := strings.Cut(text, ":")
 	n, err := strconv.Atoi(value)
@@ -179,8 +179,8 @@ func (c *Config) option(text string) {
 	}
 }
 
-// Config returns the configuration of a resolution: from the Shape, and for zero fields from resolv.conf, whose text is
-// used only for Cluster. at is the address of our own server.
+// Config returns the configuration of a resolution. at is the address of our own server. text is the content of resolv.conf:
+// for Cluster, it gives the servers, the search list, and the values of zero fields.
 func (s Shape) Config(at netip.AddrPort, text string) Config {
 	c := Config{Servers: []netip.AddrPort{at}, Search: inKubernetes}
 	switch {
@@ -194,8 +194,8 @@ func (s Shape) Config(at netip.AddrPort, text string) Config {
 	return c
 }
 
-// Names returns the names that are queried in turn until one exists, each with its final dot. itself is the index of
-// the name itself.
+// Names returns the names that are queried in turn until one exists, each with its final dot. itself is the index of the
+// name without a domain of the search list.
 func (c Config) Names(name string) (all []string, itself int) {
 	whole, absolute := strings.CutSuffix(name, ".")
 	if absolute {

@@ -14,22 +14,22 @@ import (
 type Decoder struct {
 	file string
 	root int
-	// faults are the faults of the file itself.
+	// faults are the faults found while reading the file.
 	faults Faults
-	// lines are the lines of the file's fields.
+	// lines has the line of each field that the file has.
 	lines map[string]int
-	// spoiled are the fields with a fault, and all fields that contain them.
+	// spoiled has the fields with a fault, and all fields that contain them.
 	spoiled map[string]bool
 }
 
-// Read reads one value. field is its path.
+// Read reads the value of one node and stores it, or adds a fault. field is its path in the file.
 type Read func(field string, n *Node)
 
-// Keys are the possible keys of a mapping.
+// Keys has the possible keys of a mapping, each with the function that reads its value.
 type Keys map[string]Read
 
-// NewDecoder returns a decoder of text, and the mapping that text holds. The mapping is nil if text is not one document
-// with a mapping; the decoder then has a fault. purpose completes "is empty: want ...".
+// NewDecoder returns a decoder of text, and the mapping of its first document. The mapping is nil, and the decoder has a
+// fault, if that is not a mapping. Further documents are a fault. purpose completes "is empty: want ...".
 func NewDecoder(file, text, purpose string) (*Decoder, *Node) {
 	d := &Decoder{file: file, lines: map[string]int{}, spoiled: map[string]bool{}}
 	documents := Parse(Source{Name: file, Text: text}, &d.faults)
@@ -68,7 +68,8 @@ func (d *Decoder) Faults() Faults {
 // Count returns the number of faults so far.
 func (d *Decoder) Count() int { return len(d.faults) }
 
-// Spoil marks field as not read: Place then ignores its faults, because its value is not from the file.
+// Spoil marks field and the fields that contain it as not read. Place then ignores their faults, because their values are
+// not from the file.
 func (d *Decoder) Spoil(field string) {
 	d.spoiled[field] = true
 	for i := range len(field) {
@@ -78,7 +79,7 @@ func (d *Decoder) Spoil(field string) {
 	}
 }
 
-// Spoiled reports whether field has a fault.
+// Spoiled reports whether field, or a field within it, has a fault.
 func (d *Decoder) Spoiled(field string) bool { return d.spoiled[field] }
 
 // Line returns the line of field, 0 if the file does not have it.
@@ -87,7 +88,8 @@ func (d *Decoder) Line(field string) int { return d.lines[field] }
 // Fields returns the fields that the file has, sorted.
 func (d *Decoder) Fields() []string { return slices.Sorted(maps.Keys(d.lines)) }
 
-// Place returns the Faults in err, each at the line of its field. It omits faults of fields that could not be read.
+// Place returns the Faults in err, each with the file and the line of its field. It omits faults of fields that could not be
+// read. It returns nil if err has no Faults.
 func (d *Decoder) Place(err error) Faults {
 	var found, placed Faults
 	if !errors.As(err, &found) {
@@ -108,7 +110,8 @@ func (d *Decoder) Place(err error) Faults {
 	return placed
 }
 
-// Mapping reads each key of n by its entry in known. field is the path of n, "" for the root.
+// Mapping reads the value of each key of n by the key's entry in known. It adds a fault for an unknown key, and if n is not a
+// mapping. field is the path of n, "" for the root.
 func (d *Decoder) Mapping(field string, n *Node, known Keys) {
 	if n.Kind != Mapping {
 		d.Fault(n.Line, field, "want a mapping of keys to values")
@@ -127,7 +130,7 @@ func (d *Decoder) Mapping(field string, n *Node, known Keys) {
 	}
 }
 
-// Scalar returns the text of n, false after a fault.
+// Scalar returns the text of n. If n is not a scalar, it adds a fault and returns false.
 func (d *Decoder) Scalar(field string, n *Node) (string, bool) {
 	if n.Kind != Scalar {
 		d.Fault(n.Line, field, "want one value")
@@ -136,7 +139,7 @@ func (d *Decoder) Scalar(field string, n *Node) (string, bool) {
 	return n.Text, true
 }
 
-// Each calls read for every item of the list n.
+// Each calls read for every item of the list n. It adds a fault if n is not a list.
 func (d *Decoder) Each(field string, n *Node, read func(*Node)) {
 	if n.Kind != List {
 		d.Fault(n.Line, field, "want a list, such as [a, b]")
@@ -147,12 +150,12 @@ func (d *Decoder) Each(field string, n *Node, read func(*Node)) {
 	}
 }
 
-// Within returns a Read for a mapping with the keys.
+// Within returns a Read for a mapping with the keys of known.
 func (d *Decoder) Within(known Keys) Read {
 	return func(field string, n *Node) { d.Mapping(field, n, known) }
 }
 
-// Values returns a Read for a list of values, parsed by parse.
+// Values returns a Read that stores a list of values, each parsed by parse. It omits invalid values, with a fault for each.
 func Values[T any](d *Decoder, at *[]T, parse func(string) (T, error)) Read {
 	return func(field string, n *Node) {
 		*at = nil
@@ -166,7 +169,7 @@ func Values[T any](d *Decoder, at *[]T, parse func(string) (T, error)) Read {
 	}
 }
 
-// Labels returns a Read for a mapping of the user's own names to texts.
+// Labels returns a Read that stores a mapping of names, which the user chooses, to texts.
 func (d *Decoder) Labels(at *map[string]string) Read {
 	return func(field string, n *Node) {
 		*at = map[string]string{}
@@ -183,7 +186,7 @@ func (d *Decoder) Labels(at *map[string]string) Read {
 	}
 }
 
-// Value returns a Read for one value, parsed by parse.
+// Value returns a Read that stores one value, parsed by parse. An error of parse becomes a fault.
 func Value[T any](d *Decoder, at *T, parse func(string) (T, error)) Read {
 	return func(field string, n *Node) {
 		s, ok := d.Scalar(field, n)
@@ -199,7 +202,7 @@ func Value[T any](d *Decoder, at *T, parse func(string) (T, error)) Read {
 	}
 }
 
-// Constant reads a text that must be want.
+// Constant returns a Read for a text that must be want. It stores nothing.
 func (d *Decoder) Constant(want string) Read {
 	return Value(d, new(string), func(s string) (string, error) {
 		if s != want {
@@ -209,7 +212,7 @@ func (d *Decoder) Constant(want string) Read {
 	})
 }
 
-// ParseDuration reads a length of time such as 500ms.
+// ParseDuration parses a duration such as 500ms. Its error names the format.
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// mostFaults is how many faults Error lists.
+// mostFaults is the largest number of faults that Error lists.
 const mostFaults = 50
 
 // Fault is one mistake in a file.
@@ -20,7 +20,7 @@ type Fault struct {
 	Field string
 	// Message describes what is wrong and what is allowed.
 	Message string
-	// Item is the wrong name within Field, if Field has names of the user's own.
+	// Item is the wrong name within Field, if Field maps names that the user chooses.
 	Item string
 }
 
@@ -41,10 +41,10 @@ func (f Fault) String() string {
 	return b.String()
 }
 
-// Faults lists every mistake as one error.
+// Faults is an error that lists every mistake in one or several files.
 type Faults []Fault
 
-// Error returns one line for each of the first 50 faults.
+// Error returns one line for each of the first 50 faults, and the number of further faults.
 func (fs Faults) Error() string {
 	var lines []string
 	for i, f := range fs {

@@ -64,7 +64,7 @@ type Node struct {
 	typed any
 }
 
-// At returns the value at the path of keys, nil if it is missing.
+// At returns the value at a path of keys below n, nil if there is none.
 func (n *Node) At(path ...string) *Node {
 	for _, key := range path {
 		if n == nil || n.Kind != Mapping {
@@ -79,7 +79,7 @@ func (n *Node) At(path ...string) *Node {
 	return n
 }
 
-// With returns a copy of a mapping with an additional text under key.
+// With returns a copy of the mapping n with a text added under key, which must be new.
 func (n *Node) With(key, text string) *Node {
 	copied := *n
 	copied.Keys = append(slices.Clone(n.Keys), Key{key, n.Line})
@@ -87,7 +87,7 @@ func (n *Node) With(key, text string) *Node {
 	return &copied
 }
 
-// ScalarAt returns the text at the path, "" if it is missing or not a scalar.
+// ScalarAt returns the text at a path of keys below n, "" if it is missing or not a scalar.
 func (n *Node) ScalarAt(path ...string) string {
 	if v := n.At(path...); v != nil && v.Kind == Scalar {
 		return v.Text
@@ -97,14 +97,14 @@ func (n *Node) ScalarAt(path ...string) string {
 
 // Source is text to parse: a file, or YAML within a value of a file.
 type Source struct {
-	// Name is the file.
+	// Name is the name of the file in faults.
 	Name, Text string
-	// in is the key whose value is the text; offset is the number of lines before the text.
+	// in names the key whose value is the text, "" for a whole file. offset is the number of lines before the text.
 	in     string
 	offset int
 }
 
-// Within returns the YAML in the text of key's value in file.
+// Within returns the Source of YAML that is the text of a key's value in file.
 func Within(file, key string, value *Node) Source {
 	src := Source{Name: file, Text: value.Text, in: "in " + key + ": ", offset: value.Line - 1}
 	if value.Block {
@@ -113,7 +113,8 @@ func Within(file, key string, value *Node) Source {
 	return src
 }
 
-// Parse returns the documents of src and adds its faults to faults.
+// Parse returns the documents of src and adds its faults to faults. After a syntax error it returns the documents before it,
+// and nil if src is too large.
 func Parse(src Source, faults *Faults) []*Node {
 	p := &parser{Source: src, faults: faults, budget: mostValues}
 	if len(src.Text) > MaxFile {
@@ -162,7 +163,7 @@ func syntaxError(err error) (line int, message string) {
 type parser struct {
 	Source
 	faults *Faults
-	// budget is how many more values the file may have. spent reports that it had more, or is nested too deeply.
+	// budget is how many more values the file may have. spent is true if the file has more, or is nested too deeply.
 	budget int
 	spent  bool
 }
@@ -174,7 +175,7 @@ func (p *parser) fault(line int, field, format string, args ...any) {
 	*p.faults = append(*p.faults, Fault{File: p.Name, Line: line, Field: field, Message: p.in + fmt.Sprintf(format, args...)})
 }
 
-// target returns the target of an alias, or n itself.
+// target returns the node that the alias n refers to, or n itself if n is not an alias.
 func target(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
@@ -182,7 +183,7 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// node converts n and the targets of its aliases. path is the path of n.
+// node converts n, with aliases replaced by their targets. path is the path of n in the file.
 func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
 	line := n.Line
 	n = target(n)
@@ -216,7 +217,7 @@ func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
 	return t
 }
 
-// mapping fills t. The mapping's own keys override keys from a merge (<<).
+// mapping stores the keys and values of the mapping n in t. The mapping's own keys override keys from a merge (<<).
 func (p *parser) mapping(t *Node, n *yaml.Node, path string, depth int) {
 	var merges []*Node
 	lines := map[string]int{}
@@ -262,7 +263,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// Value returns the node as YAML libraries do: texts, numbers, booleans, lists and maps.
+// Value returns the value of the node as YAML libraries decode it: string, number, bool, []any or map[string]any.
 func (n *Node) Value() any {
 	switch n.Kind {
 	case Mapping:

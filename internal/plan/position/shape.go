@@ -36,7 +36,7 @@ func Size(high int) map[string]any {
 	return AnyOf(Whole(1, high), Pattern(`^[0-9]+(Ki|Mi)?$`))
 }
 
-// Described returns the schema with a description for editors.
+// Described returns a copy of the schema with a description for editors: help, allowed values and default ("" for none).
 func Described(schema map[string]any, help, allowed, usual string) map[string]any {
 	text := strings.ReplaceAll(help, "`", "")
 	if allowed != "" {

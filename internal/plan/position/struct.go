@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Struct returns a Read for a mapping into the struct that at points to, by the names in its yaml tags. Fields are
-// texts, numbers, booleans, types that parse text, mappings of names to texts, and pointers to, lists of and nested
-// structs of these. The fields of an embedded struct count as its owner's.
+// Struct returns a Read that stores a mapping in the struct that at points to, by the names in its yaml tags. Its fields may
+// be texts, numbers, booleans, types with UnmarshalText, mappings of names to texts, and pointers to, lists of and structs
+// of these. The fields of an embedded struct are fields of the struct that contains it.
 func (d *Decoder) Struct(at any) Read { return d.Within(d.Keys(at)) }
 
-// Keys returns the keys of the struct that at points to, for a mapping that also has others.
+// Keys returns the keys of the struct that at points to, so that a caller can add other keys of the same mapping.
 func (d *Decoder) Keys(at any) Keys {
 	known, v := Keys{}, reflect.ValueOf(at).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {

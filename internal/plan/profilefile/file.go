@@ -33,7 +33,7 @@ type Profile struct {
 	Dir string `yaml:"-"`
 }
 
-// Path converts a path of the file, relative to its directory, into one for this program.
+// Path returns a path that the file names, which is relative to the file's directory, relative to the working directory.
 func (o Profile) Path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -41,7 +41,7 @@ func (o Profile) Path(name string) string {
 	return filepath.Join(o.Dir, name)
 }
 
-// ChangesPods reports whether the file changes pods in addition to its plugins. A nil file changes nothing.
+// ChangesPods reports whether the file changes pods in other ways than by its CNI plugins. It is false for a nil Profile.
 func (o *Profile) ChangesPods() bool {
 	return o != nil && (!reflect.ValueOf(o.Pod).IsZero() || slices.ContainsFunc(o.Node.BPF, func(b program) bool { return b.Dev == "pods" }))
 }
@@ -57,7 +57,8 @@ type cni struct {
 	Timeout       span `yaml:"timeout" help:"time that one call of the plugins may take" usual:"10s"`
 }
 
-// Place has changes to a network namespace. They apply after the dataplane and its rules are complete.
+// Place has changes to the network namespace of a node or a pod. They are made after the dataplane and its rules are
+// complete.
 type Place struct {
 	Sysctls  map[string]string `yaml:"sysctls" help:"kernel parameters below /proc/sys/net, such as net.ipv4.tcp_ecn: 1"`
 	Routes   []route           `yaml:"routes" help:"routes of the main table"`
@@ -68,7 +69,7 @@ type Place struct {
 	BPF      []program         `yaml:"bpf" help:"BPF programs of object files"`
 }
 
-// route is one route.
+// route is a route that a profile file adds.
 type route struct {
 	To  string `yaml:"to" help:"destination with prefix length; variables are replaced" need:"yes"`
 	Via string `yaml:"via" help:"next hop; variables are replaced"`
@@ -76,7 +77,7 @@ type route struct {
 	MTU int    `yaml:"mtu" help:"MTU of the route in bytes"`
 }
 
-// program is one program of an object file on a device.
+// program is a BPF program of an object file, and the device that it is attached to.
 type program struct {
 	File    string `yaml:"file" help:"object file, relative to this file" need:"yes"`
 	Program string `yaml:"program" help:"name of the program in the file" need:"yes"`
@@ -104,7 +105,7 @@ type Daemon struct {
 	Stop   span   `yaml:"stop" help:"time that it may take to end, then it is killed" usual:"2s"`
 }
 
-// ready defines when a daemon is ready.
+// ready has the conditions under which a daemon is ready.
 type ready struct {
 	File    string `yaml:"file" help:"file that exists"`
 	Command string `yaml:"command" help:"shell command that exits with 0"`
@@ -118,7 +119,7 @@ type pod struct {
 	MTU int `yaml:"mtu" help:"MTU of the pods' devices in bytes"`
 }
 
-// Expect has what the self-test must find, as data.
+// Expect describes what the self-test must find.
 type Expect struct {
 	Paths         map[string]string `yaml:"paths" help:"paths that work, with the client that the server sees: any, own, node, tunnel or first-of-range"`
 	Datagrams     map[string]string `yaml:"datagrams" help:"the same for UDP, where it differs"`
@@ -131,7 +132,7 @@ type Expect struct {
 	Tunnel        *expectedTunnel   `yaml:"tunnel" help:"device that encapsulates packets between nodes; without it they cross the wire plain"`
 }
 
-// attachment is the connection of a pod to its node.
+// attachment describes how pods are connected to their node.
 type attachment struct {
 	Bridge   string `yaml:"bridge" help:"node's bridge with the pods' devices"`
 	Gateway  string `yaml:"gateway" help:"next hop of the pods' default route" words:"none,first-address,link-local" usual:"none"`
@@ -141,14 +142,14 @@ type attachment struct {
 	OwnMAC   bool   `yaml:"own-mac" help:"frames on the wire have the MAC address of the pod"`
 }
 
-// expectedRoute is the route to the pods of another node.
+// expectedRoute describes the route of a node to the pods of another node.
 type expectedRoute struct {
 	Dev      string `yaml:"dev" help:"device; that of the tunnel if not given"`
 	OnLink   bool   `yaml:"onlink" help:"the next hop is on the link although no route says so"`
 	Protocol int    `yaml:"protocol" help:"number of the protocol that made the route; 0 is any"`
 }
 
-// expectedTunnel is a device that encapsulates.
+// expectedTunnel describes the device that encapsulates packets between nodes.
 type expectedTunnel struct {
 	Dev      string `yaml:"dev" help:"device" need:"yes"`
 	Kind     string `yaml:"kind" help:"kind of the device" words:"vxlan,geneve,ipip" need:"yes"`
@@ -158,13 +159,13 @@ type expectedTunnel struct {
 	Tracked  *bool  `yaml:"tracked" help:"conntrack tracks the packets of the tunnel on the nodes at both ends"`
 }
 
-// clients are the words for the client that a server sees.
+// clients are the words of Expect.Paths and Expect.Datagrams for the client address that a server sees.
 var clients = []string{"any", "own", "node", "tunnel", "first-of-range"}
 
 // span is a length of time as text, such as 10s.
 type span time.Duration
 
-// UnmarshalText reads a length of time above 0.
+// UnmarshalText parses a length of time above 0, at most maxSpan.
 func (s *span) UnmarshalText(b []byte) error {
 	d, err := position.ParseDuration(string(b))
 	if err == nil && (d <= 0 || d > maxSpan) {
@@ -177,7 +178,7 @@ func (s *span) UnmarshalText(b []byte) error {
 // maxSpan bounds the lengths of time in a profile file.
 const maxSpan = 5 * time.Minute
 
-// Or returns s, or usual for zero.
+// Or returns s, or usual if s is zero.
 func (s span) Or(usual time.Duration) time.Duration {
 	if s == 0 {
 		return usual
@@ -191,7 +192,7 @@ const (
 	DefaultStop    = 2 * time.Second
 )
 
-// Supports reports whether the dataplane supports a version of IP.
+// Supports reports whether the dataplane supports a version of IP, 4 or 6.
 func (o Profile) Supports(family int) bool {
 	return len(o.Families) == 0 || slices.Contains(o.Families, family)
 }
@@ -199,7 +200,7 @@ func (o Profile) Supports(family int) bool {
 // variable is a text that profile files refer to as ${name}, and commands as an environment variable.
 type variable struct {
 	Name, Help string
-	// Peer means that it exists only in join.
+	// Peer means that the variable exists only in commands of node.join.
 	Peer bool
 }
 
@@ -223,7 +224,7 @@ var Variables = []variable{
 	{Name: "peer-cidr", Help: "range of the other node's pods", Peer: true},
 }
 
-// Env returns the name of the environment variable.
+// Env returns the name of the environment variable that has the value in commands.
 func (v variable) Env() string { return strings.ToUpper(strings.ReplaceAll(v.Name, "-", "_")) }
 
 // Expand replaces ${name} in text by the values.

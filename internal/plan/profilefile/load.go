@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Of returns the profile that a source describes.
+// Of returns the profile that a source describes, with the text of its conflist. It fails with Faults.
 func Of(s plan.OwnSource) (Profile, error) {
 	o, faults := readText(s.File, s.Text)
 	if o.CNI != nil && !inline(o.CNI.Conflist) {
@@ -30,8 +30,8 @@ func Of(s plan.OwnSource) (Profile, error) {
 // inline reports whether a conflist is JSON and not the name of a file.
 func inline(conflist string) bool { return strings.HasPrefix(strings.TrimSpace(conflist), "{") }
 
-// Load reads the profile files that a plan names, with read, and replaces them by the names of their profiles. The
-// Faults are from all files.
+// Load reads the profile files that the variants of a plan name, by the function read. It returns the plan with the names of
+// their profiles in place of the files, and with the files in Own. The Faults are those of all files.
 func Load(p plan.Plan, read func(name string) ([]byte, error)) (plan.Plan, position.Faults) {
 	l := loader{read: read, known: map[string]string{}, sources: slices.Clone(p.Own)}
 	p.Profiles = each.Of(p.Profiles, l.resolve)
@@ -50,13 +50,14 @@ func Load(p plan.Plan, read func(name string) ([]byte, error)) (plan.Plan, posit
 
 type loader struct {
 	read func(string) ([]byte, error)
-	// known are the names of the profiles by file, "" for a file with faults.
+	// known has the name of the profile of each file, "" for a file with faults.
 	known   map[string]string
 	sources []plan.OwnSource
 	faults  position.Faults
 }
 
-// resolve returns v with its profile's name in place of the file.
+// resolve returns v with the name of its profile in place of a profile file, which it loads once. It returns v unchanged if
+// the file has faults.
 func (l *loader) resolve(v plan.Variant) plan.Variant {
 	file := v.File()
 	if file == "" {
@@ -98,7 +99,8 @@ func (l *loader) load(file string) string {
 	return s.Name
 }
 
-// parts reads the files that a profile file names.
+// parts reads the files that a profile file names, and returns them sorted, each once. It adds a fault for a file that
+// cannot be read, and for a conflist that is invalid.
 func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
 	var parts []plan.OwnPart
 	add := func(field, name string, keep bool) string {
@@ -165,8 +167,8 @@ func relativeProgram(command string) string {
 	return words[0]
 }
 
-// Changed returns an error that names the first file that has changed since the plan was made, among the profile files
-// and the files that they name.
+// Changed returns an error if a profile file of the plan, or a file that it names, has changed since the plan was made or
+// cannot be read. The error names the first such file.
 func Changed(p plan.Plan, read func(name string) ([]byte, error)) error {
 	same := func(file, sum string) error {
 		b, err := read(file)
@@ -197,7 +199,7 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// reason returns an error of the file system without the path, which the caller has named.
+// reason returns the text of an error of the file system without the path, which the caller already names.
 func reason(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -20,8 +20,8 @@ import (
 
 var profileName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// readText reads a profile file from its text. name is its name in faults, and the base of its relative paths. The
-// Faults are all that the text alone shows.
+// readText parses the text of a profile file. name is the file's name in faults; its directory is the base of relative
+// paths. The Faults do not cover the files that the text names.
 func readText(name, text string) (Profile, position.Faults) {
 	o, d := parse(name, text)
 	return o, d.Faults()
@@ -51,14 +51,14 @@ func parse(name, text string) (Profile, *position.Decoder) {
 	return o, f
 }
 
-// checker reports what is wrong with values, at their lines.
+// checker adds faults for wrong values of a profile file to its decoder.
 type checker struct {
 	d    *position.Decoder
 	root int
 }
 
-// fault reports a fault of a field at its line, or at the line of the field that contains it. A field that could not be
-// read already has one.
+// fault adds a fault of a field at its line, or at the line of the nearest field that contains it. It does nothing for a
+// field that already has a fault.
 func (c checker) fault(field, format string, args ...any) {
 	if c.d.Spoiled(field) {
 		return
@@ -78,7 +78,7 @@ func (c checker) fault(field, format string, args ...any) {
 	c.d.Fault(line, field, format, args...)
 }
 
-// tags checks the conditions of the tags: the required keys of a mapping, and the allowed words of a text.
+// tags checks v and everything within it by the struct tags: need for required keys, words for the allowed words of a text.
 func (c checker) tags(field string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -90,7 +90,7 @@ func (c checker) tags(field string, v reflect.Value) {
 			c.tags(fmt.Sprintf("%s.%d", field, i), v.Index(i))
 		}
 	case reflect.Struct:
-		for _, f := range named(v.Type()) {
+		for _, f := range keyFields(v.Type()) {
 			at, path := v.FieldByIndex(f.Index), strings.TrimPrefix(field+"."+f.Tag.Get("yaml"), ".")
 			if f.Tag.Get("need") != "" && at.IsZero() {
 				c.fault(path, "is missing")
@@ -103,7 +103,7 @@ func (c checker) tags(field string, v reflect.Value) {
 	}
 }
 
-// combination checks the combination of fields.
+// combination checks the name of the profile, the families, the MTU, and fields that depend on each other.
 func (c checker) combination(o Profile) {
 	if _, builtIn := profile.Lookup(o.Name); builtIn || slices.Contains([]string{plan.Detected, profile.Host}, o.Name) {
 		c.fault("name", "%q is a built-in profile: choose another name, and base it on that by based-on: %s", o.Name, o.Name)
@@ -184,7 +184,8 @@ func SysctlPath(name string) string {
 
 var reference = pattern.New(`\$\{([^}]*)\}`)
 
-// variables reports the unknown variables of a text. A peer's variables are only for commands, which are not checked.
+// variables adds a fault for each unknown variable of a text, and for each variable that only commands of node.join have.
+// It is not called for commands.
 func (c checker) variables(field, text string) {
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == m[1] })

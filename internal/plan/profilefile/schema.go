@@ -9,11 +9,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// key is one key of a profile file, for documents.
+// key describes one key of a profile file, for the reference page.
 type key struct {
-	// Key is its path; [] follows the key of a list.
+	// Key is the path of the key; [] follows the key of a list of mappings.
 	Key, Help string
-	// Values describes its values, Usual is the default.
+	// Values describes the possible values. Usual is the default.
 	Values, Usual string
 	Need          bool
 }
@@ -29,7 +29,7 @@ func Keys() []key {
 
 func keysOf(prefix string, t reflect.Type) []key {
 	var keys []key
-	for _, f := range named(t) {
+	for _, f := range keyFields(t) {
 		inner := f.Type
 		k := key{Key: prefix + f.Tag.Get("yaml"), Help: f.Tag.Get("help"), Usual: f.Tag.Get("usual"), Need: f.Tag.Get("need") != "", Values: valuesOf(f)}
 		if inner.Kind() == reflect.Pointer {
@@ -49,12 +49,12 @@ func keysOf(prefix string, t reflect.Type) []key {
 	return keys
 }
 
-// named returns the fields that are keys of a file, including fields of embedded structs.
-func named(t reflect.Type) []reflect.StructField {
+// keyFields returns the fields of a struct type that are keys of a profile file, including fields of embedded structs.
+func keyFields(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous || f.Tag.Get("yaml") == "-" })
 }
 
-// valuesOf describes the values of a key.
+// valuesOf returns a text that describes the possible values of a key.
 func valuesOf(f reflect.StructField) string {
 	if words := f.Tag.Get("words"); words != "" {
 		return strings.ReplaceAll(words, ",", ", ")
@@ -107,7 +107,7 @@ func schemaOf(t reflect.Type) map[string]any {
 		return position.Text
 	}
 	keys, required := map[string]any{}, []string{}
-	for _, f := range named(t) {
+	for _, f := range keyFields(t) {
 		name, inner := f.Tag.Get("yaml"), schemaOf(f.Type)
 		if words := f.Tag.Get("words"); words != "" {
 			inner = position.Enum(strings.Split(words, ",")...)

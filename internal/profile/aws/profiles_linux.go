@@ -6,13 +6,13 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Profiles are those of the family in the lab.
+// Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	{Profile: "aws-vpc", Dataplane: vpc{}, Expect: expected(dataplane.Signs{PodRules: true, Marks: marks})},
 	{Profile: "aws-vpc-eni2", Dataplane: second{}, Expect: expected(dataplane.Signs{PodRules: true, PodTable: secondTable, Marks: marks, Leave: leave})},
 }
 
-// expected is what an observer finds of pods at either interface, with their signs.
+// expected returns the expectation for pods at the first or the second interface, with the given signs.
 func expected(signs dataplane.Signs) dataplane.Expectation {
 	return dataplane.Expectation{
 		Tracked: true,
@@ -23,15 +23,15 @@ func expected(signs dataplane.Signs) dataplane.Expectation {
 	}
 }
 
-// marks are those of connections: what leaves the VPC, and what entered by the first interface, has the mark. Nothing else has it,
-// Services neither.
+// marks has the mark of connections by path: connections that leave the VPC, or entered by the first interface, have the
+// mark. Others, also those to Services, do not.
 var marks = map[plan.Path]uint32{
 	dataplane.PodPodSame: 0, dataplane.PodPodCross: 0, dataplane.PodSvcLocal: 0, dataplane.PodSvcRemote: 0,
 	dataplane.PodExternal: policy.AWSMark, dataplane.ExtPortLocal: policy.AWSMark, dataplane.ExtPortRemote: policy.AWSMark,
 }
 
-// leave are the devices by which the client's node, or the node that the client entered, sends packets of pods at the second
-// interface. A pod reaches Services by its own interface. What has the mark leaves by the first one.
+// leave has the device, by path, through which the client's node (or the node that the client entered) sends packets of pods
+// at the second interface. A pod reaches Services by its own interface. Packets with the mark leave by the first interface.
 var leave = map[plan.Path]string{
 	dataplane.PodPodCross: secondDevice, dataplane.PodHostCross: secondDevice, dataplane.PodSvcRemote: secondDevice,
 	dataplane.PodExternal: dataplane.NIC, dataplane.ExtPortLocal: dataplane.NIC, dataplane.ExtPortRemote: dataplane.NIC,

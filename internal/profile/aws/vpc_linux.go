@@ -44,7 +44,7 @@ func (vpc) Arrange(n *dataplane.Node, number, count int) {
 	n.AddPods(count, n.MTU, policy.AWSVeth, 11, func(i int) netip.Prefix { return dataplane.Single(podAddr(number, i)) })
 }
 
-// podRange has the addresses of a node's pods.
+// podRange returns the range of the addresses of a node's pods.
 func podRange(number int) netip.Prefix { return netip.PrefixFrom(podAddr(number, 0), 24).Masked() }
 
 // podAddr returns the address of pod i, counted from 0, of the node with this number.
@@ -76,10 +76,10 @@ func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 	}
 }
 
-// JoinNodes has the VPC's answers for the pods of to.
+// JoinNodes returns neighbour entries for the pods of to, in place of the VPC's answers to ARP requests.
 func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing { return answers(to, to.MAC) }
 
-// answers returns the VPC's answers for the pods of a node, whose interface has the MAC address.
+// answers returns a neighbour entry for each pod of a node, with the MAC address of the node's interface.
 func answers(to dataplane.Node, mac net.HardwareAddr) []link.Thing {
 	return each.Of(to.Pods, func(p dataplane.Pod) link.Thing {
 		return link.StaticNeighbour{Dev: dataplane.NIC, Addr: p.Addr.Addr(), MAC: mac}

@@ -47,7 +47,7 @@ func (transparent) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle)
 	}
 }
 
-// JoinNodes returns what Azure's network knows about the pods of to.
+// JoinNodes returns a route to the pods of to, in place of Azure's network.
 func (transparent) JoinNodes(from, to dataplane.Node) []link.Thing {
 	return plugins.Bridge{}.JoinNodes(from, to)
 }

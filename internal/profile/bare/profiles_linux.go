@@ -5,22 +5,22 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Profiles are those of the family in the lab.
+// Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	{Profile: "raw", Dataplane: raw{}, Expect: dataplane.Expectation{
 		Served: dataplane.Clients{dataplane.HostHostSame: dataplane.OwnAddress, dataplane.HostHostCross: dataplane.OwnAddress},
 	}},
 	{Profile: "host", Dataplane: host{}, Expect: dataplane.Expectation{
 		Tracked: true,
-		// The pods are the node, so everybody is seen as who he is. What is translated to the node itself goes to INPUT,
-		// and only POSTROUTING masquerades.
+		// Pods have the node's address, so every client is seen with its own address. Packets that are translated to the
+		// node itself pass INPUT, and only POSTROUTING masquerades.
 		Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.OwnAddress, dataplane.OwnAddress), dataplane.Unmasqueraded, dataplane.Clients{
 			dataplane.PodExternal: dataplane.OwnAddress, dataplane.PodSelf: dataplane.OwnAddress, dataplane.ExtPortRemote: dataplane.NodeAddress,
 		}),
 	}},
 }
 
-// raw is two empty namespaces on a switch, the zero of every comparison:
+// raw is two empty namespaces on a switch, the reference of every comparison:
 //
 //	node-1 eth0 ── switch ── eth0 node-2
 type raw struct{ dataplane.Nothing }

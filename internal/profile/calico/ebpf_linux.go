@@ -29,7 +29,7 @@ import (
 //
 //	pod eth0 ── cali1a2b3c4d5e6 [from-workload] ─ eth0 ── switch ── eth0 [from-host] ─ redirect_peer ── pod
 //
-// The device vxlan.calico and the MTU of its encapsulation stay.
+// The device vxlan.calico exists in this mode, too, and pods have the MTU for its encapsulation.
 type calicoBPF struct {
 	calico
 	dsr bool
@@ -43,10 +43,10 @@ const (
 	serviceOut = "bpfout.cali"
 )
 
-// serviceMAC is the address of bpfout.cali.
+// serviceMAC returns the MAC address of bpfout.cali.
 func serviceMAC(n dataplane.Node) net.HardwareAddr { return dataplane.MACOf(0x66, 0x01, n.Addr.Addr()) }
 
-// serviceGateway returns the gateway of the routes into the pair: an address that no device has.
+// serviceGateway returns the gateway of the routes into the pair of devices: an address that no device has.
 func serviceGateway(n dataplane.Node) netip.Addr {
 	if n.IPv6() {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1})
@@ -57,7 +57,7 @@ func serviceGateway(n dataplane.Node) netip.Addr {
 // calicoFlows is the capacity of a node's table of flows, which takes 11 MB; Calico's is 512,000.
 const calicoFlows = 65536
 
-// natSpare is the additional room in the tables of Services for later changes.
+// natSpare is the number of additional entries in the tables of Services, for later changes.
 const natSpare = 1024
 
 func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {
@@ -88,7 +88,8 @@ func (calicoBPF) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) [
 	return append(things, link.Settings{{Name: conf + "/rp_filter", Value: "0"}, {Name: conf + "/accept_local", Value: "1"}})
 }
 
-// JoinNodes needs no forwarding entry: the programs determine a packet's node.
+// JoinNodes returns the neighbour entry of to's tunnel and the routes to its pods. It needs no forwarding entry, because the
+// programs choose the node of a packet.
 func (c calicoBPF) JoinNodes(from, to dataplane.Node) []link.Thing {
 	things := []link.Thing{link.StaticNeighbour{Dev: from.Tunnel.Device, Addr: to.Tunnel.Addr, MAC: to.Tunnel.MAC}}
 	if c.sameSubnet {
@@ -105,7 +106,7 @@ func (calicoBPF) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
 	return policy.Node{Calico: rules}
 }
 
-// Program loads the programs that Felix loads, adds pods, nodes and blocks, and serves the Services.
+// Program loads the programs that Felix loads, adds pods, nodes, blocks and policies, and serves the Services.
 func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	group, err := p.Sockets()
 	if err != nil {
@@ -146,7 +147,8 @@ func workload(pod dataplane.Pod) ebpf.Workload {
 	return ebpf.Workload{IP: pod.Addr.Addr(), Device: pod.HostDevice, NATOutgoing: true}
 }
 
-// podsOf adds pods to a running node. Other nodes know the blocks of its addresses and need not learn a pod.
+// podsOf returns the functions that add pods to a running node and remove them. Other nodes know the node's blocks, so they
+// need not learn its pods.
 func podsOf(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	return &dataplane.PodPrograms{
 		Add: func(pod dataplane.Pod) error { return plane.AddWorkload(workload(pod)) },
@@ -186,8 +188,7 @@ func (c calicoBPF) announce(plane *ebpf.Node, p dataplane.Programming) error {
 	return nil
 }
 
-// policeCalico gives every pod the policies that select it, one after the other in its programs, and creates the sets
-// of all policies.
+// policeCalico creates the sets of all policies, and generates the programs of every pod with the policies that select it.
 func policeCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	for i := range p.Policies + p.PoliciesUnselected {
 		if err := plane.SetIPSet(uint64(i+1), []netip.Prefix{dataplane.Single(p.Stranger(i))}); err != nil {
@@ -205,7 +206,7 @@ func policeCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	return nil
 }
 
-// policePod gives a pod the policies that select it.
+// policePod generates the programs of a pod with the policies that select it.
 func policePod(plane *ebpf.Node, p dataplane.Programming, pod dataplane.Pod) error {
 	return setRules(plane, pod, policiesOf(p))
 }
@@ -214,7 +215,8 @@ func setRules(plane *ebpf.Node, pod dataplane.Pod, rules []ebpf.Rule) error {
 	return plane.SetPolicy(pod.HostDevice, ebpf.Policy{Ingress: rules, Egress: rules})
 }
 
-// denyCalico adds the policy that churn creates to every pod, or removes it; the pods' programs are generated again.
+// denyCalico adds the policy that churn creates to every pod, or removes it if in is false. It generates the programs of the
+// pods again.
 func denyCalico(plane *ebpf.Node, p dataplane.Programming, in bool) error {
 	var rules []ebpf.Rule
 	switch {
@@ -250,7 +252,7 @@ func calicoProtocol(s service.Service) ebpf.Proto {
 	return ebpf.TCP
 }
 
-// withdrawCalico removes Services from all their frontends.
+// withdrawCalico removes all frontends of Services from the tables of the programs.
 func withdrawCalico(plane *ebpf.Node, p dataplane.Programming, list []service.Service) error {
 	return p.EachFrontend(list, func(s service.Service, at netip.AddrPort) error { return plane.DeleteService(at, calicoProtocol(s)) })
 }

@@ -15,13 +15,15 @@ import (
 //
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ wireguard.cali ─ UDP 51820 ─ eth0 ── switch ── ...
 //
-// An entry of the routing policy sends each packet to table 1 first, but those that WireGuard itself sends, by their mark. The table
-// leads to the pods and tunnel addresses of other nodes by wireguard.cali; for those of the node it says to look on. Encapsulation,
-// its routes in the main table and its device stay, and no packet between encrypting nodes gets there. Addresses of nodes are not in
-// the table: what nodes say to each other, and pods to other nodes, is in the clear.
+// A routing rule sends every packet to table 1 first, except packets with the mark of WireGuard itself. That table routes to
+// the pods and tunnel addresses of other nodes by wireguard.cali. For those of this node it has throw routes, so that the
+// main table follows. The device of the encapsulation and its routes in the main table remain, but no packet between
+// encrypting nodes uses them. Addresses of nodes are not in table 1: packets between nodes, and from pods to other nodes, are
+// not encrypted.
 type encrypted struct{ calico }
 
-// The numbers by which Felix leads packets to WireGuard. The mark is the first bit that its rules leave.
+// Felix's settings of WireGuard: priority and table of the routing rule, mark, port and overhead. The mark is the first bit
+// that its netfilter rules do not use.
 const (
 	encryptedRule     = 99
 	encryptedTable    = 1
@@ -30,7 +32,7 @@ const (
 	encryptedOverhead = 60
 )
 
-// Arrange gives WireGuard's device an address of its own, before those of pods.
+// Arrange assigns an address to WireGuard's device, before those of the pods.
 func (e encrypted) Arrange(n *dataplane.Node, number, pods int) {
 	e.calico.Arrange(n, number, pods+1)
 	own := n.Pods[0].Addr.Addr()
@@ -72,7 +74,7 @@ func (e encrypted) Rules(n dataplane.Node, others []dataplane.Node) policy.Node 
 	return rules
 }
 
-// withEncryption returns a profile that can encrypt.
+// withEncryption returns the entry e with the dataplane plain, and with WireGuard as a possible encryption.
 func withEncryption(e dataplane.Entry, plain calico) dataplane.Entry {
 	x := e.Expect
 	x.TunnelTracked, x.Diverted = true, "99 not fwmark 0x200000/0x200000 lookup 1"

@@ -20,7 +20,7 @@ import (
 // the node's end. The outer VXLAN packets are not tracked. Pods of one node reach each other through the node's stack.
 type calico struct {
 	dataplane.Nothing
-	// vxlan means encapsulation; nft means that the chains, and kube-proxy's, are in nftables.
+	// vxlan means encapsulation in VXLAN. nft means that Calico's chains, and those of kube-proxy, are in nftables.
 	vxlan, nft bool
 }
 
@@ -29,7 +29,7 @@ const blockSize = 1 << blockLeft
 
 const blockLeft = 6
 
-// block returns the block of p that begins with the given address.
+// block returns the block of p that begins with address number first of p.
 func block(p netip.Prefix, first int) netip.Prefix {
 	a := dataplane.Nth(p, first)
 	return netip.PrefixFrom(a, a.BitLen()-blockLeft)
@@ -61,8 +61,8 @@ func (c calico) Arrange(n *dataplane.Node, number, pods int) {
 	arrangeBlocks(n, pods, mtu)
 }
 
-// arrangeBlocks gives the node as many blocks as its pods need. The first address of the first block is the tunnel's,
-// so pods begin with the second.
+// arrangeBlocks assigns as many blocks to the node as its pods need, and addresses to the pods. The first address of the
+// first block is that of the tunnel, so pods begin with the second.
 func arrangeBlocks(n *dataplane.Node, pods, mtu int) {
 	for used := 0; used <= pods; used += blockSize {
 		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
@@ -75,7 +75,7 @@ func dropUnused(n dataplane.Node, protocol int) []link.Thing {
 	return each.Of(n.Blocks, func(b netip.Prefix) link.Thing { return link.Route{To: b, Blackhole: true, Protocol: protocol} })
 }
 
-// routesOverVXLAN returns the routes of from to the blocks of to.
+// routesOverVXLAN returns the routes of from to the blocks of to, by the VXLAN device.
 func routesOverVXLAN(from, to dataplane.Node) []link.Thing {
 	var routes []link.Thing
 	for _, b := range to.Blocks {
@@ -86,7 +86,7 @@ func routesOverVXLAN(from, to dataplane.Node) []link.Thing {
 	return routes
 }
 
-// ArrangePods assigns single addresses of n.PodCIDR, starting with the given one.
+// ArrangePods adds pods with single addresses of n.PodCIDR, beginning with address number first.
 func ArrangePods(n *dataplane.Node, pods, first, mtu int) {
 	n.AddPods(pods, mtu, "cali", 11, func(i int) netip.Prefix { return dataplane.Single(dataplane.Nth(n.PodCIDR, first+i)) })
 }
@@ -102,7 +102,7 @@ func (calico) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []li
 	return AttachPod(p, in)
 }
 
-// AttachPod returns the link of a Calico pod.
+// AttachPod returns the devices, settings and routes that connect a Calico pod to its node.
 func AttachPod(p dataplane.Pod, in *link.Handle) []link.Thing {
 	inPod := []link.Thing{link.Address{Dev: dataplane.NIC, Addr: p.Addr}}
 	if p.Addr.Addr().Is6() {
@@ -156,7 +156,7 @@ func (c calico) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
 	return policy.Node{Calico: rules}
 }
 
-// Felix returns the input of Calico's agent for a node whose pods have its policies.
+// Felix returns the configuration of Calico's agent on node n: its addresses, the devices of its pods, and the other nodes.
 func Felix(n dataplane.Node, others []dataplane.Node) *policy.CalicoConfig {
 	c := &policy.CalicoConfig{IPv6: n.IPv6(), NodeAddrs: []netip.Addr{n.Addr.Addr()}}
 	if n.Tunnel.Device != "" {

@@ -16,9 +16,9 @@ import (
 //
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ tunl0 ─ IP protocol 4 ─ eth0 ── switch ── ...
 //
-// tunl0 is the kernel's, and the other node's address is the next hop of its route. If the kernel has no such device,
-// tunl0 is one end of a veth pair with a program that encapsulates its packets, and another program at eth0
-// decapsulates them: the packets on the wire are the same, but outer packets do not pass the node's own rules.
+// tunl0 is a device of the kernel, and the address of the other node is the next hop of its route. If the kernel does not
+// support it, tunl0 is one end of a veth pair with a program that encapsulates its packets, and another program at eth0
+// decapsulates them. The packets on the wire are the same, but outer packets do not pass the node's own rules.
 type calicoIPIP struct{ calico }
 
 const (
@@ -27,7 +27,7 @@ const (
 	tunl0        = "tunl0"
 	// tunl0Peer is the far end of the pair that replaces tunl0.
 	tunl0Peer = "tunl0-peer"
-	// ipipStandIn is the text about it in reports.
+	// ipipStandIn describes the replacement in reports.
 	ipipStandIn = "IPIP by BPF instead of ipip.ko: outer packets pass neither the node's rules nor its conntrack"
 )
 
@@ -70,7 +70,7 @@ func (c calicoIPIP) Rules(n dataplane.Node, others []dataplane.Node) policy.Node
 	return rules
 }
 
-// Program loads the programs if tunl0 is not the kernel's.
+// Program loads the programs that encapsulate if a veth pair replaces the kernel's tunl0; otherwise it does nothing.
 func (calicoIPIP) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	standIn, err := tunl0StandsIn(p)
 	if err != nil || !standIn {

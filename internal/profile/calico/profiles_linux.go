@@ -4,7 +4,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 )
 
-// Profiles are those of the family in the lab.
+// Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	withEncryption(dataplane.Entry{Profile: "calico-vxlan", Expect: overVXLAN}, calico{vxlan: true}),
 	withEncryption(dataplane.Entry{Profile: "calico-underlay", Expect: dataplane.Expectation{
@@ -49,7 +49,8 @@ var Profiles = []dataplane.Entry{
 	}},
 }
 
-// overVXLAN is the same for iptables and nftables: only the place of the chains differs.
+// overVXLAN is the expectation of Calico over VXLAN. It is the same for iptables and nftables, which differ only in the
+// place of the chains.
 var overVXLAN = dataplane.Expectation{
 	Tracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.HairpinNode, dataplane.Masqueraded),
 	Attach:    &Attach,
@@ -57,17 +58,17 @@ var overVXLAN = dataplane.Expectation{
 	Remote:    &dataplane.Route{OnLink: true, Protocol: dataplane.ProtocolFelix},
 }
 
-// Attach is how Calico connects pods.
+// Attach describes how Calico connects pods to their node.
 var Attach = dataplane.Attachment{Gateway: dataplane.LinkLocal, SameTTL: 63, CrossTTL: 62, ProxyARP: true}
 
-// ebpfAttach: the programs of the receiving node alone forward a packet for a tunnel.
+// ebpfAttach is the attachment in the eBPF dataplane with a tunnel: only the receiving node decrements the TTL.
 var ebpfAttach = dataplane.Attachment{Gateway: dataplane.LinkLocal, SameTTL: 63, CrossTTL: 63, ProxyARP: true}
 
-// ebpfRouted: without a tunnel both nodes forward it.
+// ebpfRouted is the attachment in the eBPF dataplane without a tunnel: both nodes decrement the TTL.
 var ebpfRouted = dataplane.Attachment{Gateway: dataplane.LinkLocal, SameTTL: 63, CrossTTL: 62, ProxyARP: true}
 
-// A node sends its own datagrams to a Service from the node's address, its connections from the address towards the chosen
-// pod.
+// The paths of the eBPF dataplane. A node sends its own datagrams to a Service from the node's address, but its connections
+// from the address of the device towards the chosen pod.
 var (
 	ebpfPaths = dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.Masqueraded, dataplane.Clients{
 		dataplane.ExtPortLocal: dataplane.OwnAddress, dataplane.ExtPortRemote: dataplane.OwnAddress, dataplane.PodSelf: dataplane.OwnAddress,

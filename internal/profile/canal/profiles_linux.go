@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile/flannel"
 )
 
-// Profiles are those of the family in the lab.
+// Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	{Profile: "canal", Dataplane: canal{}, Expect: dataplane.Expectation{
 		Tracked: true, TunnelTracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.HairpinNode, dataplane.Masqueraded),

@@ -47,8 +47,8 @@ const (
 	ciliumNet  = "cilium_net"
 )
 
-// proxyRule is the priority of the agent's entry in the routing policy, toProxy the mark of packets for its proxy.
-// markKind are the bits of a mark with the kind of a packet.
+// proxyRule is the priority of the agent's routing rule for its proxy, toProxy the mark of packets for the proxy. markKind
+// is the mask of the bits of a mark that have the kind of a packet.
 const (
 	proxyRule = 9
 	toProxy   = 0x200
@@ -107,8 +107,8 @@ func (c ciliumPlane) Prepare(n dataplane.Node) []link.Thing {
 	return things
 }
 
-// toCiliumHost returns a route into the pair of devices. In IPv4 the next hop is its own address, which IPv6 does not
-// allow.
+// toCiliumHost returns a route through cilium_host. In IPv4 the next hop is the address of cilium_host itself, which IPv6
+// does not allow.
 func toCiliumHost(n dataplane.Node, to netip.Prefix) link.Route {
 	r := link.Route{To: to, Dev: ciliumHost, Source: n.Gateway()}
 	if !n.IPv6() {
@@ -117,7 +117,7 @@ func toCiliumHost(n dataplane.Node, to netip.Prefix) link.Route {
 	return r
 }
 
-// ciliumSettings returns the settings of the pair of devices.
+// ciliumSettings returns the settings of the pair of devices cilium_host and cilium_net.
 func ciliumSettings(n dataplane.Node) link.Settings {
 	if n.IPv6() {
 		return link.Settings{
@@ -168,10 +168,10 @@ func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 	return policy.Node{Cilium: &policy.CiliumConfig{VXLAN: c.overlay, WireGuard: c.wireguard}}
 }
 
-// policySpare is the room in a pod's policy table in addition to an entry in each direction for each policy.
+// policySpare is the number of entries in a pod's policy table in addition to one in each direction for each policy.
 const policySpare = 64
 
-// lbSpare is the additional room in the tables of Services for later changes.
+// lbSpare is the number of additional entries in the tables of Services, for later changes.
 const lbSpare = 1024
 
 func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
@@ -196,7 +196,7 @@ func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
 	return o
 }
 
-// Program loads the programs that Cilium's agent loads, adds the other nodes and serves the Services.
+// Program loads the programs that Cilium's agent loads, adds pods, policies and the other nodes, and serves the Services.
 func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	group, err := p.Sockets()
 	if err != nil {
@@ -228,15 +228,15 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 	}, nil
 }
 
-// noMAC replaces the address of a device without a MAC address.
+// noMAC is the MAC address of an endpoint whose device has none.
 var noMAC = make(net.HardwareAddr, 6)
 
-// addEndpoints adds the pods concurrently: the verifier takes most of the time.
+// addEndpoints adds the pods of a node concurrently, because the verifier takes most of the time.
 func (c ciliumPlane) addEndpoints(plane *cilium.Node, n dataplane.Node) error {
 	return each.AtOnce(n.Pods, func(i int, pod dataplane.Pod) error { return plane.AddEndpoint(c.endpoint(uint16(i+1), pod)) })
 }
 
-// endpoint describes a pod of the node.
+// endpoint returns the description of a pod of the node for its programs. id is its number on the node.
 func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 	e := cilium.Endpoint{
 		ID: id, Identity: cilium.Identity(identity(pod.Addr.Addr())), IP: pod.Addr.Addr(), Device: pod.HostDevice, MAC: pod.MAC,
@@ -247,7 +247,8 @@ func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 	return e
 }
 
-// pods adds pods to a running node. Its first pods have small numbers; these use their identity.
+// pods returns the functions that add pods to a running node and remove them. The number of such a pod is its identity, since
+// the small numbers belong to the first pods.
 func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	id := func(pod dataplane.Pod) uint16 { return uint16(identity(pod.Addr.Addr())) }
 	return &dataplane.PodPrograms{
@@ -266,11 +267,10 @@ func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplan
 	}
 }
 
-// localIdentities is the first of Cilium's identities for addresses outside the cluster.
+// localIdentities is the smallest of Cilium's identities for addresses outside the cluster.
 const localIdentities = 1 << 24
 
-// police gives every pod the policies that select it. A policy that selects no pod has no entry in the programs'
-// tables.
+// police adds the policies that select every pod to the tables of the pods. Policies that select no pod have no entries.
 func police(plane *cilium.Node, p dataplane.Programming) error {
 	if p.Policies == 0 {
 		return nil
@@ -298,7 +298,7 @@ func rulesOf(p dataplane.Programming) []cilium.Rule {
 	return rules
 }
 
-// announce adds the identities at the other nodes: of the nodes, of the addresses of their cilium_host, of their pods.
+// announce adds the identities of the other nodes' addresses: of the nodes, of their cilium_host and of their pods.
 func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error {
 	if c.ipsec {
 		if err := announceNodes(plane, others); err != nil {
@@ -326,7 +326,8 @@ func (c ciliumPlane) learn(plane *cilium.Node, o dataplane.Node, pod dataplane.P
 	return plane.SetIPCache(pod.Addr, cilium.Identity(identity(pod.Addr.Addr())), c.tunnelTo(o))
 }
 
-// tunnelTo returns the node that packets for the pods of o are encapsulated to, an invalid address without a tunnel.
+// tunnelTo returns the address of node o if packets for its pods are encapsulated or encrypted by IPsec, and otherwise an
+// invalid address.
 func (c ciliumPlane) tunnelTo(o dataplane.Node) netip.Addr {
 	if c.overlay || c.ipsec { // IPsec finds the node by it
 		return o.Addr.Addr()
@@ -352,12 +353,12 @@ func serveCilium(plane *cilium.Node, p dataplane.Programming) error {
 	return nil
 }
 
-// withdrawCilium removes Services from all their frontends.
+// withdrawCilium removes all frontends of Services from the tables of the programs.
 func withdrawCilium(plane *cilium.Node, p dataplane.Programming, list []service.Service) error {
 	return p.EachFrontend(list, func(s service.Service, at netip.AddrPort) error { return plane.DeleteService(at, ciliumProtocol(s)) })
 }
 
-// denyCilium adds the policy that churn creates to every pod, or removes it: an entry in each direction.
+// denyCilium adds the policy that churn creates to every pod, or removes it if in is false: an entry in each direction.
 func denyCilium(plane *cilium.Node, p dataplane.Programming, in bool) error {
 	for i := range p.Node.Pods {
 		for _, egress := range []bool{false, true} {

@@ -14,12 +14,10 @@ import (
 //	pod eth0 ── lxc [from_container_marked] ─ eth0 [to_netdev_sealing] ─ cilium_wg0 [to_wireguard] ─ UDP 51871 ─ eth0 ── switch ── ...
 //	... ── eth0 ─ node's stack ─ cilium_wg0 [from_wireguard] ─ redirect_peer ── pod
 //
-// No route and no rule leads to cilium_wg0: the program of the wire redirects packets from a pod to an address whose
-// entry has a key. The addresses of nodes have no key, so packets from nodes, and from pods to nodes, are not
-// encrypted.
+// No route and no rule leads to cilium_wg0. The program at eth0 redirects packets from a pod to an address whose entry has a
+// key. The addresses of nodes have no key, so packets from nodes, and from pods to nodes, are not encrypted.
 //
-// Over VXLAN all packets of the tunnel are encrypted. VXLAN is inside WireGuard, and the stack gives it to
-// cilium_vxlan.
+// Over VXLAN all packets of the tunnel are encrypted: the stack passes the VXLAN packets within WireGuard to cilium_vxlan.
 type encrypted struct{ ciliumPlane }
 
 // Settings of the agent's WireGuard. Its device sends packets with the mark.
@@ -29,14 +27,14 @@ const (
 	encryptedOverhead = 95
 )
 
-// The agent's entry in the routing policy for answers of its proxy, whose route leaves room for WireGuard's headers.
+// The agent's routing rule for packets from its proxy. The route in its table leaves room for the encryption's headers.
 const (
 	fromProxyRule  = 10
 	fromProxy      = 0xa00
 	fromProxyTable = 2005
 )
 
-// Arrange sets the encryption's bytes aside. The device has no address.
+// Arrange lowers the MTUs of pods and tunnel by the encryption's overhead, and adds WireGuard's device, which has no address.
 func (e encrypted) Arrange(n *dataplane.Node, number, pods int) {
 	e.ciliumPlane.Arrange(n, number, pods)
 	n.Below = n.Tunnel
@@ -65,8 +63,8 @@ func (e encrypted) Prepare(n dataplane.Node) []link.Thing {
 	return append(things, fromProxyRoutes(n, t.MTU, fromProxy)...)
 }
 
-// fromProxyRoutes returns the routes for packets of the agent's proxy to cilium_host, with room for the encryption's
-// headers.
+// fromProxyRoutes returns a routing rule for each of marks, and the routes that lead such packets of the agent's proxy to
+// cilium_host. The MTU of the default route is mtu, which leaves room for the encryption's headers.
 func fromProxyRoutes(n dataplane.Node, mtu int, marks ...uint32) []link.Thing {
 	gw := n.Gateway()
 	things := each.Of(marks, func(mark uint32) link.Thing {
@@ -84,8 +82,8 @@ func (e encrypted) JoinNodes(from, to dataplane.Node) []link.Thing {
 	})
 }
 
-// withEncryption returns a profile that can encrypt: with native routing by WireGuard and IPsec, over VXLAN by
-// WireGuard.
+// withEncryption returns the entry e with the dataplane plain, and with the possible encryptions: WireGuard, and also IPsec
+// with native routing.
 func withEncryption(e dataplane.Entry, plain ciliumPlane) dataplane.Entry {
 	x, sealed := e.Expect, plain
 	sealed.wireguard, x.RouteMTU = true, true

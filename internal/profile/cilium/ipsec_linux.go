@@ -16,21 +16,22 @@ import (
 //	pod eth0 ── lxc [from_container_marked] ─ eth0 [to_netdev_ipsec] ─ cilium_net [to_host_ipsec] ─ FORWARD, encrypted ─ eth0 ── switch ── ...
 //	... ── eth0 [from_netdev_ipsec] ─ node's stack, decrypted ─ eth0 [from_netdev_ipsec] ─ cilium_host [from_host] ─ lxc ── pod
 //
-// The program of the wire marks pods' packets for other nodes, and leads them back into the stack. The kernel's policies and
-// states are chosen by the mark: it says which key, and for or from which node. The ends of ESP are the addresses of cilium_host. As with
-// WireGuard the addresses of nodes have no key.
+// The program at eth0 marks packets from pods to other nodes, and returns them to the stack. The mark selects the kernel's
+// XFRM policy and state: it has the number of the key and of the other node. The ends of ESP are the addresses of
+// cilium_host. As with WireGuard, the addresses of nodes have no key.
 type ipsec struct{ ciliumPlane }
 
-// What the agent's IPsec has.
+// Settings of the agent's IPsec.
 const (
 	ipsecOverhead = 77
 	ipsecKey      = 3
 	ipsecRule     = 1
 	ipsecTable    = 200
 	decryptedMark = 0xd00
-	// fromEgressProxy is the mark of what the agent's proxy sends for pods.
+	// fromEgressProxy is the mark of packets that the agent's proxy sends for pods.
 	fromEgressProxy = 0xb00
-	// forwardPriority is that of the policy for what the node forwards, dropPriority of that for what no other encrypts.
+	// forwardPriority is the priority of the policy for packets that the node forwards. dropPriority is that of the policy
+	// that drops marked packets which no other policy encrypts.
 	forwardPriority, dropPriority = 0xb9f, 100
 )
 
@@ -48,7 +49,7 @@ func (i ipsec) Arrange(n *dataplane.Node, number, pods int) {
 	}
 }
 
-// nodeNumber is the number of a node in marks. Names of nodes end in it.
+// nodeNumber returns the number at the end of a node's name, in the upper 16 bits as in marks.
 func nodeNumber(n dataplane.Node) uint32 {
 	number, _ := strconv.Atoi(n.Name[strings.LastIndex(n.Name, "-")+1:])
 	return uint32(number) << 16
@@ -84,7 +85,7 @@ func (i ipsec) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 	return policy.Node{Cilium: &policy.CiliumConfig{IPsec: true}}
 }
 
-// announceNodes tells the numbers of the other nodes.
+// announceNodes adds the numbers of the other nodes to the programs' tables.
 func announceNodes(plane *cilium.Node, others []dataplane.Node) error {
 	for _, o := range others {
 		for _, a := range []netip.Addr{o.Addr.Addr(), o.Gateway()} {
@@ -96,11 +97,11 @@ func announceNodes(plane *cilium.Node, others []dataplane.Node) error {
 	return nil
 }
 
-// byIPsec returns the entry of a profile with IPsec.
+// byIPsec returns the entry of a profile that encrypts with IPsec. x is its expectation with WireGuard.
 func byIPsec(x dataplane.Expectation, plain ciliumPlane) dataplane.Entry {
 	plain.ipsec = true
 	programs := *x.Programs
-	// What was decrypted comes to the pod from cilium_host, and what is encrypted is forwarded.
+	// Decrypted packets reach the pod from cilium_host, and the stack forwards packets that are encrypted.
 	programs.Doorstep, programs.DoorstepSame, programs.Forwards = dataplane.AllPackets, dataplane.NoPackets, true
 	routed := *x.Attach
 	routed.CrossTTL = 61 // forwarded by a program, by the stack and by the other node's program

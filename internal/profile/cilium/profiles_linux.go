@@ -4,11 +4,11 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 )
 
-// Profiles are those of the family in the lab.
+// Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	withEncryption(dataplane.Entry{Profile: "cilium-vxlan", Expect: dataplane.Expectation{
 		Identity: identity, RouteMTU: true,
-		// A node has no way to a pod of another but the tunnel, so what leaves it for a node bears the node's address.
+		// A node reaches pods of other nodes only by the tunnel, so packets from pods to other nodes have the node's address.
 		Served: dataplane.Paths(bySockets(dataplane.FirstOfRange, dataplane.FirstOfRange, dataplane.FirstOfRange), dataplane.Masqueraded),
 		Attach: &dataplane.Attachment{Gateway: dataplane.FirstAddress, SameTTL: 63, CrossTTL: 63},
 		Remote: &dataplane.Route{Device: "cilium_host"},
@@ -54,14 +54,15 @@ var Profiles = []dataplane.Entry{
 	}},
 }
 
-// bySockets are Cilium's paths: a socket knows the Service before the first packet, so a pod that calls itself never
-// leaves. near is the node towards its own pods, far towards the others'; entry is the client outside as a backend elsewhere
-// sees it.
+// bySockets returns the paths of Cilium with the client that the server sees. Sockets translate Services before the first
+// packet, so packets of a pod to itself never leave it. near is the node's address towards its own pods, far towards pods of
+// other nodes. entry is the address of an external client at a backend on another node.
 func bySockets(near, far, entry dataplane.Client) dataplane.Clients {
 	return dataplane.Paths(dataplane.Direct, dataplane.Entering(near, far), dataplane.Unmasqueraded, dataplane.Clients{
 		dataplane.ExtPortLocal: dataplane.OwnAddress, dataplane.ExtPortRemote: entry, dataplane.PodExternal: dataplane.NodeAddress, dataplane.PodSelf: dataplane.OwnAddress,
 	})
 }
 
-// attach: the pods' gateway is the address of cilium_host, which the program of the pod's device answers for.
+// attach is the attachment with native routing. The pods' gateway is the address of cilium_host, for which the program of
+// the pod's device answers ARP requests.
 var attach = dataplane.Attachment{Gateway: dataplane.FirstAddress, SameTTL: 63, CrossTTL: 62}

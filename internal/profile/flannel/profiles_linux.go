@@ -4,7 +4,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 )
 
-// Profiles are those of the family in the lab.
+// Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	{Profile: "flannel-vxlan", Dataplane: VXLAN{}, Expect: dataplane.Expectation{
 		Tracked: true, TunnelTracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.FirstOfRange, dataplane.TunnelEnd), dataplane.HairpinGateway, dataplane.Masqueraded),

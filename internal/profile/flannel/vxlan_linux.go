@@ -11,9 +11,9 @@ import (
 //
 //	pod eth0 ── veth ─ cni0 ─ node's stack ─ flannel.1 ─ UDP 8472 ─ eth0 ── switch ── eth0 ─ flannel.1 ─ stack ─ cni0 ─ veth ── pod
 //
-// Another node is three entries: its tunnel address as a permanent neighbour, that neighbour's MAC address behind the
-// node's address, and a route to its pods via the tunnel address. The outer packets are tracked like any other packets
-// of the node.
+// Each other node has three entries: a permanent neighbour entry of its tunnel address, a forwarding entry from that
+// neighbour's MAC address to the node's address, and a route to its pods via the tunnel address. Conntrack tracks the outer
+// packets like any other packets of the node.
 type VXLAN struct{ dataplane.Nothing }
 
 func (VXLAN) Arrange(n *dataplane.Node, number, pods int) {
@@ -21,7 +21,7 @@ func (VXLAN) Arrange(n *dataplane.Node, number, pods int) {
 	plugins.ArrangeVeths(n, pods, n.Tunnel.MTU, n.PodCIDR.Bits())
 }
 
-// ArrangeTunnel assigns the node its range and its flannel.1, which is called flannel-v6.1 in IPv6.
+// ArrangeTunnel assigns the pod range and the device flannel.1 to the node. In IPv6 the device is called flannel-v6.1.
 func ArrangeTunnel(n *dataplane.Node, number int) {
 	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
 	device := "flannel.1"

@@ -19,7 +19,7 @@ func (kindnetd) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
 	return policy.Node{Kindnet: &policy.KindnetConfig{Pods: []netip.Prefix{n.Cluster}, Kindnetd: true}}
 }
 
-// NotServed overrides the ptp plugin's method: the daemon masquerades.
+// NotServed returns "" for every path: unlike with the ptp plugin alone, the daemon masquerades.
 func (kindnetd) NotServed(plan.Path) string { return "" }
 
 // kindnet connects pods as the ptp plugin does, with its own plugin: the pod has a /32 and two routes, and the gateway
@@ -51,7 +51,7 @@ func (kindnet) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []l
 	}
 }
 
-// Rules includes the pod ranges of all nodes, which the daemon takes from the Node objects.
+// Rules returns kindnet's rules. They have the pod ranges of all nodes, which the daemon takes from the Node objects.
 func (kindnet) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
 	ranges := []netip.Prefix{n.PodCIDR}
 	for _, o := range others {

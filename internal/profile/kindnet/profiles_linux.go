@@ -5,13 +5,13 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 )
 
-// Profiles are those of the family in the lab.
+// Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	{Profile: "kindnet", Dataplane: kindnet{}, Expect: expected(dataplane.RangeAddress, dataplane.OfRange)},
 	{Profile: "kindnetd", Dataplane: kindnetd{}, Expect: expected(dataplane.FirstAddress, dataplane.FirstOfRange)},
 }
 
-// expected is what an observer finds of pods with this gateway, towards which the node is the client near.
+// expected returns the expectation for pods with this kind of gateway. near is the address of the node that its own pods see.
 func expected(gateway dataplane.Gateway, near dataplane.Client) dataplane.Expectation {
 	return dataplane.Expectation{
 		Tracked: true,

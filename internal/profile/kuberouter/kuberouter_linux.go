@@ -14,12 +14,12 @@ import (
 //
 //	pod eth0 ── veth1a2b3c4d ─ kube-bridge ─ node's stack, a list of rules for each local pod ─ eth0 ── switch ── ...
 //
-// BGP learns a route for each other node; here they are static. Every packet of a pod walks the list of the node's pods to the
-// pod's own chain, established packets too. A routing rule leads pods' packets through table 77, which has routes to nodes
-// behind tunnels. Without other subnets it is empty.
+// The product learns a route to each other node by BGP; here the routes are static. Every packet of a pod, also of an
+// established connection, walks a list with all pods of the node to the pod's own chain. A routing rule sends packets of
+// pods through table 77, which has routes to nodes behind tunnels. Without other subnets it is empty.
 type kubeRouter struct{ dataplane.Nothing }
 
-// Bridge is the bridge that pods of a node are ports of.
+// bridge is the name of the bridge to which the pods of a node are connected.
 const bridge = "kube-bridge"
 
 // The table for nodes behind tunnels, and the priority that the kernel gives its rule.

@@ -4,7 +4,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 )
 
-// Profiles are those of the family in the lab.
+// Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	{Profile: "kube-router", Dataplane: kubeRouter{}, Expect: dataplane.Expectation{
 		Tracked: true,

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// PodBridge is the bridge that pods of a node are ports of.
+// PodBridge is the name of the bridge to which the pods of a node are connected.
 const PodBridge = "cni0"
 
 // Bridge is the bridge plugin with a route per node:
@@ -29,7 +29,7 @@ func (Bridge) Arrange(n *dataplane.Node, number, pods int) {
 	ArrangeVeths(n, pods, n.MTU, n.PodCIDR.Bits())
 }
 
-// ArrangeVeths assigns the addresses of n.PodCIDR from its third on, with the given prefix length.
+// ArrangeVeths adds pods with veths and the addresses of n.PodCIDR from number 2, with this prefix length.
 func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
 	n.AddPods(pods, mtu, "veth", 8, func(i int) netip.Prefix {
 		return netip.PrefixFrom(dataplane.Nth(n.PodCIDR, dataplane.FirstPod+i), bits)
@@ -38,7 +38,7 @@ func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
 
 func (Bridge) Prepare(n dataplane.Node) []link.Thing { return PrepareBridge(PodBridge, n, n.MTU) }
 
-// PrepareBridge returns the bridge with the gateway's address, and lets iptables see bridged packets.
+// PrepareBridge returns a bridge with the address of the pods' gateway, and the step by which iptables sees its packets.
 func PrepareBridge(name string, n dataplane.Node, mtu int) []link.Thing {
 	gw := n.Gateway()
 	return []link.Thing{
@@ -71,17 +71,17 @@ var (
 	notifyND  = netns.Setting{Name: "net/ipv6/conf/" + dataplane.NIC + "/ndisc_notify", Value: "1", IfPresent: true}
 )
 
-// BridgePort is a pod on a bridge.
+// BridgePort describes how a pod is connected to a bridge.
 type BridgePort struct {
-	// Bridge is its name, "" for PodBridge.
+	// Bridge is the name of the bridge, "" for PodBridge.
 	Bridge string
 	Node   dataplane.Node
 	Pod    dataplane.Pod
-	// Hairpin lets a pod reach itself through its Service. ClusterRoute adds a route to the cluster's range.
+	// Hairpin lets a pod reach itself through its Service. ClusterRoute adds a route to the range of all pods in the pod.
 	Hairpin, ClusterRoute bool
 }
 
-// AttachToBridge returns what connects a pod to a bridge.
+// AttachToBridge returns the devices, addresses and routes that connect a pod to a bridge.
 func AttachToBridge(b BridgePort, in *link.Handle) []link.Thing {
 	p, gw := b.Pod, b.Node.Gateway()
 	inPod := []link.Thing{link.Settings{notifyARP}, link.Address{Dev: dataplane.NIC, Addr: p.Addr}}
@@ -106,7 +106,7 @@ func (Bridge) NotServed(p plan.Path) string {
 	return noMasquerade(p)
 }
 
-// noMasquerade is the NotServed of plugins that do not masquerade.
+// noMasquerade returns why plugins that do not masquerade do not serve a path, "" if they do.
 func noMasquerade(p plan.Path) string {
 	if p.From == plan.Pod && p.To == plan.External {
 		return "pod addresses are not masqueraded, and hosts outside have no route to them"

@@ -18,7 +18,7 @@ type macvlan struct{ dataplane.Nothing }
 
 func (macvlan) Arrange(n *dataplane.Node, number, pods int) { ArrangeOnUnderlay(n, number, pods) }
 
-// ArrangeOnUnderlay gives pods addresses of the nodes' own network.
+// ArrangeOnUnderlay adds pods with addresses of the nodes' own network.
 func ArrangeOnUnderlay(n *dataplane.Node, number, pods int) {
 	for i := range pods {
 		addr := onUnderlay(n.Addr.Addr(), number, dataplane.FirstPod+i)
@@ -48,13 +48,14 @@ func (macvlan) NotServed(p plan.Path) string {
 	return notServedOnNIC(p, "a macvlan", "a macvlan device in bridge mode cannot talk to the node that it stands on")
 }
 
-// Announced returns the address of a pod on the underlay, which is announced to its neighbours when the device comes
-// up. Unlike bridge, macvlan and ipvlan announce IPv6 addresses as well.
+// Announced returns the address of a pod on the underlay, with the settings by which the kernel announces it to its
+// neighbours when the device comes up. Unlike bridge, macvlan and ipvlan announce IPv6 addresses, too.
 func Announced(p dataplane.Pod, in *link.Handle) link.Thing {
 	return link.Inside{At: in, Things: []link.Thing{link.Settings{notifyARP, notifyND}, link.Address{Dev: dataplane.NIC, Addr: p.Addr}}}
 }
 
-// NoServices returns why a pod of some kind, whose packets bypass its node, reaches no Service, and "" on other paths.
+// NoServices returns why a pod whose packets bypass its node does not reach a Service, and "" for other paths. kind is the
+// kind of its device, with an article.
 func NoServices(p plan.Path, kind string) string {
 	if p.From == plan.Pod && (p.To == plan.Service || p.To == plan.Self) {
 		return "nothing on " + kind + " pod's way translates a Service's address: the node's kube-proxy rules are bypassed"
@@ -62,8 +63,8 @@ func NoServices(p plan.Path, kind string) string {
 	return ""
 }
 
-// notServedOnNIC returns why a path is not served if pods' devices are on the node's NIC; ownNode is the reason between
-// a node and its own pods.
+// notServedOnNIC returns why a path is not served if the pods' devices are on the node's NIC, "" if it is. kind is the kind of
+// device. ownNode is the reason for paths between a node and its own pods.
 func notServedOnNIC(p plan.Path, kind, ownNode string) string {
 	if reason := NoServices(p, kind); reason != "" {
 		return reason

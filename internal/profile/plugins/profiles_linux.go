@@ -5,7 +5,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Profiles are those of the family in the lab.
+// Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	{Profile: "bridge", Dataplane: Bridge{}, Expect: dataplane.Expectation{
 		Tracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.FirstOfRange, dataplane.NodeAddress), dataplane.Unmasqueraded),
@@ -28,13 +28,13 @@ var Profiles = []dataplane.Entry{
 	}},
 }
 
-// OnUnderlay are the paths of pods with addresses of the underlay, past their node: nothing translates for them, and a
-// Service is reached through a node only.
+// OnUnderlay has the paths that work if pods have addresses of the underlay and bypass their node. The server sees the
+// client's own address, except behind a node port.
 var OnUnderlay = dataplane.Clients{
 	dataplane.HostHostSame: dataplane.OwnAddress, dataplane.HostHostCross: dataplane.OwnAddress, dataplane.PodPodSame: dataplane.OwnAddress, dataplane.PodPodCross: dataplane.OwnAddress,
 	dataplane.PodHostCross: dataplane.OwnAddress, dataplane.HostPodCross: dataplane.OwnAddress, dataplane.PodExternal: dataplane.OwnAddress, dataplane.HostSvcRemote: dataplane.OwnAddress,
 	dataplane.ExtPortRemote: dataplane.NodeAddress,
 }
 
-// pastNode are the paths that do not work because pods bypass their node.
+// pastNode has the paths that do not work because pods bypass their node.
 var pastNode = []plan.Path{dataplane.PodHostSame, dataplane.HostPodSame, dataplane.PodSvcLocal, dataplane.PodSvcRemote, dataplane.PodSelf}

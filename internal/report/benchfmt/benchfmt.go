@@ -31,7 +31,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Render writes d.
+// Render writes the trials of d, after its facts and the direction of each unit.
 func Render(w io.Writer, d report.Document) error {
 	a := cmp.Or(d.Analysis, &compare.Analysis{})
 	b := bufio.NewWriter(w)
@@ -47,17 +47,17 @@ func Render(w io.Writer, d report.Document) error {
 	return b.Flush()
 }
 
-// configKey matches the keys that the format allows, without those that look like another kind of line.
+// configKey matches the keys that the format allows and that cannot be mistaken for another kind of line.
 var configKey = pattern.New(`^[a-z][a-z0-9_.-]*$`)
 
-// known maps facts to the names that Go's own benchmarks use.
-var known = map[string]string{facts.Architecture: "goarch", facts.CPUModel: "cpu"}
+// goNames maps facts to the names that Go's own benchmarks use.
+var goNames = map[string]string{facts.Architecture: "goarch", facts.CPUModel: "cpu"}
 
-// mostValue bounds a value in columns: readers of the format stop at a line of 64 KiB.
+// mostValue bounds the width of a value in columns, because readers of the format stop at a line of 64 KiB.
 const mostValue = 2000
 
-// configuration lists keys and values. benchstat only compares lines with the same configuration, so facts of the
-// moment are left out.
+// configuration returns the keys and values of the run. It omits facts that differ between any two runs, because
+// benchstat only compares lines with the same configuration.
 func configuration(d report.Document) [][2]string {
 	var out [][2]string
 	add := func(key, value string) {
@@ -71,13 +71,13 @@ func configuration(d report.Document) [][2]string {
 	add("environment", d.Run.Plan.Environment)
 	for _, name := range d.Facts.Names() {
 		if !facts.OfTheMoment(name) {
-			add(cmp.Or(known[name], name), d.Facts[name])
+			add(cmp.Or(goNames[name], name), d.Facts[name])
 		}
 	}
 	return out
 }
 
-// directions lists for each unit which direction is better.
+// directions returns a line for each unit that has a better direction.
 func directions(a *compare.Analysis) []string {
 	word := map[metric.Better]string{metric.Lower: "lower", metric.Higher: "higher"}
 	var out []string
@@ -92,15 +92,15 @@ func directions(a *compare.Analysis) []string {
 	return each.Once(out)
 }
 
-// group is the trials of one case.
+// group has the trials of one case.
 type group struct {
 	name string
-	// trials are the values of each repetition, in the format of a line.
+	// trials has the formatted metrics of each repetition.
 	trials map[int][]string
 	failed int
 }
 
-// gather converts cells, a list per metric, into trials with all their metrics. Cases are in the order of the report.
+// gather groups the values of cells by case and repetition. Cases are in the order of the report.
 func gather(a *compare.Analysis) []*group {
 	var all []*group
 	at := map[plan.Case]*group{}
@@ -121,7 +121,7 @@ func gather(a *compare.Analysis) []*group {
 	return all
 }
 
-// write writes the lines of a case by repetition.
+// write writes a line for each repetition, and one for failed trials.
 func (g *group) write(w io.Writer) {
 	repetitions := slices.Sorted(maps.Keys(g.trials))
 	for _, r := range repetitions {
@@ -132,8 +132,7 @@ func (g *group) write(w io.Writer) {
 	}
 }
 
-// name returns the benchmark's name of a case. The slash of a path would end its part of the name, so the locality is a
-// separate part.
+// name returns the benchmark name of a case. The locality is a part of its own, because a slash separates parts.
 func name(c plan.Case) string {
 	path, locality, _ := strings.Cut(c.Path.String(), "/")
 	out := "CNI/profile=" + word(c.Profile.String()) + "/path=" + word(path)
@@ -143,18 +142,16 @@ func name(c plan.Case) string {
 	return out + "/workload=" + word(c.Workload.String())
 }
 
-// word converts s into a part of a name: no spaces, no slashes.
+// word replaces spaces and slashes of s, which may not occur in a part of a name.
 func word(s string) string { return strings.NewReplacer(" ", "_", "/", "_").Replace(number.Clean(s)) }
 
-// stems name CPU time per unit of work as Go's benchmarks do: the quantity, then the unit.
+// stems has names of CPU times per unit of work as Go's benchmarks use them; the unit follows.
 var stems = map[string]string{
 	metric.ServiceDemand: "cpu", metric.ClientCPU: "client-cpu", metric.ServerCPU: "server-cpu", metric.KernelCPU: "ksoftirqd-cpu",
 }
 
-// unitOf returns the unit of a metric on a line, and its size in units of base. One unit is one metric, since that is
-// what benchstat makes a table of: "cpu-ns/op" (an operation is a transaction or a request), "cpu-ns/B",
-// "cpu-ns/packet", "B/s" of goodput, "transactions/s", "rtt-p99-ns", "frame-loss-rate-ratio". benchstat itself turns ns
-// into sec.
+// unitOf returns the unit of a metric on a line, and how many units of base it has. Each metric has its own unit, since
+// benchstat makes a table for each unit: "cpu-ns/op" (a transaction or request), "cpu-ns/B", "B/s", "rtt-p99-ns".
 func unitOf(m, base string) (unit string, size float64) {
 	stem := stems[m]
 	if stem == "" {

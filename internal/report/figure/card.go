@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/plot"
 )
 
-// RenderCard writes a report as an image to share: an SVG of 1200 by 630 pixels with the answer in bars. It fails for a document without an answer per need.
+// RenderCard writes a report as an image to share: an SVG of 1200 by 630 pixels with the answer as bars. It fails for a
+// document that answers no need.
 func RenderCard(w io.Writer, d report.Document) error {
 	picture, ok := Card(d)
 	if !ok {

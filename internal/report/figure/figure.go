@@ -16,7 +16,7 @@ import (
 
 // The kinds of pictures of the answer and of tables; sections have their own.
 const (
-	// Answer is the answer at a glance.
+	// Answer is the table of the summary as bars.
 	Answer = "answer"
 	Heat   = "heat"
 	Dots   = "dots"
@@ -31,7 +31,7 @@ func Name(f report.Figure) string {
 	return Slug(strings.Join(parts, " "))
 }
 
-// Slug returns the characters of s that are safe in any file name, 120 at most.
+// Slug converts s into at most 120 lower-case letters, digits and hyphens, which are safe in any file name.
 func Slug(s string) string {
 	var b strings.Builder
 	gap := false
@@ -50,7 +50,8 @@ func Slug(s string) string {
 	return b.String()[:min(most, b.Len())]
 }
 
-// All returns the figures of a document in reading order.
+// All returns the figures of a document in reading order: the answer, those of leading sections, of tables, and of
+// other sections.
 func All(d report.Document) []report.Figure {
 	s := d.Series()
 	var out, after []report.Figure
@@ -67,7 +68,8 @@ func All(d report.Document) []report.Figure {
 	return slices.Concat(out, Tables(d), after)
 }
 
-// Tables returns the figures of the tables of a document: for each a heat map, and a plot for each path.
+// Tables returns the figures of the tables of a document: for each table a heat map, and a dot plot for each path. It
+// returns nil if the document is not about a result.
 func Tables(d report.Document) []report.Figure {
 	var out []report.Figure
 	if d.Analysis == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Glance returns the answer as one picture, the summary's table as bars; ok is false for a document without a summary's
-// table.
+// Glance draws the table of the summary as bars; stacked draws the columns below each other. It returns false for a
+// document without such a table.
 func Glance(d report.Document, s report.Series, stacked bool) (out plot.Drawing, ok bool) {
 	if d.Summary == nil || len(d.Summary.Columns) == 0 || len(d.Summary.Rows) == 0 {
 		return out, false
@@ -43,7 +43,7 @@ func glanceBars(sum report.Summary, s report.Series, stacked bool) plot.Bars {
 	return b
 }
 
-// glanceNumbers returns the same in numbers.
+// glanceNumbers returns the table of the summary with values and verdicts as text.
 func glanceNumbers(sum report.Summary, s report.Series) (out report.Numbers) {
 	for _, c := range sum.Columns {
 		out.Columns = append(out.Columns, c.Name+", "+c.Unit)
@@ -61,7 +61,7 @@ func glanceNumbers(sum report.Summary, s report.Series) (out report.Numbers) {
 	return out
 }
 
-// longestBar returns the value of the longest bar of a column.
+// longestBar returns the largest value of a column, the ends of intervals included.
 func longestBar(sum report.Summary, j int) float64 {
 	most := 0.0
 	for _, r := range sum.Rows {
@@ -74,7 +74,7 @@ func longestBar(sum report.Summary, j int) float64 {
 	return most
 }
 
-// bestValue returns the value of the best dataplane of a column, NaN if none is proved to be the best.
+// bestValue returns the value of the best dataplane of a column; NaN if no dataplane is better than another.
 func bestValue(sum report.Summary, j int) float64 {
 	for _, r := range sum.Rows {
 		if e := r.Entries[j]; e.Cell != nil && e.Verdict == compare.Better && !r.Bare {
@@ -84,8 +84,8 @@ func bestValue(sum report.Summary, j int) float64 {
 	return math.NaN()
 }
 
-// entryBar returns the bar of an entry, coloured by its verdict relative to the column's best, and if it is worse by
-// the ratio.
+// entryBar returns the bar of an entry. most is the value of the longest bar. The colour depends on the verdict; for a
+// worse value also on its ratio to best.
 func entryBar(e report.Entry, most, best float64) plot.Bar {
 	out := plot.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: plot.BarOther}
 	if e.Kind != report.Value || e.Cell == nil || !(most > 0) {
@@ -107,7 +107,8 @@ func entryBar(e report.Entry, most, best float64) plot.Bar {
 	return out
 }
 
-// Card returns an image to share: the answer as bars with what was measured where; ok is false as for Glance.
+// Card returns an image to share: the answer as bars, and what was measured. It shows at most 14 profiles. It returns
+// false as Glance does.
 func Card(d report.Document) (out plot.Drawing, ok bool) {
 	if _, ok = Glance(d, nil, false); !ok {
 		return out, false

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// scaleOf returns the scale for the values of a table.
+// scaleOf returns one scale for the values of a table.
 func scaleOf(t report.Table) number.Scale {
 	var medians []float64
 	base := ""
@@ -27,7 +27,7 @@ func scaleOf(t report.Table) number.Scale {
 	return number.Common(base, medians...)
 }
 
-// heatMap returns the map of a table: profiles down, paths across. note is a line below it.
+// heatMap returns the heat map of a table: profiles down, paths across. note is written below it.
 func heatMap(t report.Table, s report.Series, note string) report.Figure {
 	p := plot.Heat{Note: note, Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
 	n := report.Numbers{}
@@ -49,7 +49,7 @@ func heatMap(t report.Table, s report.Series, note string) report.Figure {
 	return report.Figure{Kind: Heat, Heading: t.Title, Metric: t.Metric, Workload: t.Workload, Drawing: p.Draw(), Numbers: n}
 }
 
-// Shade returns the colour of an entry: by its verdict and the size of the ratio.
+// Shade returns the colour of an entry, which depends on the verdict and the ratio.
 func Shade(e report.Entry) plot.Color {
 	switch e.Verdict {
 	case compare.Same:
@@ -65,7 +65,7 @@ func Shade(e report.Entry) plot.Color {
 // Steps are the ratios from which a heat map uses the next shade; the last shade is for all larger ratios.
 var Steps = [plot.Levels - 1]float64{1.1, 1.5, 2.5}
 
-// ratioShade returns the shade of a ratio, 1 to plot.Levels; the first shade without a ratio.
+// ratioShade returns the shade of a ratio, 1 to plot.Levels; 1 if there is no ratio.
 func ratioShade(x *compare.Comparison) int {
 	if x == nil {
 		return 1
@@ -83,7 +83,7 @@ func shadeStep(ratio float64) int {
 	return n
 }
 
-// dotPlots returns the plots of a table, one per path, on one scale.
+// dotPlots returns a dot plot for each path of a table, all on one scale.
 func dotPlots(a *compare.Analysis, t report.Table, s report.Series) []report.Figure {
 	scale := scaleOf(t)
 	low, high := math.Inf(1), math.Inf(-1)
@@ -116,7 +116,7 @@ func dotPlots(a *compare.Analysis, t report.Table, s report.Series) []report.Fig
 	return out
 }
 
-// baselineValue returns the median of the baseline's cell in x.
+// baselineValue returns the median and the name of the baseline in x; NaN and "" without a value.
 func baselineValue(a *compare.Analysis, x *compare.Comparison, scale number.Scale) (float64, string) {
 	key := x.Key
 	key.Profile = x.Baseline
@@ -161,7 +161,7 @@ func dotNumbers(row plot.DotRow, e report.Entry, scale number.Scale) report.Numb
 	return out
 }
 
-// Standing draws the profiles of a need in their order, best first.
+// Standing draws the profiles of a need as a dot plot, best first.
 func Standing(n report.Need, s report.Series) plot.Drawing {
 	scale := n.Scale()
 	p := plot.Dots{Unit: scale.Unit, Reference: math.NaN(), Low: math.NaN(), High: math.NaN()}

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// uniqueAnchor returns the address of a table or a cell. It is derived from its names, so that links to it remain valid
-// while the names do not change.
+// uniqueAnchor returns a new identifier for a table or a cell. It is derived from names, so that links to it remain
+// valid.
 func (b *builder) uniqueAnchor(names string) string {
 	id := figure.Slug(names)
 	if b.anchors[id]++; b.anchors[id] > 1 {
@@ -22,7 +22,7 @@ func (b *builder) uniqueAnchor(names string) string {
 	return id
 }
 
-// addGlance draws the answer in bars, and the image to share.
+// addGlance adds the answer as bars and the image to share to v, if the document has a summary with a table.
 func (b *builder) addGlance(v *view) {
 	if b.d.Summary != nil {
 		v.Ground = b.d.Summary.Ground()
@@ -48,7 +48,7 @@ func (b *builder) addGlance(v *view) {
 	v.CardName = "cnibench-" + b.d.RunID() + ".svg"
 }
 
-// pageIcon returns the page's sign in a tab: three bars.
+// pageIcon returns the page's icon for a browser tab: three bars.
 func pageIcon() template.URL {
 	const drawing = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M2 3h5v2H2zM2 7h8v2H2zM2 11h12v2H2z" fill="#2286bd"/></svg>`
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing)))

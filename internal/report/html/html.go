@@ -37,7 +37,7 @@ var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{"groups": findingGroups, "anchor": anchor}).Parse(pageText))
 })
 
-// Render writes d as a page. A document without Details has no distributions.
+// Render writes d as a page. Percentile curves require a Collector with Detailed.
 func Render(w io.Writer, d report.Document) error {
 	v, err := viewOf(d)
 	if err != nil {
@@ -52,7 +52,8 @@ func Render(w io.Writer, d report.Document) error {
 	return nil
 }
 
-// policy returns the page's Content-Security-Policy: only this style sheet, this script and its own icon.
+// policy returns the Content-Security-Policy, which allows only this style sheet, this script and images within the
+// page.
 func policy(style, script string) string {
 	digest := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
@@ -61,8 +62,8 @@ func policy(style, script string) string {
 	return "default-src 'none'; style-src " + digest(style) + "; script-src " + digest(script) + "; img-src data:; base-uri 'none'; form-action 'none'"
 }
 
-// styles returns the style sheet: the colours of both themes, those of the drawings, then the page's own. A printed
-// page uses the light theme.
+// styles returns the style sheet: the colours of both themes, those of drawings, then styleText. A printed page has the
+// light theme.
 func styles() string {
 	var b strings.Builder
 	b.WriteString(":root{color-scheme:light;" + plot.Variables(plot.Light) + "}")

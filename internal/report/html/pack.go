@@ -13,16 +13,16 @@ import (
 	"github.com/cnibench/cnibench/internal/report/spreadsheet"
 )
 
-// pack is what the page builds only on request: the table of all numbers, and figures as the page's own elements. The
-// page has it once, as deflated JSON in base64.
+// pack is what the script builds on request: the table of all numbers, and figures. The page contains it once, as
+// deflated JSON in base64.
 type pack struct {
 	Heads []rawHead `json:"heads"`
 	Rows  []rawRow  `json:"rows"`
-	// Parts are figures by number, from 1.
+	// Parts are groups of figures as HTML. Their numbers in the page count from 1.
 	Parts []string `json:"parts"`
 }
 
-// rawHead is a column of the table of all numbers; Numbers means that it has numbers.
+// rawHead is the heading of a column in the table of all numbers. Numbers means that the column has numbers.
 type rawHead struct {
 	Text    string `json:"text"`
 	Numbers bool   `json:"numbers"`
@@ -35,7 +35,7 @@ type rawRow struct {
 	Fields []string `json:"fields"`
 }
 
-// digits are the digits of a number in the table: more than any measurement has; further digits do not compress.
+// digits is the precision of numbers in this table. More digits are not significant, and compress badly.
 const digits = 6
 
 // allNumbers returns every cell of the analysis as a row, with the columns of the format csv.
@@ -55,7 +55,7 @@ func (b *builder) allNumbers() (heads []rawHead, rows []rawRow) {
 	return heads, rows
 }
 
-// packFigures adds figures to the pack and returns their index, 0 for no figures.
+// packFigures adds a group of figures to the pack and returns its number; 0 for no figures. A failure is kept in b.err.
 func (b *builder) packFigures(figures []picture) int {
 	if len(figures) == 0 {
 		return 0
@@ -68,7 +68,8 @@ func (b *builder) packFigures(figures []picture) int {
 	return len(b.pack.Parts)
 }
 
-// encodePack encodes the pack for the page, "" if it is empty. It is base64, so it is valid text anywhere.
+// encodePack returns the pack for the page; "" if it is empty. Base64 is valid text at any place of a page. A failure
+// is kept in b.err.
 func (b *builder) encodePack() template.HTML {
 	if len(b.pack.Rows) == 0 && len(b.pack.Parts) == 0 {
 		return ""

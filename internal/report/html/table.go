@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// sections returns the tables of the document, each transposed so that profiles are its rows.
+// sections returns the tables of the document. Profiles are rows, paths are columns. figures has their dot plots.
 func (b *builder) sections(figures []report.Figure) []section {
 	var out []section
 	for i, s := range b.d.Sections {
@@ -68,7 +68,8 @@ func (b *builder) picture(f report.Figure) picture {
 	}
 }
 
-// pictures returns the figures of sections, by workload: of leading sections, or of the others.
+// pictures returns the figures of the leading sections, or of the others, in a part for each workload. Figures of
+// folded sections are in the pack.
 func (b *builder) pictures(lead bool) []pictures {
 	var out []pictures
 	for _, s := range b.d.Sections {

@@ -14,14 +14,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// view is the data for page.tmpl. Profiles, paths, workloads and metrics are numbers, from 1, in attributes; 0 means
-// absent.
+// view is the data for page.tmpl. In attributes, profiles, paths, workloads and metrics are numbers from 1; 0 means
+// none.
 type view struct {
 	head
 	answer
 	Nav     []link
 	Filters []filter
-	// Lead are the pictures before all tables, Pictures those after them.
+	// Lead are the figures before the tables, Pictures those after them.
 	Lead, Pictures []pictures
 	Plain          []plain
 	comparison
@@ -31,61 +31,62 @@ type view struct {
 	numbers
 }
 
-// head is for browsers and for programs that show a link to the page.
+// head is for browsers, and for programs that show a preview of a link to the page.
 type head struct {
 	CSP, Title, Description string
-	// Share is the title of a link: the answer, or the page's title.
+	// Share is the title of such a preview: the first answer, or the page's title.
 	Share  string
 	Style  template.CSS
 	Script template.JS
 	Icon   template.URL
 }
 
-// answer is the first screen.
+// answer is the content of the first screen.
 type answer struct {
 	Sub string
-	// Ground is where it was measured, and which functions the best profiles lack.
+	// Ground describes the environment and the functions that the best profiles lack.
 	Ground, Banners, Answer []string
 	Needs                   []need
-	// Glance is the answer as bars, for a broad and for a narrow page.
+	// Glance is the answer as bars for a wide page, GlanceNarrow for a narrow page.
 	Glance, GlanceNarrow    template.HTML
 	GlanceTitle, GlanceNote string
-	// Card is the image to share as an address.
+	// Card is the image to share as a data URL.
 	Card     template.URL
 	CardName string
 }
 
-// comparison is the tables of numbers.
+// comparison has the heat maps, and the legend of their shades.
 type comparison struct {
 	Scale    []shade
 	Sections []section
 }
 
-// claims is the judgement of published claims.
+// claims has the outcomes of published claims.
 type claims struct {
 	Tally  string
 	Claims []report.Section
 }
 
-// reading explains how to read the page.
+// reading explains how to read the tables.
 type reading struct {
 	Legend    []string
 	Footnotes []footnote
 }
 
-// numbers is the table of all numbers, which the page builds from its pack. Raw counts its rows.
+// numbers is the table of all numbers, which the script builds from Pack. Raw describes how many rows it has; "" means
+// none.
 type numbers struct {
 	Raw, Missing string
 	Pack         template.HTML
 }
 
-// plain is a section without tables of numbers.
+// plain is a section without heat maps.
 type plain struct {
 	ID string
 	report.Section
 }
 
-// findingGroups returns the findings by rule, safe to print.
+// findingGroups groups findings by rule and severity. It removes control characters from Where and Saw.
 func findingGroups(fs []finding.Finding) [][]finding.Finding {
 	fs = slices.Clone(fs)
 	for i := range fs {
@@ -96,7 +97,7 @@ func findingGroups(fs []finding.Finding) [][]finding.Finding {
 
 type link struct{ ID, Text string }
 
-// filter is a row of buttons that switch one axis.
+// filter is a row of buttons that show or hide values of one dimension: profiles, paths, workloads or metrics.
 type filter struct {
 	Name, Key string
 	Options   []option
@@ -128,17 +129,17 @@ type table struct {
 	Conclusions []conclusion
 	Notes       []string
 	Doubts      []footnote
-	// Samples is the number of its dot plots in the pack, 0 for none.
+	// Samples is the number of its dot plots in the pack; 0 for none.
 	Samples int
 }
 
-// conclusion is a row of a table in words.
+// conclusion is the sentence about one path of a table.
 type conclusion struct {
 	L           int
 	Label, Text string
 }
 
-// column is a path, broken after its ends.
+// column is a path: Text has its two ends, Where its locality.
 type column struct {
 	L           int
 	Text, Where string
@@ -163,7 +164,7 @@ type footnote struct {
 	Text   string
 }
 
-// pictures is a chapter of figures, one part per workload.
+// pictures is a section of figures, with a part for each workload.
 type pictures struct {
 	ID, Heading string
 	Notes       []string
@@ -173,7 +174,7 @@ type pictures struct {
 type part struct {
 	Heading string
 	Figures []picture
-	// Later is the index of the figures in the pack; then Figures is empty.
+	// Later is the number of the figures in the pack; Figures is then empty. 0 means that they are in Figures.
 	Later int
 }
 
@@ -183,20 +184,20 @@ type picture struct {
 	Chart   template.HTML
 	Columns []string
 	Rows    []report.NumbersRow
-	// Wide spans all columns of figures, Search has a field to search for functions.
+	// Wide means that the figure needs the whole width, Search that it has a field to search for functions.
 	Wide, Search bool
 }
 
-// builder makes a view.
+// builder builds the view of a document. err is the first error.
 type builder struct {
 	d      report.Document
 	series report.Series
 	path   map[plan.Path]int
 	load   map[plan.Workload]int
 	metric map[string]int
-	// drawn counts the drawings, for their identifiers.
+	// drawn counts the drawings, so that each has its own identifier.
 	drawn int
-	// anchors counts the identifiers of tables and cells, so that all are different.
+	// anchors counts how often each identifier of tables and cells was used, so that all are different.
 	anchors map[string]int
 	pack    pack
 	err     error
@@ -243,14 +244,14 @@ func viewOf(d report.Document) (view, error) {
 	return v, b.err
 }
 
-// enumerate counts xs from 1.
+// enumerate numbers xs from 1 in at.
 func enumerate[T comparable](at map[T]int, xs []T) {
 	for i, x := range xs {
 		at[x] = i + 1
 	}
 }
 
-// svg draws for this page.
+// svg returns a drawing as SVG with an identifier of its own. A failure is kept in b.err.
 func (b *builder) svg(d plot.Drawing) template.HTML {
 	b.drawn++
 	s, err := plot.SVG(d, fmt.Sprintf("c%d", b.drawn))
@@ -260,7 +261,8 @@ func (b *builder) svg(d plot.Drawing) template.HTML {
 	return s
 }
 
-// subtitle returns the line below the title.
+// subtitle returns the line below the title: the number of trials, the time and the baseline; "" if the document is not
+// about a result.
 func subtitle(d report.Document) string {
 	if d.Analysis == nil {
 		return ""
@@ -275,13 +277,13 @@ func subtitle(d report.Document) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// Rule returns the beginning of the text, which names the rule; the table has the whole text once, below it.
+// Rule returns the part of the text that names the rule. The whole text is below the table.
 func (f footnote) Rule() string {
 	rule, _, _ := strings.Cut(f.Text, ",")
 	return rule
 }
 
-// notesOf returns the footnotes with those numbers.
+// notesOf returns the footnotes with the numbers ns.
 func (b *builder) notesOf(ns []int) []footnote {
 	var out []footnote
 	for _, n := range ns {
@@ -292,7 +294,7 @@ func (b *builder) notesOf(ns []int) []footnote {
 	return out
 }
 
-// filters returns the axes that have more than one value.
+// filters returns a filter for each dimension that has more than one value.
 func (b *builder) filters() []filter {
 	a := b.d.Analysis
 	all := []filter{
@@ -302,7 +304,7 @@ func (b *builder) filters() []filter {
 	return slices.DeleteFunc(all, func(f filter) bool { return len(f.Options) < 2 })
 }
 
-// options are the values of an axis, numbered as enumerate does.
+// options returns the values of a filter, numbered as by enumerate.
 func options[T any](xs []T) []option {
 	var out []option
 	for i, x := range xs {
@@ -311,7 +313,7 @@ func options[T any](xs []T) []option {
 	return out
 }
 
-// shadeScale explains the shades of a heat map.
+// shadeScale returns the legend of a heat map: the meaning of each shade.
 func shadeScale() []shade {
 	upTo := func(n int, word string) string {
 		if n <= len(figure.Steps) {
@@ -330,7 +332,7 @@ func shadeScale() []shade {
 	return append(out, shade{plot.Neutral, "inconclusive"})
 }
 
-// navigation lists the sections of the page.
+// navigation returns links to the sections of the page.
 func navigation(v view) []link {
 	out := []link{{"answer", "Answer"}}
 	add := func(has bool, id, text string) {
@@ -355,7 +357,7 @@ func navigation(v view) []link {
 	return out
 }
 
-// need is a card of the first screen: the best profile under one workload, by how much, how certain.
+// need is a card of the first screen: the best profile for one need, with its value and the certainty.
 type need struct {
 	W, L               int
 	Kind, Pick, Number string

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// write writes a struct as JSON: a member a line, and for lists an element a line.
+// write writes a struct as JSON: a line for each member, and within lists a line for each element.
 func write(w io.Writer, document any) error {
 	var b bytes.Buffer
 	err := members(&b, reflect.ValueOf(document), "\n  ", func(v reflect.Value) error {
@@ -30,7 +30,7 @@ func write(w io.Writer, document any) error {
 	return err
 }
 
-// encode encodes v as encoding/json does, except that a number that is not finite is null and a nil list is empty.
+// encode encodes v as encoding/json does, except that a nil list is empty and a number that is not finite is null.
 func encode(b *bytes.Buffer, v reflect.Value) error {
 	switch v.Interface().(type) {
 	case json.Marshaler, encoding.TextMarshaler:
@@ -50,7 +50,8 @@ func encode(b *bytes.Buffer, v reflect.Value) error {
 	return text(b, v)
 }
 
-// members writes a struct. Each member begins behind indent.
+// members encodes a struct. indent precedes each member; value encodes the value of a member. The Subjects of a report
+// become members, too.
 func members(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect.Value) error) error {
 	b.WriteString("{")
 	separator := ""
@@ -77,7 +78,7 @@ func members(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect
 	return err
 }
 
-// list encodes a list. Each element begins after indent, the closing bracket of a list with elements after end.
+// list encodes a list. indent precedes each element, end the closing bracket of a list that is not empty.
 func list(b *bytes.Buffer, v reflect.Value, indent, end string) error {
 	b.WriteString("[")
 	for i := range v.Len() {
@@ -90,7 +91,7 @@ func list(b *bytes.Buffer, v reflect.Value, indent, end string) error {
 	return nil
 }
 
-// text encodes v without a line break and without the escapes that only HTML needs.
+// text encodes v as encoding/json does, without a line break at the end and without escapes for HTML.
 func text(b *bytes.Buffer, v reflect.Value) error {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)

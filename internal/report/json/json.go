@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// Render writes the data of d, or its result if d has no other data.
+// Render writes the data of d as JSON, or the report of its result if d has no data.
 func Render(w io.Writer, d report.Document) error {
 	data := d.Data
 	if data == nil {

@@ -14,10 +14,9 @@ import (
 
 var icons = map[compare.State]string{compare.Kept: ":white_check_mark:", compare.Broken: ":x:", compare.Undecided: ":warning:"}
 
-// GitHub writes a report for the summary of a GitHub job and for the comment on a pull request: the outcome in a line,
-// the broken budgets, the cells that changed. If nothing changed, only that line is shown, and the rest is folded. For
-// a report without an outcome it writes the same as on a terminal, because GitHub cuts text above 64 KB. A document
-// without an outcome and without a summary is written completely.
+// GitHub writes a report for the summary of a GitHub job or a comment on a pull request. With a Gate it writes the
+// headline, then budgets and changed cells unless all is kept, then the rest folded. Without a Gate it writes the
+// summary if there is one, because GitHub cuts text above 64 KB; or else the whole document.
 func GitHub(w io.Writer, d report.Document) error {
 	g := d.Gate
 	switch {
@@ -48,7 +47,7 @@ func GitHub(w io.Writer, d report.Document) error {
 	return err
 }
 
-// githubSummary writes the report on one screen.
+// githubSummary writes the summary of d.
 func githubSummary(w io.Writer, d report.Document) error {
 	s := d.Summary
 	var b strings.Builder
@@ -71,10 +70,10 @@ func githubSummary(w io.Writer, d report.Document) error {
 	return err
 }
 
-// marks are the words for a verdict on a value relative to the best one.
+// marks are the words for the verdict on a value compared with the best one.
 var marks = map[compare.Verdict]string{compare.Better: " best", compare.Worse: " worse", compare.Same: " same", compare.Inconclusive: " ?"}
 
-// summaryTable returns the table of all profiles, with how to read it.
+// summaryTable returns the table of a summary; its notes explain how to read it.
 func summaryTable(s *report.Summary) report.Grid {
 	g := report.Grid{Title: s.Title, Label: "profile", Notes: s.Notes,
 		Columns: each.Of(s.Columns, func(c report.SummaryColumn) string { return c.Name + ", " + c.Unit })}

@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Render writes d.
+// Render writes the whole document.
 func Render(w io.Writer, d report.Document) error {
 	var p page
 	if d.Title != "" {
@@ -38,7 +38,7 @@ func Render(w io.Writer, d report.Document) error {
 	return err
 }
 
-// page collects lines.
+// page collects the lines of a document.
 type page struct {
 	strings.Builder
 	pictures []report.Picture
@@ -77,13 +77,13 @@ func (p *page) bullets(texts []string) {
 	}
 }
 
-// head begins a table; align is the alignment of all columns but the first.
+// head writes the heading of a table. align is the alignment of all columns except the first.
 func (p *page) head(label string, columns []string, align string) {
 	p.row(append([]string{label}, columns...), number.Markdown)
 	p.line("|---|%s", strings.Repeat(align, len(columns)))
 }
 
-// row writes a row of a table.
+// row writes a row of a table; escape is applied to each cell.
 func (p *page) row(cells []string, escape func(string) string) {
 	for _, c := range cells {
 		p.WriteString("| " + escape(c) + " ")
@@ -110,7 +110,7 @@ func (p *page) grid(g report.Grid) {
 	p.bullets(g.Notes)
 }
 
-// Table writes the rows of g, nothing if there are none.
+// Table writes g as a table; nothing if it has no rows.
 func Table(w *strings.Builder, g report.Grid) {
 	var p page
 	if len(g.Labels) > 0 {
@@ -141,7 +141,7 @@ func (p *page) section(s report.Section) {
 	p.items(s.Items)
 }
 
-// findings writes the findings of one rule.
+// findings writes findings of one rule and severity.
 func (p *page) findings(group []finding.Finding) {
 	f := group[0]
 	p.line("\n### %s: %s (`%s`)\n", f.Severity, number.Markdown(f.Title), f.ID)
@@ -175,7 +175,7 @@ func (p *page) table(t report.Table) {
 	p.bullets(t.Notes)
 }
 
-// conclusions writes the conclusions row by row.
+// conclusions writes a table with the conclusion of each row.
 func (p *page) conclusions(all []report.Conclusion) {
 	if len(all) == 0 {
 		return
@@ -187,7 +187,7 @@ func (p *page) conclusions(all []report.Conclusion) {
 	}
 }
 
-// entry writes the parts that an entry has.
+// entry formats an entry: value, spread, ratio and verdict, as far as it has them, with its footnotes.
 func entry(e report.Entry) string {
 	if e.Kind != report.Value {
 		return number.Markdown(e.Text) + e.Marker()

@@ -29,14 +29,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// prefix begins every name.
+// prefix begins the name of every family.
 const prefix = "cnibench_"
 
 // family is a metric family of OpenMetrics.
 type family struct {
-	// name is whole, prefix and unit included.
+	// name is the whole name, with prefix and unit.
 	name, unit, help string
-	// info families have samples with the value 1 and the suffix _info; those of a summary have the label quantile.
+	// info means that samples have the value 1 and the suffix _info, summary that they have the label quantile.
 	info, summary bool
 }
 
@@ -47,7 +47,7 @@ func (f family) sample() string {
 	return f.name
 }
 
-// head returns the lines before the samples of a family.
+// head returns the lines before the samples of a family: type, unit and help.
 func (f family) head() string {
 	name, kind := f.name, "gauge"
 	switch {
@@ -84,7 +84,7 @@ var (
 	floor          = family{name: prefix + "noise_floor_ratio", unit: "ratio", help: "Share by which two instances of the baseline differ."}
 )
 
-// Render writes d.
+// Render writes the result of d. It fails if a cell has a unit without a base unit.
 func Render(w io.Writer, d report.Document) error {
 	e := &exposition{common: labels{"plan", d.Run.Plan.Name}}
 	if !d.Run.Created.IsZero() {
@@ -102,26 +102,26 @@ func Render(w io.Writer, d report.Document) error {
 	return err
 }
 
-// labels are names and values in turn.
+// labels are label names and values in turn.
 type labels []string
 
-// exposition is the text so far. Every document begins the same families in the same order; a family without samples is
+// exposition is the text written so far. Families have the same order in every document; a family without samples is
 // omitted.
 type exposition struct {
 	bytes.Buffer
-	// family is the family that began last; seen are its label sets, which must be unique.
+	// family is the current family. seen has the label sets of its samples, which must be unique.
 	family family
 	seen   map[string]bool
-	// common are labels of every sample; time follows its value.
+	// common are labels of every sample. time is the timestamp after its value; "" if unknown.
 	common labels
 	time   string
 }
 
-// begin starts a family.
+// begin makes f the current family.
 func (e *exposition) begin(f family) { e.family, e.seen = f, map[string]bool{} }
 
-// add writes a sample of the family that began last. It omits a value that is not finite, and labels without a value,
-// which mean the same as missing ones.
+// add writes a sample of the current family. It omits a value that is not finite, a repeated label set, and labels
+// without a value, which mean the same as missing labels.
 func (e *exposition) add(v float64, ls labels) {
 	if !number.Finite(v) {
 		return
@@ -154,8 +154,8 @@ var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 // escape converts untrusted text into a label value or a help text.
 func escape(s string) string { return escapes.Replace(number.Clean(s)) }
 
-// one writes a family of one sample.
-func (e *exposition) one(f family, v float64, ls ...string) {
+// addSingle writes a family with one sample. ls are label names and values in turn.
+func (e *exposition) addSingle(f family, v float64, ls ...string) {
 	e.begin(f)
 	e.add(v, ls)
 }
@@ -163,7 +163,7 @@ func (e *exposition) one(f family, v float64, ls ...string) {
 // run writes the families about the whole run.
 func (e *exposition) run(d report.Document, a *compare.Analysis) {
 	r := d.Run
-	e.one(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", a.Baseline.String(),
+	e.addSingle(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", a.Baseline.String(),
 		"seed", strconv.FormatUint(r.Plan.Seed, 10), "reason", r.Reason)
 	e.begin(factInfo)
 	for _, name := range d.Facts.Names() {
@@ -181,12 +181,12 @@ func (e *exposition) run(d report.Document, a *compare.Analysis) {
 	e.add(float64(r.Trials-r.Failed), labels{"status", "ok"})
 	e.add(float64(r.Failed), labels{"status", "failed"})
 	if r.Wall > 0 {
-		e.one(runWall, r.Wall.Seconds())
-		e.one(runWindow, r.Windows.Seconds())
+		e.addSingle(runWall, r.Wall.Seconds())
+		e.addSingle(runWindow, r.Windows.Seconds())
 	}
 }
 
-// metrics writes the families of the catalogue.
+// metrics writes the families of the catalogue. It fails if a cell has a unit without a base unit.
 func (e *exposition) metrics(a *compare.Analysis) error {
 	type cut struct{ metric, unit string }
 	cells := map[cut][]*compare.Cell{}
@@ -200,7 +200,7 @@ func (e *exposition) metrics(a *compare.Analysis) error {
 	}
 	for _, group := range families() {
 		for _, bound := range bounds {
-			e.begin(group.bounded(bound.words, bound.help))
+			e.begin(group.boundFamily(bound.words, bound.help))
 			for _, m := range group.metrics {
 				_, quantile := quantileOf(m)
 				for _, c := range cells[cut{m, group.base}] {
@@ -224,27 +224,27 @@ var bounds = []struct {
 	{"_upper_bound", "Upper bound of the interval: ", func(c *compare.Cell) (float64, bool) { return c.High, c.N > 1 }},
 }
 
-// group is the metrics of one family: one, or the percentiles of a distribution.
+// group is a family with its metrics: a single metric, or the percentiles of a distribution.
 type group struct {
 	family
 	stem, base string
 	metrics    []string
 }
 
-// bounded returns the family of a bound; words are inserted before the unit.
-func (g group) bounded(words, help string) family {
+// boundFamily returns the family of a bound. words are inserted into the name before the unit, help before the help text.
+func (g group) boundFamily(words, help string) family {
 	f := g.family
 	f.name = strings.TrimSuffix(prefix+g.stem+words+"_"+f.unit, "_")
 	f.help = help + f.help
 	return f
 }
 
-// families returns the groups of the catalogue; a distribution is at the place of its first percentile.
+// families returns the groups of the catalogue. A distribution has the position of its first percentile.
 func families() []*group {
 	var out []*group
 	at := map[string]*group{}
 	for _, m := range metric.All() {
-		for _, u := range catalogued(m) {
+		for _, u := range possibleUnits(m) {
 			stem, quantile := quantileOf(m.Name)
 			help := m.Definition
 			if quantile != "" {
@@ -262,7 +262,8 @@ func families() []*group {
 	return out
 }
 
-// quantileOf splits the name of a metric into the stem of its family and a quantile: "rtt.p99" is rtt at "0.99".
+// quantileOf splits the name of a metric into the stem of its family and a quantile: "rtt.p99" into "rtt" and "0.99".
+// The quantile is "" for other metrics.
 func quantileOf(name string) (stem, quantile string) {
 	if head, percent, ok := strings.Cut(name, ".p"); ok {
 		if v, err := strconv.ParseFloat(percent, 64); err == nil {
@@ -275,15 +276,15 @@ func quantileOf(name string) (stem, quantile string) {
 	return strings.ReplaceAll(name, ".", "_"), ""
 }
 
-// place returns the case of a cell.
+// place returns the labels of a case.
 func place(k compare.Key) labels {
 	return labels{"profile", k.Profile.String(), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind())}
 }
 
-// cellOf returns the case and the metric of a cell.
+// cellOf returns the labels of a cell: its case and its metric.
 func cellOf(k compare.Key) labels { return slices.Clip(append(place(k), "metric", k.Metric)) }
 
-// cells writes the families about the medians.
+// cells writes the families about cells: number of values, confidence, failed trials, warnings.
 func (e *exposition) cells(a *compare.Analysis) {
 	each := func(f family, write func(c compare.Cell, at labels)) {
 		e.begin(f)
@@ -305,7 +306,7 @@ func (e *exposition) cells(a *compare.Analysis) {
 	})
 }
 
-// comparisons writes ratios, p values and verdicts, then the differences of twins.
+// comparisons writes the families of ratios, p values and verdicts, then the noise floors.
 func (e *exposition) comparisons(a *compare.Analysis) {
 	each := func(f family, write func(x compare.Comparison, at labels)) {
 		e.begin(f)
@@ -337,14 +338,14 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 	}
 }
 
-// base is a base unit of OpenMetrics: the suffix of names, and its size in our unit.
+// base is a base unit of OpenMetrics: the suffix of its name, and its size in our unit.
 type base struct {
 	unit string
-	// size divides a value, so that decimal fractions remain exact.
+	// size divides a value of our unit. It is a whole number, so that decimal fractions remain exact.
 	size float64
 }
 
-// bases are the units of the catalogue in OpenMetrics' base units: seconds, bytes and ratios.
+// bases has the base unit of each unit of the catalogue: seconds, bytes, ratios.
 var bases = map[string]base{
 	"ns":             {"seconds", 1e9},
 	"ns/transaction": {"seconds_per_transaction", 1e9},
@@ -368,20 +369,20 @@ var bases = map[string]base{
 	"1/KB":           {"per_byte", 1e3},
 }
 
-// works are the units of work in units of CPU time or of events.
+// works are the units of work by which a metric can be divided.
 var works = func() []string {
 	works := each.Of(plan.Kinds(), func(k plan.Kind) string { return k.Default().Traits().Work })
 	return slices.DeleteFunc(each.Once(append([]string{plan.Packet}, works...)), func(work string) bool { return work == "" })
 }()
 
-// ofJobs is the unit of work of jobs.
+// ofJobs is the unit of work of jobs, a gigabyte.
 const ofJobs = "GB"
 
-// stems replace the names of metrics that include a unit.
+// stems replaces the names of metrics whose name includes a unit.
 var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}
 
-// catalogued returns the possible units of a metric of the catalogue.
-func catalogued(m metric.Metric) []string {
+// possibleUnits returns the units that a metric of the catalogue can have.
+func possibleUnits(m metric.Metric) []string {
 	var units []string
 	for _, work := range works {
 		if work == ofJobs && slices.Contains(metric.Counted, m.Name) {

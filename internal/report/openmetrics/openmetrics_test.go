@@ -69,7 +69,7 @@ func allNames() []string {
 	}
 	for _, g := range families() {
 		for _, bound := range bounds {
-			names = append(names, g.bounded(bound.words, bound.help).name)
+			names = append(names, g.boundFamily(bound.words, bound.help).name)
 		}
 	}
 	for _, f := range []family{cellValues, cellConfidence, cellFailed, cellDoubts, ratio, ratioLow, ratioHigh, pValue, verdict, floor} {
@@ -142,7 +142,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, m := range metric.All() {
-		for _, u := range catalogued(m) {
+		for _, u := range possibleUnits(m) {
 			if _, ok := bases[u]; !ok {
 				t.Errorf("%s: the unit %q has no base unit", m.Name, u)
 			}

@@ -7,14 +7,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// axis maps values to positions along one direction.
+// axis maps values to pixels in one direction.
 type axis struct {
 	low, high float64 // in values
 	from, to  float64 // in pixels
 	log       bool
 }
 
-// at returns the position of v, limited to the axis.
+// at returns the position of v in pixels. A value outside the axis is at its nearest end.
 func (a axis) at(v float64) float64 {
 	low, high := a.low, a.high
 	if a.log {
@@ -27,9 +27,10 @@ func (a axis) at(v float64) float64 {
 	return a.from + math.Min(1, math.Max(0, share))*(a.to-a.from)
 }
 
-// linear returns an axis between round numbers below low and above high, with about n ticks.
+// linear returns an axis between round numbers at or beyond low and high, and about n ticks. The caller sets its
+// pixels.
 func linear(low, high float64, n int) (axis, []float64) {
-	low, high = sane(low, high)
+	low, high = finiteRange(low, high)
 	if high-low < 1e-9*math.Abs(high) || high == low {
 		pad := math.Max(math.Abs(high)*0.1, 1e-12)
 		low, high = low-pad, high+pad
@@ -43,8 +44,8 @@ func linear(low, high float64, n int) (axis, []float64) {
 	return axis{low: first * step, high: last * step}, ticks
 }
 
-// sane makes two values finite and ordered.
-func sane(low, high float64) (float64, float64) {
+// finiteRange returns two finite values in ascending order; 0 replaces NaN.
+func finiteRange(low, high float64) (float64, float64) {
 	const most = 1e300
 	fix := func(v float64) float64 {
 		if math.IsNaN(v) {
@@ -56,7 +57,7 @@ func sane(low, high float64) (float64, float64) {
 	return math.Min(low, high), math.Max(low, high)
 }
 
-// niceStep returns the smallest of 1, 2, 5 times a power of ten that is at least v.
+// niceStep returns the smallest number of 1, 2 or 5 times a power of ten that is at least v.
 func niceStep(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
@@ -67,10 +68,10 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// logarithmic returns an axis between two steps of 1, 2, 5 about low and high, which must be positive. It has at most
-// about n ticks: all steps, or the powers of ten, or some of those.
+// logarithmic returns a logarithmic axis between steps of 1, 2, 5 at or beyond low and high, and about n ticks at most:
+// all steps, or powers of ten. A low that is not positive is replaced. The caller sets its pixels.
 func logarithmic(low, high float64, n int) (axis, []float64) {
-	low, high = sane(low, high)
+	low, high = finiteRange(low, high)
 	if low <= 0 {
 		low = math.Max(high*1e-6, math.SmallestNonzeroFloat64)
 	}
@@ -92,7 +93,7 @@ func logarithmic(low, high float64, n int) (axis, []float64) {
 	return a, ticks
 }
 
-// logSteps returns 1, 2, 5 times powers of ten from the last at or below low to the first at or above high.
+// logSteps returns 1, 2 and 5 times powers of ten, from the last at or below low to the first at or above high.
 func logSteps(low, high float64) []float64 {
 	var steps []float64
 	for d := math.Floor(math.Log10(low)); ; d++ {
@@ -109,8 +110,8 @@ func logSteps(low, high float64) []float64 {
 	}
 }
 
-// frame draws a line at each tick of a vertical axis y with its text at the left, and marks, which are the ticks of the
-// axis x. names are the names of the axes y and x.
+// frame draws a line and a text at each tick of the vertical axis y, the shapes marks for the ticks of x, and the names
+// of y and x.
 func frame(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
 	g := Group{}
 	for _, t := range ticks {
@@ -124,7 +125,7 @@ func frame(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
 	return g
 }
 
-// span returns the least and the greatest finite value, false without finite values.
+// span returns the least and the greatest of the finite values; false without any.
 func span(values ...float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -136,7 +137,7 @@ func span(values ...float64) (low, high float64, ok bool) {
 	return low, high, ok
 }
 
-// tickText formats a tick without unnecessary digits.
+// tickText formats a tick with at most six significant digits.
 func tickText(v float64) string {
 	if v == 0 {
 		return "0"
@@ -148,10 +149,10 @@ func tickText(v float64) string {
 	return s
 }
 
-// textWidth estimates the width of a text, since a renderer's fonts are unknown.
+// textWidth estimates the width of a text in pixels, since the fonts of the reader are unknown.
 func textWidth(s string, size float64) float64 { return float64(number.Width(s)) * size * 0.56 }
 
-// namesWidth returns the width of the names of rows: least, or the longest name's, but at most mostLabel.
+// namesWidth returns the width for names of rows: that of the longest name, between least and mostLabel.
 func namesWidth(least float64, names ...string) float64 {
 	room := least
 	for _, name := range names {
@@ -160,13 +161,13 @@ func namesWidth(least float64, names ...string) float64 {
 	return min(room, mostLabel)
 }
 
-// fit cuts s to a width in pixels.
+// fit truncates s to a width in pixels; size is that of the font.
 func fit(s string, size, width float64) string {
 	return number.Truncate(s, int(width/(size*0.56)))
 }
 
-// spread moves positions apart, top to bottom, until neighbours are gap apart, within from and to if they fit. The
-// positions must be sorted.
+// spread moves sorted positions apart until neighbours have a distance of gap. It keeps them within from and to if
+// there is room.
 func spread(ys []float64, gap, from, to float64) []float64 {
 	out := make([]float64, len(ys))
 	for i, y := range ys {

@@ -7,34 +7,35 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Bars is a table whose values are also bars: a row for each thing, a column for each question, with a scale for each
-// column. In a narrow drawing the columns are stacked, each with the names of its rows.
+// Bars is a table with bars for its values. Each column has its own scale. In a narrow drawing the columns are stacked,
+// each with the names of the rows.
 type Bars struct {
 	Title, Desc string
 	Columns     []BarColumn
 	Rows        []BarRow
-	// Stacked stacks the columns.
+	// Stacked draws the columns one below the other.
 	Stacked bool
-	// Row is the height of a row, 0 for the least. (optional)
+	// Row is the height of a row in pixels, if it is larger than the default. (optional)
 	Row float64
 }
 
-// BarColumn is a question: its name and the unit of its values.
+// BarColumn is the heading of a column: its name, and the unit of its values.
 type BarColumn struct{ Name, Unit string }
 
-// BarRow is a thing with a value in each column.
+// BarRow is a row with a bar for each column.
 type BarRow struct {
 	Name   string
 	Series int
 	Bars   []Bar
 }
 
-// Bar is a value with its interval as shares of the column's scale, in 0 to 1; NaN without a value.
+// Bar is a value and its interval as shares of the column's scale, 0 to 1. Share is NaN without a value, Low and High
+// without an interval. Text is written after the bar.
 type Bar struct {
 	Text             string
 	Share, Low, High float64
 	Color            Color
-	// Strong marks the best.
+	// Strong writes Text in bold, for the best value.
 	Strong bool
 }
 
@@ -44,7 +45,7 @@ const (
 	barStacked                   = 360.0
 )
 
-// Draw lays the bars out.
+// Draw draws the table.
 func (b Bars) Draw() Drawing {
 	name := namesWidth(barName, each.Of(b.Rows, func(r BarRow) string { return r.Name })...)
 	high := math.Max(b.Row, barRow)
@@ -76,7 +77,7 @@ func (b Bars) Draw() Drawing {
 	return d
 }
 
-// draw draws one bar that begins at x, centred on the height y with the half-height half.
+// draw draws a bar from x in at most width pixels with its text. y is its centre, half is half its height.
 func (b Bar) draw(x, y, width, half float64) []Shape {
 	long := width - barText
 	if !number.Finite(b.Share) {
@@ -95,8 +96,8 @@ func (b Bar) draw(x, y, width, half float64) []Shape {
 	return append(shapes, value)
 }
 
-// Card returns an image to share, of 1200 by 630 pixels: a title and a line, the bars, which fill the image, and three
-// lines below them.
+// Card returns an image to share, of 1200 by 630 pixels: a title, a subtitle, the bars enlarged, and three lines below
+// them.
 func Card(title, sub string, foot [3]string, bars Bars) Drawing {
 	const width, height, margin, top, bottom, tallest = 1200.0, 630.0, 48.0, 122.0, 98.0, 48.0
 	sized := func(s Shape, size float64) Shape {
@@ -114,6 +115,6 @@ func Card(title, sub string, foot [3]string, bars Bars) Drawing {
 		sized(text(Muted, Point{margin, height - 46}, foot[1], Start), 16),
 		sized(text(Muted, Point{margin, height - 22}, foot[2], Start), 14),
 	}}}}
-	out.Groups = append(out.Groups, placed(picture.Groups, Point{margin, top}, scale)...)
+	out.Groups = append(out.Groups, transform(picture.Groups, Point{margin, top}, scale)...)
 	return out
 }

@@ -11,10 +11,12 @@ type Dots struct {
 	// Unit is written above the axis.
 	Unit string
 	Rows []DotRow
-	// Reference draws a line across all rows, named ReferenceName; NaN or an empty name for none. (optional)
+	// Reference is where a line crosses all rows, with ReferenceName as its text. There is none if the name is empty or
+	// the value not finite. (optional)
 	Reference     float64
 	ReferenceName string
-	// Low and High widen the axis, so that several plots share one; not finite for none. (optional)
+	// Low and High extend the axis, so that several plots share one. They are ignored if they are not finite.
+	// (optional)
 	Low, High float64
 }
 
@@ -22,10 +24,10 @@ type Dots struct {
 type DotRow struct {
 	Name   string
 	Series int
-	// Median, Low and High are NaN without a measurement; Value is then the reason.
+	// Median, Low and High are NaN without a measurement. Value then says why.
 	Median, Low, High float64
 	Samples           []float64
-	// Value is the text at the end of the row.
+	// Value is the text at the right of the row.
 	Value string
 }
 
@@ -39,7 +41,7 @@ const (
 	headHeight = 34.0
 )
 
-// Draw draws the plot. The axis begins at 0 unless a value is negative, so that lengths are proportional to values.
+// Draw draws the plot. The axis includes 0.
 func (p Dots) Draw() Drawing {
 	var all []float64
 	for _, r := range p.Rows {
@@ -64,7 +66,7 @@ func (p Dots) Draw() Drawing {
 	return d
 }
 
-// frame draws the axis above the rows.
+// frame draws the axis above the rows, and the reference.
 func (p Dots) frame(a axis, ticks []float64, height float64) Group {
 	g := Group{}
 	for _, t := range ticks {
@@ -95,7 +97,7 @@ func anchorWithin(x float64, s string) Anchor {
 	return Middle
 }
 
-// draw lays out one row about the height y.
+// draw draws a row whose centre is at the height y.
 func (r DotRow) draw(a axis, y float64) Group {
 	color, _ := Series(r.Series)
 	g := Group{Series: r.Series, Row: rowHeight, Tip: r.Name + ": " + r.Value}

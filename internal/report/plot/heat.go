@@ -5,7 +5,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Heat is a heat map: names down, columns across, each cell with its text and the shade of its difference.
+// Heat is a heat map: names down, columns across. Each cell has texts and a shade.
 type Heat struct {
 	Title, Desc string
 	Unit        string
@@ -15,14 +15,14 @@ type Heat struct {
 	Note string
 }
 
-// HeatRow is one name.
+// HeatRow is the row of one name.
 type HeatRow struct {
 	Name   string
 	Series int
 	Cells  []HeatCell
 }
 
-// HeatCell is one cell: a value above a claim about it, each possibly empty.
+// HeatCell is a cell with two lines of text, Value above Claim. Both may be empty.
 type HeatCell struct {
 	Value, Claim string
 	Color        Color
@@ -34,7 +34,7 @@ const (
 	noteHeight = 17.0
 )
 
-// Draw lays the map out.
+// Draw draws the map.
 func (p Heat) Draw() Drawing {
 	head := 46.0
 	labels := namesWidth(labelWidth, each.Of(p.Rows, func(r HeatRow) string { return r.Name })...)
@@ -72,7 +72,7 @@ func (p Heat) Draw() Drawing {
 	return d
 }
 
-// twoLines breaks a name at its slash or its last space.
+// twoLines splits a name at its last slash or space. Without one the first line is empty.
 func twoLines(s string) (string, string) {
 	for i := len(s) - 1; i > 0; i-- {
 		if s[i] == ' ' || s[i] == '/' {

@@ -9,45 +9,46 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Lines is values along a scale that begins at 0: for each name a line through its points with their intervals. Values
-// are on a log axis.
+// Lines is a plot with a line for each name, through points with intervals. The horizontal axis begins at 0, the
+// vertical axis is logarithmic.
 type Lines struct {
 	Title, Desc string
-	// Unit is the unit of the values, XName the name of the scale.
+	// Unit is the text of the vertical axis, XName that of the horizontal axis.
 	Unit, XName string
-	// XHigh is the end of the scale, Ticks are its named places, in ascending order.
+	// XHigh is the end of the horizontal axis. Ticks are on it, in ascending order.
 	XHigh float64
 	Ticks []Tick
 	Lines []Line
-	// Low and High widen the axis of values; not positive for none. (optional)
+	// Low and High extend the vertical axis. They are ignored if they are not positive. (optional)
 	Low, High float64
 }
 
-// Tick is a place on a scale, with a text that is drawn if there is room.
+// Tick is a position on an axis. Its text is drawn if there is room.
 type Tick struct {
 	At   float64
 	Text string
 }
 
-// Line is the values of one name.
+// Line is the line of one name.
 type Line struct {
 	Name   string
 	Series int
 	Points []LinePoint
-	// Faint is another line in the same colour. Fitted means that it is the law fitted to the points, which are then
-	// marked. (optional)
+	// Faint is a second line in the same colour. Fitted means that it is a curve fitted to Points, which are then drawn as
+	// dots. (optional)
 	Faint  []LinePoint
 	Fitted bool
 }
 
-// LinePoint is a value, which must be positive to be drawn, with its interval: NaN or 0 if unknown. Ring marks it.
+// LinePoint is a point with its interval. It is drawn only if Value is positive, its interval only if Low and High are.
+// Ring draws a ring around the point.
 type LinePoint struct {
 	X, Value, Low, High float64
 	Ring                bool
 }
 
-// seen reports whether a point can be drawn.
-func (p LinePoint) seen() bool { return p.X >= 0 && number.Finite(p.X) && positive(p.Value) }
+// drawable reports whether a point can be drawn.
+func (p LinePoint) drawable() bool { return p.X >= 0 && number.Finite(p.X) && positive(p.Value) }
 
 func positive(v float64) bool { return v > 0 && number.Finite(v) }
 
@@ -60,7 +61,7 @@ const (
 	frameHeight = 270.0
 )
 
-// Draw lays the plot out.
+// Draw draws the plot.
 func (p Lines) Draw() Drawing {
 	values := []float64{p.Low, p.High}
 	for _, l := range p.Lines {
@@ -83,7 +84,7 @@ func (p Lines) Draw() Drawing {
 	return Drawing{Width: plotWidth, Height: height, Title: p.Title, Desc: p.Desc, Groups: groups}
 }
 
-// marks draws the ticks of the scale.
+// marks draws the ticks of the horizontal axis.
 func (p Lines) marks(x, y axis) []Shape {
 	var marks []Shape
 	free := x.from - 20 // the space to the left is used
@@ -99,15 +100,15 @@ func (p Lines) marks(x, y axis) []Shape {
 	return marks
 }
 
-// draw draws one line with its intervals, the faint line, and rings. Without the line itself, the faint line is drawn
-// as the line.
+// draw draws a line with its intervals, its faint line and its rings. If no point can be drawn, it draws the faint line
+// as the line, unless that is fitted.
 func (l Line) draw(x, y axis) Group {
 	color, pattern := Series(l.Series)
 	g := Group{Series: l.Series, Tip: l.Name}
 	var points, rings, second []Point
 	var arms []Shape
 	for _, q := range l.Points {
-		if !q.seen() {
+		if !q.drawable() {
 			continue
 		}
 		at := Point{x.at(q.X), y.at(q.Value)}
@@ -120,7 +121,7 @@ func (l Line) draw(x, y axis) Group {
 		}
 	}
 	for _, q := range l.Faint {
-		if q.seen() {
+		if q.drawable() {
 			second = append(second, Point{x.at(q.X), y.at(q.Value)})
 		}
 	}
@@ -148,17 +149,17 @@ func (l Line) draw(x, y axis) Group {
 	return g
 }
 
-// PercentTicks returns the ticks of a scale from 0 to at least most percent, and its end.
+// PercentTicks returns the ticks of an axis from 0 to at least most percent, and the end of the axis.
 func PercentTicks(most float64) ([]Tick, float64) {
 	x, at := linear(0, most, 6)
 	return each.Of(at, func(v float64) Tick { return Tick{v, tickText(v) + "%"} }), x.high
 }
 
-// Nine returns the place of share q on a scale of nines, on which each further nine has the same width: 0 for 0, 1 for
+// Nine returns the position of share q on an axis of nines, where each further nine has the same width: 0 for 0, 1 for
 // 90 %, 2 for 99 %.
 func Nine(q float64) float64 { return -math.Log10(1 - q) }
 
-// NineTicks returns the ticks of a scale of nines that ends at high.
+// NineTicks returns the ticks of an axis of nines from 0 to high.
 func NineTicks(high float64) []Tick {
 	var ticks []Tick
 	for _, t := range []Tick{{0, ""}, {0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}, {0.99999, "99.999%"}} {
@@ -169,7 +170,7 @@ func NineTicks(high float64) []Tick {
 	return ticks
 }
 
-// timeAxis returns the vertical logarithmic axis of a frame for all positive values, with its ticks.
+// timeAxis returns the vertical logarithmic axis of a plot for the positive values, with its ticks.
 func timeAxis(values []float64) (axis, []float64) {
 	values = slices.DeleteFunc(values, func(v float64) bool { return !(v > 0) })
 	low, high, ok := span(values...)
@@ -181,8 +182,8 @@ func timeAxis(values []float64) (axis, []float64) {
 	return y, ticks
 }
 
-// nameRoom returns the width to the right of a plot for the names of its lines: little if a name or their number needs
-// more, because the names are then below.
+// nameRoom returns the width for the names of lines at the right of a plot. It is small if a name is too long or there
+// are too many, because names are then below the plot.
 func nameRoom(names []string) float64 {
 	below := float64(len(names))*nameGap > frameHeight-20 || slices.ContainsFunc(names, func(name string) bool {
 		return textWidth(name, smallSize) > frameRight-24
@@ -193,11 +194,11 @@ func nameRoom(names []string) float64 {
 	return frameRight
 }
 
-// nameGap is the distance of two names.
+// nameGap is the vertical distance of two names.
 const nameGap = 14.0
 
-// nameLines writes the name of each group to the right of the plot, level with the end of its first shape if there is
-// room, or below it, and returns the height of the drawing. room is from nameRoom.
+// nameLines adds the name to each group: to the right of the plot near the end of the group's line, or below the plot.
+// It returns the height of the drawing. room is the width from nameRoom.
 func nameLines(groups []Group, names []string, room float64) float64 {
 	type end struct {
 		line int

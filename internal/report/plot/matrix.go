@@ -1,17 +1,18 @@
 package plot
 
-// Matrix is a heat map of pairs: the same names down and across, from row to column.
+// Matrix is a heat map of pairs with the same names down and across. A cell is the direction from the row's name to the
+// column's.
 type Matrix struct {
 	Title, Desc string
 	Names       []string
-	// Cells has a row for each name; a cell without a colour is empty.
+	// Cells has a row for each name. A cell without a colour is not drawn.
 	Cells [][]HeatCell
 }
 
-// matrixWidth is the width of all cells, matrixCell the largest width of one.
+// matrixWidth is the largest width of all cells together, matrixCell of one cell.
 const matrixWidth, matrixCell = 720.0, 40.0
 
-// Draw draws the map. Names across are written if there is room.
+// Draw draws the map. If there is room, the ends of the names are written across.
 func (p Matrix) Draw() Drawing {
 	size := min(matrixCell, matrixWidth/float64(max(1, len(p.Names))))
 	labels := namesWidth(labelWidth, p.Names...)
@@ -46,7 +47,7 @@ func (p Matrix) Draw() Drawing {
 	return d
 }
 
-// ending returns the digits at the end of a name, or its last letters.
+// ending returns the digits at the end of a name, or without digits its last three characters.
 func ending(name string) string {
 	i := len(name)
 	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {

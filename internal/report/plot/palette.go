@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Color is the role of a colour. Its value depends on the Theme.
+// Color is the role of a colour. The Theme determines its value.
 type Color string
 
 // Roles that are not series.
@@ -17,28 +17,30 @@ const (
 	Grid   Color = "grid"   // lines behind the data
 	Paper  Color = "paper"  // background
 	Accent Color = "accent" // the baseline
-	// Neutral fills cells without a claim, Same those proved to be equal.
+	// Neutral fills cells without a verdict, Same cells whose verdict is the same.
 	Neutral Color = "neutral"
 	Same    Color = "same"
-	// BarBest, BarSame and BarOther fill bars: the best, what does not differ from it, and what is not compared.
+	// BarBest, BarSame and BarOther fill bars: of the best value, of values that are the same, and of all others that
+	// are not worse.
 	BarBest  Color = "bar-best"
 	BarSame  Color = "bar-same"
 	BarOther Color = "bar-other"
 )
 
-// seriesColors is the number of colours for series; further series reuse them with another dash pattern.
+// seriesColors is the number of colours for series. Further series reuse them with another dash pattern.
 const seriesColors = 8
 
-// Series returns the colour and the dash pattern of series number n, from 1.
+// Series returns the colour and the index of the dash pattern of series n, which counts from 1.
 func Series(n int) (Color, int) {
 	i := max(0, n-1)
 	return Color(fmt.Sprintf("s%d", i%seriesColors+1)), i / seriesColors
 }
 
-// Levels is how many shades better and worse have each.
+// Levels is the number of shades for better values, and for worse ones.
 const Levels = 4
 
-// Level returns the shade of a difference: +1 to +4 for increasingly better, -1 to -4 for worse, 0 for the same.
+// Level returns the shade of a difference: 1 to 4 for increasingly better, -1 to -4 for increasingly worse, 0 for the
+// same. Larger numbers have the last shade.
 func Level(n int) Color {
 	switch {
 	case n > 0:
@@ -49,14 +51,14 @@ func Level(n int) Color {
 	return Same
 }
 
-// BarWorse returns the fill of a bar that is increasingly worse, 1 to 4.
+// BarWorse returns the colour of a bar that is worse than the best: 1 to 4 for increasingly worse.
 func BarWorse(n int) Color { return Color(fmt.Sprintf("bar-worse%d", max(1, min(n, Levels)))) }
 
-// Theme chooses the values of colours.
+// Theme selects the values of colours.
 type Theme int
 
 const (
-	// Light is dark on white, Dark light on near black.
+	// Light has dark text on white, Dark light text on nearly black.
 	Light Theme = iota
 	Dark
 )
@@ -76,7 +78,7 @@ var palette = map[Color][2]uint32{
 	"worse1": {0xfdebdb, 0x33261b}, "worse2": {0xf9d1ac, 0x4c3019}, "worse3": {0xf1b27b, 0x6b3f18}, "worse4": {0xe4914f, 0x8a501a},
 }
 
-// colors returns the names in order.
+// colors returns all colours in the order of their names.
 func colors() []Color { return slices.Sorted(maps.Keys(palette)) }
 
 // Variables returns the CSS declarations of a theme's colours: "--ink:#1b1f24;...".

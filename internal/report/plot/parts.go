@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Waterfall connects a first total with a last one by steps.
+// Waterfall is a chart of the steps from a first total to a last total.
 type Waterfall struct {
 	Title, Desc string
 	// Unit is written above the axis.
@@ -16,7 +16,8 @@ type Waterfall struct {
 	Steps       []WaterfallStep
 }
 
-// WaterfallStep is a change, or a total. Value is the text at its end, Faint means that the change is within the noise.
+// WaterfallStep is a change, or a total. Value is the text at the right. Faint means that the change is within the
+// noise.
 type WaterfallStep struct {
 	Name, Value string
 	By          float64
@@ -30,7 +31,7 @@ const (
 	endWidth   = 70.0
 )
 
-// Draw lays the steps out from top to bottom.
+// Draw draws the totals and steps from top to bottom.
 func (p Waterfall) Draw() Drawing {
 	low, high := 0.0, max(p.First.By, p.Last.By)
 	for at, i := p.First.By, 0; i < len(p.Steps); i++ {
@@ -69,16 +70,16 @@ func (p Waterfall) Draw() Drawing {
 	return d
 }
 
-// Stacked is bars of parts, one below the other on a common scale.
+// Stacked is a chart of bars that consist of pieces, one bar below the other, on one scale.
 type Stacked struct {
 	Title, Desc string
 	Unit        string
-	// Parts name the pieces of all bars, in order. The legend has only parts of which a bar has a piece.
+	// Parts are the names of the pieces of all bars, in order. The legend omits a part without a piece in any bar.
 	Parts []string
 	Bars  []StackedBar
 }
 
-// StackedBar is one bar: a piece for each part.
+// StackedBar is one bar with a piece for each part, 0 for none. Value is the text at the right.
 type StackedBar struct {
 	Name   string
 	Series int
@@ -100,7 +101,7 @@ func (p Stacked) Draw() Drawing {
 	a.from = namesWidth(labelWidth, each.Of(p.Bars, func(b StackedBar) string { return b.Name })...)
 	a.to = plotWidth - valueWidth - 6
 	const perLine = 2
-	named := p.named()
+	named := p.usedParts()
 	legend := math.Ceil(float64(len(named)) / perLine)
 	bottom := headHeight + rowHeight*float64(len(p.Bars)) + 8
 	d := Drawing{Width: plotWidth, Height: bottom + 20*legend + 8, Title: p.Title, Desc: p.Desc}
@@ -127,8 +128,8 @@ func (p Stacked) Draw() Drawing {
 	return d
 }
 
-// named returns the parts of which some bar has a piece.
-func (p Stacked) named() []int {
+// usedParts returns the indexes of the parts that have a piece in any bar.
+func (p Stacked) usedParts() []int {
 	var out []int
 	for j := range p.Parts {
 		if slices.ContainsFunc(p.Bars, func(b StackedBar) bool { return b.Pieces[j] != 0 }) {
@@ -138,7 +139,7 @@ func (p Stacked) named() []int {
 	return out
 }
 
-// piece returns a rectangle in the colour of a part; after the last colour they repeat, fainter.
+// piece returns a rectangle in the colour of a part. If there are more parts than colours, colours repeat, fainter.
 func piece(part int, from, to Point) Shape {
 	c, again := Series(part + 1)
 	s := rect(c, from, to)
@@ -148,13 +149,14 @@ func piece(part int, from, to Point) Shape {
 	return s
 }
 
-// Flame is a tree of frames, callers above, whose width is the time of both sides in and below a frame.
+// Flame is a flame graph of two sides, with callers above. The width of a frame is the time of both sides in the
+// function and below it.
 type Flame struct {
 	Title, Desc string
 	Roots       []*FlameFrame
 }
 
-// FlameFrame is a function in its place, with the time of each side in it and below.
+// FlameFrame is a function under its callers. A and B are the times of each side in it and below it.
 type FlameFrame struct {
 	Name, Tip string
 	A, B      float64
@@ -200,7 +202,7 @@ func (p Flame) Draw() Drawing {
 	return d
 }
 
-// color returns a shade by the change as a share of the time of both sides.
+// color returns the shade for the change from A to B, relative to the time of both.
 func (f *FlameFrame) color() Color {
 	change := (f.A - f.B) / (f.A + f.B)
 	return Level(int(math.Round(change * Levels)))

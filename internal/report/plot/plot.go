@@ -1,6 +1,6 @@
 // Package plot draws the figures of a report: typed data in, a Drawing out, and a Drawing as SVG.
 //
-// A plot (Dots, Curves, Loads, Heat) is a struct of numbers and names; its Draw method lays it out. A Drawing is a list
+// A plot (Dots, Lines, Heat, Bars, ...) is a struct of numbers and names; its Draw method draws it. A Drawing is a list
 // of lines, rectangles, dots and texts in groups, in a coordinate system whose origin is the upper left corner and
 // whose unit is a pixel at scale 1. SVG writes it for a page, whose style sheet brings the colours (CSS), or as a
 // separate file. Colours are names of a role, never values, so that one drawing serves a light and a dark page;
@@ -24,13 +24,13 @@ type Drawing struct {
 	Groups      []Group
 }
 
-// Group is shapes that belong together.
+// Group has the shapes of a series, a row or an axis.
 type Group struct {
-	// Series is the number of the series, from 1; 0 for axes and similar groups. A page may hide a series by it.
+	// Series is the number of the series, from 1; 0 for other groups. A page may hide the groups of a series.
 	Series int
-	// Row is the height that is saved if the group is removed, in pixels; 0 if it is not a row.
+	// Row is the height in pixels by which the drawing shrinks without the group; 0 if the group is not a row.
 	Row float64
-	// Tip is shown by browsers when the pointer rests on the group. (optional)
+	// Tip is the text that a browser shows while the pointer is on the group. (optional)
 	Tip    string
 	Shapes []Shape
 }
@@ -43,13 +43,13 @@ const (
 	Stroke Kind = iota
 	// Fill is a filled rectangle from Points[0] to Points[1].
 	Fill
-	// Spots are filled circles of diameter Width about each of Points.
+	// Spots are filled circles of diameter Width at each of Points.
 	Spots
-	// Label is Text at Points[0], its baseline there.
+	// Label is Text whose baseline is at Points[0].
 	Label
 )
 
-// Point is a place in a drawing.
+// Point is a position in a drawing.
 type Point struct{ X, Y float64 }
 
 // Shape is one element of a drawing.
@@ -59,9 +59,9 @@ type Shape struct {
 	Color  Color
 	// Width is the width of a line or the diameter of dots.
 	Width float64
-	// Dash is the dash pattern of a line, 0 for none, else an index of dashes.
+	// Dash is the index of the dash pattern of a line; 0 means a solid line.
 	Dash int
-	// Opacity is 0 for opaque, else in (0,1).
+	// Opacity is in (0,1); 0 means opaque.
 	Opacity float64
 	// Text, Size (of the font, in pixels), Anchor and Bold describe a text.
 	Text   string
@@ -70,7 +70,7 @@ type Shape struct {
 	Bold   bool
 }
 
-// Anchor is the part of a text that is at its point.
+// Anchor is the part of a text that is at its position.
 type Anchor int
 
 const (
@@ -80,16 +80,16 @@ const (
 	End
 )
 
-// dashes are patterns of lines: drawn, left out, ... in pixels. The first is a solid line.
+// dashes are the dash patterns of lines: lengths drawn and omitted in turn, in pixels. The first is a solid line.
 var dashes = [][]float64{nil, {6, 3}, {2, 3}, {9, 3, 2, 3}}
 
-// textSize is the size of all texts but headings; small is for ticks.
+// textSize is the font size of texts, smallSize of ticks and notes, in pixels.
 const (
 	textSize  = 12.0
 	smallSize = 11.0
 )
 
-// line, rect, dots and text make shapes.
+// line, rect, dots and text return a shape of their kind.
 func line(c Color, width float64, points ...Point) Shape {
 	return Shape{Kind: Stroke, Points: points, Color: c, Width: width}
 }
@@ -106,7 +106,7 @@ func text(c Color, at Point, s string, a Anchor) Shape {
 	return Shape{Kind: Label, Points: []Point{at}, Color: c, Text: s, Size: textSize, Anchor: a}
 }
 
-// small gives a text the size of a tick's.
+// small returns a text with the size smallSize.
 func small(s Shape) Shape {
 	s.Size = smallSize
 	return s
@@ -117,19 +117,19 @@ func bold(s Shape) Shape {
 	return s
 }
 
-// faint makes a shape translucent.
+// faint returns a shape with an opacity.
 func faint(s Shape, opacity float64) Shape {
 	s.Opacity = opacity
 	return s
 }
 
-// dashed gives a line a pattern.
+// dashed returns a line with the dash pattern n.
 func dashed(s Shape, n int) Shape {
 	s.Dash = n
 	return s
 }
 
-// Framed returns d with its title above it and a margin around, for a separate file.
+// Framed returns d with its title above it and a margin around it, for a separate file.
 func Framed(d Drawing) Drawing {
 	const margin, lineHeight, titleSize = 14.0, 19.0, 14.0
 	lines := number.Wrap(number.Clean(d.Title), int(d.Width/(titleSize*0.58)))
@@ -142,12 +142,12 @@ func Framed(d Drawing) Drawing {
 		s.Size = titleSize
 		head.Shapes = append(head.Shapes, s)
 	}
-	out.Groups = append([]Group{head}, placed(d.Groups, Point{margin, down}, 1)...)
+	out.Groups = append([]Group{head}, transform(d.Groups, Point{margin, down}, 1)...)
 	return out
 }
 
-// placed returns groups with their origin at a point, and scaled.
-func placed(groups []Group, at Point, scale float64) []Group {
+// transform returns groups scaled and moved, so that their origin is at the point at.
+func transform(groups []Group, at Point, scale float64) []Group {
 	return each.Of(groups, func(g Group) Group {
 		g.Shapes = each.Of(g.Shapes, func(s Shape) Shape {
 			s.Points = each.Of(s.Points, func(p Point) Point { return Point{at.X + p.X*scale, at.Y + p.Y*scale} })

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// svgTemplate escapes every text by its place. A standalone file includes its colours; on a page they are in the style
-// sheet.
+// svgTemplate escapes each text according to its place. A separate file includes its colours; a page has them in its
+// style sheet.
 var svgTemplate = template.Must(template.New("svg").Funcs(template.FuncMap{
 	"num": num, "path": path, "dash": dash, "anchor": anchor, "clean": number.Clean[string],
 }).Parse(`<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {{num .D.Width}} {{num .D.Height}}" width="{{num .D.Width}}" height="{{num .D.Height}}" role="img" aria-labelledby="{{.ID}}-t {{.ID}}-d">
@@ -32,13 +32,13 @@ var svgTemplate = template.Must(template.New("svg").Funcs(template.FuncMap{
 </svg>
 `))
 
-// num formats a coordinate with one decimal at most.
+// num formats a coordinate with at most one decimal.
 func num(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 1, 64)
 	return strings.TrimSuffix(s, ".0")
 }
 
-// path returns the points of a line, a rectangle or dots as path data; a dot is a line of length 0 with round ends.
+// path returns the path data of a line, a rectangle or dots. A dot is a line of length 0 with round ends.
 func path(s Shape) string {
 	var b strings.Builder
 	switch s.Kind {
@@ -63,14 +63,14 @@ func dash(s Shape) string {
 
 func anchor(a Anchor) string { return [...]string{"", "middle", "end"}[a] }
 
-// svgData is the data for the template.
+// svgData is the data for svgTemplate.
 type svgData struct {
 	D     Drawing
 	ID    string
 	Style template.CSS
 }
 
-// SVG returns d for a page that has Classes and Variables in its style sheet. id must be unique within the page.
+// SVG returns d as SVG for a page whose style sheet has Classes and Variables. id must be unique in the page.
 func SVG(d Drawing, id string) (template.HTML, error) {
 	var b bytes.Buffer
 	if err := svgTemplate.Execute(&b, svgData{D: d, ID: id}); err != nil {
@@ -79,12 +79,12 @@ func SVG(d Drawing, id string) (template.HTML, error) {
 	return template.HTML(b.String()), nil
 }
 
-// WriteLight writes d as a separate file in the light colours, for places with their own background.
+// WriteLight writes d as a separate SVG file in light colours, for places with a background of their own.
 func WriteLight(w io.Writer, d Drawing) error {
 	return writeSVG(w, d, ":root{"+Variables(Light)+"}"+Classes())
 }
 
-// WriteSVG writes d as a separate file, which follows the reader's preference for light or dark.
+// WriteSVG writes d as a separate SVG file in light or dark colours, as the reader prefers.
 func WriteSVG(w io.Writer, d Drawing) error {
 	return writeSVG(w, d, ":root{"+Variables(Light)+"}@media (prefers-color-scheme:dark){:root{"+Variables(Dark)+"}}"+Classes())
 }

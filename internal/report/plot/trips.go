@@ -1,55 +1,55 @@
 package plot
 
-// Trips is a train diagram: for each lane a line from row to row over time, coloured by activity. All lanes share one
-// time axis.
+// Trips is a time diagram: in each lane a line moves between rows, coloured by activity. All lanes share one time axis.
 type Trips struct {
 	Title, Desc string
-	// Unit is of the time axis.
+	// Unit is the text of the time axis.
 	Unit string
-	// Kinds are the activities.
+	// Kinds are the activities, in the order of the legend.
 	Kinds []TripKind
 	Lanes []Trip
-	// Finish draws a line across all lanes, named FinishName; an empty name for none. (optional)
+	// Finish is the time at which a line crosses all lanes, with FinishName as its text; there is none without a name.
+	// (optional)
 	Finish     float64
 	FinishName string
 }
 
-// TripKind is a use of time.
+// TripKind is an activity with its colour.
 type TripKind struct {
 	Name  string
 	Color Color
 }
 
-// Trip is one lane.
+// Trip is one lane: a way through its rows.
 type Trip struct {
 	Name string
 	// Note is written next to the name.
 	Note string
-	// Rows are the names of places, from top to bottom.
+	// Rows are the names of the rows, from top to bottom.
 	Rows  []string
 	Spans []TripSpan
-	// Labels are the names of visits in a row. Each is drawn at the end of its visit, or omitted if there is no room.
+	// Labels describe stays in a row. A label is drawn at the end of its stay, or omitted if there is no room.
 	Labels []TripLabel
 }
 
-// TripSpan is a part of a trip, in row Row, from time From to time To.
+// TripSpan is a part of a trip: an activity in row Row from time From to time To.
 type TripSpan struct {
 	Row      int
 	From, To float64
-	// Kind is an index of Kinds.
+	// Kind is an index in Kinds.
 	Kind int
-	// Tip is shown when the pointer is over the span.
+	// Tip is shown while the pointer is on the span.
 	Tip string
 }
 
-// TripLabel is the label of the visit in row Row that ends at To. Texts get shorter: the first that fits is drawn.
+// TripLabel is the label of the stay in row Row that ends at time To. The first of Texts that fits is drawn.
 type TripLabel struct {
 	Row   int
 	To    float64
 	Texts []string
 }
 
-// Sizes of a train diagram.
+// Sizes of a time diagram.
 const (
 	tripWidth  = 872.0
 	tripLeft   = 84.0
@@ -61,7 +61,7 @@ const (
 	legendLine = 18.0
 )
 
-// Draw lays the diagram out: the legend, the axis, the lanes.
+// Draw draws the legend, the axis and the lanes.
 func (p Trips) Draw() Drawing {
 	times := []float64{p.Finish, 0}
 	for _, l := range p.Lanes {
@@ -105,7 +105,7 @@ func (p Trips) Draw() Drawing {
 	return d
 }
 
-// legend returns the names of the kinds that occur, and the height of the legend.
+// legend draws the names of the activities that occur. It also returns the height of the legend.
 func (p Trips) legend() (Group, float64) {
 	used := map[int]bool{}
 	for _, l := range p.Lanes {
@@ -132,7 +132,7 @@ func (p Trips) legend() (Group, float64) {
 
 func (l Trip) height() float64 { return tripHead + tripRow*float64(len(l.Rows)) + tripGap }
 
-// draw lays one lane out from the height y on.
+// draw draws a lane whose top is at the height y.
 func (p Trips) draw(l Trip, x axis, y float64) []Group {
 	head := Group{}
 	head.Shapes = append(head.Shapes, line(Grid, 1, Point{0, y + 1}, Point{tripWidth, y + 1}),
@@ -151,7 +151,7 @@ func (p Trips) draw(l Trip, x axis, y float64) []Group {
 		}
 	}
 	groups = append(groups, ways)
-	for _, s := range merged(l.Spans) {
+	for _, s := range joinSpans(l.Spans) {
 		groups = append(groups, Group{Tip: s.Tip, Shapes: []Shape{
 			rect(p.Kinds[s.Kind].Color, Point{x.at(s.From), middle(s.Row) - tripBar/2}, Point{max(x.at(s.To), x.at(s.From)+0.6), middle(s.Row) + tripBar/2}),
 		}})
@@ -159,8 +159,8 @@ func (p Trips) draw(l Trip, x axis, y float64) []Group {
 	return append(groups, l.labels(x, middle))
 }
 
-// merged joins consecutive spans of one kind in a row: between two rectangles a seam would be visible.
-func merged(spans []TripSpan) []TripSpan {
+// joinSpans joins consecutive spans of one kind in a row, because a gap between two rectangles would be visible.
+func joinSpans(spans []TripSpan) []TripSpan {
 	var out []TripSpan
 	for _, s := range spans {
 		if last := len(out) - 1; last >= 0 && out[last].Row == s.Row && out[last].Kind == s.Kind && out[last].To == s.From {
@@ -173,7 +173,7 @@ func merged(spans []TripSpan) []TripSpan {
 	return out
 }
 
-// labels returns the texts at the end of visits, where the row is otherwise empty.
+// labels draws the labels for which the row has room. middle returns the height of a row's centre.
 func (l Trip) labels(x axis, middle func(int) float64) Group {
 	const margin = 5.0
 	taken := map[int][]float64{} // the positions in a row where something begins

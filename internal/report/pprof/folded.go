@@ -10,9 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Folded writes the sides of d as folded stacks, one line each: frames separated by semicolons, outermost first, and
-// the number of samples. The first frames are the profile, the path, the workload and the network namespace. It fails
-// if there is no stack.
+// Folded writes the stacks of d as lines: frames separated by semicolons, outermost first, then the number of samples.
+// The first frames are the profile, the path, the workload and the network namespace. It fails if d has no stacks.
 func Folded(w io.Writer, d report.Document) error {
 	out := bufio.NewWriter(w)
 	n := 0

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// Render writes the sides of d as a gzipped profile. It fails if there is no stack.
+// Render writes the stacks of d as a gzipped profile. It fails if d has no stacks.
 func Render(w io.Writer, d report.Document) error {
 	p := &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},

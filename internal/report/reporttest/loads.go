@@ -28,7 +28,7 @@ func Loads(repetitions int) Result {
 	for rep := 1; rep <= repetitions; rep++ {
 		for _, c := range p.Order(rep) {
 			if serves(r.Header, c) {
-				r.Records = append(r.Records, loaded(c, rep, at, rnd))
+				r.Records = append(r.Records, loadTrial(c, rep, at, rnd))
 				at = at.Add(330 * time.Millisecond)
 			}
 		}
@@ -36,8 +36,8 @@ func Loads(repetitions int) Result {
 	return r
 }
 
-// loaded returns a trial of an open loop, or the trial that measures its capacity.
-func loaded(c plan.Case, rep int, at time.Time, r *rand.Rand) result.Record {
+// loadTrial returns a trial at the load of c, or a trial that measures the capacity if c has no load.
+func loadTrial(c plan.Case, rep int, at time.Time, r *rand.Rand) result.Record {
 	f := cost[c.Profile.Original().String()][1]
 	capacity := 100_000 / f
 	noise := math.Exp(0.02 * r.NormFloat64())

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// Render returns the report of a result in the format of render.
+// Render builds the report of r and returns the output of render. It fails the test on an error.
 func Render(t testing.TB, r Result, render func(io.Writer, report.Document) error) []byte {
 	t.Helper()
 	d, err := Build(r.Header, r.Records, report.Options{})

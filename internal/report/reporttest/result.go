@@ -24,7 +24,7 @@ type Result struct {
 	Records []result.Record
 }
 
-// Build makes the report of a result.
+// Build builds the report of a result, with distributions.
 func Build(h result.Header, recs []result.Record, o report.Options) (report.Document, error) {
 	c := report.Collector{Detailed: true}
 	for i := range recs {
@@ -35,15 +35,14 @@ func Build(h result.Header, recs []result.Record, o report.Options) (report.Docu
 	return c.Build(h, o)
 }
 
-// cost is the CPU time of a profile as a multiple of that of two empty namespaces: on paths of the node, and on paths
-// of pods.
+// cost is the CPU time of a profile as a multiple of raw's: between hosts, and on paths of pods.
 var cost = map[string][2]float64{
 	profile.Raw: {1, 1}, profile.Host: {1.31, 1.31}, "bridge": {1.33, 1.62}, "ptp": {1.32, 1.35}, "flannel-vxlan": {1.33, 1.78},
 	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
 }
 
-// NinePaths returns a finished run of every lab profile on nine paths with stream, rr and crr. Each repetition has new
-// instances. One profile is skipped, two do not serve every path, some trials failed, and some are doubtful.
+// NinePaths returns a finished run of nine lab profiles on nine paths with stream, rr and crr. Each repetition has new
+// instances. One profile is skipped, two do not serve every path, some trials fail, and some have warnings.
 func NinePaths(repetitions int) Result {
 	p := plan.Default()
 	p.Name, p.Seed, p.Repetitions, p.Duration = "nine-paths", 42, repetitions, 300*time.Millisecond
@@ -71,7 +70,7 @@ func NinePaths(repetitions int) Result {
 	return r
 }
 
-// header describes the testbed.
+// header returns the header of a run of p, with facts and profiles.
 func header(p plan.Plan) result.Header {
 	noPods := "two empty namespaces have no pods"
 	noVIP := "the node's stack, and kube-proxy in it, is bypassed"
@@ -109,7 +108,7 @@ func serves(h result.Header, c plan.Case) bool {
 	return true
 }
 
-// trial draws one finished trial.
+// trial returns a finished trial with random values; drift shifts the logarithm of its CPU time.
 func trial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float64) result.Record {
 	factor := cost[c.Profile.Original().String()]
 	f := factor[0]
@@ -142,7 +141,7 @@ func trial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float64) resu
 	}
 }
 
-// spoil makes some trials fail and some doubtful.
+// spoil makes a trial fail or adds a warning, depending on its case.
 func spoil(t *result.Record, rep int) {
 	fail := func(kind, message string) {
 		t.Status, t.Metrics = result.Failed, nil
@@ -158,8 +157,7 @@ func spoil(t *result.Record, rep int) {
 	}
 }
 
-// Job returns the work of a job that a run of stream, rr and crr gives a forecast for: once with a share of the job's
-// CPU, and once without.
+// Job returns the work of a job for a forecast: a transfer with a share of the job's time, and requests without one.
 func Job() []impact.Work {
 	return []impact.Work{
 		{Kind: impact.Transfer, Amount: 100e9, Share: 0.3, Text: "100GB"},
@@ -167,7 +165,7 @@ func Job() []impact.Work {
 	}
 }
 
-// Cases are results that every format for programs writes, by name.
+// Cases are the results that every format for programs is tested with, by name.
 var Cases = map[string]Result{
 	"small": Small(10), "one-trial": Small(1), "all-failed": AllFailed(), "empty": {}, "not-numbers": NotNumbers(), "hostile": Hostile(),
 }
@@ -190,7 +188,7 @@ func Small(repetitions int) Result {
 	return r
 }
 
-// Hostile is Small with names and messages that try to break out of a terminal, a table or a page.
+// Hostile returns Small with names and messages that try to break out of a terminal, a table or a page.
 func Hostile() Result {
 	r := Small(4)
 	const evil = "evil|`x`<script>\x1b[2J\n| a | b |"
@@ -207,7 +205,7 @@ func Hostile() Result {
 	return r
 }
 
-// AllFailed is Small in which no trial finished.
+// AllFailed returns Small with only failed trials.
 func AllFailed() Result {
 	r := Small(5)
 	for i := range r.Records {
@@ -217,8 +215,8 @@ func AllFailed() Result {
 	return r
 }
 
-// NotNumbers is Small with values that are infinite, not a number, zero or negative. No file can contain them, but a
-// program may.
+// NotNumbers returns Small with values that are infinite, not a number, zero or negative. No file can contain such
+// values, but a program may.
 func NotNumbers() Result {
 	r := Small(5)
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, -1}

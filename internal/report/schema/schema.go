@@ -26,10 +26,10 @@ import (
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Names are the formats that have a schema.
+// Names are the names of the formats that have a schema.
 var Names = []string{"plan", "profile", "result", "report"}
 
-// Write writes the schema of a format, one of Names.
+// Write writes the schema of a format, one of Names. It fails for another name.
 func Write(w io.Writer, name string) error {
 	var schema any
 	var err error
@@ -58,7 +58,8 @@ func Write(w io.Writer, name string) error {
 	return e.Encode(schema)
 }
 
-// resultSchema returns the schema of one line of a result file: the header, a trial or an end.
+// resultSchema returns the schema of one line of a result file: a header, a trial, the cost of an instance's state, or
+// an end.
 func resultSchema() (*jsonschema.Schema, error) {
 	header, err1 := of[result.Header](nil)
 	trial, err2 := of[result.Record](nil)
@@ -83,7 +84,7 @@ func resultSchema() (*jsonschema.Schema, error) {
 	}, nil
 }
 
-// metrics describes every metric of the catalogue.
+// metrics returns the schema of each metric of the catalogue by its name.
 func metrics() map[string]*jsonschema.Schema {
 	all := map[string]*jsonschema.Schema{}
 	for _, m := range metric.All() {
@@ -111,11 +112,10 @@ func reportSchema() (*jsonschema.Schema, error) {
 
 type types = map[reflect.Type]*jsonschema.Schema
 
-// of returns the schema of a type.
+// of returns the schema of T; see ofType.
 func of[T any](more types) (*jsonschema.Schema, error) { return ofType(reflect.TypeFor[T](), more) }
 
-// ofType returns the schema of the encoding/json form of a type. Types with their own encoding are listed here; more
-// has others.
+// ofType returns the schema of the JSON of a type. more has the schemas of further types that encode themselves.
 func ofType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	text := &jsonschema.Schema{Type: "string"}
 	known := types{
@@ -130,22 +130,22 @@ func ofType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	maps.Copy(known, more)
 	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: known})
 	if err == nil {
-		open(s)
+		allowUnknown(s)
 	}
 	return s, err
 }
 
-// open allows unknown members: later minor versions of a format may add some.
-func open(s *jsonschema.Schema) {
+// allowUnknown allows unknown members in s and below, because later minor versions of a format may add some.
+func allowUnknown(s *jsonschema.Schema) {
 	if s == nil {
 		return
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil {
 		s.AdditionalProperties = nil
 	}
-	open(s.AdditionalProperties)
-	open(s.Items)
+	allowUnknown(s.AdditionalProperties)
+	allowUnknown(s.Items)
 	for _, member := range s.Properties {
-		open(member)
+		allowUnknown(member)
 	}
 }

@@ -19,15 +19,14 @@ import (
 // sampleColumns are the names of the fields that Samples writes.
 var sampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
 
-// Samples writes the trials of a result, one row per number. A failed trial is a row without a number, with the reason
-// as its note. A warning is a row with the status "warning", its id as metric and its message as note. Observations and
-// metrics that this version does not know are left out.
+// Samples writes the trials of a result, one row per number. A failed trial has a row without a number, a warning one
+// with the status "warning". Observations and metrics that this version does not know are omitted.
 type Samples struct {
 	rows *csv.Writer
 }
 
-// NewSamples writes the lines before the first trial: title, baseline, environment, date, and the facts of h that the
-// format has names for.
+// NewSamples writes the lines before the first trial: title, baseline, environment, date, warm-up, and facts of h whose
+// names the format allows.
 func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	var b strings.Builder
 	b.WriteString(outputs.Magic + "\n")
@@ -41,10 +40,10 @@ func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	return s, s.rows.Write(sampleColumns)
 }
 
-// reserved are names of facts that say something about the run.
+// reserved are names with a meaning in the format; facts may not have them.
 var reserved = []string{"title", "baseline", "environment", "date", "window", "warmup"}
 
-// preamble lists the facts of the whole run: name and value.
+// preamble returns the names and values of the lines before the first trial.
 func preamble(h result.Header) [][2]string {
 	var out [][2]string
 	add := func(name, value string) {
@@ -103,7 +102,7 @@ func (s *Samples) Add(rec *result.Record) error {
 	return errors.Join(errs...)
 }
 
-// reason returns why a trial failed.
+// reason returns why a trial failed; "" if that is not recorded.
 func reason(f *result.Failure) string {
 	if f == nil {
 		return ""
@@ -111,7 +110,7 @@ func reason(f *result.Failure) string {
 	return strings.TrimPrefix(strings.TrimSpace(f.Side+" "+f.Kind)+": "+f.Message, ": ")
 }
 
-// Close writes the buffered rows.
+// Close writes the buffered rows. It fails if any row could not be written.
 func (s *Samples) Close() error {
 	s.rows.Flush()
 	return s.rows.Error()

@@ -23,25 +23,25 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Columns are the names of Render's fields in order. Later versions add columns at the end only.
+// Columns are the column names of Render. Later versions add columns only at the end.
 var Columns = []string{
 	"profile", "path", "workload", "metric", "unit", "n", "median", "low", "high", "confidence", "failed", "warnings",
 	"baseline", "baseline_path", "ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "verdict", "typical", "nic",
 }
 
-// Numbers are the columns that hold a number or nothing.
+// Numbers are the columns with a number or an empty field.
 var Numbers = []string{
 	"n", "median", "low", "high", "confidence", "failed",
 	"ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "typical",
 }
 
-// Render writes d, one row per cell.
+// Render writes the column names and a row for each cell of d.
 func Render(w io.Writer, d report.Document) error {
 	rows := Rows(cmp.Or(d.Analysis, &compare.Analysis{}))
 	return csv.NewWriter(w).WriteAll(append([][]string{Columns}, rows...))
 }
 
-// Rows returns the fields of each cell of a.
+// Rows returns a row for each cell of a, with the fields of Columns.
 func Rows(a *compare.Analysis) [][]string {
 	at := make(map[compare.Key]*compare.Comparison, len(a.Comparisons))
 	for i := range a.Comparisons {
@@ -55,7 +55,7 @@ func Rows(a *compare.Analysis) [][]string {
 	return rows
 }
 
-// cell returns the first part of a row.
+// cell returns the fields of a row about the cell.
 func cell(c *compare.Cell) []string {
 	low, high, confidence := formatNumber(c.Low), formatNumber(c.High), formatNumber(c.Confidence)
 	if c.N < 2 { // one value has no interval
@@ -68,7 +68,7 @@ func cell(c *compare.Cell) []string {
 	}
 }
 
-// comparison returns the second part of a row; its fields are empty if there is no comparison.
+// comparison returns the fields of a row about the comparison, which are empty without one.
 func comparison(x *compare.Comparison) []string {
 	if x == nil {
 		return make([]string, 8)
@@ -83,7 +83,7 @@ func comparison(x *compare.Comparison) []string {
 	}
 }
 
-// formatNumber returns v with all its digits, "" if it is not finite.
+// formatNumber formats v with all its digits; "" if it is not finite.
 func formatNumber(v float64) string {
 	if !number.Finite(v) {
 		return ""
@@ -91,12 +91,12 @@ func formatNumber(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// formula has the characters that make a spreadsheet evaluate a cell that begins with one of them, and #, which begins
-// a comment for readers of tables.
+// formula has the characters at the beginning of a cell that make a spreadsheet evaluate it. "#" begins a comment for
+// readers of tables.
 const formula = "=+-@#＝＋－＠"
 
-// text returns s as one line of printable characters. It adds an apostrophe before a text that would be read as a
-// formula or a comment: spreadsheets then show the rest as text.
+// text returns s as one line of printable characters. If it could be read as a formula or a comment, an apostrophe
+// precedes it, so that a spreadsheet shows it as text.
 func text(s string) string {
 	s = number.Clean(s)
 	if first := strings.TrimSpace(s); first != "" && strings.ContainsRune(formula, []rune(first)[0]) {

@@ -7,11 +7,11 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// signs replaces the non-ASCII characters of a report by ASCII.
+// signs replaces the other signs of a report by ASCII.
 var signs = strings.NewReplacer("µ", "u", "±", "+-", "─", "-", "–", "-", "…", "~", "≈", "same", "▲", "better", "▼", "worse", "×", "x")
 
-// toASCII returns s in ASCII if the output requires it, with superscript numbers in brackets. Letters of foreign names
-// remain.
+// toASCII replaces signs by ASCII if the output requires it, with superscript numbers in brackets. Letters of other
+// alphabets remain.
 func (p *printer) toASCII(s string) string {
 	if !p.ascii {
 		return s
@@ -41,7 +41,7 @@ func (p *printer) toASCII(s string) string {
 	return signs.Replace(b.String())
 }
 
-// mark returns the sign of a verdict, or its word.
+// mark returns the sign of a verdict, or in ASCII its word.
 func (p *printer) mark(v compare.Verdict) string {
 	switch {
 	case !p.ascii:
@@ -52,7 +52,7 @@ func (p *printer) mark(v compare.Verdict) string {
 	return string(v)
 }
 
-// claim returns the ratio of an entry with its mark.
+// claim returns the ratio of an entry with the mark of its verdict.
 func (p *printer) claim(e report.Entry) string {
 	mark := p.mark(e.Verdict)
 	if p.ascii && e.Ratio != "" && mark != "" {

@@ -9,19 +9,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Progress is the progress of a run.
+// Progress is the progress of a run. Left is the estimated time that it still takes.
 type Progress struct {
 	Done, Total int
 	Left        time.Duration
-	// Repetition is the number of the current one, of Repetitions; 0 before the first trial.
+	// Repetition is the number of the current repetition, Repetitions how many are planned; 0 before the first trial.
 	Repetition, Repetitions int
-	// Doing is what the run does now, or what it measured last.
+	// Doing describes what the run does now, or what it measured last.
 	Doing string
-	// Stops is true if the run ends when all is decided.
+	// Stops is true if the run ends as soon as all comparisons are decided.
 	Stops bool
 }
 
-// Percent returns the share of the trials that are done.
+// Percent returns the share of the trials that are done, 0 to 100.
 func (p Progress) Percent() int {
 	if p.Total == 0 {
 		return 0
@@ -29,8 +29,8 @@ func (p Progress) Percent() int {
 	return min(100, 100*p.Done/p.Total)
 }
 
-// Frame returns the lines of a live view, in at most o.Width columns and height lines: the progress of the run, and the
-// table of the trials up to now with their intervals.
+// Frame returns the lines of a live view: the progress of the run, and the table of the trials so far. It has at most
+// height lines of at most o.Width columns.
 func Frame(i report.Interim, at Progress, o Options, height int) []string {
 	p := printer{width: max(20, o.Width), color: o.Color, ascii: o.ASCII, live: true}
 	p.line(p.bar(at))
@@ -39,13 +39,13 @@ func Frame(i report.Interim, at Progress, o Options, height int) []string {
 	}
 	if room := height - lines(p.String()) - 1; i.Summary != nil && room > tableLines+1 {
 		p.summaryTable(i.Summary, room)
-		p.line(number.Truncate(p.decided(i, at), p.width))
+		p.line(number.Truncate(p.decidedText(i, at), p.width))
 	}
 	all := strings.Split(strings.TrimSuffix(p.String(), "\n"), "\n")
 	return all[:min(len(all), max(1, height))]
 }
 
-// bar returns the line with the progress of the run.
+// bar returns the line with the progress bar, if there is room for the bar, and the remaining time.
 func (p *printer) bar(at Progress) string {
 	left := at.Left.Round(time.Second).String() + " left"
 	if at.Repetition > 0 {
@@ -65,8 +65,8 @@ func (p *printer) bar(at Progress) string {
 	return number.Truncate(text, p.width)
 }
 
-// decided returns how much of the table is known, and what the signs mean.
-func (p *printer) decided(i report.Interim, at Progress) string {
+// decidedText describes how many values of the table are decided, and what the signs mean.
+func (p *printer) decidedText(i report.Interim, at Progress) string {
 	text := fmt.Sprintf("decided: %d of %d", i.Decided, i.Compared)
 	if at.Stops {
 		text += "; stops when all is decided"
@@ -77,7 +77,7 @@ func (p *printer) decided(i report.Interim, at Progress) string {
 	return text + " (▲ best, ▼ worse, ≈ same within " + i.Summary.Margin + ", ? undecided)"
 }
 
-// Line returns the same in one line, for output that is not a terminal.
+// Line returns the progress and the result so far in one line, for output that is not a terminal.
 func Line(i report.Interim, at Progress) string {
 	text := fmt.Sprintf("repetition %d of %d: %d%%, %s left", at.Repetition, max(at.Repetition, at.Repetitions), at.Percent(), at.Left.Round(time.Second))
 	if i.Compared > 0 {

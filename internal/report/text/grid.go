@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// grid writes g in blocks of columns that fit, as for a table.
+// grid writes g in blocks of columns that fit, or with its last column wrapped if that has sentences.
 func (p *printer) grid(g report.Grid) {
 	if g.Title != "" {
 		p.blankLine()
@@ -39,7 +39,8 @@ func (p *printer) grid(g report.Grid) {
 	p.bullets(g.Notes...)
 }
 
-// prose writes a grid whose last column is wrapped. It returns false if there is no room for it.
+// prose writes a grid whose last column is wrapped. It writes nothing and returns false if the last column would be too
+// narrow.
 func (p *printer) prose(l layout) bool {
 	const narrowest = 30
 	last := len(l.columns) - 1

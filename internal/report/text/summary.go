@@ -9,28 +9,28 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// screen is the largest number of lines of a summary.
+// screen is the number of lines that a summary should not exceed.
 const screen = 60
 
-// fewRows is the number of rows that are kept even if lines of the answers are dropped for them.
+// fewRows is the number of lines that the rows of the table always get, if there are so many rows.
 const fewRows = 8
 
-// summary writes s, and the sections of the document that the reader requested: the table first, then a line for each
-// need. If this is more than a screen, rows of the table are dropped first, then the explanation of the table.
+// summary writes the summary of d, then the sections that the reader requested. If the summary is longer than a screen,
+// rows of the table are dropped first, then lines that explain the table.
 func (p *printer) summary(d report.Document) {
 	s := d.Summary
 	p.letters = p.ascii && p.summaryWidth(s) > p.width
-	head := p.captured(func(p *printer) { p.answers(d) })
-	needs := p.captured(func(p *printer) { p.needs(s) })
-	tail := p.captured(func(p *printer) { p.readingLines(s) })
+	head := p.capture(func(p *printer) { p.answers(d) })
+	needs := p.capture(func(p *printer) { p.needs(s) })
+	tail := p.capture(func(p *printer) { p.readingLines(s) })
 	var next string
 	if len(s.Next) > 0 {
-		next = p.captured(func(p *printer) { p.line(""); p.items(s.Next) })
+		next = p.capture(func(p *printer) { p.line(""); p.items(s.Next) })
 	}
 	p.WriteString(head)
 	if len(s.Columns) > 0 {
 		room := max(screen-lines(head+needs+tail+next), min(len(s.Rows), fewRows)+tableLines)
-		p.WriteString(p.captured(func(p *printer) { p.summaryTable(s, room) }))
+		p.WriteString(p.capture(func(p *printer) { p.summaryTable(s, room) }))
 	}
 	if over := lines(p.String()+needs+tail+next) - screen; over > 0 {
 		kept := strings.SplitAfter(tail, "\n")
@@ -44,7 +44,7 @@ func (p *printer) summary(d report.Document) {
 	}
 }
 
-// answers writes the title, the answer of a document without a table, and its other tables.
+// answers writes the title, the first lines and the grids of a summary; without a table of needs also the lists.
 func (p *printer) answers(d report.Document) {
 	p.heading(d.Title)
 	p.bullets(d.Summary.Ground()...)
@@ -61,7 +61,7 @@ func (p *printer) answers(d report.Document) {
 	}
 }
 
-// needs writes a line for each column of the table, without intervals if the line would otherwise be wrapped.
+// needs writes the answer for each column of the table in a line, without intervals if the line would be too long.
 func (p *printer) needs(s *report.Summary) {
 	if len(s.Columns) == 0 {
 		return
@@ -83,8 +83,8 @@ func (p *printer) needs(s *report.Summary) {
 	}
 }
 
-// captured returns the output of write.
-func (p *printer) captured(write func(*printer)) string {
+// capture returns what write writes, without adding it to p.
+func (p *printer) capture(write func(*printer)) string {
 	q := *p
 	q.Builder = strings.Builder{}
 	write(&q)
@@ -93,7 +93,7 @@ func (p *printer) captured(write func(*printer)) string {
 
 func lines(s string) int { return strings.Count(s, "\n") }
 
-// readingLines writes how to read the table.
+// readingLines writes how to read the table of a summary.
 func (p *printer) readingLines(s *report.Summary) {
 	if len(s.Columns) > 0 {
 		seen := map[compare.Verdict]bool{}
@@ -125,10 +125,10 @@ func (p *printer) readingLines(s *report.Summary) {
 	p.bullets(s.Notes...)
 }
 
-// verdictLetters are the ASCII marks of verdicts where there is no room for words.
+// verdictLetters are the ASCII marks of verdicts if there is no room for words.
 var verdictLetters = map[compare.Verdict]string{compare.Better: "*", compare.Worse: "w", compare.Same: "=", compare.Inconclusive: "?"}
 
-// toBest returns the mark of a verdict on a value compared with the best one.
+// toBest returns the mark for the verdict on a value compared with the best one.
 func (p *printer) toBest(v compare.Verdict) string {
 	if p.letters {
 		return verdictLetters[v]
@@ -139,11 +139,10 @@ func (p *printer) toBest(v compare.Verdict) string {
 	return p.mark(v)
 }
 
-// tableLines is the number of lines of the table that are not rows: one above it, its title, and up to three of
-// headings.
+// tableLines is the number of lines of the table that are not rows: an empty line, its title, and up to three headings.
 const tableLines = 5
 
-// frameOf returns the widths of the names, the letters and the proofs of s, and its columns.
+// frameOf formats the columns of s. It also returns the widths of three others: profile names, letters and proofs.
 func (p *printer) frameOf(s *report.Summary) (name, letters, proof int, all []column) {
 	letters, proof = len("does"), len("proof")
 	for _, r := range s.Rows {
@@ -156,7 +155,7 @@ func (p *printer) frameOf(s *report.Summary) (name, letters, proof int, all []co
 	return name, letters, proof, all
 }
 
-// summaryWidth returns how wide the whole table is.
+// summaryWidth returns the width of the whole table.
 func (p *printer) summaryWidth(s *report.Summary) int {
 	name, letters, proof, all := p.frameOf(s)
 	width := name
@@ -169,8 +168,8 @@ func (p *printer) summaryWidth(s *report.Summary) int {
 	return width
 }
 
-// summaryTable writes the table in at most most lines, with as many of its columns as fit; a line names the omitted
-// ones.
+// summaryTable writes the table of a summary with as many columns as fit. most is the largest number of lines. It names
+// omitted columns and counts omitted rows.
 func (p *printer) summaryTable(s *report.Summary, most int) {
 	name, letters, proof, all := p.frameOf(s)
 	after := gap + number.Left("does", letters) + gap + "proof"
@@ -178,7 +177,7 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	if s.Letters == "" || used+len(gap)+all[0].width > p.width {
 		after, used = "", name
 	}
-	columns, left := p.fitting(s, all, used)
+	columns, left := p.fitColumns(s, all, used)
 	row := func(label string, text func(column) string, end string) string {
 		line := number.Left(label, name)
 		for _, c := range columns {
@@ -187,7 +186,7 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		return line + end
 	}
 	p.line("")
-	p.styled(s.Title, bold)
+	p.writeStyled(s.Title, bold)
 	high := 0
 	for _, c := range columns {
 		high = max(high, len(c.heading))
@@ -226,14 +225,14 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	}
 }
 
-// sameNeed reports whether a column is for the same need as the column before, under another NIC model.
+// sameNeed reports whether column j is for the same need as the column before it, with another NIC model.
 func sameNeed(s *report.Summary, j int) bool {
 	return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name
 }
 
-// fitting returns the columns that fit when used columns of the terminal are taken, and the names of the others.
-// Columns under another NIC model are dropped first, then the last ones.
-func (p *printer) fitting(s *report.Summary, all []column, used int) (columns []column, left []string) {
+// fitColumns returns the columns of all that fit beside used characters, and the names of the dropped columns. Columns
+// of another NIC model are dropped first, then the last columns. The first column always remains.
+func (p *printer) fitColumns(s *report.Summary, all []column, used int) (columns []column, left []string) {
 	for _, c := range all {
 		used += len(gap) + c.width
 	}
@@ -256,7 +255,7 @@ func (p *printer) fitting(s *report.Summary, all []column, used int) (columns []
 	return columns, left
 }
 
-// summaryColumn lines up the values of a need.
+// summaryColumn formats the column of a need, its values and marks aligned.
 func (p *printer) summaryColumn(c report.SummaryColumn, entries []report.Entry) column {
 	out := column{heading: append([]string{p.toASCII(c.Name)}, strings.Split(p.toASCII(c.Unit), ", ")...)}
 	value, spread := 0, 0

@@ -22,17 +22,17 @@ import (
 
 // Options describe the terminal and the amount of output.
 type Options struct {
-	// All writes every section of a document that has a summary.
+	// All writes all sections of a document that has a summary, instead of the summary.
 	All bool
 	// ASCII writes words instead of signs, for a terminal without UTF-8, a pipe or a file.
 	ASCII bool
-	// Width is the number of columns; 0 means 80, and less than 40 is taken as 40.
+	// Width is the number of columns of the terminal, at least 40; 0 means 80.
 	Width int
-	// Color allows escape sequences.
+	// Color allows escape sequences for colours.
 	Color bool
 }
 
-// Render writes d.
+// Render writes the summary of d, if it has one, or else the whole document.
 func Render(w io.Writer, d report.Document, o Options) error {
 	p := printer{width: max(40, cmp.Or(o.Width, 80)), color: o.Color, ascii: o.ASCII}
 	if d.Summary != nil && !o.All {
@@ -54,7 +54,7 @@ func Render(w io.Writer, d report.Document, o Options) error {
 	return err
 }
 
-// printer collects lines.
+// printer collects the lines of a report.
 type printer struct {
 	strings.Builder
 	width int
@@ -62,9 +62,9 @@ type printer struct {
 	ascii bool
 	// live shows intervals in the table of a summary and omits the other parts of a report.
 	live bool
-	// marked is true once an entry with the mark of a verdict was written.
+	// marked is true once an entry with a verdict was written; the legend then explains the marks.
 	marked bool
-	// letters makes letters the marks of verdicts in a summary's table, where there is no room for words.
+	// letters means that verdicts in the table of a summary are letters, because there is no room for words.
 	letters bool
 }
 
@@ -81,7 +81,7 @@ const (
 	green = "32"
 )
 
-// style wraps s in escape sequences if they are allowed.
+// style puts s between escape sequences for the style code, if these are allowed.
 func (p *printer) style(s, code string) string {
 	if !p.color || s == "" || code == "" {
 		return s
@@ -91,18 +91,18 @@ func (p *printer) style(s, code string) string {
 
 func (p *printer) heading(s string) {
 	if s != "" {
-		p.styled(s, bold)
+		p.writeStyled(s, bold)
 	}
 }
 
-// styled writes s, wrapped.
-func (p *printer) styled(s, code string) {
+// writeStyled writes s in a style, wrapped to the width.
+func (p *printer) writeStyled(s, code string) {
 	for _, l := range number.Wrap(p.toASCII(s), p.width) {
 		p.line(p.style(l, code))
 	}
 }
 
-// hangingText writes text after a lead, and further lines indented below it.
+// hangingText writes text after lead. Further lines are indented by the width of lead.
 func (p *printer) hangingText(lead, text string) {
 	lead = p.toASCII(lead)
 	for _, l := range number.Hang(lead, strings.Repeat(" ", number.Width(lead)), p.toASCII(text), p.width) {
@@ -116,14 +116,14 @@ func (p *printer) bullets(texts ...string) {
 	}
 }
 
-// blankLine writes an empty line, but not at the top.
+// blankLine writes an empty line, except at the beginning.
 func (p *printer) blankLine() {
 	if p.Len() > 0 {
 		p.line("")
 	}
 }
 
-// section writes a section and returns whether any table had its short form.
+// section writes a section. It returns true if a table had its short form. A section of only figures is omitted.
 func (p *printer) section(s report.Section) (short bool) {
 	if s.Pictured() {
 		return false
@@ -146,7 +146,7 @@ func (p *printer) section(s report.Section) (short bool) {
 	return short
 }
 
-// findings writes the findings of one rule.
+// findings writes findings of one rule and severity.
 func (p *printer) findings(group []finding.Finding) {
 	f := group[0]
 	style := bold
@@ -154,7 +154,7 @@ func (p *printer) findings(group []finding.Finding) {
 		style = red
 	}
 	p.line("")
-	p.styled(fmt.Sprintf("%s: %s (%s)", strings.ToUpper(string(f.Severity)), f.Title, f.ID), style)
+	p.writeStyled(fmt.Sprintf("%s: %s (%s)", strings.ToUpper(string(f.Severity)), f.Title, f.ID), style)
 	for _, f := range group {
 		p.hangingText("  - ", number.Clean(f.Text()))
 	}
@@ -206,7 +206,7 @@ func (p *printer) items(items []report.Item) {
 	}
 }
 
-// table writes t and returns whether it had its short form.
+// table writes t, in its short form if that needs fewer blocks. It returns whether it used the short form.
 func (p *printer) table(t report.Table) (short bool) {
 	full, brief := p.layout(t, false), p.layout(t, true)
 	l := full
@@ -221,8 +221,8 @@ func (p *printer) table(t report.Table) (short bool) {
 	return l.short
 }
 
-// conclusions name briefly the rows with a significant difference, by the labels of the table. One line describes all
-// other rows: a sentence for every row would drown the numbers. Markdown and HTML have all sentences.
+// conclusions writes a short line for each row with a significant difference, and one line about all other rows.
+// Complete sentences are only in Markdown and HTML, because they would hide the numbers here.
 func (p *printer) conclusions(all []report.Conclusion, l layout) {
 	said, equal := 0, 0
 	for _, c := range all {
@@ -251,12 +251,12 @@ func (p *printer) conclusions(all []report.Conclusion, l layout) {
 	}
 }
 
-// layout is a table cut to fit.
+// layout is a formatted table, divided into blocks. label is the width of the labels.
 type layout struct {
 	short   bool
 	labels  []string
 	columns []column
-	// blocks are half-open ranges of columns that fit side by side.
+	// blocks are ranges of columns that fit side by side; the end of a range is exclusive.
 	blocks [][2]int
 	label  int
 }
@@ -268,12 +268,12 @@ type column struct {
 	width   int
 }
 
-// cell is an entry's text and the styled form of the same width.
+// cell is the text of an entry, and the same with escape sequences.
 type cell struct{ plain, styled string }
 
 const gap = "  "
 
-// layout formats every entry of t and divides the columns into blocks.
+// layout formats the entries of t and divides its columns into blocks.
 func (p *printer) layout(t report.Table, short bool) layout {
 	l := layout{short: short}
 	for _, r := range t.Rows {
@@ -293,7 +293,7 @@ func (p *printer) layout(t report.Table, short bool) layout {
 	return l
 }
 
-// cutBlocks cuts the columns into blocks that fit side by side.
+// cutBlocks sets l.blocks: as many columns as fit side by side, at least one.
 func (p *printer) cutBlocks(l *layout) {
 	for from := 0; from < len(l.columns); {
 		to, used := from, l.label
@@ -306,7 +306,7 @@ func (p *printer) cutBlocks(l *layout) {
 	}
 }
 
-// column formats entries with their parts aligned.
+// column formats the entries of a column with values, spreads, ratios and footnotes aligned.
 func (p *printer) column(name string, entries []report.Entry, short bool) column {
 	var value, spread, ratio, note int
 	for _, e := range entries {
@@ -327,7 +327,7 @@ func (p *printer) column(name string, entries []report.Entry, short bool) column
 	return c
 }
 
-// entry returns one entry with its parts padded to the widths of value, spread, ratio with mark, and notes.
+// entry formats an entry. widths are those of value, spread, ratio with mark, and footnotes.
 func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 	if e.Kind != report.Value {
 		s := e.Text
@@ -366,7 +366,7 @@ var verdictStyle = map[compare.Verdict]string{
 	compare.Better: green, compare.Worse: red, compare.Same: dim, compare.Inconclusive: dim,
 }
 
-// wrapName breaks a profile's name after its hyphens into lines of about width columns.
+// wrapName breaks a profile's name after hyphens into lines of about width characters.
 func wrapName(name string, width int) []string {
 	var lines []string
 	line := ""
@@ -379,7 +379,7 @@ func wrapName(name string, width int) []string {
 	return append(lines, number.Truncate(line, 40))
 }
 
-// blocks writes all columns, as many as fit side by side.
+// blocks writes the blocks of a table, one below the other.
 func (p *printer) blocks(l layout) {
 	for i, b := range l.blocks {
 		if i > 0 {
@@ -389,7 +389,7 @@ func (p *printer) blocks(l layout) {
 	}
 }
 
-// block writes some columns side by side.
+// block writes the columns of the range b side by side.
 func (p *printer) block(l layout, b [2]int) {
 	columns := l.columns[b[0]:b[1]]
 	lines, total := 0, l.label

@@ -13,14 +13,14 @@ import (
 // longest is the longest input in bytes that is treated as a typo.
 const longest = 100
 
-// Nearest returns the name that is most like the word, ignoring case, or "" if none is near. More than half of the word
-// must match; two letters in the wrong order are one mistake.
+// Nearest returns the name that differs from the word by the fewest mistakes, ignoring case, or "" if no name is near: at
+// most three mistakes, and at most half as many as the word has letters. Two letters in the wrong order are one mistake.
 func Nearest(word string, names []string) string {
 	return nearestWithin(min(4, len(word)/2+1), word, names)
 }
 
-// Slip returns the name that differs from the word by one mistake, or by two in words of at least eight letters. It
-// returns "" if there is none.
+// Slip returns the name that differs from the word by at most one mistake, or by at most two if the word has eight letters
+// or more. It ignores case, and returns "" if there is no such name.
 func Slip(word string, names []string) string {
 	if len(word) < 8 {
 		return nearestWithin(2, word, names)
@@ -28,7 +28,7 @@ func Slip(word string, names []string) string {
 	return nearestWithin(3, word, names)
 }
 
-// nearestWithin returns the name with the fewest mistakes, which must be fewer than best, or "".
+// nearestWithin returns the name that differs from the word by the fewest mistakes, "" if no name differs by fewer than best.
 func nearestWithin(best int, word string, names []string) string {
 	if len(word) > longest {
 		return ""
@@ -42,8 +42,8 @@ func nearestWithin(best int, word string, names []string) string {
 	return at
 }
 
-// distance returns the smallest number of bytes to insert, remove, change or swap with the next one that turns a into
-// b.
+// distance returns the smallest number of edits that turn a into b. An edit inserts, removes or changes a byte, or swaps two
+// neighbours.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -68,8 +68,8 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// DidYouMean returns `, did you mean "x"?` for the nearest of names, or for the names that begin with the word and a
-// hyphen. It returns "" if no name is near.
+// DidYouMean returns `, did you mean "x"?` with the nearest of names. If names begin with the word and a hyphen, it lists
+// them instead. It returns "" if no name is near.
 func DidYouMean(word string, names []string) string {
 	var longer []string
 	for _, n := range names {
@@ -95,7 +95,7 @@ type hinted struct {
 func (h *hinted) Error() string { return h.err.Error() }
 func (h *hinted) Unwrap() error { return h.err }
 
-// With returns err with advice. It returns nil if err is nil.
+// With returns err with advice, which Of finds. The text of the error does not change. It returns nil if err is nil.
 func With(err error, advice string) error {
 	if err == nil {
 		return nil

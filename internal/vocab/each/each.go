@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Of returns a list of of(v) for each value v of a list, in order. It is never nil.
+// Of returns the results of calling of with each value of a list, in order. The result is never nil.
 func Of[T, U any](all []T, of func(T) U) []U {
 	list := make([]U, len(all))
 	for i, v := range all {

@@ -1,4 +1,5 @@
-// Package finding is the one form of what a check found: in a result, a configuration, a cluster or a machine.
+// Package finding has the form in which every check reports what it found in a result, a configuration, a cluster or a
+// machine.
 package finding
 
 import (
@@ -12,53 +13,53 @@ type Severity string
 
 // The severities, mildest first.
 const (
-	// Note is worth knowing and not a defect.
+	// Note is for facts that are worth knowing and not a defect.
 	Note Severity = "note"
-	// NoEffect: a setting that nothing reads.
+	// NoEffect is for a setting that nothing reads.
 	NoEffect Severity = "no effect"
-	// Otherwise: a setting is in force in another form than requested.
+	// Otherwise is for a setting that is in force in another form than requested.
 	Otherwise Severity = "otherwise"
-	// Doubtful: numbers may be right, but the conclusions from them are not proven.
+	// Doubtful is for numbers that may be right, but do not prove the conclusions from them.
 	Doubtful Severity = "doubtful"
-	// Refused: a setting that ends in an error.
+	// Refused is for a setting that ends in an error.
 	Refused Severity = "refused"
-	// Impossible numbers cannot have been measured as stated.
+	// Impossible is for numbers that cannot have been measured as stated.
 	Impossible Severity = "impossible"
 )
 
 var order = []Severity{Note, NoEffect, Otherwise, Doubtful, Refused, Impossible}
 
-// Rank orders severities: 0 is the mildest, -1 an unknown word.
+// Rank returns the position of s among the severities: 0 for the mildest, -1 for an unknown word.
 func (s Severity) Rank() int { return slices.Index(order, s) }
 
 // Alarm reports whether s is worse than a note.
 func (s Severity) Alarm() bool { return s.Rank() > 0 }
 
-// Rule is one question that a check asks.
+// Rule describes one kind of problem that a check looks for.
 type Rule struct {
-	// ID is stable; Title is in a few words what the rule finds.
+	// ID identifies the rule and does not change between versions. Title says in a few words what the rule finds.
 	ID    string
 	Title string
-	// Severity is the severity of its findings, unless the evidence requires another.
+	// Severity is the usual severity of its findings. The evidence may require another.
 	Severity Severity
-	// Why is the reason, Do what to do about it. Neither ends with a full stop.
+	// Why explains why this is a problem, Do says what to do about it. Neither ends with a full stop.
 	Why, Do string
 	// Source is the reference for the rule. (optional)
 	Source string
 }
 
-// Found returns a finding of r: where it is, and what was seen.
+// Found returns a finding of r. where is the place of the problem, saw is the evidence.
 func (r Rule) Found(where, saw string) Finding {
 	return Finding{ID: r.ID, Severity: r.Severity, Title: r.Title, Where: where, Saw: saw, Why: r.Why, Do: r.Do, Source: r.Source}
 }
 
-// Rules are the questions of one check.
+// Rules are the rules of one check.
 type Rules []Rule
 
-// chapter matches a rule on the page of its check.
+// chapter matches the section of a rule on the page that documents its check.
 const chapter = `(?m)^### (.*)\n\n(.*) \((.*)\)\.\n\n- Why: (.*)\.\n- Do: (.*)\.(?:\n- See: (.*)\.)?$`
 
-// ParseRules parses the rules of a check from the page that documents them, so that their words are written only once.
+// ParseRules returns the rules of a check from the text of the page that documents them. It ignores other sections.
 func ParseRules(page string) Rules {
 	var all Rules
 	for _, m := range regexp.MustCompile(chapter).FindAllStringSubmatch(page, -1) {
@@ -85,20 +86,20 @@ type Finding struct {
 	// ID names the rule.
 	ID       string   `json:"rule"`
 	Severity Severity `json:"severity"`
-	// Title is in a few words what the rule finds.
+	// Title says in a few words what the rule finds.
 	Title string `json:"-"`
-	// Where is the cell, the claim, the fact or file:line; "" is the whole.
+	// Where is the place of the problem: a cell, a claim, a fact or file:line; "" means the whole input.
 	Where string `json:"where,omitempty"`
-	// Saw has the evidence.
+	// Saw is the evidence.
 	Saw string `json:"saw"`
-	// Why gives the reason, Do the way out.
+	// Why explains why this is a problem, Do says what to do about it.
 	Why string `json:"why,omitempty"`
 	Do  string `json:"do,omitempty"`
 	// Source is the reference for the rule. (optional)
 	Source string `json:"source,omitempty"`
 }
 
-// Text returns where and what in one line.
+// Text returns Where and Saw in one line, or only Saw if Where is "".
 func (f Finding) Text() string {
 	if f.Where == "" {
 		return f.Saw
@@ -106,12 +107,12 @@ func (f Finding) Text() string {
 	return f.Where + ": " + f.Saw
 }
 
-// Sort sorts the worst findings first and keeps the order of equal ones.
+// Sort sorts findings in place, the worst first. Findings of equal severity keep their order.
 func Sort(fs []Finding) {
 	slices.SortStableFunc(fs, func(f, g Finding) int { return g.Severity.Rank() - f.Severity.Rank() })
 }
 
-// Count returns how many findings have the severity.
+// Count returns how many findings have severity s.
 func Count(fs []Finding, s Severity) int {
 	n := 0
 	for _, f := range fs {
@@ -127,7 +128,7 @@ func Alarm(fs []Finding) bool {
 	return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity.Alarm() })
 }
 
-// Groups returns the findings grouped by rule and severity, in the order of the first of each group.
+// Groups returns the findings grouped by rule and severity. The groups are in the order of their first findings.
 func Groups(fs []Finding) [][]Finding {
 	var out [][]Finding
 	for _, f := range fs {

@@ -44,13 +44,13 @@ type Metric struct {
 	// Title is the heading in a report.
 	Title string
 	// Unit is the base unit: "bit/s", "1/s", "ns", "ratio", "1/GB", "ns/transaction", "ns/KB", "ns/packet", "B".
-	// ServiceDemand's depends on the workload: see UnitFor.
+	// That of a metric per unit of work depends on the workload: see UnitFor.
 	Unit string
 	// Better is the direction of improvement.
 	Better Better
 	// Headline is true for the metrics that a report shows by default.
 	Headline bool
-	// Definition is in one sentence what the number means.
+	// Definition says in one sentence what the number means.
 	Definition string
 	// Source is the reference for the term.
 	Source string
@@ -68,9 +68,9 @@ const (
 	RetransmitsPerG = "retransmits_per_gb"
 	RTT             = "rtt"          // family: rtt.min, rtt.mean, rtt.p50 ...
 	ConnectTime     = "connect_time" // family: connect_time.min ...
-	// FromDue and FromStart are families of the times to first response, from the intended time of a pod and from the
-	// start of its program. OneDial is what earlier versions measured: from the intended time, by one attempt, pods
-	// without an answer omitted.
+	// FromDue and FromStart are families of the times to first response: from the intended time of a pod, and from the
+	// start of its program. OneDial is the family of earlier versions: from the intended time, with one attempt to connect,
+	// and without pods that got no answer.
 	FromDue         = "ttfr.from_due"
 	FromStart       = "ttfr.from_start"
 	OneDial         = "ttfr"
@@ -128,8 +128,8 @@ const (
 	Loss        = "loss"        // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
 )
 
-// Metrics of jobs. StepTime, ExchangeTime and HopTime are families. StepTimeBefore and StepTimeAfter are for a job that
-// lost a member. Those of HopTime begin with the depth: hop_time.1.p50.
+// Metrics of jobs. StepTime, ExchangeTime and HopTime are families; the members of HopTime include the depth:
+// hop_time.1.p50. StepTimeBefore and StepTimeAfter are for a job that lost a member.
 const (
 	StepTime           = "step_time"
 	ExchangeTime       = "exchange_time"
@@ -155,7 +155,8 @@ const (
 	Clashes              = "conntrack_clashes"
 )
 
-// Parts of the time to first response, in the order of a request that waits for them: members of the family TTFRWait.
+// Parts of the time to first response, in the order in which a request waits for them. They are members of the family
+// TTFRWait.
 const (
 	WaitSchedule   = "schedule"
 	WaitSandbox    = "sandbox"
@@ -171,14 +172,14 @@ const (
 	WaitUnanswered = "unanswered"
 )
 
-// Waits are these parts.
+// Waits lists the parts of the time to first response in the order in which a request waits for them.
 var Waits = []string{WaitSchedule, WaitSandbox, WaitContainer, WaitDevice, WaitAddress, WaitRoute, WaitRule, WaitPolicy, WaitResolution, WaitConnect, WaitAnswer, WaitUnanswered}
 
-// Failures are the metrics that count failures themselves.
+// Failures are the metrics whose value is a number or a share of failures.
 var Failures = []string{ErrorRate, FailuresPerRoll, TTFRUnanswered, FrameLossRate, ResolutionsWaited}
 
-// EndsAtTimeout reports whether a metric belongs to a distribution in which pods without an answer have the value of
-// their timeout.
+// EndsAtTimeout reports whether a metric is a percentile, minimum or maximum of FromDue or FromStart. In these, pods
+// without an answer count with their timeout.
 func EndsAtTimeout(name string) bool {
 	for _, family := range []string{FromDue, FromStart} {
 		if end, ok := strings.CutPrefix(name, family+"."); ok {
@@ -194,7 +195,7 @@ func ByOneDial(name string) bool {
 	return ok && slices.Contains(Statistics, end)
 }
 
-// Times are the families of times; Statistics are the suffixes of their names.
+// Times are the families of times. Statistics are the suffixes of the metrics of a family.
 var (
 	Times      = []string{RTT, ConnectTime, ResponseTime, FromDue, FromStart, OneDial, StepTime, ExchangeTime, ResolutionTime}
 	Statistics = []string{"min", "mean", "stddev", "p50", "p90", "p99", "p99.9", "max"}
@@ -203,7 +204,7 @@ var (
 //go:embed catalogue.tsv
 var text string
 
-// catalogue is in the order in which a report shows its tables: service demand first, then rates, then times.
+// catalogue has all metrics in the order in which a report shows their tables: service demand first, then rates, then times.
 var catalogue = func() (all []Metric) {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
@@ -215,10 +216,10 @@ var catalogue = func() (all []Metric) {
 	return all
 }()
 
-// Counted are the metrics of sampled trials from the processor's own counters.
+// Counted are the metrics that sampled trials have from the counters of the processor.
 var Counted = []string{Instructions, Cycles, CyclesPer, CacheMisses, BranchMisses}
 
-// States are the metrics of the cost of an instance's state.
+// States are the metrics of what the state of an instance costs: time, CPU and memory of its Services and policies.
 var States = []string{ProgramTime, ProgramCPU, StateMemory, StateMaps, StateChange, StateChangeCPU}
 
 var byName = func() map[string]Metric {
@@ -241,7 +242,7 @@ func Names() []string {
 	return names
 }
 
-// Lookup returns the metric called name.
+// Lookup returns the metric called name, false if the catalogue does not have it.
 func Lookup(name string) (Metric, bool) {
 	m, ok := byName[name]
 	return m, ok
@@ -253,7 +254,8 @@ var quantiles = []struct {
 	q    float64
 }{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}
 
-// Percentiles returns the percentiles of a family of times in rising order, each with its quantile.
+// Percentiles yields the names of a family's percentiles in the catalogue, in rising order, each with its quantile (0.5 for
+// p50).
 func Percentiles(family string) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for _, q := range quantiles {
@@ -265,8 +267,8 @@ func Percentiles(family string) iter.Seq2[string, float64] {
 	}
 }
 
-// UnitFor returns the unit of metric name for a workload whose unit of work is work ("transaction", "KB", "packet").
-// The unit of a metric of CPU time or events per unit of work contains work; all others ignore it.
+// UnitFor returns the unit of metric name for a workload whose unit of work is work ("transaction", "KB", "packet"). The
+// unit contains work for metrics of CPU time or processor events per unit of work; for other metrics it does not.
 func UnitFor(name, work string) string {
 	switch name {
 	case ServiceDemand, ClientCPU, ServerCPU, KernelCPU:

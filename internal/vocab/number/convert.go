@@ -11,20 +11,21 @@ type measure struct {
 	size      float64
 }
 
-// words are the known units without prefixes. A byte is 8 bit, so rates in bits and in bytes convert into each other.
+// words has the known units without prefixes, except prefixes of seconds and of 1. A byte is 8 bit, so rates in bits and in
+// bytes convert into each other.
 var words = map[string]measure{
 	"bit": {"bit", 1}, "B": {"bit", 8},
 	"ns": {"s", 1e-9}, "us": {"s", 1e-6}, "µs": {"s", 1e-6}, "μs": {"s", 1e-6}, "ms": {"s", 1e-3}, "s": {"s", 1}, "min": {"s", 60},
 	"1": {"", 1}, "k": {"", 1e3}, "M": {"", 1e6}, "G": {"", 1e9}, "ratio": {"", 1}, "%": {"", 0.01},
 }
 
-// multiples are the prefixes of bit and B.
+// multiples are the possible prefixes of bit and B.
 var multiples = []prefix{
 	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40},
 	{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12},
 }
 
-// Convert turns v in the unit from into the unit to: "Gbit/s" or "MiB/s" into "bit/s", "us" into "ns", "%" into
+// Convert returns v, which is in the unit from, in the unit to: "Gbit/s" or "MiB/s" in "bit/s", "us" in "ns", "%" in
 // "ratio". Prefixes are decimal except for Ki, Mi, Gi and Ti. It fails for an unknown unit, and for units of different
 // dimensions.
 func Convert(v float64, from, to string) (float64, error) {
@@ -46,7 +47,8 @@ func Convert(v float64, from, to string) (float64, error) {
 	return v / (b.size / a.size), nil
 }
 
-// parse parses a unit, or two with a slash between them.
+// parse parses a unit, or two units with a slash between them. After the slash, it also accepts transaction, request and
+// packet.
 func parse(s string) (measure, error) {
 	head, tail, per := strings.Cut(s, "/")
 	top, err := word(head)
@@ -67,7 +69,7 @@ func parse(s string) (measure, error) {
 	return measure{}, unknown(s)
 }
 
-// word parses one unit with its prefix.
+// word parses one unit, with or without a prefix. It fails for KB, which is ambiguous.
 func word(s string) (measure, error) {
 	if m, ok := words[s]; ok {
 		return m, nil

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ParseCPUs parses CPU numbers as the kernel writes them: "1", "0-3,6". The result is in rising order.
+// ParseCPUs parses a list of CPU numbers as the kernel writes it: "1", "0-3,6". The result is in rising order, each number
+// once.
 func ParseCPUs(s string) ([]int, error) {
 	var cpus []int
 	for part := range strings.SplitSeq(s, ",") {

@@ -41,8 +41,8 @@ var (
 	plain   = []prefix{{"1", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}}
 )
 
-// Common returns the scale in which the middle one of values has one to three digits before the point. It ignores
-// values that are 0, negative or not finite. An unknown unit is not scaled.
+// Common returns the scale in which the median of values, without their signs, has one to three digits before the point. It
+// ignores values that are 0 or not finite. "ratio" becomes "%"; an unknown unit is not scaled.
 func Common(base string, values ...float64) Scale {
 	if base == "ratio" {
 		return Scale{Unit: "%", Size: 0.01}
@@ -73,7 +73,7 @@ func Common(base string, values ...float64) Scale {
 	return Scale{Unit: best.name + tail, Size: best.size}
 }
 
-// typical returns the middle one of the sizes of finite values other than 0, or 0.
+// typical returns the median of the absolute values that are finite and not 0; 0 if there are none.
 func typical(values []float64) float64 {
 	vs := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return v == 0 || !Finite(v) })
 	for i, v := range vs {
@@ -86,20 +86,20 @@ func typical(values []float64) float64 {
 	return vs[len(vs)/2]
 }
 
-// Finite reports whether v is a number, and not infinite.
+// Finite reports whether v is neither NaN nor infinite.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Format returns v, in base units, in the scale's unit with three significant digits.
+// Format returns v, which is in base units, as a text in the scale's unit, as Number does. The text does not have the unit.
 func (s Scale) Format(v float64) string { return Number(v / s.Size) }
 
-// WithUnit returns v, in base units, in a unit of its own size: "1.50 ms". A value that is not a number has no unit.
+// WithUnit returns v, which is in base units, as a text with the unit that fits it: "1.50 ms". The unit "1" is omitted.
 func WithUnit(base string, v float64) string {
 	s := Common(base, v)
 	return strings.TrimSuffix(s.Format(v)+" "+s.Unit, " 1")
 }
 
-// Within returns the format function for values that are known to within err, in base units: no digit is finer than a
-// fifth of err.
+// Within returns a format function for values that have an error of about err, in base units. It omits digits finer than
+// about a fifth of err. If err is not above 0, it returns Format.
 func (s Scale) Within(err float64) func(float64) string {
 	if !(err > 0) {
 		return s.Format
@@ -116,7 +116,7 @@ func (s Scale) Within(err float64) func(float64) string {
 	}
 }
 
-// Signed returns a change with its sign.
+// Signed returns a change, which is in base units, as Format does but with its sign: "+1.50".
 func (s Scale) Signed(v float64) string {
 	text := s.Format(math.Abs(v))
 	switch {
@@ -128,8 +128,8 @@ func (s Scale) Signed(v float64) string {
 	return text
 }
 
-// Number returns v with three significant digits, without an exponent between 1e-4 and 1e7. Whole parts of more digits
-// are not rounded.
+// Number returns v with three significant digits. Between 1e-4 and 1e7 it writes no exponent, and all digits of a longer
+// whole part.
 func Number(v float64) string {
 	a := math.Abs(v)
 	switch {
@@ -148,7 +148,7 @@ func Number(v float64) string {
 	return strconv.FormatFloat(v, 'f', max(0, decimals), 64)
 }
 
-// Percent returns the share v rounded for a quick look: "0.4%", "3%", "120%".
+// Percent returns the share v as a rounded percentage: "0.4%", "3%", "120%".
 func Percent(v float64) string {
 	p := 100 * v
 	switch a := math.Abs(p); {
@@ -166,7 +166,7 @@ func Percent(v float64) string {
 	return strconv.FormatFloat(p, 'f', 0, 64) + "%"
 }
 
-// Ratio writes v as a factor: "1.52x", "0.08x", "12.4x".
+// Ratio returns v as a factor: "1.52x", "0.0800x", "12.4x".
 func Ratio(v float64) string {
 	switch a := math.Abs(v); {
 	case !Finite(v):
@@ -177,8 +177,8 @@ func Ratio(v float64) string {
 	return Number(v) + "x"
 }
 
-// Range writes a factor with its interval: "1.52x (1.40x to 1.60x)". An end that is only rounded to 1 has a third decimal, since an
-// interval that excludes 1 must not look as if it reached it.
+// Range returns a factor with its interval: "1.52x (1.40x to 1.60x)". An end that would be rounded to 1.00x has a third
+// decimal, so that an interval that excludes 1 does not appear to include it.
 func Range(v, low, high float64) string {
 	end := func(v float64) string {
 		if text := Ratio(v); text != "1.00x" || v == 1 {
@@ -189,7 +189,7 @@ func Range(v, low, high float64) string {
 	return Ratio(v) + " (" + end(low) + " to " + end(high) + ")"
 }
 
-// Duration returns d in its two largest units: "4m12s", "1h5m", "2.5s", "300ms".
+// Duration returns d rounded to at most two units, or to three digits of one unit: "1h5m", "4m12s", "2.5s", "300ms".
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:

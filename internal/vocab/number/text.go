@@ -20,7 +20,7 @@ func Clean[S ~string](s S) string {
 	}, string(s))
 }
 
-// markup escapes the markup of Markdown and HTML.
+// markup escapes the characters that are markup in Markdown and HTML.
 var markup = strings.NewReplacer(
 	"&", "&amp;", "<", "&lt;", ">", "&gt;",
 	`\`, `\\`, "`", "\\`", "|", `\|`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "#", `\#`, "!", `\!`, "~", `\~`,
@@ -34,7 +34,7 @@ func Markdown(s string) string { return markup.Replace(Clean(s)) }
 // few is the largest number of names that Few lists.
 const few = 8
 
-// Few joins the first names of a list and appends the number of further ones.
+// Few returns the first names of a list, separated by commas, and the number of further names: "a, b and 3 more".
 func Few(names []string) string {
 	if len(names) > few {
 		return strings.Join(names[:few], ", ") + " and " + strconv.Itoa(len(names)-few) + " more"
@@ -42,7 +42,7 @@ func Few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Counted returns a number with its noun: "1 trial", "2 trials".
+// Counted returns a number with its noun, which gets an "s" for any number but 1: "1 trial", "2 trials".
 func Counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -50,7 +50,8 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Hang wraps text to width columns after a lead; each further line begins with rest instead.
+// Hang returns text wrapped into lines with a prefix: lead for the first line, rest for all others. A line has at most width
+// columns, if rest is not wider than lead.
 func Hang(lead, rest, text string, width int) []string {
 	lines := Wrap(text, width-Width(lead))
 	for i, l := range lines {
@@ -60,8 +61,8 @@ func Hang(lead, rest, text string, width int) []string {
 	return lines
 }
 
-// Width is the number of terminal columns that s takes: combining marks take none, East Asian wide characters and most
-// emoji two. It knows the large blocks only, which is enough for names.
+// Width returns the number of terminal columns that s takes: 0 for combining marks, 2 for East Asian wide characters and most
+// emoji. It knows only the large blocks of Unicode, which is enough for names.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -87,13 +88,13 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Left pads s with spaces on its right to width columns; longer text is returned as it is.
+// Left returns s padded with spaces on its right to width columns. It returns a longer text unchanged.
 func Left(s string, width int) string { return s + strings.Repeat(" ", max(0, width-Width(s))) }
 
-// Right pads s with spaces on its left to width columns; longer text is returned as it is.
+// Right returns s padded with spaces on its left to width columns. It returns a longer text unchanged.
 func Right(s string, width int) string { return strings.Repeat(" ", max(0, width-Width(s))) + s }
 
-// Truncate cuts s to at most width columns, the last of which is "…" if anything was cut.
+// Truncate returns s cut to at most width columns. If anything was cut, it ends with "…".
 func Truncate(s string, width int) string {
 	if Width(s) <= width {
 		return s
@@ -111,7 +112,7 @@ func Truncate(s string, width int) string {
 	return s
 }
 
-// Wrap breaks s at spaces into lines of at most width columns; a word that is longer has a line of its own.
+// Wrap returns s broken at spaces into lines of at most width columns. A longer word has a line of its own.
 func Wrap(s string, width int) []string {
 	var lines []string
 	line, n := "", 0

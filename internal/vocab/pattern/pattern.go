@@ -1,5 +1,5 @@
-// Package pattern has regular expressions that are compiled on first use: every start of an agent would pay for
-// patterns that are compiled when the program starts. A test at the root compiles each of them.
+// Package pattern has regular expressions that are compiled on first use. Patterns that are compiled when the program starts
+// would make every start of an agent slower. A test at the root compiles each of them.
 package pattern
 
 import (
@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// Pattern is a regular expression.
+// Pattern is a regular expression that is compiled on first use. It is safe for concurrent use.
 type Pattern struct{ compile func() *regexp.Regexp }
 
-// New returns the pattern of an expression. An invalid expression panics at its first use.
+// New returns the pattern of an expression, without compiling it. An invalid expression panics on first use.
 func New(expression string) *Pattern {
 	return &Pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
 }

@@ -1,4 +1,4 @@
-// Package imagetest makes small programs that package image takes for cnibench, or has a reason not to.
+// Package imagetest compiles small programs for tests: some that package image accepts as cnibench, some that it refuses.
 package imagetest
 
 import (
@@ -15,7 +15,7 @@ const module = "github.com/cnibench/cnibench"
 // Program describes a test program.
 type Program struct{ Module, OS, Arch, Version string }
 
-// Cnibench is a program that passes for cnibench on Linux.
+// Cnibench describes a program that package image accepts as cnibench for Linux.
 func Cnibench(arch, version string) Program { return Program{module, "linux", arch, version} }
 
 var (
@@ -23,7 +23,7 @@ var (
 	built = map[Program][]byte{}
 )
 
-// File compiles the program, once in a process, and returns a file of the test with it.
+// File compiles the program, once per process, and returns its path in a temporary directory of the test.
 func (p Program) File(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

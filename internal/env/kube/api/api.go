@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client asks an API server. Tests fill it with functions of their own.
+// Client sends requests to an API server. Tests replace its functions.
 type Client struct {
 	ConfigMaps      func(namespace string) Resource[*corev1.ConfigMap, *corev1.ConfigMapList]
 	Events          func(namespace string) Resource[*corev1.Event, *corev1.EventList]
@@ -65,7 +65,7 @@ type Resource[T, L any] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// scheme returns the types of the group versions that are used.
+// scheme returns the types of the group versions that Client uses.
 var scheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
@@ -79,7 +79,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// Parameters writes options into the query of a request.
+// Parameters returns the codec that writes options into the query of a request.
 var Parameters = sync.OnceValue(func() runtime.ParameterCodec { return runtime.NewParameterCodec(scheme()) })
 
 // New returns a client for the API server of config. It contacts no server.
@@ -133,7 +133,7 @@ func New(config *rest.Config) (*Client, error) {
 	}, nil
 }
 
-// in returns the clients of a resource by namespace.
+// in returns the function that returns the client of a resource in a namespace.
 func in[T, L any](at *rest.RESTClient, name string) func(namespace string) Resource[*T, *L] {
 	return func(namespace string) Resource[*T, *L] { return resource[T, L]{at, name, namespace} }
 }
@@ -156,7 +156,7 @@ func rootOf(v schema.GroupVersion) string {
 	return "/apis"
 }
 
-// ErrNotKubernetes means that the server that answered is not an API server of Kubernetes.
+// ErrNotKubernetes means that a server answered that is not an API server of Kubernetes.
 var ErrNotKubernetes = errors.New("not a Kubernetes API server")
 
 func version(ctx context.Context, at rest.Interface) (string, error) {

@@ -42,7 +42,7 @@ func (m *Mapper) Resource(ctx context.Context, kind schema.GroupVersionKind) (at
 	return at, false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// find returns the index of a kind's resource, or -1. Subresources have the kind of their resource.
+// find returns the index of a kind's resource in list, or -1. It skips subresources, which have the kind of their resource.
 func find(list *metav1.APIResourceList, kind string) int {
 	return slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
@@ -86,7 +86,7 @@ func (r resource[T, L]) to(request *rest.Request) *rest.Request {
 	return request.NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name)
 }
 
-// answer sends a request and decodes the response.
+// answer sends a request with the options o and decodes the response.
 func answer[T any](ctx context.Context, request *rest.Request, o runtime.Object) (*T, error) {
 	object := new(T)
 	return object, request.VersionedParams(o, Parameters()).Do(ctx).Into(any(object).(runtime.Object))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Namespace returns a namespace to which PodSecurity applies a level, such as "restricted".
+// Namespace returns a namespace to which PodSecurity applies a level, such as "restricted". It adds labels to meta's map.
 func Namespace(meta metav1.ObjectMeta, level string) *corev1.Namespace {
 	for _, mode := range []string{"enforce", "warn", "audit"} {
 		meta.Labels["pod-security.kubernetes.io/"+mode] = level
@@ -69,7 +69,7 @@ func awaitGone(ctx context.Context, client *Client, name string, interval time.D
 	return fmt.Errorf("wait until namespace %s is gone: %w", name, err)
 }
 
-// stuck returns what keeps a namespace that is being deleted, in the API server's words.
+// stuck returns what keeps a namespace that is being deleted: the conditions of its deletion and its finalizers.
 func stuck(ns *corev1.Namespace) string {
 	var why []string
 	for _, c := range ns.Status.Conditions {

@@ -18,10 +18,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// User is the uid and gid of pods without rights.
+// User is the uid and gid of unprivileged pods.
 const User = 65532
 
-// Restricted returns a pod for a node that the strictest PodSecurity admits. Callers add what else it needs.
+// Restricted returns a pod for a node that the strictest PodSecurity level admits. Callers may add to it.
 func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1.Pod {
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError // the runtime says "exec format error" there alone
 	c.SecurityContext = &corev1.SecurityContext{
@@ -39,7 +39,7 @@ func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1
 	}}
 }
 
-// ListPods returns the pods of a namespace by name, those with the labels of a selector.
+// ListPods returns the pods of a namespace with the labels of selector, by name. "" selects all.
 func ListPods(ctx context.Context, client *Client, namespace, selector string) (map[string]*corev1.Pod, error) {
 	list, err := client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -61,7 +61,7 @@ func Addresses(p *corev1.Pod) []string {
 	return all
 }
 
-// PickFamily returns the first address of a family, of any for 0, else "".
+// PickFamily returns the first address of a family: 4, 6, or 0 for any. Without one it returns "".
 func PickFamily(addresses []string, family int) string {
 	for _, a := range addresses {
 		if six := strings.Contains(a, ":"); family == 0 || six == (family == 6) {
@@ -76,17 +76,17 @@ type Await struct {
 	Names []string
 	// List returns the pods by name. Errors of an API server that is away or busy are tolerated.
 	List func(context.Context) (map[string]*corev1.Pod, error)
-	// Done reports whether a pod is as wanted.
+	// Done reports whether a pod has reached the state to wait for.
 	Done func(*corev1.Pod, State) bool
-	// Interval is the time between two lists, Limit bounds the wait for all pods, Patience the time in a state that may
-	// pass.
+	// Interval is the time between two lists. Limit bounds the wait for all pods, Patience the time that a pod may have
+	// State.Patient.
 	Interval, Limit, Patience time.Duration
-	// Lost is called for each pod that is gone, cannot become done or is late, and the wait for the others continues.
-	// If nil, the first such pod ends the wait with an error. (optional)
+	// Lost is called for each pod that is gone, cannot become done, or is late; the wait for the others continues. If
+	// Lost is nil, the first such pod ends the wait with an error. (optional)
 	Lost func(name, why string)
 }
 
-// LateError means that pods were not as wanted in time.
+// LateError means that pods were not done within Limit.
 type LateError struct {
 	Limit time.Duration
 	// Waiting has the states of these pods. Pod is the first of them, Node its node.
@@ -106,8 +106,8 @@ func (e *LateError) why() string {
 	return cmp.Or(e.Waiting[e.Pod].Why, idle)
 }
 
-// Pods returns all listed pods when the named ones are done. It fails with a *LateError after the limit, and at once
-// for a pod that is gone or cannot become done. With Lost it calls Lost instead.
+// Pods waits until the pods in Names are done and returns all listed pods. It fails with a *LateError after the limit,
+// and at once for a pod that is gone or cannot become done. For such pods it calls Lost instead, if that is set.
 func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	since, lost := map[string]time.Time{}, map[string]bool{}
 	var pods map[string]*corev1.Pod
@@ -155,8 +155,8 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	return pods, err
 }
 
-// state returns the state of a pod and whether it is done. It returns an error if the pod never will be. since has the
-// start of states that may pass.
+// state returns the state of a pod and whether it is done. It fails if the pod never will be. It keeps in since when a pod
+// began to have State.Patient.
 func (a Await) state(name string, p *corev1.Pod, since map[string]time.Time) (now State, done bool, err error) {
 	if p == nil {
 		return now, false, fmt.Errorf("pod %s is gone: it was deleted", name)
@@ -184,8 +184,8 @@ func nodeOf(p *corev1.Pod) string {
 	return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
 }
 
-// Passing reports whether a call may succeed when it is repeated: the API server is away or busy. A caller must check
-// first whether its own context has ended.
+// Passing reports whether err may be temporary: the API server did not answer, failed internally, or is busy. A caller
+// must check first whether its own context has ended.
 func Passing(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -197,11 +197,11 @@ func Passing(err error) bool {
 
 // State is the summary of a pod's status.
 type State struct {
-	// Running means that a container runs, Ready that it also passes the pod's condition.
+	// Running means that a container runs, Ready that the pod's condition Ready is true.
 	Running, Ready bool
 	// Why is what keeps the pod from being ready, in the cluster's words; "" if unknown.
 	Why string
-	// Hopeless means that waiting does not help; Patient, that it may.
+	// Hopeless means that waiting cannot help. Patient means a fault that may pass, which Await tolerates for its Patience.
 	Hopeless, Patient bool
 	// Ended means that a container has ended, Failed that it ended with an error. The phase of its pod follows later.
 	Ended, Failed bool
@@ -262,7 +262,7 @@ func containerState(c corev1.ContainerStatus) State {
 	return State{Why: why}
 }
 
-// ended returns why a pod has ended.
+// ended returns a text that says how a pod ended, with the codes and messages of its containers.
 func ended(p *corev1.Pod) string {
 	var parts []string
 	if p.Status.Reason != "" || p.Status.Message != "" {
@@ -308,7 +308,7 @@ func LastWarning(ctx context.Context, client *Client, namespace, name string) st
 	return last.Reason + ": " + last.Message
 }
 
-// Unready returns why a node is not ready, "" if it is.
+// Unready returns why a node is not ready, as a text to follow the node's name; "" if it is ready.
 func Unready(n corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
@@ -322,7 +322,7 @@ func Unready(n corev1.Node) string {
 
 // Labels and annotations.
 const (
-	// LabelManagedBy is ManagedBy on everything.
+	// LabelManagedBy has the value ManagedBy on every object that cnibench creates.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "cnibench"
 	// LabelRun is the id of the run that created the object; kube clean finds namespaces by it.
@@ -331,20 +331,21 @@ const (
 	AnnotationExpires = "cnibench.dev/expires"
 )
 
-// Labels returns the labels of an object of a run, Owned of any other object.
+// Labels returns the labels of an object that belongs to a run, in a new map on each call.
 func Labels(run string) map[string]string {
 	return map[string]string{LabelManagedBy: ManagedBy, LabelRun: run}
 }
 
-// Owned returns a new map on each call, as Labels does: callers add to it.
+// Owned returns the labels of an object that belongs to no run, in a new map on each call.
 func Owned() map[string]string { return map[string]string{LabelManagedBy: ManagedBy} }
 
-// Until returns the annotations of an object that may be removed from t on.
+// Until returns the annotations of an object that may be removed at t or later.
 func Until(t time.Time) map[string]string {
 	return map[string]string{AnnotationExpires: t.UTC().Format(time.RFC3339)}
 }
 
-// On asks the scheduler for one node. Unlike nodeName it keeps the scheduler's checks, which report a full node.
+// On returns the affinity of a pod that must run on node. Unlike with nodeName, the scheduler still checks the node and
+// reports one that is full.
 func On(node string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{

@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// PullSecret locates a Secret that images are pulled with. Pods need it in their own namespace, so it is copied into
-// each of the run's, under its name.
+// PullSecret locates a Secret that images are pulled with. Pods need it in their own namespace, so a run copies it into
+// each of its namespaces, under the same name.
 type PullSecret struct{ Namespace, Name string }
 
 // PullSecrets parses references: "namespace/name", or "name" in the namespace home. kubetext.SecretFaults has checked
@@ -29,7 +29,7 @@ func PullSecrets(refs []string, home string) []PullSecret {
 	return all
 }
 
-// Pulling returns the imagePullSecrets of a pod in a namespace with the copies; nil for none.
+// Pulling returns the imagePullSecrets of a pod in a namespace with copies of secrets.
 func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
 	return each.Of(secrets, func(s PullSecret) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: s.Name} })
 }
@@ -52,7 +52,7 @@ func CopiesOf(ctx context.Context, client *Client, secrets []PullSecret, like me
 	return all, nil
 }
 
-// CopySecrets creates the copies that CopiesOf returns.
+// CopySecrets creates copies of Secrets with the namespace, labels and annotations of like.
 func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like metav1.ObjectMeta) error {
 	copies, err := CopiesOf(ctx, client, secrets, like)
 	if err != nil {
@@ -67,7 +67,7 @@ func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like
 	return nil
 }
 
-// refused adds how to get the rights to an error that is caused by missing rights.
+// refused adds to an error of missing rights how to get them. It returns other errors unchanged.
 func refused(err error, s PullSecret) error {
 	if !apierrors.IsForbidden(err) {
 		return err

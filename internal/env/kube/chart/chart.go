@@ -30,17 +30,17 @@ import (
 // Chart is a loaded chart.
 type Chart struct {
 	Metadata metadata
-	// values are the chart's own values, templates the texts to execute by their paths, files all other files.
+	// values are the chart's own values. templates are the texts to execute, by path; files are all other files.
 	values map[string]any
 	// schema is what the values must conform to; optional.
 	schema    func() (*jsonschema.Resolved, error)
 	templates map[string]string
 	files     files
-	// definitions are the objects of the directory crds, in the order of their names; no value changes them.
+	// definitions returns the objects of the directory crds, in the order of their files. No value changes them.
 	definitions func() []Document
 }
 
-// metadata is Chart.yaml. Templates read it as .Chart.
+// metadata has the contents of Chart.yaml. Templates read it as .Chart.
 type metadata struct {
 	Name         string            `json:"name"`
 	Version      string            `json:"version"`
@@ -148,7 +148,7 @@ func readDir(dir string) (map[string][]byte, error) {
 	return list, err
 }
 
-// parse makes a chart of its files.
+// parse makes a chart of its files, by path. It fails for a chart with subcharts.
 func parse(list map[string][]byte) (*Chart, error) {
 	c := &Chart{values: map[string]any{}, templates: map[string]string{}, files: files{}}
 	if list["Chart.yaml"] == nil {
@@ -237,7 +237,7 @@ func readable(err error) string {
 // Defaults returns the chart's own values.
 func (c *Chart) Defaults() map[string]any { return c.values }
 
-// Without returns the chart without some of its templates.
+// Without returns the chart without the templates whose paths are true.
 func (c *Chart) Without(templates map[string]bool) *Chart {
 	other := *c
 	other.templates = maps.Clone(c.templates)

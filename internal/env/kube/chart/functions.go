@@ -18,7 +18,7 @@ import (
 // failure is an error that the chart raises itself, by its functions fail and required.
 type failure string
 
-// Error returns the chart's words.
+// Error returns the message that the chart gave.
 func (f failure) Error() string { return string(f) }
 
 // functions returns the functions for templates: sprig's, without those that read this machine, and Helm's.
@@ -81,7 +81,8 @@ func decodedArray(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) erro
 // includeLimit is how deep a template may include itself.
 const includeLimit = 1000
 
-// recursive returns the functions that execute templates of t.
+// recursive returns the functions include and tpl, which execute templates of t. missing is the template option for values
+// that are not set.
 func recursive(t *template.Template, missing string) template.FuncMap {
 	depth := map[string]int{}
 	return template.FuncMap{
@@ -112,7 +113,7 @@ func recursive(t *template.Template, missing string) template.FuncMap {
 	}
 }
 
-// files are a chart's other files, by path. Templates read them as .Files.
+// files are a chart's files that are not templates, by path. Templates read them as .Files.
 type files map[string][]byte
 
 // GetBytes returns a file, nil if the chart lacks it.
@@ -144,12 +145,12 @@ func (f files) Glob(pattern string) (files, error) {
 	return found, nil
 }
 
-// AsConfig returns the files as data of a ConfigMap, AsSecrets as those of a Secret.
+// AsConfig returns the files as data of a ConfigMap, in YAML.
 func (f files) AsConfig() (string, error) {
 	return f.data(func(text []byte) string { return string(text) })
 }
 
-// AsSecrets returns the files as data of a Secret.
+// AsSecrets returns the files as data of a Secret, in YAML.
 func (f files) AsSecrets() (string, error) { return f.data(base64.StdEncoding.EncodeToString) }
 
 func (f files) data(encode func([]byte) string) (string, error) {

@@ -21,12 +21,12 @@ type Release struct {
 	Name, Namespace string
 	// Service is the value of the label managed-by; "" is Helm.
 	Service string
-	// KubeVersion is the version of the cluster, as v1.37.2; "" is one that all profiles support.
+	// KubeVersion is the version of the cluster, as v1.37.2; "" is assumedKubeVersion.
 	KubeVersion string
 	// Serves reports whether the cluster serves a version (apps/v1) or a kind (apps/v1/Deployment); nil assumes the
 	// versions of Kubernetes itself.
 	Serves func(name string) bool
-	// Strict returns an error if a template reads a value that is not set.
+	// Strict makes rendering fail if a template reads a value that is not set.
 	Strict bool
 }
 
@@ -35,7 +35,8 @@ type Document struct {
 	// Template is the path of the file with the object.
 	Template string
 	Kind     string
-	// Hooks are the moments of a hook: pre-install, pre-delete, test. Other objects have none.
+	// Hooks are the events at which Helm applies the object: pre-install, pre-delete, test. An object that is not a hook
+	// has none.
 	Hooks []string
 	Text  string
 }
@@ -55,19 +56,19 @@ var assumedVersions = []string{
 	"apiextensions.k8s.io/v1", "admissionregistration.k8s.io/v1", "apiregistration.k8s.io/v1", "authentication.k8s.io/v1", "authorization.k8s.io/v1",
 }
 
-// versionSet answers .Capabilities.APIVersions.
+// versionSet is the type of .Capabilities.APIVersions in templates.
 type versionSet struct{ serves func(string) bool }
 
 // Has reports whether the cluster serves a version or kind.
 func (v versionSet) Has(name string) bool { return v.serves(name) }
 
-// kubeVersion answers .Capabilities.KubeVersion.
+// kubeVersion is the type of .Capabilities.KubeVersion in templates.
 type kubeVersion struct{ Version, GitVersion, Major, Minor string }
 
 // String returns the version.
 func (v kubeVersion) String() string { return v.Version }
 
-// tree is .Values: charts of Helm call its methods.
+// tree is the type of .Values in templates, which may call its methods, as in Helm.
 type tree map[string]any
 
 // AsMap returns the values as sprig's functions take them.
@@ -153,7 +154,7 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 // noValue is what text/template writes for a value that is not set.
 const noValue = "<no value>"
 
-// refused shortens the error if the chart itself refuses its values.
+// refused shortens the error of a template to the chart's own words if the chart refused its values.
 func (c *Chart) refused(err error) error {
 	var f failure
 	if errors.As(err, &f) {
@@ -162,8 +163,8 @@ func (c *Chart) refused(err error) error {
 	return err
 }
 
-// about returns what templates read in addition to values. It fails if the chart does not support the cluster's
-// version.
+// about returns the objects that templates read in addition to .Values. It fails if the chart does not support the
+// cluster's version.
 func (c *Chart) about(r Release) (map[string]any, error) {
 	version, err := semver.NewVersion(cmp.Or(r.KubeVersion, assumedKubeVersion))
 	if err != nil {
@@ -201,7 +202,7 @@ func (c *Chart) about(r Release) (map[string]any, error) {
 
 var separator = pattern.New(`(?:^|\s*\n)---\s*`)
 
-// documents splits the text of a file into its objects. Text without an object has none.
+// documents splits the text of the file called name into its objects. It omits parts without a kind.
 func documents(name, text string) []Document {
 	var list []Document
 	for _, part := range separator.Regexp().Split(strings.TrimSpace(text), -1) {

@@ -30,7 +30,7 @@ var _ interface {
 	env.Looker
 } = (*site)(nil)
 
-// local returns the variants that the cluster can measure, without its context.
+// local returns the variants that the cluster can measure, without their context.
 func (s *site) local() []plan.Variant {
 	var names []plan.Variant
 	for _, name := range s.measured {
@@ -41,7 +41,8 @@ func (s *site) local() []plan.Variant {
 	return names
 }
 
-// Endpoints returns the ends of a route. With several clusters, the names of endpoints begin with the context.
+// Endpoints returns the ends of a route. With several clusters, the names of endpoints begin with the context. It fails
+// with a *control.NotServedError also for a route on which nothing answered before the run.
 func (s *site) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
 	if silent := s.silent[r.Local()]; silent != nil {
 		why := "it did not pass its proof before the run: " + strings.Join(strings.Fields(silent.Error()), " ")
@@ -64,15 +65,15 @@ func (s *site) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) {
 	return s.mesh().Nodes(), nil
 }
 
-// Away returns a node of a pair that cannot be measured now, and why.
+// Away returns a node of a pair that cannot be measured now, and why, or "" if both can.
 func (s *site) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
 	return s.mesh().Away(ctx, p, failed)
 }
 
-// Await waits for nodes that are about to come back.
+// Await waits for nodes whose pods are starting.
 func (s *site) Await(ctx context.Context) { s.mesh().Await(ctx) }
 
-// Renews returns all variants of the cluster: they share its pods.
+// Renews returns all variants of the cluster, because they share its pods; nil if the pods must not be replaced.
 func (s *site) Renews(plan.Variant) []plan.Variant {
 	if !s.renews {
 		return nil
@@ -80,7 +81,7 @@ func (s *site) Renews(plan.Variant) []plan.Variant {
 	return slices.Clone(s.measured)
 }
 
-// Renew replaces the pods of the run, for all variants of the cluster.
+// Renew replaces the pods of the run, for all variants of the cluster, and waits until every path answers again.
 func (s *site) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	err := s.cluster.Renew(ctx)
 	if err == nil {
@@ -88,7 +89,7 @@ func (s *site) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant
 	}
 	why := map[plan.Variant]error{}
 	for _, v := range names {
-		why[v] = s.named(err)
+		why[v] = s.withContext(err)
 	}
 	return why
 }
@@ -96,23 +97,23 @@ func (s *site) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant
 // Roll removes a backend from its Service, or adds it again.
 func (s *site) Roll(ctx context.Context, b control.Backend, in bool) error {
 	b.Route = b.Route.Local()
-	return s.named(s.cluster.Roll(ctx, b, in))
+	return s.withContext(s.cluster.Roll(ctx, b, in))
 }
 
-// NewPods makes pods at a rate.
+// NewPods creates pods at a rate and returns their observation when all of them are removed.
 func (s *site) NewPods(ctx context.Context, a control.Arrivals) (*sample.Observation, error) {
 	a.Route = a.Route.Local()
 	seen, err := s.cluster.NewPods(ctx, a)
-	return seen, s.named(err)
+	return seen, s.withContext(err)
 }
 
-// LatePods is true: the cluster's scheduler and kubelets make the pods.
+// LatePods returns true: the cluster's scheduler and kubelets may delay a pod.
 func (s *site) LatePods() bool { return true }
 
-// Rest reads what the nodes of a path use.
+// Rest measures what the nodes of a path use during window, while the run sends nothing.
 func (s *site) Rest(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error) {
 	seen, err := s.cluster.Rest(ctx, plan.Single(v.Local(), p), window)
-	return seen, s.named(err)
+	return seen, s.withContext(err)
 }
 
 // Policies returns the names of the NetworkPolicies that select an end of a path.
@@ -120,7 +121,7 @@ func (s *site) Policies(ctx context.Context, v plan.Variant, p plan.Path) []stri
 	return s.cluster.Policies(ctx, v.Local(), p)
 }
 
-// Places returns the pods of a route, then the host-network pods of their nodes that the plan has.
+// Places returns the client's and the server's pod of a path, then the run's host-network pods on the same nodes.
 func (s *site) Places(r plan.Route) ([]env.Place, error) {
 	all := s.cluster.Ground(s.profile).Ends
 	find := func(role string, host bool) []env.Place {
@@ -141,7 +142,7 @@ func (s *site) Places(r plan.Route) ([]env.Place, error) {
 	return places, nil
 }
 
-// onNode joins the name of a pod and the name of its node.
+// onNode separates the names of the pod and the node in the name of a place.
 const onNode = " on node "
 
 func placeOf(pod, node string) string { return pod + onNode + node }
@@ -149,7 +150,7 @@ func placeOf(pod, node string) string { return pod + onNode + node }
 // sharedBackends is how many backends the Service of Shared has, one on each node of the path.
 const sharedBackends = 2
 
-// Shared returns the Service that Options.Shared asks for.
+// Shared returns the Service that Options.Shared asks for; the zero Shared if there is none.
 func (s *site) Shared() env.Shared {
 	ends, err := s.cluster.Endpoints(plan.Route{Path: plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, Servers: sharedBackends})
 	if err != nil { // it was not made
@@ -177,7 +178,7 @@ func (s *site) Look(ctx context.Context, place string, args ...string) ([]byte, 
 func (s *site) Recover(ctx context.Context) (wrong string, err error) {
 	wrong, err = s.cluster.Recover(ctx)
 	if err != nil {
-		return "", s.named(err)
+		return "", s.withContext(err)
 	}
 	if wrong != "" && s.Context != "" {
 		wrong = "context " + s.Context + ": " + wrong

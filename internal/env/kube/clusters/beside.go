@@ -15,13 +15,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// compared refuses clusters that the lab cannot be compared with; the error has all faults. It sets the plan's mode of
-// kube-proxy to the clusters'.
-func (e *Environment) compared(ctx context.Context) error {
+// checkComparable fails, with all faults, if the lab cannot be compared with the clusters. It sets the plan's mode of
+// kube-proxy to that of the clusters.
+func (e *Environment) checkComparable(ctx context.Context) error {
 	var faults []error
 	modes := map[condition.ProxyMode]string{}
 	for _, s := range e.sites {
-		faults = append(faults, s.named(s.known()), s.named(s.whole(ctx)))
+		faults = append(faults, s.withContext(s.checkProfile()), s.withContext(s.checkPaths(ctx)))
 		if k := s.verdict.KubeProxy; k.Runs == detect.Yes && k.Mode != "" {
 			modes[condition.ProxyMode(k.Mode)] = s.Context
 		}
@@ -42,8 +42,8 @@ func (e *Environment) compared(ctx context.Context) error {
 	return nil
 }
 
-// known refuses a profile that is not in the catalogue.
-func (s *site) known() error {
+// checkProfile fails if the detected profile is not in the catalogue.
+func (s *site) checkProfile() error {
 	v := s.verdict
 	if _, ok := profile.Lookup(s.profile); ok {
 		return nil
@@ -59,8 +59,8 @@ func (s *site) known() error {
 	return advice.With(errors.New(why), "cnibench cni detect prints what was seen, cnibench list profiles what the lab has")
 }
 
-// whole refuses a cluster that does not serve every path.
-func (s *site) whole(ctx context.Context) error {
+// checkPaths fails if the cluster does not serve every path of the plan.
+func (s *site) checkPaths(ctx context.Context) error {
 	why, err := s.cluster.Unserved(ctx)
 	if err != nil || why == "" {
 		return err

@@ -29,7 +29,7 @@ type Options struct {
 	Version string
 	// Charts is the directory or file of charts and manifests for Install. (optional)
 	Charts string
-	// Say reports progress. Leaves notes something that remains if the process ends at once; gone notes that it was
+	// Say reports progress. Leaves records what would remain if the process were killed now; gone records that it was
 	// removed.
 	Say    func(format string, args ...any)
 	Leaves func(line string) (gone func())
@@ -44,7 +44,7 @@ type Options struct {
 	Beside func(ctx context.Context, found plan.Plan) error
 }
 
-// Environment is one cluster or several: the detected CNI, the proofs, and the pods of this run.
+// Environment is one or several clusters with the pods of a run.
 type Environment struct {
 	options Options
 	plan    plan.Plan
@@ -52,7 +52,7 @@ type Environment struct {
 	sites []*site
 }
 
-// Open connects to the clusters of a plan, detects its CNI, and creates the run's pods. It returns the environment and
+// Open connects to the clusters of a plan, detects their CNIs, and creates the run's pods. It returns the environment and
 // the plan with the detected names. Faults of the plan are position.Faults or a *kube.ConfigError.
 func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Plan, error) {
 	contexts := want.Cluster.Contexts
@@ -63,14 +63,14 @@ func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Pl
 	return OpenAt(ctx, want, at, o)
 }
 
-// OpenAt does the same as Open for clusters with separate kubeconfigs.
+// OpenAt is Open for clusters at the given locations, each with its own kubeconfig.
 func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) (*Environment, plan.Plan, error) {
 	e := &Environment{options: o}
 	found := map[string]string{}
 	var faults []error
 	for _, location := range at {
 		s := &site{Location: location}
-		faults = append(faults, s.named(s.find(ctx, want, o)))
+		faults = append(faults, s.withContext(s.find(ctx, want, o)))
 		e.sites = append(e.sites, s)
 		found[s.Context] = s.profile
 	}
@@ -79,7 +79,7 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 	}
 	e.share(want.Resolve(found))
 	if o.Beside != nil {
-		if err := e.compared(ctx); err != nil {
+		if err := e.checkComparable(ctx); err != nil {
 			return nil, want, err
 		}
 	}
@@ -94,13 +94,13 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 	for _, s := range e.sites {
 		o.Leaves(s.leftovers())
 		if err := s.open(ctx, e.plan, s.local(), o); err != nil {
-			return nil, want, env.Close(ctx, e, s.named(err))
+			return nil, want, env.Close(ctx, e, s.withContext(err))
 		}
 	}
 	return e, e.plan, nil
 }
 
-// share gives each site the part of a plan that it measures.
+// share stores the plan, and in each site the variants that it measures.
 func (e *Environment) share(p plan.Plan) {
 	e.plan = p
 	for _, s := range e.sites {
@@ -108,7 +108,7 @@ func (e *Environment) share(p plan.Plan) {
 	}
 }
 
-// bare reports whether v is the bare node.
+// bare reports whether v is the profile host or its twin.
 func bare(v plan.Variant) bool { return v.Profile() == profile.Host }
 
 // imageOf returns the image of a plan, or the default image of this version.
@@ -151,7 +151,7 @@ func (e *Environment) Facts(context.Context) (facts.Facts, error) {
 	return all, nil
 }
 
-// Profiles returns for each profile whether the cluster runs it.
+// Profiles returns the measured variants. One that its cluster does not run, or that a proof disproved, is skipped.
 func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	var all []result.Profile
 	for _, name := range e.plan.Measured() {
@@ -169,7 +169,7 @@ func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	return all, nil
 }
 
-// Conditions returns the conditions of all clusters; a condition in which they differ is left unknown.
+// Conditions returns the conditions of all clusters. A condition in which the clusters differ is unknown.
 func (e *Environment) Conditions() outcome.Conditions {
 	all, _ := e.Facts(context.Background()) // it has no error
 	c := outcome.FromFacts(all)
@@ -177,15 +177,15 @@ func (e *Environment) Conditions() outcome.Conditions {
 	return c
 }
 
-// Close removes the run's pods from all clusters.
+// Close removes the pods of the run and of its samplers from all clusters.
 func (e *Environment) Close(ctx context.Context) error {
 	var errs []error
 	for _, s := range e.sites {
 		if s.samplers != nil {
-			errs = append(errs, s.named(s.samplers.post.Close(ctx)))
+			errs = append(errs, s.withContext(s.samplers.post.Close(ctx)))
 		}
 		if s.cluster != nil {
-			errs = append(errs, s.named(s.cluster.Close(ctx)))
+			errs = append(errs, s.withContext(s.cluster.Close(ctx)))
 		}
 	}
 	return errors.Join(errs...)

@@ -21,16 +21,17 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// samplers are privileged pods on the nodes of a site that record what the CPUs execute.
+// samplers are the privileged pods on the nodes of a site in which samplers run. A sampler records what the node's CPUs
+// execute during one trial.
 type samplers struct {
 	post *detect.Lookout
 	// cpus are the CPUs of the load.
 	cpus []int
-	// turns counts the sampled trials of each route.
+	// turns counts the sampled trials of each route. Only some of them follow packets.
 	turns map[plan.Route]int
 }
 
-// sampler is a running sampler of a node.
+// sampler is a running sampler of a node. machine identifies the kernel that the node runs on.
 type sampler struct {
 	node    string
 	machine string
@@ -44,7 +45,7 @@ type sampler struct {
 // samplerPatience is how long a sampler may take to start and to answer, in addition to the trial itself.
 const samplerPatience = 30 * time.Second
 
-// start starts the sampler of a node.
+// start starts the sampler of a node, for at most life, and waits for its first message.
 func (s *samplers) start(node string, life time.Duration) (*sampler, error) {
 	i := slices.IndexFunc(s.post.Ends(), func(e detect.End) bool { return e.Node == node })
 	if i < 0 {
@@ -74,7 +75,7 @@ func (s *samplers) start(node string, life time.Duration) (*sampler, error) {
 	return x, nil
 }
 
-// Ask sends a request and returns the answer.
+// Ask sends a request and returns the answer. It fails if the answer has an error or implausible stacks.
 func (x *sampler) Ask(ask control.SamplerAsk) (control.SamplerAnswer, error) {
 	if err := x.ask.Encode(ask); err != nil {
 		return control.SamplerAnswer{}, fmt.Errorf("sampler on node %s: %w", x.node, err)
@@ -96,7 +97,8 @@ func (x *sampler) answer() (a control.SamplerAnswer, err error) {
 	return a, nil
 }
 
-// Close ends the sampler. If its node no longer answers, the sampler ends by itself.
+// Close closes the sampler's input, and cuts its connection if it has not ended within 2 s. A sampler whose node no longer
+// answers ends by itself.
 func (x *sampler) Close() error {
 	err := x.in.Close()
 	late := time.NewTimer(2 * time.Second)
@@ -111,14 +113,15 @@ func (x *sampler) Close() error {
 
 // recorder records one trial on the nodes of its ends.
 type recorder struct {
-	// on are the samplers, the client's node first. server is the sampler of the server's node.
+	// on are the samplers, that of the client's node first. server is the index of that of the server's node.
 	on     []*sampler
 	server int
-	// follows means that this trial follows packets, unknown that only other trials do.
+	// follows means that this trial follows packets, unknown that only other trials do. apart means that the kernel
+	// accounts interrupts separately from tasks.
 	follows, unknown, apart bool
 }
 
-// onNodes starts the samplers of the nodes of a path. one reports whether the nodes are on one machine.
+// onNodes starts a sampler on each node of a path. one reports whether these are two nodes that share a machine.
 func (s *site) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *recorder, one bool, err error) {
 	if s.samplers == nil {
 		return nil, false, errors.New("the nodes have no samplers: they come with --inspect")
@@ -138,7 +141,7 @@ func (s *site) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *re
 	return r, r.server > 0 && r.on[0].machine != "" && r.on[0].machine == r.on[1].machine, nil
 }
 
-// begin prepares the samplers.
+// begin sends a Begin request to each sampler.
 func (r *recorder) begin(b control.SamplerBegin) error {
 	for _, x := range r.on {
 		if _, err := x.Ask(control.SamplerAsk{Begin: &b}); err != nil {
@@ -186,7 +189,7 @@ func (s *site) Count(v plan.Variant, p plan.Path, length time.Duration) (env.Rec
 	return env.Recording{Start: r.start, Finish: r.counts}, nil
 }
 
-// counts are the programs that ran on the nodes.
+// counts ends the samplers and returns the runs of BPF programs on the nodes. If an observation is nil, it returns nothing.
 func (r *recorder) counts(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
@@ -224,7 +227,8 @@ func (r *recorder) start() error {
 	return nil
 }
 
-// finish returns the stacks of both nodes, weighted by the client's slices.
+// finish ends the samplers and returns the stacks of both nodes, in the slices of the client's window. If an observation is
+// nil, it returns nothing.
 func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
@@ -237,7 +241,7 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 // agentCommand is the name of this program in pods.
 const agentCommand = "cnibench"
 
-// stacks joins the stacks of both nodes.
+// stacks requests the stacks of each node and joins them. If both nodes share a machine, it counts what both saw once.
 func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, error) {
 	windows := sample.InWindow(client.Intervals)
 	nodes := map[uint64]string{}
@@ -280,8 +284,8 @@ func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, e
 	return all, nil
 }
 
-// place returns the root of a stack. A network namespace without a process on either node belongs to the network
-// between the nodes.
+// place replaces a root that is a network namespace by the namespace's node. A namespace without a process on either node
+// belongs to the network between them. Other roots are returned unchanged.
 func place(root string, nodes map[uint64]string) string {
 	text, ok := strings.CutPrefix(root, control.SpaceRoot)
 	inode, err := strconv.ParseUint(text, 10, 64)

@@ -27,14 +27,14 @@ type site struct {
 	// snapshot was read from the cluster; verdict follows from it.
 	snapshot detect.Snapshot
 	verdict  detect.Verdict
-	// profile is the name in the catalogue, else the CNI's own name.
+	// profile is the detected profile in the catalogue, else the CNI's own name.
 	profile string
-	// broken lists disproved claims, "" if none.
+	// broken lists the claims of the verdict that were disproved, "" if none.
 	broken string
 	facts  facts.Facts
 	// measured are the variants of the run that belong to the cluster.
 	measured []plan.Variant
-	// renews means that pods may be replaced.
+	// renews means that the run's pods may be replaced.
 	renews bool
 	// samplers exist during a run whose CPUs are sampled.
 	samplers *samplers
@@ -42,7 +42,8 @@ type site struct {
 	silent map[plan.Route]error
 }
 
-// find connects to the cluster of s, checks the user's rights, and detects its CNI.
+// find connects to the cluster of s, checks the user's rights, and detects the CNI. It inspects nodes only if the API does
+// not show the CNI and the plan allows that.
 func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
 	var err error
 	if s.cluster, err = kube.Connect(clusterOptions(want, s.Location, o)); err != nil {
@@ -76,12 +77,11 @@ func (s *site) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// inspect detects from lookouts, by default on the first two ready nodes. If there are pods among the lookouts, it also
-// proves the paths.
+// errNoNode means that inspect has no node to create pods on.
 var errNoNode = errors.New("no ready Linux node to inspect")
 
-// inspect detects from lookouts, by default on the first two ready nodes. With pods among them it proves the paths,
-// too.
+// inspect creates privileged pods on at.Nodes, by default the first two ready nodes, detects the CNI again from there, and
+// removes the pods. With at.Pods it also proves the paths between nodes and between ordinary pods.
 func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options) (proofs []detect.Proof, err error) {
 	if len(at.Nodes) == 0 {
 		at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2)
@@ -107,12 +107,12 @@ func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options)
 	return proofs, errors.Join(err, left)
 }
 
-// lookouts returns the options of a run's lookouts; the caller chooses the nodes.
+// lookouts returns the options for the privileged pods of a run, without nodes.
 func (s *site) lookouts(want plan.Plan) detect.LookoutOptions {
 	return detect.LookoutOptions{Run: s.cluster.Run(), Image: s.cluster.Image(), PullSecrets: s.cluster.PullSecrets(), Family: want.Lab.Family}
 }
 
-// withoutInspect adds to err how to run without lookouts.
+// withoutInspect adds to err how to run without privileged pods on the nodes.
 func withoutInspect(want plan.Plan, err error) error {
 	wayOut := "leave out --inspect: some of what runs there stays unproven then"
 	if want.Explain {
@@ -124,12 +124,13 @@ func withoutInspect(want plan.Plan, err error) error {
 	return advice.With(err, wayOut)
 }
 
-// nameOf returns the name of a profile that may not be in the catalogue.
+// nameOf returns the profile of a verdict, else the CNI's own name, else "unknown".
 func nameOf(v detect.Verdict) string {
 	return cmp.Or(v.Profile, strings.ToLower(v.CNI), "unknown")
 }
 
-// open creates the pods and proves what was detected.
+// open creates the pods, waits until the paths of variants answer, and proves what was detected. If the plan samples CPUs,
+// privileged pods for that stay on the nodes.
 func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant, o Options) error {
 	if err := s.cluster.Up(ctx); err != nil {
 		return err
@@ -164,7 +165,8 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	return env.Close(ctx, post, err)
 }
 
-// prove compares what the cluster's configuration claims with what the pods observe.
+// prove compares what the cluster's configuration claims with what the pods observe. It stores the result, the facts and
+// the disproved claims in s.
 func (s *site) prove(ctx context.Context, want plan.Plan, ground detect.Ground) error {
 	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, ground)
 	if err != nil {
@@ -185,21 +187,21 @@ func (s *site) prove(ctx context.Context, want plan.Plan, ground detect.Ground) 
 	return nil
 }
 
-// named prefixes an error with the context if there are several clusters.
-func (s *site) named(err error) error {
+// withContext prefixes an error with the context of the cluster, if that is set.
+func (s *site) withContext(err error) error {
 	if s.Context == "" || err == nil {
 		return err
 	}
 	return advice.With(fmt.Errorf("context %s: %w", s.Context, err), advice.Of(err))
 }
 
-// leftovers describes what an interrupted run leaves on the cluster, and how to remove it.
+// leftovers returns a message that an interrupted run is still in the cluster, and how to remove it.
 func (s *site) leftovers() string {
 	run := s.cluster.Run()
 	return fmt.Sprintf("run %s is still in the cluster; remove it: cnibench kube clean --run %s%s", run, run, s.Flags())
 }
 
-// found describes the detected CNI, and the source of that.
+// found describes the detected profile, with the object that shows it.
 func (s *site) found() string {
 	if s.verdict.Source == "" {
 		return s.profile
@@ -236,7 +238,7 @@ type DetectOptions struct {
 	Lookouts    detect.LookoutOptions
 }
 
-// Detect finds out which CNI a cluster runs. With an image, it proves that from pods on the nodes.
+// Detect returns which CNI a cluster runs. With an image, it also proves that from pods on the nodes.
 func Detect(ctx context.Context, o DetectOptions, options Options) (detect.Finding, error) {
 	s := site{Location: o.Location}
 	var err error

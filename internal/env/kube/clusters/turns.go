@@ -26,7 +26,7 @@ type inTurn struct {
 	plan      plan.Plan
 	installer *recipe.Installer
 	stages    [][]plan.Variant
-	// where is the cluster for commands in messages. patience bounds the removal of the run's pods.
+	// where is the cluster; messages use it in commands. patience bounds the removal of the run's pods.
 	where    kube.Location
 	patience time.Duration
 	// at is the stage whose profile is installed, -1 for none. now is the cluster with the run's pods, nil for none.
@@ -38,7 +38,8 @@ type inTurn struct {
 	facts facts.Facts
 }
 
-// OpenInTurn installs the first profile of a plan. It refuses a cluster with a CNI that another program installed.
+// OpenInTurn installs the first profile of a plan on a cluster, and creates the run's pods. It fails if the cluster has a
+// CNI that another program installed.
 func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.Plan, error) {
 	e := &inTurn{options: o, plan: want, patience: env.CloseTimeout, at: -1}
 	var names []string
@@ -81,8 +82,8 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.P
 	return e, want, nil
 }
 
-// Enter makes the profile of stage i the installed one: it removes the run's pods, removes the previous profile even if
-// the pods remain, installs the profile of stage i, and proves that it runs.
+// Enter changes to the profile of stage i: it removes the run's pods, uninstalls the previous profile even if the pods
+// remain, installs the new profile, creates the run's pods again, and proves what runs.
 func (e *inTurn) Enter(ctx context.Context, i int) error {
 	if e.at == i && e.now != nil {
 		return nil
@@ -110,7 +111,7 @@ func (e *inTurn) stillThere(name string) string {
 	return name + " is still installed: cnibench cni uninstall " + name + e.where.Flags()
 }
 
-// leave removes the run's pods, within patience: a finalizer may keep a namespace for ever.
+// leave removes the run's pods. It fails after patience, because a finalizer may keep a namespace for ever.
 func (e *inTurn) leave(ctx context.Context) error {
 	if e.now == nil {
 		return nil
@@ -124,7 +125,7 @@ func (e *inTurn) leave(ctx context.Context) error {
 	return nil
 }
 
-// uninstall removes the installed profile and what it leaves on the nodes.
+// uninstall removes the installed profile and what it leaves on the nodes. It does nothing if no profile is installed.
 func (e *inTurn) uninstall(ctx context.Context) error {
 	if e.at < 0 {
 		return nil
@@ -153,7 +154,7 @@ func (e *inTurn) uninstall(ctx context.Context) error {
 // Facts returns the facts of the first stage.
 func (e *inTurn) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
 
-// Profiles returns all profiles of the plan. Profiles of the current stage have the reason if they are skipped.
+// Profiles returns all variants of the plan. Those of the current stage have the reason if they are skipped.
 func (e *inTurn) Profiles(ctx context.Context) ([]result.Profile, error) {
 	here, err := e.now.Profiles(ctx)
 	if err != nil {
@@ -170,7 +171,7 @@ func (e *inTurn) Profiles(ctx context.Context) ([]result.Profile, error) {
 // Stages returns the profiles in the order of their installation.
 func (e *inTurn) Stages() [][]plan.Variant { return e.stages }
 
-// At returns the cluster under the installed profile.
+// At returns the site of a variant under the installed profile. Without one, the site serves no route.
 func (e *inTurn) At(v plan.Variant) env.Site {
 	if e.now == nil {
 		return nothing{}
@@ -178,14 +179,14 @@ func (e *inTurn) At(v plan.Variant) env.Site {
 	return e.now.At(v)
 }
 
-// nothing is the cluster without an installed profile.
+// nothing is the site of a cluster without an installed profile.
 type nothing struct{}
 
 func (nothing) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
 	return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: "no profile is installed"}
 }
 
-// Conditions returns the conditions of the installed profile.
+// Conditions returns the conditions under the installed profile, the zero value without one.
 func (e *inTurn) Conditions() outcome.Conditions {
 	if e.now == nil {
 		return outcome.Conditions{}
@@ -193,7 +194,7 @@ func (e *inTurn) Conditions() outcome.Conditions {
 	return e.now.Conditions()
 }
 
-// Close removes everything. Uninstalling the profile has its own timeout, independent of what the pods used of ctx.
+// Close removes the run's pods and uninstalls the profile. The uninstallation has its own timeout, even after ctx ended.
 func (e *inTurn) Close(ctx context.Context) error {
 	left := e.leave(ctx)
 	again, stop := context.WithTimeout(context.WithoutCancel(ctx), env.CloseTimeout)

@@ -15,11 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/chart"
 )
 
-// order is the order of the kinds in a manifest: objects that others need come first.
+// order has the chart's templates in the order of the manifest: objects that others need come first.
 var order = []string{"rbac.yaml", "configmap.yaml", "pvc.yaml", "cronjob.yaml"}
 
-// Render renders the chart in the directory dir with values, which override the chart's, as one manifest, and its
-// notes. It checks the values against the chart's schema.
+// Render returns the chart in the directory dir as one manifest, and its notes. values override the chart's own. It fails
+// if the chart's schema forbids them, or a template reads a value that is not set.
 func Render(dir string, r chart.Release, values map[string]any) (manifest, notes string, err error) {
 	c, err := chart.Load(dir)
 	if err != nil {

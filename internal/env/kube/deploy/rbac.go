@@ -14,13 +14,13 @@ import (
 type grant struct {
 	group     string
 	resources []string
-	// names restricts it to objects with these names. (optional)
+	// names restricts the rule to objects with these names. (optional)
 	names []string
 	verb  string
 	why   string
 }
 
-// detection is the rights that package detect needs to read the CNI's configuration, in addition to kube.Rights.
+// detection has the rights that package detect needs to read the CNI's configuration, in addition to kube.Rights.
 var detection = []grant{
 	{group: "apps", resources: []string{"daemonsets"}, verb: "list", why: "the CNI's daemon and kube-proxy, their images and arguments"},
 	{resources: []string{"configmaps"}, names: configMaps(), verb: "get", why: "how the CNI and kube-proxy are configured; these and no others"},
@@ -30,7 +30,7 @@ var detection = []grant{
 	{group: "projectcalico.org", resources: []string{"felixconfigurations", "ippools"}, verb: "list", why: "the same by way of Calico's API server"},
 }
 
-// configMaps are the names of the ConfigMaps of all CNIs and of kube-proxy.
+// configMaps returns the names of the ConfigMaps of all CNIs and of kube-proxy.
 func configMaps() []string {
 	var names []string
 	for _, c := range profile.CNIs() {

@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
-// calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of
-// calico-node replaces the Installation.
+// calico judges Calico by its Installation, FelixConfiguration and pools. Without an Installation it uses the environment
+// of the daemon w.
 func (d *detective) calico(w workloadSpec) {
 	if w.Name == "calico-vpp-node" {
 		d.Title = "Calico with VPP: no profile describes it"
@@ -38,7 +38,7 @@ func (d *detective) calico(w workloadSpec) {
 	if inst == nil && len(pools) == 0 && len(d.objects("FelixConfiguration")) == 0 {
 		d.doubt("only the environment of %s shows the mode", w)
 	}
-	r, ok := d.configured(objects...)
+	r, ok := d.judgeObjects(objects...)
 	if !ok {
 		return
 	}
@@ -56,7 +56,7 @@ func (d *detective) theDefault(kind string) map[string]any {
 	return nil
 }
 
-// pools returns the enabled pools, IPv4 first. IPv4 pools with different encapsulations are a doubt.
+// pools returns the enabled pools, IPv4 first. It adds a doubt if IPv4 pools have different encapsulations.
 func (d *detective) pools() []map[string]any {
 	list := slices.DeleteFunc(d.objects("IPPool"), func(p map[string]any) bool { return field(p, "spec", "disabled") == true })
 	colons := func(p map[string]any) int { return strings.Count(text(p, "spec", "cidr"), ":") } // IPv4 has none
@@ -75,7 +75,7 @@ func (d *detective) pools() []map[string]any {
 	return list
 }
 
-// poolMode returns a pool's encapsulation in the words of Verdict.
+// poolMode returns a pool's encapsulation in the form of Verdict.Encapsulation.
 func poolMode(p map[string]any) string {
 	for _, m := range []struct{ key, name string }{{"vxlanMode", "vxlan"}, {"ipipMode", "ipip"}} {
 		switch text(p, "spec", m.key) {
@@ -88,8 +88,8 @@ func poolMode(p map[string]any) string {
 	return "none"
 }
 
-// calicoClaims compares the pools with the nodes' annotations, because Calico gives a node an address on the tunnel's
-// device only where there is a tunnel. It takes the MTU from the operator's status or from a ConfigMap.
+// calicoClaims compares the pools with the nodes' annotations: Calico gives a node a tunnel address only if there is a
+// tunnel. It takes the MTU from the status of the Installation or from a ConfigMap.
 func (d *detective) calicoClaims(inst map[string]any) {
 	tunnels := map[string]string{}
 	for _, n := range d.Nodes {
@@ -110,7 +110,7 @@ func (d *detective) calicoClaims(inst map[string]any) {
 	case len(distinct) == 1 && distinct[0] != claimed && claimed != "":
 		d.doubt("the pools say %s (%s), the nodes' annotations show the tunnel of %s", d.Encapsulation.Value, d.Encapsulation.Source, distinct[0])
 	case len(distinct) == 1 && claimed != "":
-		d.inForce(calico, "tunnel", configClaim{distinct[0], "annotations of the nodes"})
+		d.setInForce(calico, "tunnel", configClaim{distinct[0], "annotations of the nodes"})
 	case len(distinct) > 1:
 		d.doubt("the nodes' annotations differ: %s", strings.Join(groups, "; "))
 	}

@@ -9,7 +9,7 @@ import (
 // ciliumConfig is the ConfigMap that Cilium's agents read.
 const ciliumConfig = "cilium-config"
 
-// cilium judges the ConfigMap and the agents' status, because agents fall back to other modes.
+// cilium judges Cilium by its ConfigMap and by the agents' status, because agents fall back to other modes.
 func (d *detective) cilium(w workloadSpec) {
 	c, ok := d.configMap(w.Namespace, ciliumConfig)
 	if !ok {
@@ -17,7 +17,7 @@ func (d *detective) cilium(w workloadSpec) {
 		c = configMap{Namespace: w.Namespace, Name: ciliumConfig}
 	}
 	if ok {
-		if r, good := d.configured(c.object()); good {
+		if r, good := d.judgeObjects(c.object()); good {
 			d.adopt(r)
 		}
 	}
@@ -37,27 +37,28 @@ func (d *detective) cilium(w workloadSpec) {
 	d.ciliumStated(live, source)
 }
 
-// ciliumInForce judges the configuration again with the agents' status over it.
+// ciliumInForce judges the configuration again, overridden by the agents' status live, and records the settings in force.
 func (d *detective) ciliumInForce(c configMap, live ciliumStatus, source string) {
 	options, shown := live.options()
 	data := map[string]string{}
 	maps.Copy(data, c.Data)
 	maps.Copy(data, options)
-	r, ok := d.configured(configMap{Namespace: c.Namespace, Name: c.Name, Data: data}.object())
+	r, ok := d.judgeObjects(configMap{Namespace: c.Namespace, Name: c.Name, Data: data}.object())
 	if !ok {
 		return
 	}
-	d.measured(r)
+	d.setProfile(r)
 	for _, s := range r.Settings {
 		if shown[s.Name] {
-			d.inForce(cilium, s.Name, configClaim{s.Value, source})
+			d.setInForce(cilium, s.Name, configClaim{s.Value, source})
 		}
 	}
-	d.inForce(cilium, "attach mode", configClaim{strings.ToLower(live["Attach Mode"]), source})
-	d.inForce(cilium, "socket LB coverage", configClaim{strings.ToLower(live["Details/Socket LB Coverage"]), source})
+	d.setInForce(cilium, "attach mode", configClaim{strings.ToLower(live["Attach Mode"]), source})
+	d.setInForce(cilium, "socket LB coverage", configClaim{strings.ToLower(live["Details/Socket LB Coverage"]), source})
 }
 
-// ciliumLive parses the status of all nodes. agree reports whether their modes are equal.
+// ciliumLive parses the agents' status of all nodes and returns the last one. source is "" if there is none. agree reports
+// whether all nodes have the same mode.
 func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) {
 	by := map[string]string{}
 	for _, node := range slices.Sorted(maps.Keys(d.CiliumStatus)) {
@@ -79,7 +80,8 @@ func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) 
 	return live, "cilium-dbg status on " + few(slices.Sorted(maps.Keys(by))), len(modes) == 1
 }
 
-// ciliumStated takes encapsulation and encryption from the agents' status.
+// ciliumStated sets encapsulation and encryption from the agents' status. WireGuard counts as encapsulation if there is no
+// tunnel.
 func (d *detective) ciliumStated(live ciliumStatus, source string) {
 	if n := live.encapsulation(); n != "" {
 		d.Encapsulation = configClaim{n, source}

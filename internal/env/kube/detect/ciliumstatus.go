@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ciliumStatus is the part of a Cilium agent's status that concerns the dataplane: the first word of each line by the
-// line's name. Lines about the replacement of kube-proxy have the prefix "Details/". Routing is Network and Host.
+// ciliumStatus has the first word of each line of a Cilium agent's status, by the line's name. Lines about the replacement
+// of kube-proxy have the prefix "Details/". The line Routing is split into Network, which is whole, and Host.
 type ciliumStatus map[string]string
 
 // errNoStatus means that a text is not an agent's status.
@@ -59,11 +59,12 @@ func first(text string) string {
 // statusLines maps the lines of a status to settings.
 var statusLines = []struct {
 	line string
-	// mode is the name of the line in a comparison of nodes, which must agree; "" is not compared.
+	// mode names the line in the comparison of nodes, which must agree; "" excludes the line from it.
 	mode string
 	// setting is the setting of package config that the line shows.
 	setting string
-	// means maps the line's value in lower case to the agent's options. Without it the setting is the option.
+	// means maps the line's value, in lower case, to options of the agent. If it is nil, the option is the setting with the
+	// line's value.
 	means map[string]string
 }{
 	{"Network", "routing", "routing-mode", map[string]string{
@@ -94,7 +95,7 @@ var statusLines = []struct {
 	{"CNI Chaining", "", "cni-chaining-mode", nil},
 }
 
-// mode describes the values that must be equal on all nodes.
+// mode lists the values that must be equal on all nodes.
 func (s ciliumStatus) mode() string {
 	var parts []string
 	for _, l := range statusLines {
@@ -105,8 +106,8 @@ func (s ciliumStatus) mode() string {
 	return strings.Join(parts, ", ")
 }
 
-// options returns the status as options of the ConfigMap, so that package config judges it too. shown are the settings
-// and options that the status shows.
+// options returns the status as options of Cilium's ConfigMap, which package config can judge. shown has the settings and
+// options that the status shows.
 func (s ciliumStatus) options() (options map[string]string, shown map[string]bool) {
 	options, shown = map[string]string{}, map[string]bool{}
 	for _, l := range statusLines {

@@ -21,17 +21,17 @@ const (
 	kubeRouter = "kube-router"
 )
 
-// cnis are known by their daemon. identify searches in this order.
+// cnis are the CNIs that are recognized by their daemon, in the order in which identify searches.
 var cnis = profile.CNIs()
 
-// named returns the CNI called name.
-func named(name string) profile.CNI {
+// cniNamed returns the CNI called name.
+func cniNamed(name string) profile.CNI {
 	c, _ := profile.LookupCNI(name)
 	return c
 }
 
-// CNIOf returns the CNI that a DaemonSet's name shows, "" for another DaemonSet and for kube-router's, which may filter
-// only.
+// CNIOf returns the CNI to which a DaemonSet belongs by its name, or "". It returns "" also for kube-router, which may only
+// filter.
 func CNIOf(daemonSet string) string {
 	if slices.Contains(profile.Multus, daemonSet) {
 		return residue.Multus
@@ -57,7 +57,7 @@ func ServesNetwork(pod string) bool {
 	return slices.ContainsFunc(of, func(name string) bool { return pod == name || strings.HasPrefix(pod, name+"-") })
 }
 
-// companions change pods' traffic in addition to the CNI.
+// companions are DaemonSets that change the traffic of pods in addition to the CNI.
 var companions = []struct{ daemon, says string }{
 	{"istio-cni-node", "istio-cni is installed: traffic of pods in the mesh goes through a proxy"},
 	{"ztunnel", "Istio's ztunnel runs: traffic of pods in the ambient mesh goes through it"},
@@ -71,7 +71,7 @@ type present struct {
 	daemon workloadSpec
 }
 
-// identify finds the CNI and its mode.
+// identify sets the CNI, and judges its mode by a method for that CNI.
 func (d *detective) identify() {
 	var found []present
 	for _, c := range cnis {
@@ -115,7 +115,7 @@ func (d *detective) identify() {
 	}
 }
 
-// containerImage returns the container's image, or the first container's.
+// containerImage returns the image of the container called container, else of the first container.
 func containerImage(w workloadSpec, container string) string {
 	for _, c := range w.Containers {
 		if c.Name == container {
@@ -128,7 +128,8 @@ func containerImage(w workloadSpec, container string) string {
 	return w.Containers[0].Image
 }
 
-// chained omits a CNI that another CNI is chained to, such as Cilium or Calico over a cloud's own.
+// chained removes from found the CNIs whose dataplane is not in force: one under Cilium by its configuration, Calico over
+// a cloud's CNI, and kube-router without its router. It notes in But that the latter two only enforce policies.
 func (d *detective) chained(found []present) []present {
 	names := func(name string) bool {
 		return slices.ContainsFunc(found, func(p present) bool { return p.Name == name })
@@ -178,7 +179,8 @@ func (w workloadSpec) flag(name string) string {
 	return ""
 }
 
-// firstOnNodes keeps the CNI that the first conflist of every inspected node names.
+// firstOnNodes returns the one of found that the first conflist of every inspected node names. It returns found unchanged
+// if the nodes differ or none was inspected.
 func (d *detective) firstOnNodes(found []present) []present {
 	types := map[string]bool{}
 	for _, list := range d.firstConflists() {
@@ -210,7 +212,8 @@ func (d *detective) companions() {
 	}
 }
 
-// kindnet takes its profile from its conflist, where kind's daemon has the ptp plugin and kindnet its own.
+// kindnet tells kind's kindnetd, whose conflist has the plugin ptp, from the project kindnet, which has its own plugin.
+// Without a conflist it assumes kindnetd.
 func (d *detective) kindnet(w workloadSpec) {
 	d.set(kindnet, "routes", configClaim{"one for each node's pods", "kindnetd"}, configClaim{})
 	d.Encapsulation = configClaim{"none", "kindnetd makes routes only"}
@@ -236,7 +239,7 @@ func (d *detective) kindnet(w workloadSpec) {
 	}
 }
 
-// set adds a setting.
+// set adds a setting with its configured value and the value in force.
 func (d *detective) set(component, name string, asked, seen configClaim) {
 	d.Settings = append(d.Settings, setting{component, name, asked.Value, asked.Source, seen.Value, seen.Source})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// object wraps one object of the cluster for package config. body is decoded JSON.
+// object returns an object of the cluster as an input of package config. body is decoded JSON.
 func object(name string, body map[string]any) config.Input {
 	text, err := json.Marshal(body)
 	if err != nil { // values of JSON only
@@ -18,8 +18,9 @@ func object(name string, body map[string]any) config.Input {
 	return config.Input{Name: name, Text: string(text), Unlined: true}
 }
 
-// configured judges objects. ok is false if they cannot be judged, which is a doubt.
-func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
+// judgeObjects has package config judge objects, with kube-proxy's mode and the policies. If that fails, it adds a doubt
+// and returns false.
+func (d *detective) judgeObjects(objects ...config.Input) (config.Report, bool) {
 	if d.KubeProxy.Mode != "" && d.KubeProxy.Runs == Yes {
 		objects = append(objects, object("kube-proxy", map[string]any{
 			"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": d.KubeProxy.Mode, "clusterCIDR": "0.0.0.0/0",
@@ -38,7 +39,8 @@ func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
 	return r, true
 }
 
-// adopt takes the report's profile, and the report's settings as the requested ones.
+// adopt adds the report's settings as the configured ones, sets the profile, and adds the report's serious findings as
+// doubts.
 func (d *detective) adopt(r config.Report) {
 	for _, s := range r.Settings {
 		if s.Component == kubeProxy || s.Name == config.RequiredMTU || s.Name == config.RouteMTU {
@@ -50,7 +52,7 @@ func (d *detective) adopt(r config.Report) {
 		}
 		d.Settings = append(d.Settings, setting{Component: s.Component, Name: s.Name, Asked: s.Value, AskedBy: by})
 	}
-	d.measured(r)
+	d.setProfile(r)
 	// A rule refuses the configuration, but the cluster runs, for an unknown reason: that is a doubt.
 	for _, f := range r.Findings {
 		if f.Severity.Rank() >= finding.Otherwise.Rank() || f.ID == "policy-ignored" {
@@ -59,8 +61,9 @@ func (d *detective) adopt(r config.Report) {
 	}
 }
 
-// measured replaces the profile by the report's.
-func (d *detective) measured(r config.Report) {
+// setProfile takes the profile, the encapsulation, the encryption and the MTU from the report. It does nothing unless the
+// report has exactly one profile.
+func (d *detective) setProfile(r config.Report) {
 	if len(r.Measured) != 1 {
 		return
 	}
@@ -76,7 +79,7 @@ func (d *detective) measured(r config.Report) {
 	d.But = append(slices.Clone(d.But[:d.own]), m.But...)
 }
 
-// asked returns the requested setting of a component, or nil.
+// asked returns the setting of a component that is called name, or nil.
 func (d *detective) asked(component, name string) *setting {
 	for i := range d.Settings {
 		if s := &d.Settings[i]; s.Component == component && s.Name == name {
@@ -86,8 +89,8 @@ func (d *detective) asked(component, name string) *setting {
 	return nil
 }
 
-// inForce records the value in force of a setting, and a doubt if the configuration differs.
-func (d *detective) inForce(component, name string, seen configClaim) {
+// setInForce records the value in force of a setting, and a doubt if the configured value differs. It ignores "".
+func (d *detective) setInForce(component, name string, seen configClaim) {
 	if seen.Value == "" {
 		return
 	}
@@ -102,7 +105,7 @@ func (d *detective) inForce(component, name string, seen configClaim) {
 	}
 }
 
-// object is the ConfigMap for package config.
+// object returns the ConfigMap as an input of package config.
 func (c configMap) object() config.Input {
 	return object(c.String(), map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": c.Name, "namespace": c.Namespace}, "data": c.Data,

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// conflist is a CNI configuration.
+// conflist is a CNI configuration, as in a file of /etc/cni/net.d.
 type conflist struct {
 	// File and Node locate the conflist, "" if unknown.
 	File, Node string
@@ -56,7 +56,7 @@ func parseConflist(text string) (conflist, error) {
 	return c, nil
 }
 
-// main is the plugin that makes the pod's first device.
+// main returns the plugin that makes the pod's first device: the first one, or the first that Multus calls.
 func (c conflist) main() plugin {
 	p := c.Plugins[0]
 	if p.Type != "multus" || len(p.Delegates) == 0 {
@@ -72,7 +72,7 @@ func (c conflist) main() plugin {
 	return first
 }
 
-// types lists the plugins of the chain.
+// types lists the types of the chain's plugins.
 func (c conflist) types() string {
 	return strings.Join(each.Of(c.Plugins, func(p plugin) string { return p.Type }), ", ")
 }
@@ -90,7 +90,8 @@ func (c conflist) owner() string {
 	return p.Type
 }
 
-// firstConflists returns the conflist in force on each inspected node: the first by name.
+// firstConflists returns the conflist in force on each inspected node: the first file by name that is valid. An invalid
+// file is a doubt.
 func (d *detective) firstConflists() []conflist {
 	var all []conflist
 	for _, h := range d.hosts() {
@@ -131,7 +132,7 @@ func (d *detective) standalone() {
 		d.Title = "several CNIs at once"
 	case len(distinct) == 1 && distinct[0] == flannel, len(distinct) == 0 && d.backendOnNodes() != "":
 		d.CNI, d.Source = flannel, "annotation "+flannelBackend+" of the nodes; no DaemonSet of flannel's was found: it runs outside of pods, as in K3s"
-		d.flannel(named(flannel), workloadSpec{Namespace: "kube-system"})
+		d.flannel(cniNamed(flannel), workloadSpec{Namespace: "kube-system"})
 	case len(distinct) == 1:
 		d.plugin(lists[0], groups[0])
 	case d.planted():
@@ -151,7 +152,8 @@ const (
 	PlanterName  = "planter"
 )
 
-// planted takes a plugin's profile from its installer: the API does not show conflists.
+// planted reports whether this program has installed a plugin by its DaemonSet PlanterName, and then sets the CNI and the
+// profile to that plugin. It needs no conflist.
 func (d *detective) planted() bool {
 	for _, w := range d.Workloads {
 		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
@@ -165,12 +167,12 @@ func (d *detective) planted() bool {
 	return false
 }
 
-// withoutTunnel claims that the plugin neither encapsulates nor encrypts.
+// withoutTunnel sets encapsulation and encryption to "none".
 func (d *detective) withoutTunnel() {
 	d.Encapsulation, d.Encryption = configClaim{"none", "the plugin has none"}, configClaim{"none", "the plugin has none"}
 }
 
-// plugin judges a conflist.
+// plugin judges a cluster by the conflist c of its nodes. where says which nodes have it.
 func (d *detective) plugin(c conflist, where string) {
 	p := c.main()
 	d.CNI, d.Source = c.owner(), "/etc/cni/net.d/"+c.File+": "+where

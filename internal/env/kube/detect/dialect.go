@@ -5,8 +5,8 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// dialect judges a CNI by what package config reads from its DaemonSet, its ConfigMaps, the nodes' first conflists and
-// OpenShift's Network. It keeps the title if they do not show the mode.
+// dialect judges a CNI by what package config reads from its DaemonSet, its ConfigMaps, a node's first conflist and
+// OpenShift's Network. If they do not show the mode, the profile is the CNI's only one in the catalogue, if it has one.
 func (d *detective) dialect(p present) {
 	d.Title = p.Title + ": no profile describes it"
 	if of, described := profile.OfCNI(p.Name); described {
@@ -24,7 +24,7 @@ func (d *detective) dialect(p present) {
 	if lists := d.firstConflists(); len(lists) > 0 && lists[0].owner() == p.Name {
 		objects = append(objects, config.Input{Name: lists[0].File + " of " + lists[0].Node, Text: lists[0].text, Unlined: true})
 	}
-	if r, ok := d.configured(objects...); ok {
+	if r, ok := d.judgeObjects(objects...); ok {
 		d.adopt(r)
 		if len(r.Measured) == 0 {
 			d.unproven("the mode of %s: neither its objects nor a node's conflist says it", p.Title)
@@ -32,8 +32,8 @@ func (d *detective) dialect(p present) {
 	}
 }
 
-// policyObjects returns what decides whether policies are enforced: one policy, and the components that enforce
-// policies in addition to the CNI.
+// policyObjects returns the objects that decide whether policies are enforced: the policies in the snapshot, and the
+// DaemonSets that enforce policies in addition to the CNI.
 func (d *detective) policyObjects() []config.Input {
 	if d.Distribution == "K3s" { // K3s enforces them without a pod
 		return nil
@@ -50,7 +50,7 @@ func (d *detective) policyObjects() []config.Input {
 	return all
 }
 
-// object is a DaemonSet with its images, environments and arguments, for package config.
+// object returns the workload as an input of package config: a DaemonSet with its containers.
 func (w workloadSpec) object() config.Input {
 	return object(w.String(), map[string]any{
 		"apiVersion": "apps/v1", "kind": daemonSetKind, "metadata": map[string]any{"name": w.Name},

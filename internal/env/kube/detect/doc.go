@@ -1,6 +1,6 @@
 // Package detect finds out which dataplane a cluster runs, and proves it.
 //
-//	Read ─► Snapshot ─► Detect ─► Verdict ─► Look, Prove ─► Proofs ─► Facts
+//	Read ─► Snapshot ─► Detect ─► Verdict ─► Prove ───────► Proofs ─► Facts
 //	asks the API         pure      a claim     asks the nodes  what holds   for the result
 //
 // A configuration is only a request: agents fall back to other modes, charts ignore keys, and a cluster can have two

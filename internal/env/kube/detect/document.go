@@ -49,7 +49,7 @@ func (f Finding) Document() report.Document {
 	return report.Document{Data: f, Sections: []report.Section{s}}
 }
 
-// add adds a row; an empty cell is a dash.
+// add adds a row to g. An empty cell becomes a dash.
 func add(g *report.Grid, label string, cells ...string) {
 	for i, c := range cells {
 		cells[i] = cmp.Or(number.Clean(c), "-")
@@ -57,7 +57,7 @@ func add(g *report.Grid, label string, cells ...string) {
 	g.Add(number.Clean(label), cells...)
 }
 
-// head is the verdict in a few rows.
+// head returns the grid with the main values of the verdict.
 func (f Finding) head() report.Grid {
 	v := f.Verdict
 	g := report.Grid{Label: "What", Columns: []string{"Verdict", "Source"}, Prose: true}

@@ -53,10 +53,10 @@ func (w Way) run(ctx context.Context, c ContainerRef, argv []string) ([]byte, er
 	return stdout.Bytes(), fmt.Errorf("%s: %w", what, err)
 }
 
-// ErrAbandoned means that a command may still use its streams.
+// ErrAbandoned means that a command did not end with its context, and may still use its streams.
 var ErrAbandoned = errors.New("the kubelet does not answer")
 
-// farewell bounds how long a command may use its streams after its context has ended.
+// farewell is how long Stream waits for a command after its context has ended.
 const farewell = time.Second
 
 // Way runs programs in the containers of a cluster.
@@ -65,7 +65,8 @@ type Way struct {
 	Config *rest.Config
 }
 
-// Stream runs argv in a container until it ends, over WebSocket, or over SPDY if a proxy refuses WebSocket.
+// Stream runs argv in a container until it ends, over WebSocket, or over SPDY if a proxy refuses WebSocket. If ctx ends and
+// the command does not, it returns ErrAbandoned.
 func (w Way) Stream(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error {
 	url := w.Kube.REST.Post().Namespace(c.Namespace).Resource("pods").Name(c.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: argv, Stdin: o.Stdin != nil, Stdout: true, Stderr: true}, api.Parameters()).URL()

@@ -10,10 +10,10 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
-// machineFacts are known of each node.
+// machineFacts are the facts about each node that a pod on it can read.
 var machineFacts = []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations}
 
-// Facts returns the verdict and its proofs as recorded conditions.
+// Facts returns the verdict, its proofs, and the properties of the nodes as facts.
 func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	f := facts.Facts{}
 	set := func(name, value string) {
@@ -78,7 +78,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	return f
 }
 
-// mergeProofs merges proofs that differ only in their place.
+// mergeProofs merges proofs that differ only in Where, and joins their places.
 func mergeProofs(proofs []Proof) []Proof {
 	var all []Proof
 	where := map[Proof][]string{}

@@ -15,12 +15,12 @@ const (
 	flannelData    = "flannel.alpha.coreos.com/backend-data"
 )
 
-// flannel judges net-conf.json, and the backend in the nodes' annotations; K3s has only the annotations. For canal it
-// judges flannel's part; Calico's part has one mode.
+// flannel judges flannel, or canal, by net-conf.json and by the backend in the nodes' annotations. K3s has only the
+// annotations. Of canal it judges only flannel's part, because Calico's part has one mode.
 func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 	component, namespace, configured := of.Name, daemon.Namespace, ""
 	if c, ok := d.configMap(namespace, of.ConfigMaps...); ok {
-		if r, good := d.configured(c.object()); good {
+		if r, good := d.judgeObjects(c.object()); good {
 			d.adopt(r)
 			if s := d.asked(component, "Backend.Type"); s != nil {
 				configured = strings.ToLower(s.Asked)
@@ -39,26 +39,26 @@ func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 		d.unproven("flannel's backend: neither its ConfigMap nor its annotations on the nodes were read")
 		return
 	case backend != "":
-		d.inForce(component, "Backend.Type", configClaim{backend, "annotation " + flannelBackend + " of the nodes"})
+		d.setInForce(component, "Backend.Type", configClaim{backend, "annotation " + flannelBackend + " of the nodes"})
 		if backend != configured {
 			d.flannelRuns(of, backend)
 		}
 	}
 	if vni := d.vniOnNodes(); vni != 0 && (backend == "vxlan" || backend == "" && configured == "vxlan") {
-		d.inForce(component, "VNI", configClaim{fmt.Sprint(vni), "annotation " + flannelData + " of the nodes"})
+		d.setInForce(component, "VNI", configClaim{fmt.Sprint(vni), "annotation " + flannelData + " of the nodes"})
 	}
 	if s := d.asked(component, "EnableNFTables"); s != nil && s.Asked == "true" {
 		d.But = append(d.But, "flannel's own rules are nftables'")
 	}
 }
 
-// flannelRuns takes the profile of the backend that the nodes run.
+// flannelRuns sets the profile to that of the backend in the nodes' annotations.
 func (d *detective) flannelRuns(of profile.CNI, backend string) {
 	c := configMap{Name: of.ConfigMaps[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
 	in := c.object()
 	in.Name = "annotations of the nodes"
-	if r, ok := d.configured(in); ok {
-		d.measured(r)
+	if r, ok := d.judgeObjects(in); ok {
+		d.setProfile(r)
 	}
 }
 
@@ -73,7 +73,8 @@ func (s Snapshot) flannelBackends() map[string]string {
 	return by
 }
 
-// backendOnNodes returns the backend that flanneld runs, "" if the nodes have no annotation or differ.
+// backendOnNodes returns the backend in the nodes' annotations; "" without one. If the nodes differ, it adds a doubt and
+// returns "".
 func (d *detective) backendOnNodes() string {
 	groups, distinct := perNode(d.flannelBackends())
 	switch len(distinct) {

@@ -13,14 +13,14 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// judge compares a verdict with what the ends observed.
+// judge compares a verdict with what the ends observed, and returns a proof for each claim.
 func judge(v Verdict, s Snapshot, g Ground) []Proof {
 	var proofs []Proof
 	if g.Profile != "" {
 		proofs = append(proofs, profileProof(v, g.Profile))
 	}
 	for _, seen := range s.Seen {
-		proofs = append(proofs, placed(s, seen))
+		proofs = append(proofs, placementProof(s, seen))
 		if seen.Host {
 			proofs = append(proofs, onNode(v, seen)...)
 		} else {
@@ -41,8 +41,8 @@ func profileProof(v Verdict, want string) Proof {
 	return p
 }
 
-// placed proves that a pod runs on its intended node: both have the same boot id.
-func placed(s Snapshot, seen seenAtEnd) Proof {
+// placementProof proves that a pod runs on its intended node: both have the same boot id.
+func placementProof(s Snapshot, seen seenAtEnd) Proof {
 	p := Proof{What: "placement", Where: seen.Pod, Claimed: seen.Node}
 	i := slices.IndexFunc(s.Nodes, func(n corev1.Node) bool { return n.Name == seen.Node })
 	var same []string // other nodes with the pod's kernel
@@ -82,7 +82,7 @@ func machines(nodes []corev1.Node) int {
 	return len(boots)
 }
 
-// inPod proves the device of a pod, and that its MTU leaves room for the encapsulation.
+// inPod proves the kind of a pod's device, and that its MTU leaves room for the encapsulation.
 func inPod(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	d, mtu, ok := seen.Way()
 	if !ok {
@@ -119,10 +119,10 @@ func inPod(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	return []Proof{kind, room}
 }
 
-// programs are the prefixes of a CNI's BPF programs.
+// programs maps CNIs to the prefix of the names of their BPF programs.
 var programs = map[string]string{cilium: "cil_", calico: "cali_"}
 
-// onNode proves the tunnel, the BPF programs and kube-proxy of a node.
+// onNode proves the tunnel, or that there is none, the BPF programs and kube-proxy's mode on a node.
 func onNode(v Verdict, seen seenAtEnd) []Proof {
 	var proofs []Proof
 	known, _ := profile.Lookup(v.Profile)
@@ -207,7 +207,7 @@ func programProof(prefix string, seen seenAtEnd) Proof {
 	return p
 }
 
-// proxyProof compares kube-proxy's mode with its own answer and its rules.
+// proxyProof compares the verdict's mode of kube-proxy with the answer of kube-proxy on a node, and with its rules there.
 func proxyProof(v Verdict, seen seenAtEnd) Proof {
 	p := Proof{What: "kube-proxy", Where: seen.Node}
 	claimed := map[string]string{Yes: v.KubeProxy.Mode, no: "does not run"}[v.KubeProxy.Runs]
@@ -239,7 +239,8 @@ func proxyProof(v Verdict, seen seenAtEnd) Proof {
 	return p
 }
 
-// wire judges which frames carried the mark.
+// wire sets the result: the captured frames with the trial's datagrams must have the claimed encapsulation, or be
+// encrypted if that is claimed.
 func (p *Proof) wire(w netstate.Wire, claimed string) {
 	kinds := map[string]int{}
 	for _, m := range w.Marked {
@@ -281,7 +282,7 @@ func (p *Proof) wire(w netstate.Wire, claimed string) {
 	}
 }
 
-// proofResult is how a proof ended.
+// proofResult is the result of a proof.
 type proofResult int
 
 // Results. A mismatch fails a run; the others are recorded. Doubtful means that the claim is true but the cluster's

@@ -40,9 +40,8 @@ type LookoutOptions struct {
 	Family int
 }
 
-// Lookout has pods in a separate namespace that inspect nodes: in the node's network, with the rights to list
-// netfilter's chains and BPF programs, to capture frames, and to read /etc/cni/net.d. Post fails if a cluster refuses
-// such pods (PodSecurity, a policy); what they would show stays unproven.
+// Lookout has pods in a separate namespace that inspect nodes. Privileged pods in the nodes' networks may list netfilter's
+// chains and BPF programs, capture frames, and read /etc/cni/net.d. Ordinary pods are optional.
 type Lookout struct {
 	clients   Clients
 	namespace string
@@ -51,7 +50,8 @@ type Lookout struct {
 	ends []End
 }
 
-// Post creates the namespace and the pods and waits up to postLimit until all run. After an error it removes them.
+// Post creates the namespace and the pods and waits up to postLimit until all run. It fails if the cluster refuses such
+// pods. After an error it removes them.
 func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 	if o.TTL == 0 {
 		o.TTL = 15 * time.Minute
@@ -105,7 +105,8 @@ func (o LookoutOptions) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: api.Labels(o.Run), Annotations: api.Until(time.Now().Add(o.TTL))}
 }
 
-// lookoutPods returns the pods: node-1 and node-2 in the network of the nodes, pod-1 and pod-2 in one of their own.
+// lookoutPods returns a pod for each node in the node's network, node-1 and so on, and with o.Pods also an ordinary one,
+// pod-1 and so on.
 func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i, node := range o.Nodes {
@@ -134,7 +135,7 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 	return pods
 }
 
-// lookoutPod is an ordinary pod that the strictest PodSecurity lets in.
+// lookoutPod returns an ordinary pod that the strictest PodSecurity level admits.
 func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
 	p := api.Restricted(o.meta(namespace, name), node, corev1.Container{
 		Name: lookoutContainer, Image: o.Image,
@@ -173,10 +174,10 @@ func (l *Lookout) await(ctx context.Context, pods []*corev1.Pod) (map[string]*co
 	return running, err
 }
 
-// Ends are the pods to look from.
+// Ends returns the pods of the lookout.
 func (l *Lookout) Ends() []End { return slices.Clone(l.ends) }
 
-// Routes returns the paths between them: from node to node, and from pod to pod if there are pods.
+// Routes returns the paths between the first two nodes and, with LookoutOptions.Pods, between the ordinary pods there.
 func (l *Lookout) Routes() []Route {
 	missing := func(pod string) bool { return !slices.ContainsFunc(l.ends, func(e End) bool { return e.Pod == pod }) }
 	all := []Route{{"host-to-host/cross-node", "node-1", "node-2"}, {"pod-to-pod/cross-node", "pod-1", "pod-2"}}

@@ -22,26 +22,26 @@ type looker interface {
 	Exec(ctx context.Context, pod string, argv []string) (stdout []byte, err error)
 }
 
-// End is a pod to look from.
+// End is a pod from which the network is inspected.
 type End struct {
-	// Pod is the key of the end for By. Node is the node that it should run on.
+	// Pod is the pod's name, Node the node that it should run on. By runs programs in the pod.
 	Pod, Node string
 	By        looker
 	// Host is true for a pod in the node's own network. Role is "client" or "server" for an end of the paths.
 	Host bool
 	Role string
-	// Address is the one that other ends dial.
+	// Address is the address that other ends dial.
 	Address netip.Addr
 }
 
-// Route is a pair of ends that a path leads between.
+// Route is a path with its two ends.
 type Route struct {
-	// Path is the path's name. Client and Server are names of Ends.
+	// Path is the path's name. Client and Server are the names of the ends' pods.
 	Path           string
 	Client, Server string
 }
 
-// Ground is where a verdict can be proved: ends, and routes between them.
+// Ground has the pods and the routes between them by which a verdict is proved.
 type Ground struct {
 	// Profile is the plan's; "" accepts any.
 	Profile string
@@ -59,8 +59,8 @@ const (
 	watchTime, sendTime = 5 * time.Second, 3 * time.Second
 )
 
-// Prove looks from every end and tries every route. It returns the snapshot with the observations of the ends, its
-// verdict and the proofs. It fails only if ctx has ended; any other failure leaves a claim unproven.
+// Prove inspects the network from every end and tries every route. It returns the snapshot with the observations of the
+// ends, the verdict from it, and the proofs. It fails only if ctx has ended; any other failure leaves a claim unproven.
 func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proof, error) {
 	var proofs []Proof
 	s.Seen, proofs = look(ctx, g)
@@ -76,14 +76,14 @@ func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proo
 	return s, v, proofs, nil
 }
 
-// random is a mark that nothing else carries.
+// random returns 16 random bytes, which mark the packets of one trial.
 func random() []byte {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // it never fails
 	return b
 }
 
-// look inspects every end concurrently.
+// look inspects the network from every end concurrently. An end that fails has an unproven proof instead of observations.
 func look(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 	answers, errs := make([]seenAtEnd, len(g.Ends)), make([]error, len(g.Ends))
 	var all sync.WaitGroup
@@ -112,7 +112,7 @@ func look(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 	return seen, proofs
 }
 
-// trial tries one route.
+// trial proves one route with packets that carry mark.
 type trial struct {
 	ground Ground
 	route  Route
@@ -127,7 +127,7 @@ func (g Ground) end(pod string) (End, bool) {
 	return g.Ends[i], true
 }
 
-// prove finds the largest packet that passes, and between nodes its encapsulation on the wire.
+// prove proves the largest packet that passes, and for pods on different nodes the encapsulation on the wire.
 func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	client, ok := t.ground.end(t.route.Client)
 	server, both := t.ground.end(t.route.Server)
@@ -212,7 +212,7 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	return p
 }
 
-// wrapping has one end send while a node's device is watched.
+// wrapping proves the encapsulation: the client sends marked datagrams while a node's device is captured.
 func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s Snapshot) Proof {
 	p := Proof{What: "encapsulation on the wire", Where: t.route.Path, Claimed: v.Encapsulation.Value}
 	watcher, device, ok := t.watcher(s, client.Node, server.Node)
@@ -246,7 +246,8 @@ func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s S
 	return p
 }
 
-// watcher finds a host-network pod on one of the nodes, and the device of the node's default route.
+// watcher returns a host-network pod on one of the nodes that can probably capture frames, and the device of the node's
+// default route. It reports whether there is one.
 func (t *trial) watcher(s Snapshot, nodes ...string) (End, string, bool) {
 	// An end that may list chains has more rights, and can probably capture frames.
 	best, device := End{}, ""

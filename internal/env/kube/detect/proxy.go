@@ -12,8 +12,8 @@ import (
 
 const kubeProxy = "kube-proxy"
 
-// proxy finds whether kube-proxy runs, and its mode. The order of sources is its own answer on a node, its pods and
-// their configuration, its rules.
+// proxy sets whether kube-proxy runs, and its mode. The sources are, in this order: its answer on a node, its pods with
+// their configuration, and its rules on the nodes.
 func (d *detective) proxy() {
 	p := &d.KubeProxy
 	configured, pods := d.proxyPods()
@@ -66,7 +66,7 @@ func (d *detective) proxy() {
 	d.showProxy(configured, live)
 }
 
-// nowhere is the mode of a kube-proxy that is installed and does not run on any node.
+// nowhere is the configured mode of a kube-proxy that is installed but selects no node.
 var nowhere = configClaim{Source: "runs nowhere"}
 
 func (d *detective) showProxy(configured configClaim, live map[string]string) {
@@ -82,7 +82,8 @@ func (d *detective) showProxy(configured configClaim, live map[string]string) {
 	}
 }
 
-// proxyPods returns the configured mode, and kube-proxy's version with the object that runs it.
+// proxyPods returns kube-proxy's configured mode, and its version with the object that runs it; zero claims if there is no
+// such object.
 func (d *detective) proxyPods() (mode, pods configClaim) {
 	w, ok := d.daemon(kubeProxy, "rke2-kube-proxy")
 	if !ok {

@@ -28,14 +28,15 @@ type Clients struct {
 	Dynamic dynamic.Interface
 	// Exec runs a program in a container and returns its stdout; nil if Read must not run programs in others' pods.
 	Exec func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error)
-	// Stream runs a program in a container until it ends; nil like Exec.
+	// Stream runs a program in a container until it ends; it may be nil as Exec may.
 	Stream func(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error
 }
 
 // ContainerRef names a container.
 type ContainerRef struct{ Namespace, Pod, Container string }
 
-// usual are the namespaces of CNIs and kube-proxy. They are read if listing all namespaces is forbidden.
+// usual are the namespaces in which CNIs and kube-proxy usually run. Only they are read if the user may not list DaemonSets
+// of all namespaces.
 var usual = []string{"kube-system", "kube-flannel", "calico-system", "tigera-operator", "cilium"}
 
 // Read reads what Detect judges. Unproven lists what could not be read because a right is missing. Read fails if the
@@ -53,7 +54,7 @@ func Read(ctx context.Context, c Clients) (Snapshot, error) {
 	return r.s, nil
 }
 
-// reader is one Read.
+// reader is the state of one call of Read.
 type reader struct {
 	Clients
 	ctx context.Context
@@ -158,7 +159,7 @@ func (r *reader) staticProxies() error {
 	return nil
 }
 
-// configMaps gets the ConfigMaps of the CNI and of kube-proxy by name, because fewer users may list ConfigMaps.
+// configMaps reads the ConfigMaps of the CNI and of kube-proxy by name, because fewer users may list ConfigMaps.
 func (r *reader) configMaps() error {
 	for _, c := range cnis {
 		w, ok := r.s.daemon(c.Daemons...)
@@ -172,7 +173,7 @@ func (r *reader) configMaps() error {
 		}
 	}
 	// K3s runs flannel outside of pods.
-	if of := named(flannel); !r.s.runs(of) && len(r.s.flannelBackends()) > 0 {
+	if of := cniNamed(flannel); !r.s.runs(of) && len(r.s.flannelBackends()) > 0 {
 		for _, namespace := range []string{"kube-flannel", "kube-system"} {
 			if err := r.configMap(namespace, of.ConfigMaps[0]); err != nil {
 				return err
@@ -203,7 +204,7 @@ var groups = []schema.GroupVersion{{Group: "crd.projectcalico.org", Version: "v1
 
 // calicoObjects reads Calico's objects if its daemon is installed.
 func (r *reader) calicoObjects() error {
-	if !r.s.runs(named(calico)) && !r.s.runs(named(canal)) {
+	if !r.s.runs(cniNamed(calico)) && !r.s.runs(cniNamed(canal)) {
 		return nil
 	}
 	installation := schema.GroupVersionResource{Group: "operator.tigera.io", Version: "v1", Resource: "installations"}
@@ -226,14 +227,14 @@ func (r *reader) calicoObjects() error {
 
 // networks reads the Network of OpenShift's operator, if its CNI is installed.
 func (r *reader) networks() error {
-	if !r.s.runs(named("ovn-kubernetes")) {
+	if !r.s.runs(cniNamed("ovn-kubernetes")) {
 		return nil
 	}
 	_, err := r.list(schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}, "Network")
 	return err
 }
 
-// policies reads one NetworkPolicy, since it only matters whether there is any. The right to list them is optional.
+// policies reads one NetworkPolicy, since it only matters whether there is any. The right to list policies is optional.
 func (r *reader) policies() error {
 	l, err := r.Kube.NetworkPolicies(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -251,7 +252,7 @@ func (r *reader) policies() error {
 	return nil
 }
 
-// list adds the objects of a resource with the kind, and reports whether there are any.
+// list adds the objects of a resource to the snapshot, with the given kind, and reports whether there are any.
 func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, error) {
 	l, err := r.Dynamic.Resource(resource).List(r.ctx, metav1.ListOptions{})
 	if err != nil {
@@ -267,7 +268,7 @@ func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, 
 
 // ciliumStatus asks Cilium's agents for their status. The status of an agent that fails is unproven.
 func (r *reader) ciliumStatus() error {
-	w, ok := r.s.daemon(named(cilium).Daemons...)
+	w, ok := r.s.daemon(cniNamed(cilium).Daemons...)
 	if !ok {
 		return nil
 	}
@@ -297,7 +298,7 @@ func (r *reader) ciliumStatus() error {
 	return nil
 }
 
-// agentStatus runs the agent's own client, called cilium before 1.15.
+// agentStatus returns the output of cilium-dbg status in an agent's container. Before 1.15 the program was called cilium.
 func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
 	out, err := r.Exec(r.ctx, c, []string{"cilium-dbg", "status", "--verbose"})
 	if err == nil || apierrors.IsForbidden(err) {
@@ -310,7 +311,7 @@ func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
 	return old, nil
 }
 
-// mtu takes the pods' MTU from their devices. If the configured MTU differs, that is a doubt.
+// mtu sets the MTU to that of the inspected pods' devices. It adds a doubt if the pods, or the configured MTU, differ.
 func (d *detective) mtu() {
 	by := map[string]string{}
 	for _, p := range d.pods() {
@@ -332,8 +333,8 @@ func (d *detective) mtu() {
 	}
 }
 
-// leftovers lists what CNIs other than cni have left on a node, by a look at the node. It omits signs that several CNIs
-// share: one of them may be in force.
+// leftovers lists what CNIs other than cni have left on a node, without files. It omits leftovers that several CNIs share,
+// because one of them may be in force.
 func leftovers(cni string, s netstate.State) []string {
 	if cni == "" {
 		return nil

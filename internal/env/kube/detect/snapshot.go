@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Kinds of a Workload.
+// Values of workloadSpec.Kind.
 const (
 	daemonSetKind = "DaemonSet"
 	// staticPod is a static pod of the kubelet.
@@ -27,8 +27,8 @@ type Snapshot struct {
 	// Workloads are the DaemonSets of all namespaces, and static pods named kube-proxy.
 	Workloads  []workloadSpec
 	ConfigMaps []configMap
-	// Objects are custom objects as the API returns them: Installation, FelixConfiguration, IPPool,
-	// NetworkAttachmentDefinition.
+	// Objects are objects as the API returns them: Calico's Installation, FelixConfiguration and IPPools, OpenShift's
+	// Network, and at most one NetworkPolicy.
 	Objects []map[string]any
 	// CiliumStatus is the output of `cilium-dbg status --verbose` by node.
 	CiliumStatus map[string]string
@@ -66,7 +66,7 @@ type workloadSpec struct {
 	Desired, Ready int
 }
 
-// String is the kind and the full name.
+// String returns the kind and the full name of the workload.
 func (w workloadSpec) String() string { return w.Kind + " " + w.Namespace + "/" + w.Name }
 
 // configMap is one ConfigMap.
@@ -78,9 +78,9 @@ type configMap struct {
 // String returns the kind and full name of the ConfigMap.
 func (c configMap) String() string { return "ConfigMap " + c.Namespace + "/" + c.Name }
 
-// seenAtEnd is the observation from one pod.
+// seenAtEnd is what one pod observed.
 type seenAtEnd struct {
-	// Pod is namespace/name. Node is the pod's node by the API.
+	// Pod and Node are those of the pod's End.
 	Pod, Node string
 	// Host is true for a pod in the node's own network namespace.
 	Host bool
@@ -107,7 +107,7 @@ func (s Snapshot) runs(c profile.CNI) bool {
 	return ok
 }
 
-// configMap returns the first ConfigMap with one of the names; if several share a name, the one in the namespace.
+// configMap returns the ConfigMap with the first of names that exists, preferably from the namespace.
 func (s Snapshot) configMap(namespace string, names ...string) (configMap, bool) {
 	for _, name := range names {
 		for _, anywhere := range []bool{false, true} {
@@ -121,7 +121,7 @@ func (s Snapshot) configMap(namespace string, names ...string) (configMap, bool)
 	return configMap{}, false
 }
 
-// objects returns the custom objects of a kind.
+// objects returns those of s.Objects that have the kind.
 func (s Snapshot) objects(kind string) []map[string]any {
 	var found []map[string]any
 	for _, o := range s.Objects {
@@ -132,12 +132,12 @@ func (s Snapshot) objects(kind string) []map[string]any {
 	return found
 }
 
-// hosts are the states that host-network pods saw.
+// hosts returns what host-network pods observed.
 func (s Snapshot) hosts() []seenAtEnd {
 	return slices.DeleteFunc(slices.Clone(s.Seen), func(n seenAtEnd) bool { return !n.Host })
 }
 
-// pods are the states that ordinary pods saw.
+// pods returns what ordinary pods observed.
 func (s Snapshot) pods() []seenAtEnd {
 	return slices.DeleteFunc(slices.Clone(s.Seen), func(n seenAtEnd) bool { return n.Host })
 }

@@ -18,8 +18,8 @@ type Verdict struct {
 	Profile string   `json:"profile"`
 	Title   string   `json:"title"`
 	But     []string `json:"but,omitempty"`
-	// CNI is cilium, calico, canal, flannel, kindnet, bridge, ...; "" if it is not known. Version is its image's tag.
-	// Source is the object that shows it.
+	// CNI is cilium, calico, canal, flannel, kindnet, bridge, ...; "" if unknown. Version is the tag of the CNI's image,
+	// Source the object that shows the CNI.
 	CNI     string `json:"cni"`
 	Version string `json:"version,omitempty"`
 	Source  string `json:"source,omitempty"`
@@ -33,7 +33,7 @@ type Verdict struct {
 	MTU           configClaim `json:"mtu"`
 	Encapsulation configClaim `json:"encapsulation"`
 	Encryption    configClaim `json:"encryption"`
-	// Doubts contradict the verdict. Unproven could not be observed.
+	// Doubts are observations that contradict the verdict. Unproven lists what could not be observed.
 	Doubts   []string `json:"doubts,omitempty"`
 	Unproven []string `json:"unproven,omitempty"`
 }
@@ -56,29 +56,29 @@ type configClaim struct {
 	Source string `json:"source,omitempty"`
 }
 
-// proxyVerdict is whether kube-proxy serves Services, and how.
+// proxyVerdict describes whether kube-proxy serves Services, and how.
 type proxyVerdict struct {
 	// Runs is "yes", "no" or "unknown".
 	Runs string `json:"runs"`
 	// Mode is "iptables", "nftables" or "ipvs", "" if it does not run or its mode is not known.
 	Mode    string `json:"mode,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Source shows both.
+	// Source says how Runs and Mode are known.
 	Source string `json:"source,omitempty"`
 }
 
-// Answers of proxyVerdict.Runs.
+// Values of proxyVerdict.Runs.
 const (
 	Yes     = "yes"
 	no      = "no"
 	Unknown = "unknown"
 )
 
-// detective collects a verdict.
+// detective derives a verdict from a snapshot.
 type detective struct {
 	Snapshot
 	Verdict
-	// own counts the entries of But that are not from package config.
+	// own is how many entries at the start of But are not from package config.
 	own int
 }
 
@@ -138,7 +138,7 @@ func distribution(nodes []corev1.Node) string {
 	return ""
 }
 
-// perNode groups nodes by a value: "vxlan on n1 and n2".
+// perNode groups nodes by their value. groups has texts such as "vxlan on n1, n2", distinct the values, in the same order.
 func perNode(values map[string]string) (groups []string, distinct []string) {
 	byValue := map[string][]string{}
 	for node, v := range values {

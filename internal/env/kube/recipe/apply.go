@@ -15,10 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// first are kinds that other objects require. They are applied before the rest of their stream.
+// first are the kinds of objects that others require. They are applied before the others, in this order.
 var first = []string{"CustomResourceDefinition", "Namespace"}
 
-// apply applies objects in order, definitions and namespaces before the others, and records each before it is applied.
+// apply applies objects in order, definitions and namespaces before the others, and waits until definitions are served. It
+// records each object before it applies it. DryRunClient only prints the objects.
 func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object) error {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b object) int { return rank(a) - rank(b) })
@@ -32,7 +33,7 @@ func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object)
 	}
 	for n, o := range objects {
 		if n == of {
-			if err := i.established(ctx, objects[:of]); err != nil {
+			if err := i.awaitDefinitions(ctx, objects[:of]); err != nil {
 				return err
 			}
 		}
@@ -40,7 +41,7 @@ func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object)
 			return err
 		}
 	}
-	return i.established(ctx, objects[:of])
+	return i.awaitDefinitions(ctx, objects[:of])
 }
 
 func rank(o object) int {
@@ -50,7 +51,7 @@ func rank(o object) int {
 	return len(first)
 }
 
-// print writes objects as one YAML stream.
+// print writes objects to Out as one YAML stream.
 func (i *Installer) print(objects []object) error {
 	for _, o := range objects {
 		text, err := yaml.Marshal(o.Object)
@@ -73,7 +74,7 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	o.SetLabels(labels)
 	to, err := i.resource(ctx, o)
 	if meta.IsNoMatchError(err) && i.DryRun == DryRunServer {
-		i.Say("%s cannot be checked: an earlier step brings its definition", named(o))
+		i.Say("%s cannot be checked: an earlier step brings its definition", objectName(o))
 		return nil
 	}
 	if err != nil {
@@ -87,22 +88,22 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	}
 	if _, err := to.Apply(ctx, o.GetName(), o, options); err != nil {
 		if i.DryRun == DryRunServer && apierrors.IsNotFound(err) && o.GetNamespace() != "" {
-			i.Say("%s cannot be checked: an earlier step creates namespace %s", named(o), o.GetNamespace())
+			i.Say("%s cannot be checked: an earlier step creates namespace %s", objectName(o), o.GetNamespace())
 			return nil
 		}
-		return fmt.Errorf("%s: %w", named(o), err)
+		return fmt.Errorf("%s: %w", objectName(o), err)
 	}
 	if i.DryRun == DryRunServer {
-		fmt.Fprintf(i.Out, "%s accepted\n", named(o))
+		fmt.Fprintf(i.Out, "%s accepted\n", objectName(o))
 	}
 	return nil
 }
 
-// record adds an object to the inventory, and whether it existed before the installation.
+// record adds an object to the inventory, with whether it existed before the installation, and saves the inventory.
 func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.ResourceInterface, o object) error {
 	was, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s: %w", named(o), err)
+		return fmt.Errorf("%s: %w", objectName(o), err)
 	}
 	existed := false
 	if err == nil {
@@ -114,7 +115,7 @@ func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.Resou
 }
 
 // resource returns the client for objects of o's kind. It reloads the API's resources once, because a definition may be
-// new. A missing namespace becomes "default".
+// new. It sets o's namespace: "default" if it has none, "" if the kind has no namespaces.
 func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	at, namespaced, err := i.mapper.Resource(ctx, kind)
@@ -135,8 +136,8 @@ func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInt
 	return i.dynamic.Resource(at).Namespace(o.GetNamespace()), nil
 }
 
-// established waits until the API server serves the definitions.
-func (i *Installer) established(ctx context.Context, objects []object) error {
+// awaitDefinitions waits until the API server serves definitions. A dry run does not wait.
+func (i *Installer) awaitDefinitions(ctx context.Context, objects []object) error {
 	if i.DryRun != "" {
 		return nil
 	}
@@ -145,7 +146,7 @@ func (i *Installer) established(ctx context.Context, objects []object) error {
 		if err != nil {
 			return err
 		}
-		err = i.until(ctx, named(o)+" is served", func(ctx context.Context) (string, error) {
+		err = i.until(ctx, objectName(o)+" is served", func(ctx context.Context) (string, error) {
 			now, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
 			if err != nil {
 				return "", err
@@ -165,7 +166,7 @@ func (i *Installer) established(ctx context.Context, objects []object) error {
 	return nil
 }
 
-// condition reports whether an object's status says that a condition holds.
+// condition reports whether an object's status has a condition of the type kind that is true.
 func condition(o object, kind string) bool {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // an object of another shape has no such condition
 	for _, c := range list {
@@ -177,8 +178,8 @@ func condition(o object, kind string) bool {
 	return false
 }
 
-// until polls ask until missing is "". It retries temporary errors of the API server. After the limit, the error has
-// the last missing.
+// until polls ask until missing is "". It fails after Timeout, with the last value of missing or error of ask. Only errors
+// of missing rights end it earlier. what completes "waited 10m until ...".
 func (i *Installer) until(ctx context.Context, what string, ask func(context.Context) (missing string, err error)) error {
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, pause, i.Timeout, true, func(ctx context.Context) (bool, error) {

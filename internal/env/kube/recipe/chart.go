@@ -23,9 +23,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// chart renders a chart and applies its objects: definitions, hooks before the installation, all others, hooks after
-// it. Hooks of other moments are omitted. Uninstall removes the objects in reverse, an operator's own first, as hooks
-// before a deletion do.
+// chart renders a chart and applies its objects: the pre-install hooks, then the objects that are not hooks, then the
+// post-install hooks. It omits other hooks. Uninstall removes the objects in reverse order, which makes pre-delete hooks
+// unnecessary.
 func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	c, err := i.load(ctx, a.Chart)
 	if err != nil {
@@ -57,7 +57,7 @@ func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	return nil
 }
 
-// during returns the hooks of a moment; for "" the objects that are not hooks.
+// during returns the hooks of an event, such as pre-install; for "" the objects that are not hooks.
 func during(list []chart.Document, moment string) []chart.Document {
 	return slices.DeleteFunc(slices.Clone(list), func(d chart.Document) bool {
 		if moment == "" {
@@ -67,7 +67,8 @@ func during(list []chart.Document, moment string) []chart.Document {
 	})
 }
 
-// applyPart applies documents, by default into a namespace, and waits for Jobs among them that are hooks.
+// applyPart applies documents, and waits for Jobs among them that are hooks. namespace is for objects that name none.
+// DryRunClient only prints the documents.
 func (i *Installer) applyPart(ctx context.Context, inv *inventory, namespace string, part []chart.Document) error {
 	var objects, jobs []object
 	for _, d := range part {
@@ -76,7 +77,7 @@ func (i *Installer) applyPart(ctx context.Context, inv *inventory, namespace str
 				return err
 			}
 		}
-		found, err := decoded(d.Text)
+		found, err := decodeObjects(d.Text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.Template, err)
 		}
@@ -97,21 +98,21 @@ func (i *Installer) applyPart(ctx context.Context, inv *inventory, namespace str
 		return err
 	}
 	for _, job := range jobs {
-		if err := i.completed(ctx, job); err != nil {
+		if err := i.awaitJob(ctx, job); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// completed waits until a Job is complete, and fails as soon as it has failed.
-func (i *Installer) completed(ctx context.Context, job object) error {
+// awaitJob waits until a Job is complete. It fails as soon as the Job has failed.
+func (i *Installer) awaitJob(ctx context.Context, job object) error {
 	at, err := i.resource(ctx, job)
 	if err != nil {
 		return err
 	}
 	failed := false
-	err = i.until(ctx, named(job)+" is complete", func(ctx context.Context) (string, error) {
+	err = i.until(ctx, objectName(job)+" is complete", func(ctx context.Context) (string, error) {
 		now, err := at.Get(ctx, job.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return "", err
@@ -122,7 +123,7 @@ func (i *Installer) completed(ctx context.Context, job object) error {
 		return "it runs", nil
 	})
 	if failed {
-		return fmt.Errorf("hook %s has failed: kubectl -n %s logs job/%s", named(job), job.GetNamespace(), job.GetName())
+		return fmt.Errorf("hook %s has failed: kubectl -n %s logs job/%s", objectName(job), job.GetNamespace(), job.GetName())
 	}
 	return err
 }
@@ -143,7 +144,8 @@ func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) 
 	return i.applyOne(ctx, inv, o)
 }
 
-// load finds a chart: in the user's source, else in its repository.
+// load reads a chart from the user's source, or downloads it from its repository. It fails if the source has another
+// version than one that the user gave.
 func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	at := i.local(c.Chart+"-"+c.Version+".tgz", c.Chart+"-"+c.Version, c.Chart)
 	if at == "" {
@@ -161,8 +163,8 @@ func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	return loaded, nil
 }
 
-// ConfigChart returns the chart to judge values by. source is a directory, an archive, or the name of a chart that
-// recipes install, which is then downloaded in their version.
+// ConfigChart returns a chart by which package config can judge values. source is a directory, an archive, or the name of a
+// chart that recipes install, which is then downloaded in their version.
 func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return rendering(chart.Load(source))
@@ -170,12 +172,13 @@ func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	return DownloadChart(ctx, source, "")
 }
 
-// ErrNoChart is of a chart that no recipe installs.
+// ErrNoChart means that a name is neither a file nor a chart that a recipe installs.
 var ErrNoChart = errors.New("neither a file nor one of")
 
-// DownloadChart downloads a chart that recipes install, in the given version, or in the recipes' version if it is "".
+// DownloadChart downloads a chart that recipes install; version "" is the recipes' version. It fails with ErrNoChart for
+// any other chart.
 func DownloadChart(ctx context.Context, name, version string) (*config.Chart, error) {
-	charts, err := installed()
+	charts, err := chartsByName()
 	if err != nil {
 		return nil, err
 	}
@@ -198,9 +201,9 @@ func ShownChart(text string) string {
 	return ""
 }
 
-// installed returns the charts that recipes install, by name. It omits charts that only have definitions and so no
-// values to judge.
-func installed() (map[string]Chart, error) {
+// chartsByName returns the charts that recipes install. It omits charts that only have definitions, and so no values to
+// judge.
+func chartsByName() (map[string]Chart, error) {
 	recipes, err := All()
 	if err != nil {
 		return nil, err
@@ -216,7 +219,7 @@ func installed() (map[string]Chart, error) {
 	return all, nil
 }
 
-// rendering lets package config render a chart, unless reading it failed.
+// rendering returns c in a form that package config can render. It returns err if that is not nil.
 func rendering(c *chart.Chart, err error) (*config.Chart, error) {
 	if err != nil {
 		return nil, err

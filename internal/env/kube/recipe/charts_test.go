@@ -317,7 +317,7 @@ func TestCalicoSchemas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := decoded(out.Actions[len(out.Actions)-1].Text)
+		objects, err := decodeObjects(out.Actions[len(out.Actions)-1].Text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func allowed(t *testing.T, file string, object map[string]any) {
 	if err := extensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
 		t.Fatal(err)
 	}
-	conforms(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema, object, named(&unstructured.Unstructured{Object: object}))
+	conforms(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema, object, objectName(&unstructured.Unstructured{Object: object}))
 	structural, err := schema.NewStructural(&props)
 	if err != nil {
 		t.Fatal(err)
@@ -445,16 +445,16 @@ func TestCalicoManifests(t *testing.T) {
 // of lists.
 func likeKubectl(t *testing.T, manifest, over string) {
 	t.Helper()
-	objects, err := decoded(manifest)
+	objects, err := decodeObjects(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	patches, err := decoded(over)
+	patches, err := decodeObjects(over)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range patches {
-		o := objects[slices.IndexFunc(objects, func(o object) bool { return named(o) == named(p) })]
+		o := objects[slices.IndexFunc(objects, func(o object) bool { return objectName(o) == objectName(p) })]
 		typed, err := scheme.Scheme.New(o.GroupVersionKind())
 		if err != nil {
 			t.Fatal(err)
@@ -465,7 +465,7 @@ func likeKubectl(t *testing.T, manifest, over string) {
 		}
 		byName := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
 		if diff := cmp.Diff(map[string]any(want), laidOver(o, p).Object, byName); diff != "" {
-			t.Errorf("%s (- kubectl, + ours)\n%s", named(o), diff)
+			t.Errorf("%s (- kubectl, + ours)\n%s", objectName(o), diff)
 		}
 	}
 }

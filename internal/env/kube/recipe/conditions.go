@@ -18,11 +18,12 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
-// Survey is the CNI of a cluster, and leftovers of earlier CNIs.
+// Survey has the CNIs that a cluster runs, and leftovers of earlier CNIs.
 type Survey struct {
-	// CNIs are the DaemonSets of CNIs, as "namespace/name", by owner.
+	// CNIs are the DaemonSets of CNIs, as "namespace/name", by the name of the CNI. A CNI plugin without a daemon has its
+	// inventory instead.
 	CNIs map[string]string
-	// Proxy reports whether kube-proxy runs. ProxyMode is its configured mode.
+	// Proxy is true if kube-proxy runs. ProxyMode is its configured mode, by default iptables.
 	Proxy     bool
 	ProxyMode string
 	Nodes     []corev1.Node
@@ -31,7 +32,7 @@ type Survey struct {
 	Unseen []string
 }
 
-// Survey finds the cluster's CNI and leftovers.
+// Survey returns the cluster's CNIs and leftovers. With Image, it also inspects every node from a privileged pod.
 func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 	s := Survey{CNIs: map[string]string{}}
 	seen := residue.Cluster{}
@@ -89,10 +90,10 @@ func (s *Survey) daemon(d appsv1.DaemonSet) {
 	}
 }
 
-// definitionsAt is where CustomResourceDefinitions are.
+// definitionsAt is the resource of CustomResourceDefinitions.
 var definitionsAt = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// see adds what the API and the nodes show.
+// see adds to c the definitions in the API, and for each node what its object and, with Image, a pod on it show.
 func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.Node) error {
 	list, err := i.dynamic.Resource(definitionsAt).List(ctx, metav1.ListOptions{})
 	switch {
@@ -126,7 +127,7 @@ func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.
 	return nil
 }
 
-// against returns every reason against installing r.
+// against surveys the cluster and returns every reason against installing r.
 func (i *Installer) against(ctx context.Context, r Recipe) ([]string, error) {
 	s, err := i.Survey(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	fetchLimit = time.Minute
 )
 
-// fetch downloads a file.
+// fetch downloads a file of at most fetchBytes.
 func fetch(ctx context.Context, address string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, fetchLimit)
 	defer stop()
@@ -49,7 +49,7 @@ func fetch(ctx context.Context, address string) ([]byte, error) {
 	return text, err
 }
 
-// fetchChart downloads a chart from its repository. The error describes how to install without the repository.
+// fetchChart downloads a chart from its repository. The error tells how to install without the repository.
 func fetchChart(ctx context.Context, c Chart) (*chart.Chart, error) {
 	archive, err := fetchArchive(ctx, c)
 	if err != nil {
@@ -58,7 +58,8 @@ func fetchChart(ctx context.Context, c Chart) (*chart.Chart, error) {
 	return chart.Read(bytes.NewReader(archive))
 }
 
-// fetchArchive reads the archive of a chart from its repository, and checks it against the digest in the index.
+// fetchArchive downloads the archive of a chart from its repository, and checks it against the digest in the index, if
+// the index has one.
 func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 	base, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
 	if err != nil {
@@ -97,13 +98,12 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 	return nil, fmt.Errorf("index.yaml does not list version %s", c.Version)
 }
 
-// isVersion reports whether version is asked, or belongs to the minor version asked, such as "1.14". An index lists the
-// newest first.
+// isVersion reports whether version equals asked, or is a release of the minor version asked, such as "1.14".
 func isVersion(version, asked string) bool {
 	return version == asked || strings.Count(asked, ".") == 1 && strings.HasPrefix(version, asked+".") && !strings.Contains(version, "-")
 }
 
-// manifest reads a manifest from the user's source, else from its address.
+// manifest reads a manifest from the user's source, or downloads it from its address.
 func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
 	names := []string{path.Join(m.Version, path.Base(m.URL))}
 	if i.Version == "" {
@@ -120,8 +120,8 @@ func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
 	return string(text), nil
 }
 
-// local returns the first of names in the user's source, or the source itself if it is the chart or manifest; "" if the
-// source has none of them.
+// local returns the path of the first of names that exists in the user's source, else the source itself if it is a chart
+// or a file. It returns "" without a source, or if the source is a directory with none of names.
 func (i *Installer) local(names ...string) string {
 	if i.Source == "" {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
-// fieldManager is the field manager of applied objects. label's value is their profile.
+// fieldManager is the field manager of applied objects. label is a label on each of them, with the profile's name.
 const (
 	fieldManager = "cnibench"
 	label        = "cnibench.dev/recipe"
@@ -33,7 +33,7 @@ const (
 type Options struct {
 	// For is the name of the variant; "" is the first that the API server can install.
 	For string
-	// Params that are not set are read from the cluster.
+	// Params are the parameters of the cluster. Those that are not set are read from the cluster.
 	Params Params
 	// Version is the version of the chart or manifest; "" is the recipe's.
 	Version string
@@ -41,8 +41,8 @@ type Options struct {
 	Sets []string
 	// Source is a chart or manifest, or a directory with several, that replaces the recipe's. (optional)
 	Source string
-	// Image has this program as /cnibench. Its pods read and write files on nodes. Without it, only leftovers that the
-	// API shows are found. (optional)
+	// Image has this program as /cnibench. Pods with this image read and write files on nodes. Without it, only leftovers
+	// that the API shows are found. (optional)
 	Image string
 	// PullSecrets are copied to the pods' namespace to pull Image. (optional)
 	PullSecrets []api.PullSecret
@@ -102,9 +102,9 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s is not installed:\n%s", e.Profile, strings.Join(e.Reasons, "\n"))
 }
 
-// Install installs the recipe of a profile and waits until pods get addresses. A *RefusedError lists the reasons
-// against it, a *MissingError the missing parameters. Objects applied before a failure are recorded, so that Uninstall
-// finds them.
+// Install installs the recipe of a profile and waits until pods get addresses. It fails with a *RefusedError if there are
+// reasons against it, and with a *MissingError if parameters are missing. Objects applied before a failure are recorded,
+// so that Uninstall finds them.
 func (i *Installer) Install(ctx context.Context, profile string) error {
 	out, err := i.Prepare(ctx, profile)
 	if err != nil {
@@ -140,7 +140,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 	return i.wait(ctx, inv)
 }
 
-// Prepare renders the recipe of a profile with the given parameters, and the others from the cluster.
+// Prepare renders the recipe of a profile. Parameters that are not given are read from the cluster.
 func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, error) {
 	r, err := Lookup(profile)
 	if err != nil {
@@ -154,7 +154,7 @@ func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, erro
 	return Render(r, i.variant(r), p, i.Sets)
 }
 
-// variant returns the variant of Options, else the first that suits any cluster.
+// variant returns the name of the variant in Options, else of the first that is not for RKE2 or kind, else "".
 func (i *Installer) variant(r Recipe) string {
 	if i.For != "" {
 		return i.For
@@ -167,7 +167,7 @@ func (i *Installer) variant(r Recipe) string {
 	return ""
 }
 
-// actAll performs the actions in order; the conflists of all nodes count as one action.
+// actAll performs the actions in order. Actions that write conflists come last, all together.
 func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) error {
 	var conflists []Action
 	for n, a := range out.Actions {
@@ -187,7 +187,7 @@ func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) er
 	return i.plant(ctx, inv, conflists, out.Params.Nodes)
 }
 
-// act takes one action.
+// act performs one action. It fails for a kind that the API server cannot do.
 func (i *Installer) act(ctx context.Context, inv *inventory, a Action) error {
 	switch a.Kind {
 	case installChart:
@@ -203,7 +203,7 @@ func (i *Installer) act(ctx context.Context, inv *inventory, a Action) error {
 		}
 		return i.apply(ctx, inv, objects)
 	case applyObjects:
-		objects, err := decoded(a.Text)
+		objects, err := decodeObjects(a.Text)
 		if err != nil {
 			return err
 		}

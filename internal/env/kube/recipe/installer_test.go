@@ -220,7 +220,7 @@ func TestRolled(t *testing.T) {
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such host"}},
 	}}}}
 	i, client := standing(d, pod)
-	wait := func() error { return i.rolled(t.Context(), "DaemonSet kube-system/cilium") }
+	wait := func() error { return i.awaitRollout(t.Context(), "DaemonSet kube-system/cilium") }
 	if err := wait(); err == nil || !strings.Contains(err.Error(), "its controller has not seen it") {
 		t.Errorf("%v", err)
 	}
@@ -241,7 +241,7 @@ func TestRolled(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := i.rolled(ctx, "Deployment kube-system/none"); !errors.Is(err, context.Canceled) {
+	if err := i.awaitRollout(ctx, "Deployment kube-system/none"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the context's end", err)
 	}
 }
@@ -250,7 +250,7 @@ func TestRolled(t *testing.T) {
 // profile names what is installed.
 func TestInventory(t *testing.T) {
 	i, _ := standing()
-	if _, err := i.installed(t.Context(), "canal"); err == nil || !strings.Contains(err.Error(), "nothing is") {
+	if _, err := i.findInventory(t.Context(), "canal"); err == nil || !strings.Contains(err.Error(), "nothing is") {
 		t.Errorf("%v", err)
 	}
 	inv := &inventory{Profile: "canal", Wait: []string{"DaemonSet kube-system/canal"}}
@@ -259,12 +259,12 @@ func TestInventory(t *testing.T) {
 	if err := i.save(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
-	got, err := i.installed(t.Context(), "canal")
+	got, err := i.findInventory(t.Context(), "canal")
 	if err != nil || len(got.Items) != 1 || !got.Items[0].Existed || !slices.Equal(got.Wait, inv.Wait) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	var absent *NotInstalledError
-	if _, err := i.installed(t.Context(), "ptp"); !errors.As(err, &absent) || absent.There != "canal is" {
+	if _, err := i.findInventory(t.Context(), "ptp"); !errors.As(err, &absent) || absent.There != "canal is" {
 		t.Errorf("%v", err)
 	}
 	if err := errors.Join(i.forgetInventory(t.Context(), "canal"), i.forgetInventory(t.Context(), "canal")); err != nil {

@@ -30,14 +30,14 @@ type inventory struct {
 	Versions []string `json:"versions,omitempty"`
 	// Source is the chart or manifest that replaced the recipe's; its version may differ.
 	Source string `json:"source,omitempty"`
-	// Wait are the workloads that must have rolled out.
+	// Wait are the workloads that must have rolled out: "DaemonSet namespace/name".
 	Wait  []string `json:"wait,omitempty"`
 	Items []item   `json:"items,omitempty"`
 	// ProxyStopped means that the DaemonSet kube-proxy was stopped.
 	ProxyStopped bool `json:"proxyStopped,omitempty"`
 }
 
-// item is one object.
+// item is one applied object.
 type item struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
@@ -57,7 +57,7 @@ func (it item) object() object {
 	return o
 }
 
-func (it item) String() string { return named(it.object()) }
+func (it item) String() string { return objectName(it.object()) }
 
 // add adds an item unless it is listed: an object that is applied again keeps its first record.
 func (inv *inventory) add(it item) {
@@ -108,7 +108,7 @@ func (i *Installer) inventories(ctx context.Context) ([]*inventory, error) {
 	return all, nil
 }
 
-// forgetInventory deletes the inventory of a profile.
+// forgetInventory deletes the inventory of a profile from the cluster, if it exists.
 func (i *Installer) forgetInventory(ctx context.Context, profile string) error {
 	err := i.client.ConfigMaps(inventoryNamespace).Delete(ctx, inventoryPrefix+profile, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {

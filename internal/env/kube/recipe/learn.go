@@ -19,7 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Where kubeadm keeps kube-proxy.
+// The namespace and the name of kube-proxy's DaemonSet and ConfigMap in a cluster of kubeadm.
 const (
 	proxyNamespace = "kube-system"
 	proxyName      = "kube-proxy"
@@ -27,8 +27,8 @@ const (
 	proxySelector = "cnibench.dev/kube-proxy-stopped"
 )
 
-// Learn returns the parameters. Missing ones are read from the cluster: its nodes, the pods' range in the configuration
-// of kubeadm or kube-proxy, and the address behind the kubernetes Service.
+// Learn returns the parameters. It reads missing ones from the cluster: its nodes, the pods' range in the configuration
+// of kubeadm or kube-proxy, and the address of the API server.
 func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	p := i.Params
 	if len(p.Nodes) == 0 {
@@ -52,7 +52,7 @@ func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	return p, err
 }
 
-// nodeOf returns the node's parameters. IPv4 is preferred.
+// nodeOf returns the parameters of a node. It prefers IPv4 addresses.
 func nodeOf(n corev1.Node) Node {
 	out := Node{Name: n.Name}
 	for _, a := range n.Status.Addresses {
@@ -70,7 +70,7 @@ func nodeOf(n corev1.Node) Node {
 	return out
 }
 
-// podCIDR returns the range of all pods, the zero value if it is not known.
+// podCIDR returns the IPv4 range of all pods, the zero value if the cluster does not show it.
 func (i *Installer) podCIDR(ctx context.Context) (netip.Prefix, error) {
 	k, err := i.kubeadm(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (i *Installer) readConfigMap(ctx context.Context, namespace, name string) (
 	return m.Data, nil
 }
 
-// kubeadm is the part of kubeadm's cluster configuration that is read.
+// kubeadm has the fields of kubeadm's cluster configuration that cnibench reads.
 type kubeadm struct {
 	ControlPlaneEndpoint string
 	Networking           struct{ PodSubnet string }

@@ -58,7 +58,7 @@ func (i *Installer) look(ctx context.Context, nodes []corev1.Node) (map[string]r
 	return found, nil
 }
 
-// Sweep removes leftovers: annotations, taints and definitions through the API, the rest by its command, which a
+// Sweep removes leftovers: annotations, taints and definitions through the API, all others by their command, which a
 // privileged pod runs in the node's root. The error lists what could not be removed.
 func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	var errs []error
@@ -101,7 +101,7 @@ func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	return errors.Join(errs...)
 }
 
-// unmark removes annotations or a taint from a node.
+// unmark removes from a node the annotations or the taint of a leftover.
 func (i *Installer) unmark(ctx context.Context, l residue.Leftover) error {
 	nodes := i.client.Nodes()
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -125,7 +125,7 @@ type said struct {
 	err  error
 }
 
-// onNodes runs one pod on each node in a temporary namespace, and returns their output by node.
+// onNodes runs one pod on each node in a temporary namespace, and returns their outputs by node. It removes the namespace.
 func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (out map[string]said, err error) {
 	ctx, stop := context.WithTimeout(ctx, lookLimit)
 	defer stop()
@@ -156,14 +156,14 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 	}
 	out = map[string]said{}
 	for node, pod := range names {
-		text, err := i.ended(ctx, namespace.Name, pod)
+		text, err := i.awaitOutput(ctx, namespace.Name, pod)
 		out[node] = said{text, err}
 	}
 	return out, nil
 }
 
-// ended waits for a pod to end and returns its output.
-func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, error) {
+// awaitOutput waits until a pod has ended and returns its output. It fails if the pod failed.
+func (i *Installer) awaitOutput(ctx context.Context, namespace, pod string) ([]byte, error) {
 	pods, err := api.Await{
 		Names: []string{pod}, Interval: pause, Limit: lookLimit, Patience: lookPatience,
 		Done: func(_ *corev1.Pod, s api.State) bool { return s.Ended },
@@ -181,7 +181,7 @@ func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, e
 	return text, err
 }
 
-// nodePod returns a privileged host-network pod with the node's root mounted.
+// nodePod returns a privileged host-network pod that has the node's root mounted and prints the node's leftovers.
 func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
 	mounts := corev1.MountPropagationHostToContainer
 	if !readOnly { // an unmount in the pod applies to the node

@@ -14,8 +14,9 @@ import (
 // object is a Kubernetes object of any kind.
 type object = *unstructured.Unstructured
 
-// decoded returns the objects of a YAML stream and the items of Lists. It fails at a document that is not an object.
-func decoded(text string) ([]object, error) {
+// decodeObjects returns the objects of a YAML stream, with the items of a List in its place. It fails if a document is not
+// an object.
+func decodeObjects(text string) ([]object, error) {
 	var list []object
 	d := k8syaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
 	for n := 1; ; n++ {
@@ -50,14 +51,14 @@ func decoded(text string) ([]object, error) {
 	}
 }
 
-// merged returns the objects of a manifest with the patches of over. It fails if the manifest lacks a patched object,
-// because the recipe was then written for another manifest.
+// merged returns the objects of a manifest, overridden by the objects of over. It fails if the manifest lacks an object of
+// over, because the recipe was then written for another manifest.
 func merged(manifest, over string) ([]object, error) {
-	objects, err := decoded(manifest)
+	objects, err := decodeObjects(manifest)
 	if err != nil {
 		return nil, err
 	}
-	patches, err := decoded(over)
+	patches, err := decodeObjects(over)
 	if err != nil {
 		return nil, err
 	}
@@ -65,21 +66,21 @@ func merged(manifest, over string) ([]object, error) {
 	for _, p := range patches {
 		found := false
 		for i, o := range objects {
-			if named(o) != named(p) {
+			if objectName(o) != objectName(p) {
 				continue
 			}
 			found = true
 			objects[i] = laidOver(o, p)
 		}
 		if !found {
-			errs = append(errs, fmt.Errorf("the manifest has no %s to change", named(p)))
+			errs = append(errs, fmt.Errorf("the manifest has no %s to change", objectName(p)))
 		}
 	}
 	return objects, errors.Join(errs...)
 }
 
-// named returns an object's kind and full name.
-func named(o object) string {
+// objectName returns an object's kind and full name, such as "DaemonSet kube-system/cilium".
+func objectName(o object) string {
 	if o.GetNamespace() == "" {
 		return o.GetKind() + " " + o.GetName()
 	}

@@ -26,7 +26,7 @@ type Params struct {
 	APIServer string
 	// MTU is the MTU of the nodes' devices in bytes; 0 leaves it to the CNI.
 	MTU int
-	// Device is the nodes' device towards one another.
+	// Device is the name of the device by which nodes reach one another.
 	Device string
 	// NodeSubnet is the subnet of the nodes' own addresses, Gateway its router, PodRange the part of the subnet for
 	// pods.
@@ -45,8 +45,7 @@ type Node struct {
 	PodCIDR netip.Prefix
 }
 
-// WithDefaults returns p with defaults for the pods' range, which is the one in flannel's manifest, and for the name of
-// a kind cluster.
+// WithDefaults returns p with defaults for the pods' range, that of flannel's manifest, and for the name of a kind cluster.
 func (p Params) WithDefaults() Params {
 	if !p.PodCIDR.IsValid() {
 		p.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
@@ -55,7 +54,7 @@ func (p Params) WithDefaults() Params {
 	return p
 }
 
-// flags describe the flag that sets each parameter.
+// flags describes for each parameter the flag that sets it.
 var flags = map[string]string{
 	"pod-cidr":    "--pod-cidr CIDR, the range of all pods",
 	"api-host":    "--api-server HOST:PORT, the API server's own address, not a Service's",
@@ -73,7 +72,7 @@ type MissingError struct {
 	Profile, Variant string
 	// Flags describe the flags to give, one for each parameter.
 	Flags []string
-	// Learnable is true if one of them can be read from a cluster.
+	// Learnable is true if a missing parameter could be read from a cluster.
 	Learnable bool
 }
 
@@ -124,7 +123,8 @@ func (p Params) Check() error {
 	return errors.Join(errs...)
 }
 
-// values returns the parameters by the names that recipes use; unknown ones are absent.
+// values returns the parameters by the names that recipes use, without unknown ones. The pods' MTU leaves room for the
+// encapsulation of q.
 func (p Params) values(q profile.Profile) map[string]string {
 	v := map[string]string{}
 	put := func(name string, known bool, text string) {
@@ -147,7 +147,7 @@ func (p Params) values(q profile.Profile) map[string]string {
 	return v
 }
 
-// ethernetMTU is the default of the nodes' devices.
+// ethernetMTU is the default MTU of the nodes' devices.
 const ethernetMTU = 1500
 
 // Placeholders for values of unknown nodes. They are not addresses, so that plugins refuse them.
@@ -158,7 +158,7 @@ const (
 	lastOfNode    = "LAST-OF-NODE"
 )
 
-// nodes returns the cluster's nodes, or one placeholder if they are unknown.
+// nodes returns the cluster's nodes, or one placeholder node if they are unknown.
 func (p Params) nodes() []Node {
 	if len(p.Nodes) > 0 {
 		return p.Nodes
@@ -166,7 +166,7 @@ func (p Params) nodes() []Node {
 	return []Node{{Name: anyNode}}
 }
 
-// ofNode returns the parameters of the node at index i.
+// ofNode returns the parameters of the node at index i, by the names that recipes use.
 func (p Params) ofNode(i int) map[string]string {
 	nodes := p.nodes()
 	v := map[string]string{"node": nodes[i].Name}
@@ -213,7 +213,8 @@ func address(n uint64) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
 }
 
-// set merges --set expressions into the values of the chart, which lose their comments.
+// set merges --set expressions into the values of the first chart that has values; they lose their comments. It fails if
+// there is no such chart.
 func (r *Rendered) set(expressions []string) error {
 	if len(expressions) == 0 {
 		return nil
@@ -233,7 +234,7 @@ func (r *Rendered) set(expressions []string) error {
 	return fmt.Errorf("--set is for the values of a chart, and %s for %s has none%s", r.Recipe.Profile, r.Variant.Name, advice)
 }
 
-// overlaid returns the YAML document text overridden by the expressions; a null removes a key. The error lists every
+// overlaid returns the YAML document text, overridden by --set expressions. A null removes a key. The error lists every
 // faulty expression.
 func overlaid(text string, expressions []string) (string, error) {
 	var values any

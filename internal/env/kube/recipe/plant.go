@@ -16,11 +16,11 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
-// planter returns the namespace of the DaemonSet that writes conflists.
+// planter returns the name of the namespace for the DaemonSet that writes a profile's conflists.
 func planter(profile string) string { return detect.PlanterSpace + profile }
 
-// plant writes the conflist of each node by a pod on it, because plugins without a daemon do not write one. The pods
-// use the host's network, which requires no CNI, and remove the conflist when they end.
+// plant applies a DaemonSet whose pods write the conflist of their node, because plugins without a daemon do not write one.
+// The pods use the host's network, which requires no CNI, and remove the conflist when they end. It fails without Image.
 func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action, nodes []Node) error {
 	if i.Image == "" && i.DryRun == "" {
 		return errors.New("writing files on nodes requires an image of this program: give --image (see cnibench image)")
@@ -74,7 +74,7 @@ func routesFrom(node string, nodes []Node) []PlantRoute {
 	return list
 }
 
-// planterObjects are the namespace, the specifications and the DaemonSet.
+// planterObjects returns the namespace called name, the ConfigMap of specs, and the DaemonSet, in this order.
 func planterObjects(name, image string, specs map[string]string) []runtime.Object {
 	labels := map[string]string{"app": "cnibench-planter", api.LabelManagedBy: api.ManagedBy}
 	return []runtime.Object{
@@ -97,8 +97,8 @@ func planterObjects(name, image string, specs map[string]string) []runtime.Objec
 	}
 }
 
-// planterPod writes into the node's directory of CNI configuration and adds routes; it has no other rights. It is ready
-// when both are done.
+// planterPod returns a pod that may only write into the node's directory of CNI configuration and add routes. It is ready
+// when it has done both.
 func planterPod(image string) corev1.PodSpec {
 	return corev1.PodSpec{
 		HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, PriorityClassName: "system-node-critical",

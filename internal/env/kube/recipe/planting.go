@@ -17,7 +17,7 @@ const (
 	PlantVerb  = "plant"
 	PlantDir   = "/cni"
 	PlantSpecs = "/specs"
-	// PlantReady is a file that exists while the PlantSpec is applied.
+	// PlantReady is a file that exists as long as the PlantSpec is in force.
 	PlantReady = "/tmp/planted"
 )
 
@@ -37,7 +37,8 @@ type PlantRoute struct {
 	Via netip.Addr   `json:"via"`
 }
 
-// ParsePlant reads a PlantSpec. It fails if the file is not in the directory itself, or its text is not JSON.
+// ParsePlant reads a PlantSpec. It fails if File has a directory or is hidden, if Text is not JSON, or if a route is
+// incomplete.
 func ParsePlant(text []byte) (PlantSpec, error) {
 	var s PlantSpec
 	if err := json.Unmarshal(text, &s); err != nil {
@@ -57,7 +58,7 @@ func ParsePlant(text []byte) (PlantSpec, error) {
 	return s, nil
 }
 
-// Write writes the file into dir. A runtime that reads dir meanwhile sees the whole file or none.
+// Write writes the file into dir, atomically: a runtime never reads a part of it.
 func (s PlantSpec) Write(dir string) error {
 	text := []byte(s.Text)
 	f, err := os.CreateTemp(dir, ".cnibench-*")
@@ -75,7 +76,7 @@ func (s PlantSpec) Write(dir string) error {
 	return nil
 }
 
-// Remove deletes the file from dir.
+// Remove deletes the file from dir, if it exists.
 func (s PlantSpec) Remove(dir string) error {
 	err := os.Remove(filepath.Join(dir, s.File))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -99,7 +99,7 @@ type Manifest struct {
 	Version string `yaml:"version"`
 }
 
-// family has what the recipes of one CNI share. Steps refer to charts and manifests by name.
+// family has the data that the recipes of one CNI share. Steps refer to charts and manifests by name.
 type family struct {
 	Title     string              `yaml:"title"`
 	Secondary bool                `yaml:"secondary"`
@@ -110,7 +110,7 @@ type family struct {
 	Variants  []Variant           `yaml:"variants"`
 }
 
-// opened reads the embedded recipes once.
+// opened returns the recipes that are embedded in this program. It reads them once.
 var opened = sync.OnceValues(func() ([]Recipe, error) { return read(profile.Files) })
 
 // All returns every recipe in the order of the profiles.
@@ -154,7 +154,8 @@ func (r Recipe) Variant(name string) (Variant, error) {
 	return Variant{}, fmt.Errorf("%s has no variant %q: want %s", r.Profile, name, strings.Join(names, ", "))
 }
 
-// At returns r with another version of its charts and manifests, which are of one release. "" is the recipe's own.
+// At returns r with another version of its charts and manifests, which all belong to one release. "" is the recipe's own
+// version.
 func (r Recipe) At(version string) Recipe {
 	if version == "" {
 		return r
@@ -207,7 +208,7 @@ func read(files fs.FS) ([]Recipe, error) {
 	return list, errors.Join(errs...)
 }
 
-// inherit adds the family's data.
+// inherit adds the family's data. The recipe's own parts override those of the family.
 func (r *Recipe) inherit(f family) {
 	parts := map[string]string{}
 	maps.Copy(parts, f.Parts)
@@ -222,7 +223,8 @@ func (r *Recipe) inherit(f family) {
 	}
 }
 
-// decode reads the n-th document of a file. Unknown keys are faults; io.EOF means that there is no such document.
+// decode reads the n-th document of a file, from 1. An unknown key is an error. The error wraps io.EOF if the file has no
+// such document.
 func decode(files fs.FS, file string, n int, into any) error {
 	f, err := files.Open(file)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	installChart actionKind = "chart"
 	// applyManifest applies the objects of a manifest, patched by Text.
 	applyManifest actionKind = "manifest"
-	// applyObjects applies Text.
+	// applyObjects applies the objects in Text.
 	applyObjects actionKind = "objects"
 	// writeFile is an action of the user: write Text into the file Name.
 	writeFile actionKind = "file"
@@ -35,7 +35,7 @@ type Action struct {
 	Kind     actionKind
 	Chart    Chart
 	Manifest Manifest
-	// Name is a file's name, Where its place, Node its node.
+	// Name is a file's name, Where describes its place, Node is its node; "" for an action without them.
 	Name, Where, Node string
 	// Routes is true if nodes require routes to the pods of others.
 	Routes bool
@@ -43,7 +43,7 @@ type Action struct {
 	Text string
 }
 
-// Rendered is a recipe for one cluster.
+// Rendered is a variant of a recipe, rendered for one cluster.
 type Rendered struct {
 	Recipe  Recipe
 	Variant Variant
@@ -51,8 +51,8 @@ type Rendered struct {
 	Actions []Action
 }
 
-// Render renders a recipe for a cluster. sets are --set expressions for its chart. A *MissingError lists missing
-// parameters.
+// Render renders a variant of a recipe for a cluster; "" is the first variant. sets are --set expressions for its chart.
+// It fails with a *MissingError if parameters are missing.
 func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error) {
 	v, err := r.Variant(variant)
 	if err != nil {
@@ -77,7 +77,7 @@ func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error)
 	return out, out.set(sets)
 }
 
-// wanted describes the flag for each name, without repetition.
+// wanted returns the description of the flag for each parameter in names, without repetition.
 func wanted(names []string) []string {
 	var list []string
 	for _, n := range names {
@@ -110,7 +110,8 @@ func (w *writer) step(s Step) {
 	}
 }
 
-// action adds one action. A value is taken from the node, else from the variant, the parameters and the recipe's parts.
+// action adds the action of s. A reference in s is looked up in node, then in the variant, the parameters and the recipe's
+// parts.
 func (w *writer) action(s Step, node map[string]string) {
 	q, _ := profile.Lookup(w.recipe.Profile) // a test checks that each recipe has its profile
 	given := w.params.values(q)
@@ -153,7 +154,8 @@ func (w *writer) action(s Step, node map[string]string) {
 	w.actions = append(w.actions, a)
 }
 
-// derived returns texts that all recipes share.
+// derived returns the text that all recipes share: for "kind", the configuration of a kind cluster. It reports whether name
+// is "kind".
 func (w *writer) derived(name string) (string, bool) {
 	if name != "kind" {
 		return "", false
@@ -182,7 +184,7 @@ networking:
   podSubnet: ${pod-cidr}`, true
 }
 
-// Write prints the actions as one YAML stream. Comments describe what is done with each document.
+// Write prints the actions as one YAML stream. YAML comments describe how each document is applied.
 func (r Rendered) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# profile %s, %s\n", r.Recipe.Profile, r.Variant.Title)
@@ -217,7 +219,7 @@ func (r Recipe) Conditions() []string {
 	return append(list, r.Needs...)
 }
 
-// Story describes the action and the command that does the same, in lines.
+// Story returns lines that describe the action, and the command with the same effect.
 func (a Action) Story() []string {
 	switch a.Kind {
 	case installChart:
@@ -249,7 +251,7 @@ func (a Action) Story() []string {
 	return nil
 }
 
-// differs describes what to replace each placeholder of a node with.
+// differs returns lines that tell how to replace the placeholders of unknown nodes in Text, nil if it has none.
 func (a Action) differs() []string {
 	var story []string
 	if strings.Contains(a.Text, podCIDROfNode) {
@@ -277,7 +279,7 @@ func (e *ByHandError) Error() string {
 		e.Profile, e.Variant, strings.Join(e.Others, ", "))
 }
 
-// Installable returns a *ByHandError if the API server cannot take all actions.
+// Installable returns a *ByHandError if an action writes a file on the servers, which the API server cannot do.
 func (r Rendered) Installable() error {
 	if !r.Variant.has(writeFile) {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// reference is ${name}, or ${name?} if it is optional.
+// reference matches ${name}, and ${name?} for an optional reference.
 var reference = pattern.New(`\$\{([a-z0-9-]+)(\??)\}`)
 
-// deepest bounds references within references; the data has three levels.
+// deepest bounds the depth of references within references. The recipes have three levels.
 const deepest = 8
 
 // expander replaces references by their texts. A reference alone in its line may have a text of several lines, which
@@ -18,7 +18,7 @@ const deepest = 8
 type expander struct {
 	// lookup returns the text for a name.
 	lookup func(name string) (text string, ok bool)
-	// missing are names without a text, in the order of their use.
+	// missing are the names of references that are not optional and have no text, in the order of their use.
 	missing []string
 	depth   int
 }
@@ -59,7 +59,7 @@ func (x *expander) expand(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// fill returns the text for name, and whether there is one.
+// fill returns the expanded text for name, and whether there is one. It records a missing name unless it is optional.
 func (x *expander) fill(name string, optional bool) (string, bool) {
 	text, ok := x.lookup(name)
 	if !ok || optional && strings.TrimSpace(text) == "" {
@@ -87,7 +87,7 @@ func indented(text, indent string) []string {
 	return lines
 }
 
-// withoutComment removes the comment of line, which is omitted, from the end of out.
+// withoutComment returns out without the comment at its end that belongs to line: comments of the same indentation.
 func withoutComment(out []string, line string) []string {
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	for len(out) > 0 && strings.HasPrefix(out[len(out)-1], indent+"#") {

@@ -184,7 +184,7 @@ func TestMerged(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, bad := range []string{"kind: ConfigMap", "{", "apiVersion: v1\nkind: X\n"} {
-		if _, err := decoded(bad); err == nil {
+		if _, err := decodeObjects(bad); err == nil {
 			t.Errorf("%q was taken for objects", bad)
 		}
 	}
@@ -195,7 +195,7 @@ func FuzzDecoded(f *testing.F) {
 	f.Add("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod, metadata: {name: p}}]\n")
 	f.Add("a: &a [*a]")
 	f.Fuzz(func(t *testing.T, text string) {
-		list, err := decoded(text)
+		list, err := decodeObjects(text)
 		for _, o := range list {
 			if err == nil && o.GetKind() == "" {
 				t.Errorf("an object without a kind in %q", text)

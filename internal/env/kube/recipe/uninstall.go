@@ -14,11 +14,11 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
-// Uninstall removes what Install applied for a profile, in reverse, and waits until each object is gone, because an
-// operator must outlive its objects. Objects that existed before are kept. Package residue finds what the CNI left on
-// nodes.
+// Uninstall removes what Install applied for a profile, in reverse order, and waits until each object is gone, because an
+// operator must outlive its objects. It keeps objects that existed before, and starts a kube-proxy again that Install
+// stopped. It fails with a *NotInstalledError if there is no inventory.
 func (i *Installer) Uninstall(ctx context.Context, profile string) error {
-	inv, err := i.installed(ctx, profile)
+	inv, err := i.findInventory(ctx, profile)
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (i *Installer) Uninstall(ctx context.Context, profile string) error {
 	return i.forgetInventory(ctx, inv.Profile)
 }
 
-// installed returns the inventory of a profile. The error lists the installed profiles.
-func (i *Installer) installed(ctx context.Context, profile string) (*inventory, error) {
+// findInventory returns the inventory of a profile. Without one it fails with a *NotInstalledError.
+func (i *Installer) findInventory(ctx context.Context, profile string) (*inventory, error) {
 	all, err := i.inventories(ctx)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (i *Installer) installed(ctx context.Context, profile string) (*inventory, 
 // NotInstalledError means that the profile has no installation record.
 type NotInstalledError struct {
 	Profile string
-	// There names what is installed.
+	// There is a clause about what is installed: "cilium, multus is", "nothing is".
 	There string
 }
 
@@ -83,11 +83,11 @@ func (i *Installer) remove(ctx context.Context, it item) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", it, err)
 	}
-	return i.gone(ctx, it.String(), func(ctx context.Context) (metav1.Object, error) { return at.Get(ctx, it.Name, metav1.GetOptions{}) })
+	return i.awaitGone(ctx, it.String(), func(ctx context.Context) (metav1.Object, error) { return at.Get(ctx, it.Name, metav1.GetOptions{}) })
 }
 
-// gone waits until an object is gone. The error has its finalizers.
-func (i *Installer) gone(ctx context.Context, name string, get func(context.Context) (metav1.Object, error)) error {
+// awaitGone waits until get fails with NotFound. The error after the timeout names the object's finalizers.
+func (i *Installer) awaitGone(ctx context.Context, name string, get func(context.Context) (metav1.Object, error)) error {
 	return i.until(ctx, name+" is gone", func(ctx context.Context) (string, error) {
 		now, err := get(ctx)
 		if apierrors.IsNotFound(err) {
@@ -104,7 +104,8 @@ func (i *Installer) gone(ctx context.Context, name string, get func(context.Cont
 	})
 }
 
-// stopProxy gives the DaemonSet kube-proxy a node selector that no node has.
+// stopProxy gives the DaemonSet kube-proxy a node selector that no node has, waits until its pods are gone, and removes its
+// rules. It records that in the inventory. Without the DaemonSet it does nothing.
 func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	i.Say("stopping kube-proxy: %s replaces it", inv.Profile)
 	inv.ProxyStopped = true
@@ -132,7 +133,8 @@ func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	return i.sweepProxy(ctx)
 }
 
-// sweepProxy removes the rules that kube-proxy leaves on the nodes when it stops; packets would still walk them.
+// sweepProxy removes the rules that kube-proxy leaves on the nodes when it stops, because they would still cost time per
+// packet. Without Image it cannot, and only says so.
 func (i *Installer) sweepProxy(ctx context.Context) error {
 	if i.Image == "" {
 		i.Say("kube-proxy's rules stay on the nodes: they cannot be removed without an image")
@@ -145,12 +147,12 @@ func (i *Installer) sweepProxy(ctx context.Context) error {
 	return i.Sweep(ctx, slices.DeleteFunc(s.Left, func(l residue.Leftover) bool { return l.Owner != residue.KubeProxy }))
 }
 
-// startProxy removes the selector.
+// startProxy removes the node selector of stopProxy, and waits until kube-proxy has rolled out.
 func (i *Installer) startProxy(ctx context.Context) error {
 	i.Say("starting kube-proxy again")
 	err := i.patchProxy(ctx, `{"spec":{"template":{"spec":{"nodeSelector":{"`+proxySelector+`":null}}}}}`)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	return i.rolled(ctx, "DaemonSet "+proxyNamespace+"/"+proxyName)
+	return i.awaitRollout(ctx, "DaemonSet "+proxyNamespace+"/"+proxyName)
 }

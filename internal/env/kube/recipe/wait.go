@@ -21,7 +21,7 @@ import (
 func (i *Installer) wait(ctx context.Context, inv *inventory) error {
 	for _, w := range inv.Wait {
 		i.Say("waiting until %s has rolled out", w)
-		if err := i.rolled(ctx, w); err != nil {
+		if err := i.awaitRollout(ctx, w); err != nil {
 			return err
 		}
 	}
@@ -30,11 +30,11 @@ func (i *Installer) wait(ctx context.Context, inv *inventory) error {
 		return err
 	}
 	i.Say("waiting until new pods get addresses")
-	return i.attaches(ctx)
+	return i.awaitPodAddresses(ctx)
 }
 
-// rolled waits until all pods of a workload, "Kind namespace/name", are ready and of its current template.
-func (i *Installer) rolled(ctx context.Context, workload string) error {
+// awaitRollout waits until all pods of a workload, "Kind namespace/name", are ready and of its current template.
+func (i *Installer) awaitRollout(ctx context.Context, workload string) error {
 	kind, path, _ := strings.Cut(workload, " ")
 	namespace, name, _ := strings.Cut(path, "/")
 	return i.until(ctx, workload+" has rolled out", func(ctx context.Context) (string, error) {
@@ -69,7 +69,8 @@ func (i *Installer) rolled(ctx context.Context, workload string) error {
 	})
 }
 
-// trouble describes what keeps pods of a namespace from running, for an error after the limit.
+// trouble describes what keeps up to three containers of a namespace from running, after "; ". It returns "" if nothing
+// does.
 func (i *Installer) trouble(ctx context.Context, namespace string) string {
 	pods, err := i.client.Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -94,7 +95,7 @@ func (i *Installer) trouble(ctx context.Context, namespace string) string {
 	return "; " + strings.Join(slices.Compact(list[:min(len(list), 3)]), "; ")
 }
 
-// notReady names the nodes that are not ready.
+// notReady lists the nodes that are not ready, "" if all are.
 func (i *Installer) notReady(ctx context.Context) (string, error) {
 	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -118,10 +119,10 @@ const (
 	detachLimit = time.Minute
 )
 
-// attaches creates a pod on each node that takes pods and waits until each has an address. The pods' image need not
-// exist: a pod gets its address before its containers start. The image is not pulled, since kubelets report the address
-// only after a pull.
-func (i *Installer) attaches(ctx context.Context) (err error) {
+// awaitPodAddresses creates a pod on each node that takes pods, waits until each has an address, and removes the pods. It
+// never pulls their image, which need not exist: a pod gets its address before its containers start, and a pull would
+// delay the kubelet's report.
+func (i *Installer) awaitPodAddresses(ctx context.Context) (err error) {
 	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -155,7 +156,8 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 	return err
 }
 
-// detach deletes pods and waits until they are gone: the CNI must still run when the runtime detaches them.
+// detach deletes pods and waits, at most detachLimit, until they are gone: the CNI must still run while the runtime
+// detaches them.
 func (i *Installer) detach(ctx context.Context, names []string) error {
 	ctx, stop := context.WithTimeout(ctx, detachLimit)
 	defer stop()
@@ -167,17 +169,17 @@ func (i *Installer) detach(ctx context.Context, names []string) error {
 		}
 	}
 	for _, name := range names {
-		errs = append(errs, i.gone(ctx, "pod "+name, func(ctx context.Context) (metav1.Object, error) { return pods.Get(ctx, name, metav1.GetOptions{}) }))
+		errs = append(errs, i.awaitGone(ctx, "pod "+name, func(ctx context.Context) (metav1.Object, error) { return pods.Get(ctx, name, metav1.GetOptions{}) }))
 	}
 	return errors.Join(errs...)
 }
 
-// defaultImage is the image of pods without another.
+// defaultImage is the image of probe pods if Options has none.
 const defaultImage = "registry.k8s.io/pause:3.10"
 
 func (i *Installer) image() string { return cmp.Or(i.Image, defaultImage) }
 
-// probe returns a pod for a node, within the restrictions of the strictest clusters.
+// probe returns a pod for a node that the strictest PodSecurity level admits.
 func (i *Installer) probe(node string) *corev1.Pod {
 	p := api.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: api.Owned()}, node, corev1.Container{Name: "attach", Image: i.image()})
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -185,7 +187,7 @@ func (i *Installer) probe(node string) *corev1.Pod {
 	return p
 }
 
-// patchProxy changes the DaemonSet kube-proxy.
+// patchProxy patches the DaemonSet kube-proxy.
 func (i *Installer) patchProxy(ctx context.Context, patch string) error {
 	_, err := i.client.DaemonSets(proxyNamespace).Patch(ctx, proxyName, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
 	return err

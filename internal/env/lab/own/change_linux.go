@@ -28,11 +28,12 @@ type Place struct {
 	Values  map[string]string
 	// Pods are the node's ends of its pods' devices, for BPF programs.
 	Pods []string
-	// Change makes the changes. It returns what to close to undo them.
+	// Iptables returns the programs that load Changes.Rules.
 	Iptables func() (*ipt.Tool, error)
 }
 
-// Rules adds the rules of iptables. Call it again after other rules were replaced.
+// Change makes the changes one key after another until one fails. The caller closes the returned BPF programs, also
+// after an error. The other changes last as long as the namespace.
 func (p Place) Change(ctx context.Context) ([]io.Closer, error) {
 	var programs []io.Closer
 	for _, step := range []struct {
@@ -91,7 +92,7 @@ func (p Place) offloads(context.Context) error {
 	return nil
 }
 
-// Rules adds the rules of iptables, also after other rules were replaced.
+// Rules adds the iptables rules of the file. Call it again after other rules were replaced, because that removes them.
 func (p Place) Rules(ctx context.Context) error {
 	if p.Changes.Rules == "" {
 		return nil
@@ -111,7 +112,7 @@ func (p Place) tc(ctx context.Context) error {
 	return p.feed(ctx, "tc", p.Changes.TC, "-batch", "-")
 }
 
-// feed runs a program with text as its input.
+// feed runs a program with text, its variables expanded, as input. It does nothing if text is "".
 func (p Place) feed(ctx context.Context, program, text string, args ...string) error {
 	if text == "" {
 		return nil
@@ -123,7 +124,7 @@ func (p Place) feed(ctx context.Context, program, text string, args ...string) e
 	return nil
 }
 
-// programs attaches the BPF programs.
+// programs attaches the BPF programs. It returns those that it attached, also after an error.
 func (p Place) programs() ([]io.Closer, error) {
 	var all []io.Closer
 	for _, b := range p.Changes.BPF {

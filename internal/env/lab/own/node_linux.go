@@ -8,8 +8,8 @@
 //	err = n.Dead()                           a daemon that has ended by itself
 //	err = n.Close()                          DEL of each pod, end of the daemons
 //
-// What programs write below /run, /var/lib and /etc is private to the node (package room). Package plan has the table
-// of keys; package lab builds the nodes.
+// What programs write below /run, /var/lib and /etc is private to the node (child.Room). Package profilefile
+// has the keys; package lab builds the nodes.
 package own
 
 import (
@@ -58,7 +58,8 @@ type Node struct {
 	pods []Pod
 }
 
-// Open opens the node. The caller closes it.
+// Open makes the environment for the node's programs and reads the configuration of its plugins. It starts no program.
+// The caller closes the node.
 func Open(o Options) (*Node, error) {
 	n := &Node{Options: o}
 	var err error
@@ -74,7 +75,8 @@ func Open(o Options) (*Node, error) {
 	return n, nil
 }
 
-// Prepare runs the commands of node.prepare and starts the daemons.
+// Prepare runs the commands of node.prepare, then starts the daemons one after another. It fails if a command fails, or
+// if a daemon is not ready in time.
 func (n *Node) Prepare(ctx context.Context) error {
 	if err := n.shells(ctx, n.Profile.Node.Prepare, n.Values, nil); err != nil {
 		return err
@@ -100,12 +102,12 @@ func (n *Node) Join(ctx context.Context, peer map[string]string) error {
 	return nil
 }
 
-// Serve runs the commands of node.services with the objects of the Services.
+// Serve runs the commands of node.services, each with the objects of the Services as input.
 func (n *Node) Serve(ctx context.Context, objects []byte) error {
 	return n.shells(ctx, n.Profile.Node.Services, n.Values, objects)
 }
 
-// Shell runs a command of a person or a test.
+// Shell runs one command that is not in the profile file, for a user or a test.
 func (n *Node) Shell(ctx context.Context, command string) error {
 	return n.shell(ctx, command, n.Values, nil)
 }
@@ -120,7 +122,8 @@ func (n *Node) shells(ctx context.Context, commands []string, values map[string]
 	return nil
 }
 
-// shell runs a command until it ends. Without input it reads nothing.
+// shell runs a command until it ends or its timeout passes, and kills the processes that it left. nil input is empty
+// input.
 func (n *Node) shell(ctx context.Context, command string, values map[string]string, input []byte) error {
 	limit := n.Profile.Node.Timeout.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)
@@ -147,8 +150,8 @@ func (n *Node) shell(ctx context.Context, command string, values map[string]stri
 	return nil
 }
 
-// command returns a shell's command in the node's namespace and cgroup, in the directory of the profile file. Its
-// output goes to said.
+// command returns a shell command, not started, with the node's namespace, cgroup and variables, in the directory of
+// the profile file. Its output goes to said.
 func (n *Node) command(ctx context.Context, text string, values map[string]string, said *child.Tail) *exec.Cmd {
 	cmd := n.program(ctx, "/bin/sh", "-ec", text)
 	cmd.Env = environment(cmd, values)
@@ -156,7 +159,7 @@ func (n *Node) command(ctx context.Context, text string, values map[string]strin
 	return cmd
 }
 
-// program returns a program in the node's namespace and cgroup, in the directory of the profile file.
+// program returns a program, not started, with the node's namespace and cgroup, in the directory of the profile file.
 func (n *Node) program(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := n.room.Command(ctx, path, args...)
 	cmd.Dir = n.Profile.Dir
@@ -166,7 +169,7 @@ func (n *Node) program(ctx context.Context, path string, args ...string) *exec.C
 	return cmd
 }
 
-// environment returns the environment of a command with the variables.
+// environment returns the environment of cmd with the variables added.
 func environment(cmd *exec.Cmd, values map[string]string) []string {
 	env := append(cmd.Environ(), "TMPDIR="+child.Temporary)
 	for _, v := range profilefile.Variables {
@@ -177,7 +180,7 @@ func environment(cmd *exec.Cmd, values map[string]string) []string {
 	return env
 }
 
-// lastWords returns ": " and the end of an output, or "".
+// lastWords returns ": " and the last 500 bytes of an output, or "" if there is no output.
 func lastWords(t *child.Tail) string {
 	const most = 500
 	words := strings.Join(strings.Fields(t.String()), " ")
@@ -201,7 +204,7 @@ type daemon struct {
 	err   error
 }
 
-// start starts a daemon and waits until it is ready.
+// start starts a daemon and waits until it is ready. Close ends it, also after an error.
 func (n *Node) start(ctx context.Context, spec profilefile.Daemon) error {
 	d := &daemon{Daemon: spec, node: n, ended: make(chan struct{})}
 	d.cmd = n.command(context.WithoutCancel(ctx), spec.Run, n.Values, &d.said)
@@ -219,7 +222,7 @@ func (n *Node) start(ctx context.Context, spec profilefile.Daemon) error {
 // retryTime is the time between two checks whether a daemon is ready.
 const retryTime = 20 * time.Millisecond
 
-// await waits until the daemon is ready.
+// await waits until the daemon is ready. It fails if the daemon ends or its time limit passes.
 func (d *daemon) await(ctx context.Context) error {
 	limit := d.Ready.Within.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)
@@ -246,7 +249,7 @@ func (d *daemon) await(ctx context.Context) error {
 	}
 }
 
-// unready returns why the daemon is not ready, nil if it is.
+// unready makes the daemon's readiness checks once. It returns why the daemon is not ready, nil if it is.
 func (d *daemon) unready(ctx context.Context) error {
 	if d.Ready.File != "" {
 		if err := d.node.room.Do(func() error { _, err := os.Stat(d.Ready.File); return err }); err != nil {
@@ -276,7 +279,7 @@ func (d *daemon) unready(ctx context.Context) error {
 // dialTime bounds one connection to a daemon.
 const dialTime = 200 * time.Millisecond
 
-// dial connects to a TCP address from the node.
+// dial checks that a TCP address accepts a connection from the node.
 func (n *Node) dial(address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -291,7 +294,7 @@ func (n *Node) dial(address string) error {
 	})
 }
 
-// dead returns an error with the last words of a daemon that has ended, else nil.
+// dead returns an error with the end of the output of a daemon that has ended, and nil for one that runs.
 func (d *daemon) dead() error {
 	select {
 	case <-d.ended:
@@ -305,7 +308,7 @@ func (d *daemon) dead() error {
 	}
 }
 
-// Dead returns an error that names each daemon that has ended by itself, with its last words.
+// Dead returns an error that names each daemon that has ended by itself, with the end of its output; nil if all run.
 func (n *Node) Dead() error {
 	var errs []error
 	for _, d := range n.daemons {
@@ -314,7 +317,7 @@ func (n *Node) Dead() error {
 	return errors.Join(errs...)
 }
 
-// stop ends a daemon by its signal, and kills it after its deadline.
+// stop sends the daemon its stop signal, kills it after its deadline, and waits for its end.
 func (d *daemon) stop() {
 	signals := map[string]syscall.Signal{
 		"": syscall.SIGTERM, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL,
@@ -330,8 +333,8 @@ func (d *daemon) stop() {
 	<-d.ended
 }
 
-// Close removes the pods by DEL, ends the daemons and closes the node. The error lists what DEL could not remove. A
-// second Close does nothing.
+// Close removes the pods by DEL, ends the daemons and closes the node. If a DEL fails, it skips the remaining pods and
+// returns that error. A second Close does nothing.
 func (n *Node) Close() error {
 	if n == nil || n.room == nil {
 		return nil

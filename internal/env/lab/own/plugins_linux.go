@@ -66,7 +66,7 @@ func (n *Node) openPlugins() (*plugins, error) {
 	return &plugins{cni: libcni.NewCNIConfigWithCacheDir([]string{bin}, cache, &executor{node: n}), list: list}, nil
 }
 
-// runtime describes a pod to the plugins as kubelet does.
+// runtime returns the parameters by which kubelet would describe the pod to the plugins.
 func (p Pod) runtime() *libcni.RuntimeConf {
 	name := strings.ReplaceAll(p.Name, "/", "-")
 	return &libcni.RuntimeConf{
@@ -100,7 +100,7 @@ func (n *Node) Add(ctx context.Context, p Pod) (at attached, err error) {
 	return at, err
 }
 
-// read returns the part of a result that the lab needs.
+// read returns the part of a result that the lab needs. It fails without an address of the lab's family.
 func (n *Node) read(got types.Result) (at attached, err error) {
 	if got == nil {
 		return at, errors.New("the plugins returned no result")
@@ -128,7 +128,8 @@ func (n *Node) read(got types.Result) (at attached, err error) {
 	return at, fmt.Errorf("the result has no IPv%d address: the conflist needs an ipam plugin", map[bool]int{false: 4, true: 6}[n.IPv6])
 }
 
-// Check asks the plugins whether a pod is still connected as ADD left it. A configuration without CHECK passes.
+// Check asks the plugins whether a pod is still connected as ADD left it. It returns nil for a configuration whose CNI
+// version has no CHECK.
 func (n *Node) Check(ctx context.Context, p Pod) error {
 	if known, err := version.GreaterThanOrEqualTo(n.plugins.list.CNIVersion, "0.4.0"); err != nil || !known {
 		return nil
@@ -138,7 +139,7 @@ func (n *Node) Check(ctx context.Context, p Pod) error {
 	})
 }
 
-// Del disconnects a pod by DEL.
+// Del disconnects a pod by DEL. Close does not repeat it, even if it fails.
 func (n *Node) Del(ctx context.Context, p Pod) error {
 	n.pods = slices.DeleteFunc(n.pods, func(other Pod) bool { return other == p })
 	return n.call(ctx, "DEL", p, func(bounded context.Context) error {
@@ -146,7 +147,7 @@ func (n *Node) Del(ctx context.Context, p Pod) error {
 	})
 }
 
-// call makes a call of the plugins within its deadline, or that of ctx if it is earlier.
+// call runs do, a call of the plugins, with the deadline of the profile file, or that of ctx if it is earlier.
 func (n *Node) call(ctx context.Context, what string, p Pod, do func(context.Context) error) error {
 	limit := n.Profile.CNI.Timeout.Or(profilefile.DefaultTimeout)
 	if end, ok := ctx.Deadline(); ok {
@@ -176,7 +177,8 @@ type executor struct {
 // maxOutput bounds what a plugin may write to stdout, in bytes.
 const maxOutput = 1 << 20
 
-// ExecPlugin runs a plugin until it ends.
+// ExecPlugin runs a plugin until it ends, and returns its stdout. It fails if the plugin fails, or writes too much or
+// what is not JSON.
 func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
 	cmd := e.node.program(ctx, path)
 	cmd.Env = append(environ, "TMPDIR="+child.Temporary)
@@ -209,7 +211,7 @@ func printed(out []byte) string {
 	return ""
 }
 
-// clip shortens a text for a message.
+// clip shortens a text to 200 bytes for a message.
 func clip(s string) string {
 	const most = 200
 	if len(s) > most {

@@ -27,11 +27,11 @@ type inspection func(context.Context, *scene) finding
 // finding is the result of a probe.
 type finding struct {
 	want, got string
-	// within says that got satisfies want without being equal, as "1514" satisfies "at most 1514".
+	// within means that got satisfies want without being equal, as "1514" satisfies "at most 1514".
 	within bool
 }
 
-// failed is the finding of a probe with an error.
+// failed returns the finding of a probe that failed with err.
 func failed(want string, err error) finding { return finding{want: want, got: "error: " + err.Error()} }
 
 func (c check) id() string {
@@ -55,8 +55,8 @@ func (c check) assert(ctx context.Context, s *scene) Assertion {
 	return a
 }
 
-// checks turns a table into checks: facts about nodes and pods first, then path by path in report order. It is pure, so
-// that tests know the assertions without a lab.
+// checks returns the checks of a table: facts about nodes and pods first, then path by path in report order. It needs
+// no lab, so that tests know the assertions.
 func checks(x expectation) []check {
 	list := nodeChecks(x)
 	for _, path := range plan.Paths {
@@ -88,7 +88,7 @@ func checks(x expectation) []check {
 	return list
 }
 
-// pathChecks are the checks of one served path.
+// pathChecks returns the checks of one served path.
 func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
 	list := []check{{"exchange", path, "a TCP and a UDP exchange succeed", exchanged(path)}}
 	if seen := x.witnesses(path, who); !slices.Contains(seen[:], dataplane.AnyAddress) {
@@ -145,7 +145,7 @@ func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
 	return list
 }
 
-// wireChecks are the checks of packets between two nodes.
+// wireChecks returns the checks of packets between two nodes.
 func wireChecks(x expectation) []check {
 	path := x.crossPath()
 	if x.Unsaid {
@@ -170,7 +170,7 @@ func wireChecks(x expectation) []check {
 	return append(list, policedChecks(x, path)...)
 }
 
-// policedChecks are the checks of what polices packets between two nodes.
+// policedChecks returns the checks of the policy chains that packets between two nodes pass.
 func policedChecks(x expectation, path plan.Path) (list []check) {
 	if x.policed {
 		list = append(list,
@@ -190,7 +190,8 @@ func policedChecks(x expectation, path plan.Path) (list []check) {
 	return list
 }
 
-// decides returns the chain that accepts a pod's new connection: of a policy if one selects the pod, else of a profile.
+// decides returns the prefix of the chain that accepts a pod's new connection: policy if policies select the pod,
+// otherwise profile.
 func (x expectation) decides(policy, profile string) string {
 	if x.policies > 0 {
 		return policy
@@ -198,7 +199,7 @@ func (x expectation) decides(policy, profile string) string {
 	return profile
 }
 
-// carrier is the encapsulation that the switch must see between nodes.
+// carrier returns the encapsulation that the switch must see between nodes.
 func (x expectation) carrier() string {
 	t := x.wireTunnel()
 	switch {
@@ -210,7 +211,7 @@ func (x expectation) carrier() string {
 	return fmt.Sprintf("%s udp %d vni %d", t.kind, t.port, t.vni)
 }
 
-// nodeChecks are the checks of nodes and pods without traffic.
+// nodeChecks returns the checks of the state of nodes and pods.
 func nodeChecks(x expectation) []check {
 	list := []check{
 		{kind: "mtu", what: "the MTU of pods, or of nodes with host-network pods", probe: podMTU},
@@ -261,7 +262,8 @@ func nodeChecks(x expectation) []check {
 	return list
 }
 
-// witnesses are the clients that the backend must see on a path, over TCP and over UDP.
+// witnesses returns the clients that the backend must see on a path, over TCP and over UDP. They are the argument who,
+// unless x.Datagrams has another for UDP.
 func (x expectation) witnesses(path plan.Path, who dataplane.Client) [2]dataplane.Client {
 	if udp, ok := x.Datagrams[path]; ok {
 		return [2]dataplane.Client{who, udp}

@@ -53,21 +53,21 @@ type expectation struct {
 type tunnel struct {
 	device, device6 string
 	port, vni       int
-	// tracked says that the outer packets are tracked.
+	// tracked means that conntrack has entries for the outer packets.
 	tracked bool
-	// inside is the length of the headers of an encapsulation within it.
+	// inside is the length of the headers that another encapsulation adds before the tunnel encrypts, in bytes.
 	inside int
-	// kind is that of profile.Tunnel. sealed says that it encrypts: the wire shows no inner addresses and ports. esp is sealed by IPsec,
-	// which has no device: the ends are the pods' gateways.
+	// kind is that of profile.Tunnel. sealed means that the tunnel encrypts: the wire shows no inner addresses and ports.
+	// esp means that IPsec encrypts: it has no device, and the ends are the pods' gateways.
 	kind        string
 	sealed, esp bool
-	// external says that VNI and addresses come with each packet; routed is dataplane.Expectation.RouteMTU.
+	// external means that VNI and addresses come with each packet; routed is dataplane.Expectation.RouteMTU.
 	external, routed bool
-	// spare says that packets between nodes do not use it.
+	// spare means that packets between nodes do not use the tunnel.
 	spare bool
 }
 
-// expected returns the expectation for a profile in a lab of IPv4 with the default conditions.
+// expected returns the expectation for a profile in an IPv4 lab with the default conditions.
 func expected(p profile.Profile, x dataplane.Expectation) expectation {
 	full := expectation{
 		Expectation: x, netkit: p.PodDevice == "netkit",
@@ -132,7 +132,8 @@ func (x expectation) untracked() expectation {
 	return x
 }
 
-// unfilteredBridge returns x for nodes whose bridges show netfilter nothing. Those of other profiles have none.
+// unfilteredBridge returns x for bridge-netfilter=off: netfilter does not see what the pods' bridge switches. Without
+// such a bridge, x is unchanged.
 func (x expectation) unfilteredBridge() expectation {
 	if x.Attach == nil || x.Attach.Bridge == "" {
 		return x
@@ -146,7 +147,7 @@ func (x expectation) unfilteredBridge() expectation {
 	return x
 }
 
-// balanced adds the path to a load balancer, which is expected to behave like a node port: of the first node, or with
+// balanced returns x with the path to a load balancer. It must behave like a node port: of the first node, or with
 // traffic policy Local of the node with the backend.
 func (x expectation) balanced() expectation {
 	like := dataplane.ExtPortRemote
@@ -195,7 +196,7 @@ func (x expectation) inIPv6() expectation {
 	return x
 }
 
-// setting returns the name of a setting for the version of IP.
+// setting returns in6 for an IPv6 lab and in4 for IPv4: the names of the same sysctl.
 func (x expectation) setting(in4, in6 string) string {
 	if x.ipv6 {
 		return in6

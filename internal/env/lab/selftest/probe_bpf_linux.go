@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// programChecks are the checks of one path of a dataplane with BPF programs.
+// programChecks returns the checks of one path of a dataplane with BPF programs.
 func programChecks(x expectation, path plan.Path) []check {
 	var list []check
 	if path.ByService() {
@@ -44,27 +44,28 @@ func programChecks(x expectation, path plan.Path) []check {
 	return list
 }
 
-// between checks the encapsulation between nodes. If the VNI is the sender's identity, each direction has its own.
+// between returns a probe of the encapsulation between nodes. If the VNI is the sender's identity, each direction has
+// its own.
 func between(path plan.Path, x expectation) inspection {
 	if x.Identity == nil {
 		return carriers(path, x.carrier())
 	}
-	return seen(path, func(_ *scene, t *trial) string {
+	return trialProbe(path, func(_ *scene, t *trial) string {
 		return set(each.Of([]*lab.Host{t.client, t.server}, func(h *lab.Host) string {
 			return fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, x.Identity(h.Addr))
 		}), "")
 	}, carried)
 }
 
-// untranslated requires that no conntrack entry has the address that the client dialled.
+// untranslated returns a probe that requires that no conntrack entry has the address that the client dialled.
 func untranslated(path plan.Path) inspection {
-	return tracked(path, always("none"), translations)
+	return conntrackProbe(path, always("none"), translations)
 }
 
-// vipBeside looks for a Service's own address in all captures: on the wire, at the backend, at the client's pod and on the
-// devices of both nodes.
+// vipBeside returns a probe that looks for a Service's own address in all captures: on the wire, at the backend, at the
+// client's pod and on the devices of both nodes.
 func vipBeside(path plan.Path, want string) inspection {
-	return seen(path, always(want), func(_ *scene, t *trial) string {
+	return trialProbe(path, always(want), func(_ *scene, t *trial) string {
 		var where []string
 		look := func(place string, frames []capture.Frame) {
 			for _, f := range frames {
@@ -96,10 +97,10 @@ func vipBeside(path plan.Path, want string) inspection {
 	})
 }
 
-// doorstep counts the packets at the node's end of the pod's device. A packet that is redirected to the peer does not
-// appear there.
+// doorstep returns a probe that compares the packets at the node's end of the receiving pod's device with those in the
+// pod. A packet that a program redirects into the pod does not appear at the node's end.
 func doorstep(path plan.Path, want string) inspection {
-	return seen(path, always(want), func(_ *scene, t *trial) string {
+	return trialProbe(path, always(want), func(_ *scene, t *trial) string {
 		passed, arrived, later := 0, 0, 0
 		for _, f := range t.nodes[t.to] {
 			if f.Device != t.pod.HostDevice || !f.Outgoing || !t.towards(&f) {
@@ -146,9 +147,9 @@ func forwards(path plan.Path, yes bool) inspection {
 	}
 }
 
-// way returns the senders on the wire and the encapsulation for each direction.
+// way returns a probe of the senders on the wire and the encapsulation, in each direction.
 func way(path plan.Path, want string) inspection {
-	return seen(path, func(s *scene, t *trial) string {
+	return trialProbe(path, func(s *scene, t *trial) string {
 		if s.want.Identity == nil {
 			return want
 		}
@@ -168,11 +169,12 @@ func way(path plan.Path, want string) inspection {
 	})
 }
 
-// dsrOption is the type of the IP option with Cilium's frontend, dsrOption6 that of the destination option in IPv6.
+// dsrOption is the type of the IPv4 option in which Cilium sends the frontend, dsrOption6 that of the IPv6 destination
+// option.
 const dsrOption, dsrOption6 = 0x9a, 0x1b
 
 func option(path plan.Path, want string) inspection {
-	return seen(path, always(want), func(_ *scene, t *trial) string {
+	return trialProbe(path, always(want), func(_ *scene, t *trial) string {
 		var found []string
 		for _, f := range t.wire {
 			in := f.Innermost()
@@ -199,7 +201,7 @@ func option(path plan.Path, want string) inspection {
 	})
 }
 
-// drops requires that programs dropped the packets that the self-test expects to be dropped, and no others.
+// drops requires that programs dropped packets for all reasons that the self-test provokes, and for no other.
 func drops(_ context.Context, s *scene) finding {
 	want := map[string]bool{"denied by policy": s.want.policies > 0, "service has no backend": s.want.unbacked}
 	dropped := map[string]bool{}
@@ -237,15 +239,15 @@ func routeMTU(_ context.Context, s *scene) finding {
 	})
 }
 
-// ipipKind returns the kind of tunl0: the kernel's, or that of the stand-in that the instance declares.
+// ipipKind returns the kind of the IPIP tunnel device: the kernel's, or that of a declared stand-in.
 func (s *scene) ipipKind() string { return kindUnless(s, "ipip", "IPIP by BPF", "veth") }
 
-// wireGuardKind is the kind of a device that encrypts.
+// wireGuardKind returns the kind of the WireGuard device: the kernel's, or that of a declared stand-in.
 func wireGuardKind(s *scene) string {
 	return kindUnless(s, "wireguard", "WireGuard by wireguard-go", "tuntap")
 }
 
-// kindUnless returns kind, or that of what stands in for it.
+// kindUnless returns other if the instance declares a stand-in whose text begins with standIn, and kind if not.
 func kindUnless(s *scene, kind, standIn, other string) string {
 	if slices.ContainsFunc(s.inst.StandIn, func(what string) bool { return strings.HasPrefix(what, standIn) }) {
 		return other

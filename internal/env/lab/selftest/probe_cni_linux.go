@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// checkedPods requires that the CNI plugins confirm every pod.
+// checkedPods requires that CHECK of the CNI plugins succeeds for every pod.
 func checkedPods(ctx context.Context, s *scene) finding {
 	if err := s.inst.CheckPods(ctx); err != nil {
 		return failed("no error", err)

@@ -10,21 +10,23 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// A connection opens with so many packets. A round of hold has at most so many: a byte each way, and an acknowledgement of each.
+// opening is the number of packets that open a connection. mostRound is the largest number of packets in a round of
+// hold: a byte each way, and an acknowledgement of each.
 const (
 	opening   = 3
 	mostRound = 4
 )
 
-// flow is what was seen of a long connection.
+// flow has the observations of one long connection.
 type flow struct {
-	// way are the nodes on its way. early are those with the connection in their flowtable as long as it has had no more packets than
-	// the threshold, late those after that. rules are the rules of the forward hook that count packets after that.
+	// way has the nodes on the path. early has those with the connection in their flowtable while it has had no more
+	// packets than the threshold, late those after that. rules has the rules of the forward hook that count still later
+	// packets.
 	way, early, late, rules []string
 	err                     error
 }
 
-// flowtableChecks are the checks of connections that pass the rules of nodes by a flowtable.
+// flowtableChecks returns the checks of connections that bypass the rules of nodes by a flowtable; none without one.
 func flowtableChecks(x expectation) (list []check) {
 	if x.flowtable == 0 {
 		return nil
@@ -56,7 +58,8 @@ func flowtableChecks(x expectation) (list []check) {
 	return list
 }
 
-// watchFlow holds a connection on the path until long after it has had as many packets as the threshold.
+// watchFlow holds a connection on the path until it has had many more packets than the threshold, and returns what the
+// nodes did with it.
 func watchFlow(ctx context.Context, s *scene, path plan.Path) *flow {
 	e, err := s.ends(path)
 	if err != nil {

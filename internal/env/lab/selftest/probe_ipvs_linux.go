@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// proxyIPVS compares the nodes' Services with kube-proxy's device and virtual servers. It also fails for chains of
+// proxyIPVS checks that each node has the addresses and virtual servers of all Services, and no iptables chains of
 // kube-proxy's iptables mode.
 func proxyIPVS(ctx context.Context, s *scene) finding {
 	addresses, ports, nodePorts := 0, 0, 0

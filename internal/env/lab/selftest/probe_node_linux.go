@@ -20,23 +20,24 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// linkLocalGateway is the gateway of every pod of Calico and of the AWS VPC CNI. Calico's is calicoGateway6 in IPv6, and has
-// calicoMAC.
+// linkLocalGateway is the IPv4 gateway of every pod of Calico and of the AWS VPC CNI. calicoGateway6 is that of Calico
+// in IPv6.
 var (
 	linkLocalGateway = netip.MustParseAddr("169.254.1.1")
 	calicoGateway6   = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
 )
 
-// pinned marks a permanent neighbour entry.
+// pinned marks a permanent neighbour entry in texts.
 const pinned = ", permanent"
 
+// calicoMAC is the MAC address of the gateway of Calico's pods.
 const calicoMAC = "ee:ee:ee:ee:ee:ee"
 
-// noMAC is the neighbour entry of a device without MAC addresses.
+// noMAC is the MAC address in the neighbour entry of a device without MAC addresses.
 const noMAC = "00:00:00:00:00:00"
 
-// collect compares want with one text for each place. The finding has the common text, or the differences with their
-// places.
+// collect compares want with the text that look returns for each place. got is the common text, or the texts that
+// differ with their places.
 func collect[T any](want string, places []T, name func(T) string, look func(T) (string, error)) finding {
 	var texts, differ []string
 	for _, p := range places {
@@ -90,8 +91,8 @@ func podMTU(_ context.Context, s *scene) finding {
 	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) { return look(p.NS) })
 }
 
-// offload checks every device but the loopbacks. A device that cannot disable its features, such as macvlan, must build
-// super-packets of one segment.
+// offload checks every device but the loopbacks and dummies. A device that cannot disable its features, such as
+// macvlan, must build super-packets of one segment.
 func offload(_ context.Context, s *scene) finding {
 	var on []string
 	total := 0
@@ -127,8 +128,8 @@ func offload(_ context.Context, s *scene) finding {
 	return finding{want: "on", got: fmt.Sprintf("on at %d of %d devices", len(on), total), within: len(on) > 0}
 }
 
-// receiving returns the features that a device of a host that merges has on: of its NIC and tunnels by name, "" for others, which
-// may send super-packets. The second result is false for a host that does not merge.
+// receiving returns the features that must be on at a device of a host that merges frames: those of its NICs and its
+// tunnel, "" for its other devices. The second result is false for a host that does not merge.
 func (s *scene) receiving(host *lab.Host, d link.Device) (string, bool) {
 	node := slices.ContainsFunc(s.inst.Nodes, func(n *lab.Node) bool { return n.NS == host.NS })
 	switched := s.want.switched() && slices.ContainsFunc(s.allPods(), func(p *lab.Pod) bool { return &p.Host == host })
@@ -145,12 +146,12 @@ func (s *scene) receiving(host *lab.Host, d link.Device) (string, bool) {
 	return "rx-gro", true
 }
 
-// allSend says whether all features are of sending.
+// allSend reports whether all features are for sending.
 func allSend(features []string) bool {
 	return !slices.ContainsFunc(features, func(f string) bool { return !strings.HasPrefix(f, "tx-") })
 }
 
-// superPackets checks every device but the loopbacks and dummies.
+// superPackets checks the largest super-packet that each device but the loopbacks and dummies may send.
 func superPackets(_ context.Context, s *scene) finding {
 	return collect(strconv.Itoa(lab.BigTCP), s.inst.Hosts(), func(h *lab.Host) string { return h.Name }, func(h *lab.Host) (string, error) {
 		var sizes []string
@@ -164,7 +165,7 @@ func superPackets(_ context.Context, s *scene) finding {
 	})
 }
 
-// steering checks every device but the loopbacks, and dummies, which receive nothing.
+// steering checks to which CPUs each device steers its receive work. The dummy device of kube-proxy receives nothing.
 func steering(_ context.Context, s *scene) finding {
 	var wrong []string
 	want := "none"
@@ -262,7 +263,8 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 	return finding{want: want, got: "no entry"}
 }
 
-// holderOf returns the first device of a namespace with an address, or the usual one. Plugins choose it themselves.
+// holderOf returns the first device of a namespace with an address. It returns the usual device if there is none, or if
+// that is the node's end of a veth, since all of them may have the address.
 func holderOf(ns *netns.NS, addr netip.Addr, usual string) string {
 	name := ""
 	err := devices(ns, func(_ *link.Handle, d link.Device) error {
@@ -357,12 +359,14 @@ func tunnelDevice(t *tunnel) inspection {
 	}
 }
 
-// tunnelForwarding and tunnelNeighbours require one permanent entry for each other node, or none where programs or routes
-// set the outer address.
+// tunnelForwarding returns a probe that requires one permanent forwarding entry for each other node, or none if the
+// outer address comes with each packet.
 func tunnelForwarding(t *tunnel) inspection {
 	return tunnelEntries(t, !t.external, (*link.Handle).Forwarding, func(n *lab.Node) netip.Addr { return n.Addr })
 }
 
+// tunnelNeighbours returns a probe that requires one permanent neighbour entry for each other node, or none if routes
+// set the outer address.
 func tunnelNeighbours(t *tunnel) inspection {
 	return tunnelEntries(t, !t.routed, (*link.Handle).Neighbours, func(n *lab.Node) netip.Addr { return n.TunnelAddr })
 }
@@ -406,7 +410,7 @@ func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link
 	}
 }
 
-// noise says whether IPv6 devices send to an address by themselves: multicast or link-local.
+// noise reports whether IPv6 hosts send to an address on their own: multicast or link-local.
 func noise(a netip.Addr) bool { return a.IsMulticast() || a.Is6() && a.IsLinkLocalUnicast() }
 
 func blackhole(protocol int) inspection {
@@ -427,7 +431,7 @@ func blackhole(protocol int) inspection {
 	}
 }
 
-// leadsTo says whether a route leads to a node's pods, or to all pods if shared.
+// leadsTo reports whether a route leads to a node's pods, or with shared to the pods of all nodes.
 func (s *scene) leadsTo(r link.Route, n *lab.Node, shared bool) bool {
 	if shared {
 		return r.To == s.inst.Spec.Nodes[0].Cluster
@@ -464,8 +468,8 @@ func remote(_ context.Context, s *scene) finding {
 	})
 }
 
-// podRules compares the routing rules of each node with its pods: one for each, and one for marked packets. Pods with a table of
-// their own have a second one each, and the interface has one.
+// podRules checks that each node has exactly these routing rules: one to each of its pods, and one for marked packets.
+// If pods have a routing table of their own, there is also one from each pod and one from the interface.
 func podRules(_ context.Context, s *scene) finding {
 	want, table := "one for each pod at 512, one for the mark at 1024", s.want.PodTable
 	if table != 0 {

@@ -15,11 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// errNoTraffic is the finding of probes on a path that does not work. Its "exchange" check has the reason.
+// errNoTraffic is the error of probes on a path that does not work. The "exchange" check of the path has the reason.
 var errNoTraffic = errors.New("no traffic on the path")
 
-// seen returns a probe of a successful trial.
-func seen(path plan.Path, want, got func(*scene, *trial) string) inspection {
+// trialProbe returns a probe that compares two texts about the trial of a path. It fails if the trial failed.
+func trialProbe(path plan.Path, want, got func(*scene, *trial) string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
 		if t == nil || t.server == nil || t.client == nil {
@@ -32,9 +32,9 @@ func seen(path plan.Path, want, got func(*scene, *trial) string) inspection {
 	}
 }
 
-// tracked is seen for probes of conntrack.
-func tracked(path plan.Path, want, got func(*scene, *trial) string) inspection {
-	probe := seen(path, want, got)
+// conntrackProbe returns a trialProbe for texts about conntrack. It also fails if the tables could not be read.
+func conntrackProbe(path plan.Path, want, got func(*scene, *trial) string) inspection {
+	probe := trialProbe(path, want, got)
 	return func(ctx context.Context, s *scene) finding {
 		if s.trackErr != nil {
 			return failed("conntrack entries", s.trackErr)
@@ -61,7 +61,7 @@ func exchanged(path plan.Path) inspection {
 	}
 }
 
-// refused requires that an attempt got no answer although a server listened.
+// refused returns a probe that requires that an attempt got no answer although a server listened.
 func refused(kind string, path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "no answer"
@@ -75,7 +75,8 @@ func refused(kind string, path plan.Path) inspection {
 	}
 }
 
-// source compares the clients that the server saw over TCP and UDP with the wanted ones.
+// source returns a probe that compares the client addresses that the server saw over TCP and UDP with the expected
+// ones.
 func source(path plan.Path, who [2]dataplane.Client) inspection {
 	both := func(s *scene, tcp, udp netip.Addr) string {
 		if tcp != udp {
@@ -83,14 +84,14 @@ func source(path plan.Path, who [2]dataplane.Client) inspection {
 		}
 		return s.describe(tcp)
 	}
-	return seen(path,
+	return trialProbe(path,
 		func(s *scene, t *trial) string { return both(s, s.witness(t, who[0]), s.witness(t, who[1])) },
 		func(s *scene, t *trial) string {
 			return both(s, t.tcp.seen.Addr().Unmap(), t.udp.seen.Addr().Unmap())
 		})
 }
 
-// witness returns the address of a kind of client in a trial.
+// witness returns the address by which a backend sees the client of a trial, if who is expected.
 func (s *scene) witness(t *trial, who dataplane.Client) netip.Addr {
 	node := s.inst.Nodes[t.entry]
 	switch who {
@@ -107,15 +108,15 @@ func (s *scene) witness(t *trial, who dataplane.Client) netip.Addr {
 	}
 }
 
-// translation requires that only the entered node translates the address that the client dialled.
+// translation returns a probe that requires that only the node which the client enters translates the dialled address.
 func translation(path plan.Path) inspection {
-	return tracked(path, func(s *scene, t *trial) string {
+	return conntrackProbe(path, func(s *scene, t *trial) string {
 		real := netip.AddrPortFrom(t.server.Addr, t.listen)
 		return fmt.Sprintf("%s: %s is %s", s.inst.Nodes[t.entry].Name, t.dial, real)
 	}, translations)
 }
 
-// translations returns the conntrack entries of all nodes for the address that the client dialled.
+// translations describes the conntrack entries of all nodes for the address that the client dialled.
 func translations(s *scene, t *trial) string {
 	var found []string
 	q := conntrack.Tuple{Protocol: t.protocol, SourcePort: t.traced.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
@@ -128,10 +129,10 @@ func translations(s *scene, t *trial) string {
 	return set(found, "none")
 }
 
-// vip requires that the address that the client dialled is translated before the wire and the backend. Between an
+// vip returns a probe that requires that the dialled address is translated before the wire and the backend. Between an
 // external client and a node, the wire does carry the address of a node port or load balancer.
 func vip(path plan.Path) inspection {
-	return seen(path, always("nowhere"), func(s *scene, t *trial) string {
+	return trialProbe(path, always("nowhere"), func(s *scene, t *trial) string {
 		var where []string
 		for _, f := range t.wire {
 			ip := f.Innermost().IP
@@ -157,7 +158,7 @@ func vip(path plan.Path) inspection {
 }
 
 func ttlLeft(path plan.Path, want int) inspection {
-	return seen(path, always(strconv.Itoa(want)), func(_ *scene, t *trial) string {
+	return trialProbe(path, always(strconv.Itoa(want)), func(_ *scene, t *trial) string {
 		var ttls []string
 		for _, f := range t.backend {
 			if t.towards(&f) {
@@ -168,9 +169,10 @@ func ttlLeft(path plan.Path, want int) inspection {
 	})
 }
 
-// innerTracked returns the nodes with an entry for the TCP connection itself.
+// innerTracked returns a probe of the nodes that have a conntrack entry for the connection between the pods: both, or
+// none.
 func innerTracked(path plan.Path, yes bool) inspection {
-	return tracked(path,
+	return conntrackProbe(path,
 		func(s *scene, t *trial) string {
 			names := []string{s.inst.Nodes[t.from].Name, s.inst.Nodes[t.to].Name}
 			if !yes {
@@ -193,21 +195,21 @@ func innerTracked(path plan.Path, yes bool) inspection {
 		})
 }
 
-// marked returns the mark of the traced connection where the client's packets enter a node.
+// marked returns a probe of the connection's mark at the node which the client's packets enter.
 func marked(path plan.Path, mark uint32) inspection {
-	return tracked(path, always(fmt.Sprintf("%#x", mark)), func(s *scene, t *trial) string {
+	return conntrackProbe(path, always(fmt.Sprintf("%#x", mark)), func(s *scene, t *trial) string {
 		return set(t.entries(s.tracks[t.entry:t.entry+1], func(e conntrack.Entry) string { return fmt.Sprintf("%#x", e.Mark) }), "not tracked")
 	})
 }
 
-// labelled returns the labels of the traced connection on all nodes.
+// labelled returns a probe of the connection's labels on all nodes.
 func labelled(path plan.Path, label int) inspection {
-	return tracked(path, always(fmt.Sprint([]int{label})), func(s *scene, t *trial) string {
+	return conntrackProbe(path, always(fmt.Sprint([]int{label})), func(s *scene, t *trial) string {
 		return set(t.entries(s.tracks, func(e conntrack.Entry) string { return fmt.Sprint(e.Labels.Numbers()) }), "not tracked")
 	})
 }
 
-// entries describes the entries of the traced connection that the client dialled.
+// entries describes those conntrack entries of nodes that belong to the trial's connection to the dialled address.
 func (t *trial) entries(nodes [][]conntrack.Entry, describe func(conntrack.Entry) string) (all []string) {
 	q := conntrack.Tuple{Protocol: t.protocol, SourcePort: t.traced.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
 	for _, tracked := range nodes {
@@ -218,11 +220,11 @@ func (t *trial) entries(nodes [][]conntrack.Entry, describe func(conntrack.Entry
 	return all
 }
 
-// outerTracked returns the directions in which each node tracks the tunnel's packets, and whether a reply was seen. VXLAN
-// has other source ports in each direction, so no entry sees a reply. WireGuard has the same two ports in both
-// directions, and the client's node sends first.
+// outerTracked returns a probe of the directions in which each node tracks the tunnel's packets, and of whether a reply
+// was seen. VXLAN has other source ports in each direction, so no entry sees a reply. WireGuard uses the same two ports
+// both ways, and the client's node sends first.
 func outerTracked(path plan.Path, tunnel *tunnel) inspection {
-	return tracked(path,
+	return conntrackProbe(path,
 		func(s *scene, _ *trial) string {
 			var all []string
 			if tunnel.sealed && tunnel.tracked {
@@ -261,7 +263,7 @@ func outerEntry(n *lab.Node, e conntrack.Entry) string {
 	return text + " unreplied"
 }
 
-// set joins the distinct words in order, or returns none without words.
+// set joins the distinct words in alphabetical order, separated by commas. It returns none if there are no words.
 func set(words []string, none string) string {
 	if len(words) == 0 {
 		return none

@@ -19,8 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// policed connects pods of two nodes and checks the chain of the pod on one node. New packets walk to the profile that
-// accepts them; the first rule accepts established packets. A connection that is not tracked has new packets only.
+// policed returns a probe that connects pods of two nodes and checks the chain of the pod on one node. New packets must
+// reach the rule of profile; the first rule accepts established packets. An untracked connection has only new packets.
 func policed(node int, chain, profile string, tracked bool) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const both, onlyNew = "new and established packets", "new packets only"
@@ -53,8 +53,8 @@ func policed(node int, chain, profile string, tracked bool) inspection {
 	}
 }
 
-// firewall connects pods of two nodes and checks kube-router's chain of the pod on one node. New packets walk through it and are marked,
-// its first rule accepts established ones.
+// firewall returns a probe that connects pods of two nodes and checks kube-router's chain of the pod on one node. New
+// packets must be marked there, and its first rule must accept established packets.
 func firewall(node int) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const want = "new and established packets"
@@ -78,7 +78,7 @@ func firewall(node int) inspection {
 	}
 }
 
-// tunnelRule checks the routing rule of each node for its pods.
+// tunnelRule checks that each node has one routing rule, for packets of its pods.
 func tunnelRule(_ context.Context, s *scene) finding {
 	const want = "from its pods lookup 77"
 	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
@@ -107,7 +107,8 @@ func untouched(path plan.Path) inspection {
 // counted is a rule that counted packets.
 type counted struct{ place, rule string }
 
-// counting returns the rules of the nodes that count packets of an exchange on the path.
+// counting makes a TCP exchange on the path, and returns the rules of table ("" is all) whose counters changed
+// meanwhile. Other packets of the nodes count, too.
 func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, path plan.Path) ([]counted, error) {
 	e, err := s.ends(path)
 	if err != nil {
@@ -116,7 +117,7 @@ func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, p
 	return countedDuring(ctx, s, nodes, table, func() error { return s.tcp(ctx, e, question).err })
 }
 
-// countedDuring returns the rules of the nodes that count packets while do runs.
+// countedDuring runs do, and returns the rules of the nodes whose counters changed meanwhile. It fails if do fails.
 func countedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table string, do func() error) ([]counted, error) {
 	before := make([]map[string][]ipt.Counter, len(nodes))
 	var err error
@@ -193,7 +194,8 @@ func (s *scene) nftCounters(n *lab.Node, table string, counters map[string][]ipt
 	return err
 }
 
-// proxyNFT compares the nodes' Services with kube-proxy's map, and looks for kube-proxy's chains in iptables.
+// proxyNFT checks that kube-proxy's nftables map has the Services of the lab on each node, and that iptables has no
+// chains of Services.
 func proxyNFT(ctx context.Context, s *scene) finding {
 	ports := 0
 	for _, svc := range s.inst.Spec.Services {
@@ -219,15 +221,15 @@ func proxyNFT(ctx context.Context, s *scene) finding {
 	})
 }
 
-// serviceChains returns the number of chains of Services in iptables.
+// serviceChains returns the number of iptables chains of Services on a node.
 func (s *scene) serviceChains(ctx context.Context, n *lab.Node) (int, error) {
 	counters, err := s.counters(ctx, n, "nat")
 	maps.DeleteFunc(counters, func(place string, _ []ipt.Counter) bool { return !strings.HasPrefix(place, "nat KUBE-SVC-") })
 	return len(counters), err
 }
 
-// deniedPaths returns the paths on which a server listens on the port that the policies deny. The "exchange" check proves
-// that the path works otherwise.
+// deniedPaths returns the paths on which a connection to the port that policies deny is tried. The "exchange" check
+// proves that other ports work.
 func (x expectation) deniedPaths() []plan.Path {
 	if x.policies == 0 || !x.policed && x.Programs == nil && !x.Firewall {
 		return nil
@@ -238,8 +240,8 @@ func (x expectation) deniedPaths() []plan.Path {
 	})
 }
 
-// walked counts the policies that a new connection between pods of two nodes walks: all that select the pod, because
-// the last one decides.
+// walked returns a probe that counts the policies whose rules a new connection between pods of two nodes passes. All
+// that select the pod must be passed, because the last one decides.
 func walked(node int, chain string) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		want := strconv.Itoa(s.want.policies)

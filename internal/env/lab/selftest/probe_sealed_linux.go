@@ -19,10 +19,10 @@ import (
 // wireGuardOverhead is the length of WireGuard's header and authenticator, in bytes.
 const wireGuardOverhead = 32
 
-// sealed says whether packets between nodes are encrypted.
+// sealed reports whether packets between nodes are encrypted.
 func (x expectation) sealed() bool { return x.tunnel != nil && x.tunnel.sealed }
 
-// sealedChecks are the wireChecks of a tunnel that encrypts: only nodes, port and length are visible.
+// sealedChecks returns the wireChecks of a tunnel that encrypts: only nodes, port and length are visible.
 func sealedChecks(t *tunnel, path plan.Path) []check {
 	return []check{
 		{"wire", path, "the carrier of packets between nodes", sealedCarriers(path, t)},
@@ -47,7 +47,7 @@ func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	})
 }
 
-// end is the address of a node as an end of the tunnel, if it encrypts.
+// end returns the address of a node as an end of a tunnel that encrypts.
 func (t *tunnel) end(n *lab.Node) netip.Addr {
 	if t.esp {
 		return firstOf(n.PodCIDR)
@@ -55,10 +55,10 @@ func (t *tunnel) end(n *lab.Node) netip.Addr {
 	return n.Addr
 }
 
-// espProtocol is the number of IPsec's ESP.
+// espProtocol is the IP protocol number of ESP, which IPsec uses.
 const espProtocol = 50
 
-// sealedCarrier is what carries a packet that cannot be read.
+// sealedCarrier names the outermost protocol of a frame, as "udp 51820".
 func sealedCarrier(f *capture.Frame) string {
 	if f.UDP != nil {
 		return fmt.Sprintf("udp %d", f.UDP.DestinationPort)
@@ -66,7 +66,7 @@ func sealedCarrier(f *capture.Frame) string {
 	return fmt.Sprintf("ip protocol %d", f.IP.Protocol)
 }
 
-// sealedCarrier is what carries the tunnel's packets.
+// sealedCarrier names the protocol that carries the tunnel's packets, as "udp 51820".
 func (t *tunnel) sealedCarrier() string {
 	if t.esp {
 		return fmt.Sprintf("ip protocol %d", espProtocol)
@@ -74,7 +74,7 @@ func (t *tunnel) sealedCarrier() string {
 	return fmt.Sprintf("udp %d", t.port)
 }
 
-// bareFrames returns the frames with a pod's address in any header.
+// bareFrames returns the frames with a pod's address in any readable header.
 func (s *scene) bareFrames(frames []capture.Frame) []capture.Frame {
 	pods := s.allPods()
 	var list []capture.Frame
@@ -106,7 +106,7 @@ func (s *scene) outbound(t *trial) []capture.Frame {
 }
 
 func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
-	return seen(path,
+	return trialProbe(path,
 		func(s *scene, _ *trial) string {
 			by := tunnel.sealedCarrier() + " from "
 			return set([]string{by + s.inst.Nodes[0].Name, by + s.inst.Nodes[1].Name}, "")
@@ -122,14 +122,14 @@ func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
 }
 
 func inClear(path plan.Path) inspection {
-	return seen(path, always("none"), func(_ *scene, t *trial) string {
+	return trialProbe(path, always("none"), func(_ *scene, t *trial) string {
 		return set(each.Of(t.bare, addresses), "none")
 	})
 }
 
-// sealedLength checks the longest frame to the server, which has the datagram that fills the pod's MTU.
+// sealedLength returns a probe of the longest frame to the server, which has the datagram that fills the path's MTU.
 func sealedLength(path plan.Path) inspection {
-	return seen(path,
+	return trialProbe(path,
 		func(s *scene, _ *trial) string {
 			length := s.pathMTU() + s.want.tunnel.inside
 			if s.want.tunnel.esp {
@@ -153,11 +153,12 @@ func sealedLength(path plan.Path) inspection {
 		})
 }
 
-// espLength is the length of an IPv4 packet of ESP with AES-GCM in tunnel mode: IP 20, ESP 8, its IV 8, what it carries with 2 bytes
-// behind it in steps of 4, and an authenticator of 16.
+// espLength returns the length of an IPv4 packet of ESP with AES-GCM in tunnel mode, in bytes: 20 of IP, 8 of ESP, 8 of
+// IV, the inner packet with 2 more bytes rounded up to a multiple of 4, and 16 of authenticator.
 func espLength(inner int) int { return 20 + 8 + 8 + (inner+2+3)&^3 + 16 }
 
-// ipsecStates requires of each node what IPsec needs to and from each other node, and the policies for all.
+// ipsecStates checks that each node has exactly the IPsec states to and from each other node, and the policies for
+// them.
 func ipsecStates(_ context.Context, s *scene) finding {
 	const want = "a state each way for each other node, and policies"
 	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
@@ -187,7 +188,8 @@ func ipsecStates(_ context.Context, s *scene) finding {
 	})
 }
 
-// tunnelPeers requires that each node has every other node as a peer, with address, port and pod range.
+// tunnelPeers returns a probe that requires that each node has every other node as a WireGuard peer, with its address,
+// port and allowed ranges, and no other peer.
 func tunnelPeers(t *tunnel) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "each other node at its address and port, for its pods and tunnels"
@@ -225,7 +227,7 @@ func tunnelPeers(t *tunnel) inspection {
 	}
 }
 
-// diverted compares the routing policy of each node.
+// diverted returns a probe that compares the routing rules of each node with want.
 func diverted(want string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {

@@ -19,8 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// serviceChecks are the checks of the Services for self-tests: without endpoints, with session affinity, and with several
-// backends of which one is removed.
+// serviceChecks returns the checks of the Services for self-tests: without endpoints, with session affinity, and with
+// several backends of which one is removed.
 func serviceChecks(x expectation) []check {
 	if !x.callsServices() {
 		return nil
@@ -54,14 +54,14 @@ const (
 // socket.
 var refusals = []string{"connection refused", "operation not permitted", "no route to host"}
 
-// callsServices says whether pods call the Services for self-tests. They have backends on the client's node, which do not answer
-// with netfilter off on bridges.
+// callsServices reports whether pods call the Services for self-tests. With bridge-netfilter=off they do not, because
+// the backends on the client's node would not answer.
 func (x expectation) callsServices() bool {
 	_, ok := x.Served[dataplane.PodSvcRemote]
 	return x.testServices && ok && !x.unfiltered
 }
 
-// unservedBy is the wanted outcome of a call to a Service without endpoints.
+// unservedBy returns the expected outcome of a call to a Service without endpoints.
 func (x expectation) unservedBy(network string) string {
 	if network == "udp" && x.Programs != nil && x.Programs.Mute {
 		return silence
@@ -72,7 +72,7 @@ func (x expectation) unservedBy(network string) string {
 	return refusedAtOnce
 }
 
-// unserved names the outcome of a call to a Service without endpoints.
+// unserved returns a probe of the outcome of a call to the Service without endpoints.
 func unserved(network string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		want, err := s.want.unservedBy(network), s.unserved[network]
@@ -90,8 +90,8 @@ func unserved(network string) inspection {
 	}
 }
 
-// callUnserved calls a Service without endpoints. It runs before all other traffic: a node sends a host few ICMP messages,
-// and for a second none after a redirect, which a pod that calls itself causes.
+// callUnserved calls the Service without endpoints and records the errors. It runs before all other traffic: a node
+// sends a host few ICMP messages, and none for a second after a redirect, which a pod that calls itself causes.
 func (s *scene) callUnserved(ctx context.Context) {
 	if !s.want.callsServices() {
 		return
@@ -108,7 +108,8 @@ func (s *scene) callUnserved(ctx context.Context) {
 	}
 }
 
-// callWithoutEndpoints waits long for a refusal, and repeats a datagram, which may be lost.
+// callWithoutEndpoints calls the Service without endpoints and returns the error, nil if the call works. It repeats a
+// datagram, which may be lost, and waits long where a refusal is expected.
 func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error {
 	timeout := 2 * s.patience.next
 	if s.want.unservedBy(network) != refusedAtOnce {
@@ -139,7 +140,7 @@ func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error 
 	return err
 }
 
-// dialTest connects the first pod to a Service.
+// dialTest connects from the client's pod to a Service.
 func (s *scene) dialTest(ctx context.Context, network string, svc *lab.Service) (net.Conn, error) {
 	if svc.VIP.Is6() {
 		network += "6"
@@ -153,7 +154,8 @@ func (s *scene) dialTest(ctx context.Context, network string, svc *lab.Service) 
 // backend.
 const serviceCalls = 60
 
-// sticky calls a Service with session affinity several times. Calls before affinity holds do not count.
+// sticky checks that calls to a Service with session affinity reach one backend. Calls before affinity must hold do not
+// count.
 func sticky(ctx context.Context, s *scene) finding {
 	const want = "one of 2"
 	svc := s.inst.Service(lab.StickyService)
@@ -172,8 +174,8 @@ func sticky(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: tally(counts)}
 }
 
-// evenly compares the shares of the backends with even shares. The bounds, by degrees of freedom, are exceeded by
-// chance in one run of a million.
+// evenly checks that the backends of a Service get even shares of calls. By chance, even shares exceed the bounds,
+// which depend on the degrees of freedom, in one of a million runs.
 func evenly(ctx context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.SharedService)
 	want := fmt.Sprintf("all %d evenly", len(svc.Backends))
@@ -201,7 +203,8 @@ func chiSquared(counts map[string]int, backends []*lab.Pod) float64 {
 	return sum
 }
 
-// removed removes the last backend: no call may reach it or wait for it, and the others must answer.
+// removed removes the last backend of a Service: no call may reach it or time out, and all others must answer. Then it
+// adds the backend again.
 func removed(ctx context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.SharedService)
 	all := slices.Clone(svc.Backends)
@@ -242,8 +245,8 @@ func tally(counts map[string]int) string {
 	return set(words, "none")
 }
 
-// census counts the connections that each of the listening pods answers. It stops at the first call that exceeds the
-// patience.
+// census makes calls to a Service while pods listen, and returns how many each pod answered. It fails at the first call
+// without an answer in time.
 func (s *scene) census(ctx context.Context, svc *lab.Service, pods []*lab.Pod, calls int) (map[string]int, error) {
 	stop, err := s.greet(ctx, pods, uint16(svc.TargetPort))
 	defer stop()
@@ -261,7 +264,7 @@ func (s *scene) census(ctx context.Context, svc *lab.Service, pods []*lab.Pod, c
 	return counts, nil
 }
 
-// greet makes pods send their names to every client, until stop is called.
+// greet makes pods send their names to every client, until stop is called. Call stop also after an error.
 func (s *scene) greet(ctx context.Context, pods []*lab.Pod, port uint16) (stop func(), err error) {
 	var listeners []net.Listener
 	stop = func() {
@@ -296,7 +299,7 @@ func (s *scene) whoAnswers(ctx context.Context, svc *lab.Service) (string, error
 	return s.nameFrom(conn)
 }
 
-// nameFrom reads the name of the pod that answers.
+// nameFrom reads the name of the pod at the other end of conn.
 func (s *scene) nameFrom(conn net.Conn) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(s.patience.next)); err != nil {
 		return "", err
@@ -311,8 +314,9 @@ const clients = 12
 // firstClientPort is below the system's ephemeral ports.
 const firstClientPort = 20001
 
-// maglev calls a node port from the same port of the external client at both nodes. If each node chose for itself, all
-// backends would agree by chance about once in half a million runs.
+// maglev connects to the node port of both nodes from each of several source ports. It checks that both nodes choose
+// the same backend for a source port. With three backends, independent choices agree by chance in 1 of about 500,000
+// runs.
 func maglev(ctx context.Context, s *scene) finding {
 	const want = "the same backend at both nodes"
 	svc := s.inst.Service(lab.SharedService)
@@ -340,7 +344,8 @@ func maglev(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: want}
 }
 
-// fromOutside returns the backend that answers the external client from the given source port.
+// fromOutside connects the external client from a source port to an address, and returns the name of the backend that
+// answers.
 func (s *scene) fromOutside(ctx context.Context, from int, at netip.AddrPort) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience.next)
 	defer cancel()

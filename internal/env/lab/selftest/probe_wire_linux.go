@@ -14,17 +14,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// bulk is the size of the transfer for the largest frame, in bytes: a sender builds super-frames for it.
+// bulk is the size of the transfer that finds the largest frame, in bytes. It is enough for a sender to build
+// super-packets.
 const bulk = 256 << 10
 
 // ethernetHeader is the length of an Ethernet header in bytes.
 const ethernetHeader = 14
 
 func carriers(path plan.Path, want string) inspection {
-	return seen(path, always(want), carried)
+	return trialProbe(path, always(want), carried)
 }
 
-// carried returns the encapsulations of a trial's packets on the wire.
+// carried returns the encapsulations of a trial's packets on the wire, each once.
 func carried(_ *scene, t *trial) string {
 	return set(each.Of(t.wire, carrier), "nothing")
 }
@@ -43,7 +44,7 @@ func carrier(f capture.Frame) string {
 }
 
 func wireAddresses(path plan.Path, tunnel *tunnel) inspection {
-	return seen(path,
+	return trialProbe(path,
 		func(s *scene, t *trial) string {
 			inner := fmt.Sprintf("%s > %s", t.client.Addr, t.server.Addr)
 			if tunnel == nil {
@@ -68,9 +69,10 @@ func addresses(f capture.Frame) string {
 	return text
 }
 
-// frameLength checks the datagram that fills the path's MTU: on the wire it must fill the underlay's MTU, unfragmented.
+// frameLength returns a probe of the frame with the datagram that fills the path's MTU: it must fill the underlay's
+// MTU, unfragmented.
 func frameLength(path plan.Path) inspection {
-	return seen(path,
+	return trialProbe(path,
 		func(s *scene, _ *trial) string {
 			return strconv.Itoa(s.pathMTU() + s.inst.Profile.OverheadOn(s.inst.Spec.Lab.Family) + ethernetHeader)
 		},
@@ -90,8 +92,8 @@ func frameLength(path plan.Path) inspection {
 		})
 }
 
-// largestFrame makes a bulk transfer. With the NIC model "wire" no frame may exceed the underlay's MTU. With "ideal"
-// super-frames must cross, unless the pods' packets are larger than the path carries: then the kernel may cut them.
+// largestFrame checks the frames of a bulk transfer. With the NIC model "wire", none may exceed the underlay's MTU.
+// With "ideal", larger ones must cross, unless the pods' MTU exceeds the path's: then the kernel may segment them.
 func largestFrame(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
 	if s.want.long {
@@ -126,7 +128,7 @@ func largestFrame(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (cut || (largest <= limit) == segmented)}
 }
 
-// bulk makes a bulk transfer between nodes, and captures its frames.
+// bulk makes a bulk transfer between nodes, and discards all frames captured before.
 func (s *scene) bulk(ctx context.Context) (*trial, error) {
 	t := &trial{}
 	if t.ends, t.err = s.ends(s.want.crossPath()); t.err != nil {
@@ -143,7 +145,7 @@ func (s *scene) bulk(ctx context.Context) (*trial, error) {
 	return t, t.tcp.err
 }
 
-// largestMerged makes a bulk transfer whose frames must reach the receiving pod merged.
+// largestMerged makes a bulk transfer, and checks that the receiving pod gets merged frames.
 func largestMerged(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
 	want := fmt.Sprintf("above %d", limit)
@@ -166,7 +168,8 @@ func largestMerged(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > limit}
 }
 
-// wireMAC checks the sender of frames to the server: the node, or the pod if its MAC address is the one on the wire.
+// wireMAC returns a probe of the source MAC address of frames to the server: the node's, or the pod's if pods send with
+// their own.
 func wireMAC(path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
@@ -201,7 +204,7 @@ func wireMAC(path plan.Path) inspection {
 	}
 }
 
-// sender returns the device whose MAC address frames of a path have.
+// sender returns the device of owner whose MAC address the frames of a path must have.
 func (s *scene) sender(path plan.Path, owner *lab.Host) string {
 	if dev, ok := s.want.Leave[path]; ok && slices.Contains(s.inst.NICs(owner), dev) {
 		return dev
@@ -209,7 +212,8 @@ func (s *scene) sender(path plan.Path, owner *lab.Host) string {
 	return nic
 }
 
-// leaves checks which devices the client's node, or the node that the client entered, sends packets to the wire with.
+// leaves returns a probe of the devices by which the first node on the path sends packets to the wire: the client's
+// node, or the node that the client entered.
 func leaves(path plan.Path, want string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]

@@ -32,18 +32,20 @@ type scene struct {
 	nodes []*capture.Capture
 	// dialers make connections from the clients' hosts.
 	dialers map[*lab.Host]*lab.Dialer
-	// trials are for the paths that must work. refusals are for connections that must fail, by the ID of their checks.
+	// trials has the traffic of the paths that must work, refusals that of connections that must fail, by the ID of
+	// their checks.
 	trials   map[plan.Path]*trial
 	refusals map[string]outcome
-	// unserved has the errors of calls to the Service without endpoints, by network.
+	// unserved has the errors of calls to the Service without endpoints, by protocol.
 	unserved map[string]error
-	// tracks are the conntrack entries of each node after the trials.
+	// tracks has the conntrack entries of each node after the trials.
 	tracks   [][]conntrack.Entry
 	trackErr error
 	patience patience
 }
 
-// open opens every capture before there is any traffic.
+// open empties the conntrack tables, then opens all captures and dialers. It makes no traffic. It fails if the lab has
+// fewer than two nodes.
 func open(inst *lab.Instance, want expectation) (*scene, error) {
 	if len(inst.Nodes) < 2 || inst.Switch == nil {
 		return nil, fmt.Errorf("%s has %d nodes, a self-test needs two and the switch between them", inst.Name, len(inst.Nodes))
@@ -102,7 +104,8 @@ func (s *scene) openDialers() error {
 	return nil
 }
 
-// servers returns the pods that are ends of paths, each once, without host-network pods.
+// servers returns the pods whose traffic is captured: those that are ends of paths, each once, without host-network
+// pods.
 func (s *scene) servers() []*lab.Pod {
 	var pods []*lab.Pod
 	seen := map[*lab.Pod]bool{}
@@ -146,8 +149,8 @@ func (s *scene) allPods() []*lab.Pod {
 	return pods
 }
 
-// close flushes conntrack and ends the captures. The kernel waits a grace period for each packet socket, so they are
-// closed in parallel.
+// close flushes conntrack and closes captures and dialers. The kernel waits a grace period for each packet socket, so
+// they are closed in parallel.
 func (s *scene) close() error {
 	var dialers sync.WaitGroup
 	defer dialers.Wait()
@@ -172,7 +175,7 @@ func (s *scene) flush() error {
 	return errors.Join(errs...)
 }
 
-// describe returns an address with the name of its host.
+// describe returns an address as text, followed by the name of its host.
 func (s *scene) describe(a netip.Addr) string {
 	if !a.IsValid() {
 		return "no address"
@@ -230,8 +233,8 @@ func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == plan.NICWire }
 // podMTU returns the MTU of pods.
 func (s *scene) podMTU() int { return s.inst.Spec.PodMTU() }
 
-// pathMTU returns the longest packet of a pod that reaches another node unfragmented.
+// pathMTU returns the length of the longest packet of a pod that reaches another node unfragmented, in bytes.
 func (s *scene) pathMTU() int { return min(s.podMTU(), s.inst.Spec.TunnelMTU()) }
 
-// fullFrame returns the length of the largest frame on the underlay.
+// fullFrame returns the length of the largest frame on the underlay, in bytes.
 func (s *scene) fullFrame() int { return s.inst.Spec.Lab.MTU + ethernetHeader }

@@ -63,7 +63,8 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	return run(ctx, inst, want)
 }
 
-// Connect adds the standing connections of an instance that has passed its test, and asserts that they exist.
+// Connect adds the standing connections to an instance that has passed its test, and asserts that the nodes track them.
+// It returns nil if the conditions have none.
 func Connect(inst *lab.Instance) []Assertion {
 	if inst.Spec.Lab.Connections == 0 {
 		return nil
@@ -82,7 +83,7 @@ func broken(inst *lab.Instance, id, what string, err error) []Assertion {
 	return []Assertion{{Profile: inst.Name.String(), ID: id, What: what, Want: "yes", Got: "error: " + err.Error()}}
 }
 
-// run compares an instance with a table.
+// run compares an instance with a table of expectations.
 func run(ctx context.Context, inst *lab.Instance, want expectation) []Assertion {
 	s, err := open(inst, want)
 	if err != nil {

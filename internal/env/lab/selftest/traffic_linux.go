@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// longest bounds an exchange that must work. It is long because the machine may be busy, and only delays a failure.
+	// longest bounds an exchange that must work. It is long because the machine may be busy. It only delays a failure.
 	longest = 2 * time.Second
-	// shortest is the least time of it that remains after a failed exchange.
+	// shortest is the least that remains of this limit after other exchanges have failed; see patience.
 	shortest = 300 * time.Millisecond
 	// impatience bounds an exchange that must fail.
 	impatience = 500 * time.Millisecond
@@ -43,11 +43,11 @@ type exchange struct {
 	timeout time.Duration
 }
 
-// outcome has the observations of both ends.
+// outcome has what both ends observed of an exchange.
 type outcome struct {
 	// seen is the client's address at the server, local its own address.
 	seen, local netip.AddrPort
-	// dialled and listened are the ports at both ends of a translation.
+	// dialled is the port that the client dialled, listened the server's port. They differ if a Service translates.
 	dialled, listened uint16
 	err               error
 }
@@ -74,7 +74,7 @@ func (x exchange) tcp(ctx context.Context) outcome {
 	return out
 }
 
-// listenTCP opens the server's end.
+// listenTCP opens the server's listener.
 func (x exchange) listenTCP(ctx context.Context) (l net.Listener, err error) {
 	err = bound(ctx, func() error {
 		return x.server.Do(func() (err error) {
@@ -111,7 +111,8 @@ func bound(ctx context.Context, bind func() error) error {
 	}
 }
 
-// ports completes x with the port that the system chose.
+// ports returns an outcome with the ports of the exchange. listening is the server's address, with the port that the
+// system chose if x.listen is 0.
 func (x exchange) ports(listening net.Addr) outcome {
 	at, _ := netip.ParseAddrPort(listening.String()) // package net returns valid addresses
 	out := outcome{dialled: x.dial.Port(), listened: at.Port()}
@@ -121,7 +122,7 @@ func (x exchange) ports(listening net.Addr) outcome {
 	return out
 }
 
-// serve answers one connection and closes l.
+// serve accepts one connection, closes l, reads the request and sends the response.
 func (x exchange) serve(ctx context.Context, l net.Listener) outcome {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // wakes Accept
 	defer stop()
@@ -146,7 +147,7 @@ func (x exchange) serve(ctx context.Context, l net.Listener) outcome {
 	return out
 }
 
-// call is the client's end over TCP. It returns the client's address.
+// call connects to the server by TCP, sends the request and reads the response. It returns the client's address.
 func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, err error) {
 	conn, err := x.client.Dial(ctx, x.network("tcp"), netip.AddrPortFrom(x.dial.Addr(), port).String())
 	if err != nil {
@@ -166,7 +167,8 @@ func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, 
 	return local, errors.Join(err, conn.(*net.TCPConn).SetLinger(0))
 }
 
-// hold keeps a connection open while use runs. Each round sends a byte and waits until it is back.
+// hold keeps a connection open while use runs. Each round of use sends a byte and waits until the server has returned
+// it.
 func (x exchange) hold(ctx context.Context, use func(client netip.AddrPort, round func() error) error) error {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
@@ -235,11 +237,12 @@ func (x exchange) udp(ctx context.Context) outcome {
 	return out
 }
 
-// attempts is how often a datagram is sent within the patience of an exchange. UDP promises no delivery, and a busy
-// machine loses one of thousands.
+// attempts is how often a datagram is sent within the timeout of an exchange. UDP does not guarantee delivery, and a
+// busy machine loses one of thousands.
 const attempts = 4
 
-// datagrams sends a request until its response arrives.
+// datagrams repeats a request until its response arrives, at most attempts times. seen is the client's address at the
+// server.
 func (x exchange) datagrams(ctx context.Context, client net.Conn, server *net.UDPConn) (seen netip.AddrPort, err error) {
 	for range attempts {
 		deadline := time.Now().Add(x.timeout / attempts)

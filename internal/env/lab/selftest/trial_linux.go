@@ -35,8 +35,8 @@ type ends struct {
 	pod *lab.Pod
 }
 
-// ends returns the ends of a path by the description of the instance. Only behind a Service the server has a port of its
-// own.
+// ends returns the ends of a path by the description of the instance. The ports are those of the Service, and 0 on a
+// path without one. It fails if the lab lacks an end.
 func (s *scene) ends(p plan.Path) (ends, error) {
 	if (p.From == plan.Pod || p.To == plan.Pod) && s.pod(0, 0) == nil {
 		return ends{}, errors.New("the lab has no pods")
@@ -73,17 +73,17 @@ func (s *scene) ends(p plan.Path) (ends, error) {
 type trial struct {
 	ends
 	tcp, udp outcome
-	// traced is the one of the two whose entry in conntrack is looked at, protocol its number.
+	// traced is tcp or udp: the exchange whose conntrack entry is checked. protocol is its number.
 	traced   outcome
 	protocol uint8
-	// wire and backend are the frames of both exchanges that the switch and the serving pod received.
+	// wire and backend have the frames of both exchanges that the switch and the serving pod received.
 	wire, backend []capture.Frame
-	// near are the frames at the client's pod, nodes those on all devices of the first two nodes, in both directions. They
-	// are nil without BPF programs.
+	// near has the frames at the client's pod, nodes those on all devices of the first two nodes, sent and received.
+	// They are nil without BPF programs.
 	near  []capture.Frame
 	nodes [][]capture.Frame
-	// sealed are all frames of a tunnel that encrypts, bare those with a readable pod address. They are nil without such a
-	// tunnel.
+	// sealed has all frames of a tunnel that encrypts, bare those with a readable pod address. They are nil without
+	// such a tunnel.
 	sealed, bare []capture.Frame
 	err          error
 }
@@ -113,8 +113,8 @@ type attempt struct {
 	outcome outcome
 }
 
-// tryRefused makes the exchanges that must not work in parallel, because each only waits. Those to the same port of a
-// server run one after another.
+// tryRefused makes the exchanges that must fail, and records their outcomes. They run in parallel, because most only
+// wait; those to the same port of a server run one after another.
 func (s *scene) tryRefused(ctx context.Context) {
 	all := map[netip.AddrPort][]*attempt{}
 	add := func(kind string, p plan.Path, port uint16) {
@@ -162,8 +162,8 @@ func (s *scene) connections() ([][]conntrack.Entry, error) {
 	return all, nil
 }
 
-// size returns the size of a request. Between nodes it fills the path's MTU, so that the frame on the wire proves the
-// overhead.
+// size returns the size of the requests on a path in bytes. Between nodes a request fills the path's MTU, so that the
+// frame on the wire proves the overhead.
 func (s *scene) size(p plan.Path) int {
 	if p == s.want.crossPath() {
 		return s.pathMTU() - s.ipUDPHeaders()
@@ -171,7 +171,7 @@ func (s *scene) size(p plan.Path) int {
 	return question
 }
 
-// ipUDPHeaders returns the length of an IP and a UDP header.
+// ipUDPHeaders returns the length of an IP and a UDP header in bytes.
 func (s *scene) ipUDPHeaders() int {
 	if s.want.ipv6 {
 		return 40 + 8
@@ -238,7 +238,7 @@ func (s *scene) collectNodes(t *trial) error {
 	return nil
 }
 
-// tcp makes an exchange that must work.
+// tcp makes a TCP exchange that must work.
 func (s *scene) tcp(ctx context.Context, e ends, size int) outcome {
 	return s.patience.wait(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).tcp(ctx) })
 }
@@ -247,11 +247,11 @@ func (s *scene) udp(ctx context.Context, e ends, size int) outcome {
 	return s.patience.wait(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).udp(ctx) })
 }
 
-// patience is how long the next exchange may take, and how long the slowest took that worked.
+// patience has the limit of the next exchange, and the duration of the slowest exchange that worked.
 type patience struct{ next, slowest time.Duration }
 
-// wait makes one exchange. After a failure the next ones have as long as ten of the slowest that worked: in a broken profile
-// most others fail too, and a busy machine is not a fault of a profile.
+// wait makes one exchange. After a failure it shortens the limit of the following exchanges to ten times the slowest
+// that worked: in a broken profile most of them fail, too, and would each wait for the whole limit.
 func (p *patience) wait(exchange func(timeout time.Duration) outcome) outcome {
 	began := time.Now()
 	o := exchange(p.next)
@@ -280,13 +280,13 @@ func (s *scene) discard() error {
 	return nil
 }
 
-// own returns the received frames of the exchanges. It finds them by their innermost ports: translation changes the
-// client's port, but not both the dialled and the listening port.
+// own returns the received frames of the exchanges; see mine.
 func (t *trial) own(frames []capture.Frame) []capture.Frame {
 	return slices.DeleteFunc(t.mine(frames), func(f capture.Frame) bool { return f.Outgoing })
 }
 
-// mine returns the received and the sent frames of the exchanges.
+// mine returns the received and the sent frames of the exchanges. It finds them by their innermost ports: translation
+// changes the client's port, but not both the dialled and the listening port.
 func (t *trial) mine(frames []capture.Frame) []capture.Frame {
 	var own []capture.Frame
 	for _, f := range frames {
@@ -302,7 +302,8 @@ func (t *trial) mine(frames []capture.Frame) []capture.Frame {
 	return own
 }
 
-// of returns the exchange of a packet's protocol. The client's port over TCP may be the server's over UDP.
+// of returns the exchange with the protocol of a packet. The protocol matters, because the client's port over TCP may
+// be the server's over UDP.
 func (t *trial) of(f *capture.Frame) outcome {
 	if f.UDP != nil {
 		return t.udp
@@ -314,7 +315,7 @@ func (o outcome) servedBy(port uint16) bool {
 	return port != 0 && (port == o.dialled || port == o.listened)
 }
 
-// towards says whether a frame goes from the client to the server.
+// towards reports whether a frame goes from the client to the server.
 func (t *trial) towards(f *capture.Frame) bool {
 	in := f.Innermost()
 	source, destination := in.Ports()

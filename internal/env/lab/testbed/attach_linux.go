@@ -35,7 +35,7 @@ var (
 )
 
 type request struct {
-	// Host is a name, "" for all names.
+	// Host is the name of the host whose namespace is requested, "" for a list of all hosts.
 	Host string `json:"host"`
 	// Describe asks for the description that another process needs to measure in the lab.
 	Describe bool `json:"describe,omitempty"`
@@ -103,7 +103,7 @@ func (s *server) Serve(instances func() []*lab.Instance) {
 	}
 }
 
-// reply answers one request. Only root and the lab's own user get namespaces.
+// reply answers one request. Users other than root and the lab's own get only an error.
 func reply(c *net.UnixConn, r hosts) error {
 	uid, err := handover.PeerUID(c)
 	if err != nil {
@@ -160,8 +160,9 @@ func Names() ([]string, error) {
 	return list, nil
 }
 
-// Ask requests a host from the lab called name. The caller closes the namespace, which is nil if host is "". Ask trusts
-// only labs of root, of this process's user, and of the user with the id sudo ("" for none).
+// Ask requests a host from the lab called name. The caller closes the namespace, which is nil if host is "". Ask fails
+// with ErrNoLab or ErrNoHost if there is none. It trusts only labs of root, of this process's user, and of the user
+// with the id sudo ("" for none).
 func Ask(name, host, sudo string) (answer, *netns.NS, error) {
 	return ask(name, request{Host: host}, sudo)
 }

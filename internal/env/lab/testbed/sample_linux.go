@@ -16,7 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// sampling lets samples follow packets. Its programs are loaded once, when the first trial is sampled.
+// sampling decides which sampled trials also follow packets from namespace to namespace. The BPF programs for that are
+// loaded once, at the first sampled trial.
 type sampling struct {
 	// rate is the number of samples per second and CPU. One of every sampled trials follows packets.
 	rate, every int
@@ -28,7 +29,8 @@ type sampling struct {
 	turns map[plan.Route]int
 }
 
-// follow returns the program that follows packets, nil unless it is the turn of this trial of the path.
+// follow returns the programs that follow packets in this trial of a route, nil if it is not the turn of this trial. It
+// fails if they cannot be loaded.
 func (s *sampling) follow(r plan.Route) (*space.Tracker, error) {
 	s.load.Do(func() { s.tracker, s.failed = space.Load(); s.turns = map[plan.Route]int{} })
 	turn := s.turns[r]
@@ -59,7 +61,7 @@ type recorder struct {
 	apart bool
 }
 
-// Sample prepares to record what the CPUs of a path execute.
+// Sample prepares to record what the CPUs of a path execute. It fails if the path is not served.
 func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
 	inst := e.Instance(v)
 	if inst == nil || inst.Err != nil {
@@ -76,7 +78,7 @@ func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) 
 	return e.sampling.begin(r, plan.Single(v, p), lab.CPUs(inst.Crossed(ends)), length)
 }
 
-// begin prepares a recorder of a route on CPUs.
+// begin opens the recorder of a route on CPUs. If packets cannot be followed, the recording lists that as missing.
 func (s *sampling) begin(r *recorder, route plan.Route, cpus []int, length time.Duration) (_ env.Recording, err error) {
 	o := record.Options{CPUs: cpus, Rate: s.rate, Length: length, Count: perf.Hardware}
 	var failed error
@@ -91,7 +93,7 @@ func (s *sampling) begin(r *recorder, route plan.Route, cpus []int, length time.
 	return env.Recording{Start: r.Start, Finish: r.finish}, nil
 }
 
-// Sample prepares to record what the CPUs of a path execute.
+// Sample prepares to record what the CPUs of a path execute. It fails if the path is not served.
 func (e *Standing) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
 	ends, err := e.ends(p)
 	if err != nil {
@@ -124,7 +126,8 @@ func spacesOf(inst *lab.Instance) (map[uint32]string, error) {
 	return spaces, nil
 }
 
-// finish returns the stacks of the load threads and of the kernel's work for them, weighted by the client's slices.
+// finish closes the recorder and returns the stacks of the load threads and of the kernel's work for them, counted per
+// slice of the client's window. Without both observations it returns no stacks.
 func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
@@ -144,7 +147,7 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 	return seen, err
 }
 
-// Count prepares to count the runs of BPF programs. The kernel counts the runs on the whole machine.
+// Count prepares to count the runs of BPF programs. The count includes runs for other traffic of the machine.
 func (e *Environment) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
 	return count()
 }

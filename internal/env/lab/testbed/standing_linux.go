@@ -56,7 +56,8 @@ var (
 	_ env.Sampler = (*Standing)(nil)
 )
 
-// OpenStanding requests the lab's description. It returns the lab's error, or an error that lists the instances.
+// OpenStanding opens a lab of another process by its description. It fails if the lab does not answer, has no such
+// profile, or lacks one of the two places. The caller closes it.
 func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	all, err := Describe(o.Lab, o.Sudo)
 	if err != nil {
@@ -86,7 +87,9 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	return e, nil
 }
 
-// between lets the direct paths between nodes lead from one place to another, and the path to the Service begin there.
+// between makes the paths that cross nodes, other than those of the external client, begin at from, and the direct ones
+// end at to. Where a path needs a node or a pod, the place's node or the node's first pod is used. It does nothing if
+// both are "".
 func (e *Standing) between(from, to string) error {
 	if from == "" && to == "" {
 		return nil
@@ -153,7 +156,7 @@ func (e *Standing) Close(context.Context) error {
 	return e.sampling.close()
 }
 
-// ends returns the ends of a path.
+// ends returns the ends of a path. It fails with a *control.NotServedError if the lab does not serve it.
 func (e *Standing) ends(p plan.Path) (lab.Ends, error) {
 	ends, ok := e.of.Ends[p.String()]
 	if !ok {
@@ -229,7 +232,8 @@ func (e *Standing) Places(r plan.Route) ([]env.Place, error) {
 	return places, nil
 }
 
-// Shared returns the lab's last Service with several backends: its first backend is on the other node.
+// Shared returns the lab's last Service with several backends, whose first backend is on the other node. It returns the
+// zero value if there is none.
 func (e *Standing) Shared() env.Shared {
 	if len(e.of.Shared) == 0 {
 		return env.Shared{}
@@ -243,7 +247,7 @@ func (e *Standing) Shared() env.Shared {
 	return shared
 }
 
-// Look runs "cnibench look" at a place.
+// Look runs "cnibench look" at a place until it ends, and returns its output.
 func (e *Standing) Look(ctx context.Context, place string, args ...string) ([]byte, error) {
 	stream, err := e.start(e.host(place), append([]string{"look"}, args...)...)
 	if err != nil {

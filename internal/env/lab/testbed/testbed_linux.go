@@ -56,8 +56,8 @@ type Environment struct {
 	sampling sampling
 }
 
-// Open raises every variant of a plan at the same time and runs their self-tests. Variants that cannot be raised or
-// fail their self-test are skipped.
+// Open raises every variant of a plan at the same time and runs their self-tests. A variant that cannot be raised or
+// fails its self-test is skipped. Open fails if no lab can be made or the facts cannot be read.
 func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 	names := p.Measured()
 	o.Say("raising %d profiles", len(names))
@@ -138,12 +138,13 @@ func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 type testedInstance struct {
 	Instance   *lab.Instance
 	Assertions []selftest.Assertion
-	// unchanged is why the cost of a change could not be measured, or a fault not be planted.
+	// unchanged is why the cost of a change could not be measured, or why a fault could not be planted; nil if neither
+	// failed.
 	unchanged error
 }
 
-// SelfTests tests all instances, as many at a time as there are CPUs, and returns them in their order. It then switches
-// on the delay and loss of their links.
+// SelfTests tests all instances, as many at a time as there are CPUs, and returns them in the same order. After its
+// test, an instance gets its standing connections if it passed, and the delay and loss of its links.
 func SelfTests(ctx context.Context, instances []*lab.Instance) []testedInstance {
 	all := make([]testedInstance, len(instances))
 	slots := make(chan struct{}, runtime.NumCPU())
@@ -223,27 +224,28 @@ func (e *Environment) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) 
 	return each.Of(mesh.LabNodes(e.plan.Lab.Nodes), func(name string) mesh.Node { return mesh.Node{Name: name} }), nil
 }
 
-// Away returns none: a lab's nodes do not go away.
+// Away returns "": a lab's nodes do not go away.
 func (e *Environment) Away(context.Context, mesh.Pair, bool) (node, why string) { return "", "" }
 
-// Await has nothing to wait for.
+// Await returns at once: a lab's nodes need no waiting.
 func (e *Environment) Await(context.Context) {}
 
-// Follow follows transactions on a route.
+// Follow follows transactions on a route through the hosts; see journey.Trace.
 func (e *Environment) Follow(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
-	return followed(ctx, e.Lab, r, o)
+	return followRoute(ctx, e.Lab, r, o)
 }
 
-// LatePods is false: the lab makes pods itself.
+// LatePods returns false: the lab makes pods itself.
 func (e *Environment) LatePods() bool { return false }
 
-// Raised returns the cost of raising the current instance.
+// Raised returns the cost of raising the current instance of a variant, by metric name.
 func (e *Environment) Raised(v plan.Variant) map[string]float64 { return e.Instance(v).Raised }
 
 // Renews returns v: every variant has its own nodes.
 func (e *Environment) Renews(v plan.Variant) []plan.Variant { return []plan.Variant{v} }
 
-// Renew raises variants again. Their self-tests are not repeated, because the description is the same.
+// Renew raises variants again, and repeats what Open does after a self-test, but not the self-test: the description is
+// the same. It returns why a variant cannot be measured, nil if it can.
 func (e *Environment) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	stands := e.Lab.Renew(ctx, names)
 	for _, name := range names {

@@ -30,9 +30,9 @@ type pass struct {
 	sides control.Sides
 }
 
-// followed follows the workload on a path of a variant. It fails with a *control.NotServedError if the variant does not
-// serve the path, and with Instance.Err if it was not raised.
-func followed(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t journey.Trace, err error) {
+// followRoute follows a workload on a path of a variant. It fails with a *control.NotServedError if the variant does
+// not serve the path, and with Instance.Err if it was not raised.
+func followRoute(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t journey.Trace, err error) {
 	ends, err := l.Endpoints(r)
 	if err != nil {
 		return t, err
@@ -56,10 +56,10 @@ func followed(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) 
 	if t.Hosts, err = journeyHosts(inst); err != nil {
 		return t, err
 	}
-	return t, p.followed(ctx, &t, way)
+	return t, p.followTraffic(ctx, &t, way)
 }
 
-// dial starts both agents.
+// dial starts the agents of both ends and connects to them.
 func (p *pass) dial(ctx context.Context) error {
 	server, err := control.Dial(ctx, p.ends.Servers[0])
 	if err != nil {
@@ -83,8 +83,9 @@ const (
 	longest = 50 * time.Millisecond
 )
 
-// followed runs the workload with probes.
-func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (err error) {
+// followTraffic opens the probes, finds the hooks of netfilter, and fills t in rounds of the workload with and without
+// probes.
+func (p *pass) followTraffic(ctx context.Context, t *journey.Trace, way lab.Ends) (err error) {
 	o := follow.Options{
 		Client: t.Client, Connects: p.Workload.Traits().Reconnect, IPv6: p.inst.Spec.Lab.Family == lab.IPv6,
 	}
@@ -121,8 +122,8 @@ type probing struct {
 	lists    map[string][]journey.HookList
 }
 
-// rounds measures windows without probes, with probes at both ends, and with all, in an order that is reversed from
-// round to round.
+// rounds measures windows without probes, with probes at both ends, and with all probes. Every second round reverses
+// this order. A failed window is repeated, up to twice the number of rounds in all.
 func (p *probing) rounds(ctx context.Context) error {
 	p.trace.Rounds = make([]journey.Round, rounds)
 	spare := 2 * rounds
@@ -155,7 +156,8 @@ func (p *probing) rounds(ctx context.Context) error {
 
 func (p *pass) window() time.Duration { return min(p.Window/rounds, longest) }
 
-// probed is a window with probes.
+// probed measures one window with probes. It stores the window in into, and adds the events of its transactions to the
+// trace.
 func (p *probing) probed(ctx context.Context, which follow.Which, into *journey.Window) error {
 	t, f := p.trace, p.follower
 	w, err := p.trial(ctx, p.window(), func() error { return f.Attach(which, p.lists) })
@@ -192,7 +194,8 @@ func (p *probing) probed(ctx context.Context, which follow.Which, into *journey.
 	return nil
 }
 
-// trial runs the workload once and returns its rate. It calls before when both sides are ready.
+// trial runs the workload once and returns its window. It calls before when both sides are ready. It fails if no
+// transaction was completed.
 func (p *pass) trial(ctx context.Context, window time.Duration, before func() error) (none journey.Window, err error) {
 	ask := control.Prepare{Sampled: true, Workload: p.Workload, Warmup: p.Warmup, Window: window, Timeout: 5 * time.Second, Setup: 3 * time.Second}
 	if err := p.sides.Prepare(ctx, p.ends, ask); err != nil {
@@ -214,7 +217,8 @@ func (p *pass) trial(ctx context.Context, window time.Duration, before func() er
 	}, nil
 }
 
-// namespaceOwner returns the name of the host that owns the namespace of a host.
+// namespaceOwner returns the name of the host in whose namespace the host called name is: for a host-network pod, its
+// node.
 func namespaceOwner(inst *lab.Instance, name string) string {
 	all := inst.Distinct()
 	i := slices.IndexFunc(all, func(h *lab.Host) bool { return h.NS == inst.Host(name).NS })
@@ -244,8 +248,8 @@ func journeyHosts(inst *lab.Instance) ([]journey.Host, error) {
 		for _, d := range devices {
 			one.Devices = append(one.Devices, journey.Device{
 				Name: d.Name, Index: uint32(d.Index), Kind: d.Kind, Master: d.Master,
-				Ingress: named(programs, d.Name, "xdp", "tc ingress", "tcx ingress"),
-				Egress:  named(programs, d.Name, "tcx egress", "tc egress"),
+				Ingress: programNames(programs, d.Name, "xdp", "tc ingress", "tcx ingress"),
+				Egress:  programNames(programs, d.Name, "tcx egress", "tc egress"),
 			})
 		}
 		all = append(all, one)
@@ -253,8 +257,8 @@ func journeyHosts(inst *lab.Instance) ([]journey.Host, error) {
 	return all, nil
 }
 
-// named returns the programs of a device at hooks, in the order of the hooks.
-func named(programs []netstate.Program, device string, hooks ...string) (names []string) {
+// programNames returns the names of a device's BPF programs at hooks, in the order of the hooks.
+func programNames(programs []netstate.Program, device string, hooks ...string) (names []string) {
 	for _, hook := range hooks {
 		for _, p := range programs {
 			if p.Device == device && p.Hook == hook {

@@ -45,7 +45,7 @@ var crossNode = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode
 
 func journeyOf(t *testing.T, l *lab.Lab, profile plan.Variant, path plan.Path, w plan.Workload) (itinerary.Itinerary, error) {
 	t.Helper()
-	got, err := followed(t.Context(), l, plan.Single(profile, path), journey.Options{
+	got, err := followRoute(t.Context(), l, plan.Single(profile, path), journey.Options{
 		Workload: w, Transactions: 100, Warmup: 20 * time.Millisecond, Window: 400 * time.Millisecond,
 	})
 	if errors.Is(err, os.ErrPermission) {

@@ -20,13 +20,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Hook is where on a device a program runs.
+// Hook is the place on a device where a program runs.
 type Hook int
 
-// Ingress and Egress are the two sides of a device: packets that arrive from its wire, and packets that leave. Primary
-// and Peer are the ends of a netkit pair, by the name of its primary device: a program at the peer sees the pod's
-// packets, a program at the primary sees packets from the node to the pod. It runs in the context of the sender, on the
-// other side of the pair.
+// Ingress and Egress are the two sides of a device: packets that arrive from its wire, and packets that leave.
+// Primary and Peer are the ends of a netkit pair, both given by the name of the primary device. A program at the peer
+// sees the pod's packets, one at the primary the packets from the node to the pod; each runs in the context of the
+// sender.
 const (
 	Ingress Hook = iota
 	Egress
@@ -34,7 +34,7 @@ const (
 	Peer
 )
 
-// hooks has the names that the kernel and tc use, and the attach type of each hook.
+// hooks has the name of each hook, as the kernel and tc use it, and its attach type.
 var hooks = [...]struct {
 	name string
 	at   ebpf.AttachType
@@ -45,7 +45,7 @@ var hooks = [...]struct {
 
 func (h Hook) String() string { return hooks[h].name }
 
-// Device attaches prog to a hook of the named device of ns, after existing programs. Close detaches it.
+// Device attaches prog to a hook of the named device of ns, after existing programs. Closing c detaches it.
 func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Closer, err error) {
 	err = ns.Do(func() error {
 		at, err := index(device)
@@ -68,15 +68,15 @@ func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Cl
 	return c, nil
 }
 
-// Place is a hook of a device, and the name of the program for it.
+// Place is a hook of a device, and the name of the program to attach there.
 type Place struct {
 	Device  string
 	Hook    Hook
 	Program string
 }
 
-// Devices attaches the programs of a collection to devices of ns. If one fails, it returns those already attached with
-// the error.
+// Devices attaches programs of a collection to devices of ns. If one fails, it returns the links made so far with the
+// error.
 func Devices(ns *netns.NS, coll *ebpf.Collection, places ...Place) ([]io.Closer, error) {
 	var links []io.Closer
 	for _, p := range places {
@@ -101,7 +101,7 @@ func Index(ns *netns.NS, device string) (at int, err error) {
 	return at, nil
 }
 
-// Interface returns the named device of ns. Index is faster while programs are being attached to devices.
+// Interface returns the named device of ns. Index is faster while other programs are being attached to devices.
 func Interface(ns *netns.NS, device string) (found *net.Interface, err error) {
 	err = ns.Do(func() (err error) {
 		found, err = net.InterfaceByName(device)
@@ -113,8 +113,8 @@ func Interface(ns *netns.NS, device string) (found *net.Interface, err error) {
 	return found, nil
 }
 
-// index uses an ioctl: netlink, and with it net.InterfaceByName, would wait for the kernel's single lock over all
-// devices. Each program that is being attached to a device holds that lock for an RCU grace period.
+// index returns the index of a device by an ioctl. Netlink, and with it net.InterfaceByName, would wait for the
+// kernel's single lock over all devices, which each program that is being attached holds for an RCU grace period.
 func index(device string) (int, error) {
 	req, err := unix.NewIfreq(device)
 	if err != nil {
@@ -137,6 +137,7 @@ type classicFilter struct {
 	filter *netlink.BpfFilter
 }
 
+// classic attaches prog as a filter on the device's clsact qdisc, which it creates if necessary.
 func classic(ns *netns.NS, index int, hook Hook, prog *ebpf.Program) (io.Closer, error) {
 	parent := uint32(netlink.HANDLE_MIN_INGRESS)
 	if hook == Egress {
@@ -181,8 +182,8 @@ func Cgroup(path string, at ebpf.AttachType, prog *ebpf.Program) (io.Closer, err
 	return l, nil
 }
 
-// Load loads a collection. The error of a program that the verifier refuses has one line; VerifierLog returns all of
-// them.
+// Load loads a collection into the kernel. what names it in an error. If the verifier refuses a program, the error
+// has one line of its log; VerifierLog returns the whole log.
 func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollectionWithOptions(spec, opts)
 	if errors.Is(err, os.ErrPermission) && VerifierLog(err) == "" {
@@ -194,8 +195,8 @@ func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (
 	return coll, nil
 }
 
-// Shared returns options that make a collection of spec use existing tables. The tables in except, and those that the
-// compiler creates (.rodata), stay its own.
+// Shared returns options by which a new collection of spec uses the given tables. The tables in except, and those
+// that the compiler creates (.rodata), are not shared.
 func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.Cache, except ...string) ebpf.CollectionOptions {
 	common := map[string]*ebpf.Map{}
 	for name, m := range tables {
@@ -206,7 +207,7 @@ func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.C
 	return ebpf.CollectionOptions{MapReplacements: common, Cache: cache}
 }
 
-// VerifierLog returns the verifier's log in err, "" if it refused no program.
+// VerifierLog returns the verifier's log in err, "" if the verifier refused no program.
 func VerifierLog(err error) string {
 	var refused *ebpf.VerifierError
 	if errors.As(err, &refused) {
@@ -222,12 +223,12 @@ type Counter struct {
 	// Outcome is, for example, "forwarded", or why packets were dropped.
 	Outcome string
 	Drop    bool
-	// Full means that there was no room for the packet's flow, in a table or among the ports of source translation.
+	// Full means that a table had no room for the packet's flow, or that no port was free for source translation.
 	Full    bool
 	Packets uint64
 }
 
-// Reason returns the outcome with its direction.
+// Reason returns the outcome, after its direction if there is one.
 func (c Counter) Reason() string {
 	if c.Direction == "" {
 		return c.Outcome
@@ -235,7 +236,7 @@ func (c Counter) Reason() string {
 	return c.Direction + ": " + c.Outcome
 }
 
-// Absent converts the error of a table that lacks a key into success.
+// Absent returns nil if err means that a table has no such key, else err.
 func Absent(err error) error {
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return nil
@@ -243,7 +244,7 @@ func Absent(err error) error {
 	return err
 }
 
-// CloseAll closes in reverse order and joins what failed.
+// CloseAll closes all closers in reverse order, and returns their errors joined.
 func CloseAll(list []io.Closer) error {
 	var errs []error
 	for _, c := range slices.Backward(list) {
@@ -252,6 +253,7 @@ func CloseAll(list []io.Closer) error {
 	return errors.Join(errs...)
 }
 
+// name returns a program's name in the kernel, "program" if unknown.
 func name(prog *ebpf.Program) string {
 	if i, err := prog.Info(); err == nil && i.Name != "" {
 		return i.Name
@@ -259,8 +261,8 @@ func name(prog *ebpf.Program) string {
 	return "program"
 }
 
-// File loads the programs of an object file and attaches them to devices of ns. If one fails, it returns those already
-// attached with the error. The returned closers keep the programs and their maps.
+// File loads the programs of an object file that places name, and attaches them to devices of ns. If one fails to
+// attach, it returns the links made so far with the error. The links keep the programs and their maps loaded.
 func File(ns *netns.NS, file string, places ...Place) ([]io.Closer, error) {
 	spec, err := ebpf.LoadCollectionSpec(file)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Entries counts the entries of a hash table.
+// Entries returns the number of entries of a hash table.
 func Entries(m *ebpf.Map) (int, error) {
 	key, next := make([]byte, m.KeySize()), make([]byte, m.KeySize())
 	var from any // nil asks for the first key

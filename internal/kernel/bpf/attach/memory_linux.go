@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// MapMemory returns the bytes of each BPF map of the kernel by its number, including other programs' maps. It needs
-// CAP_SYS_ADMIN.
+// MapMemory returns the size in bytes of every BPF map of the kernel, by ID, including those of other programs. It
+// needs CAP_SYS_ADMIN.
 func MapMemory() (map[ebpf.MapID]uint64, error) {
 	all := map[ebpf.MapID]uint64{}
 	for id := ebpf.MapID(0); ; {
@@ -27,7 +27,7 @@ func MapMemory() (map[ebpf.MapID]uint64, error) {
 	}
 }
 
-// mapMemory is 0 for a map that was removed meanwhile.
+// mapMemory returns the size of a map in bytes, 0 if it was removed meanwhile.
 func mapMemory(id ebpf.MapID) (uint64, error) {
 	m, err := ebpf.NewMapFromID(id)
 	if errors.Is(err, os.ErrNotExist) {

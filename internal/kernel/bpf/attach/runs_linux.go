@@ -15,17 +15,17 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
-// RunCount is the number of runs of a program, and their total time.
+// RunCount is the number of runs of a program, and their total time in ns.
 type RunCount struct {
-	// Name is the kernel's, of at most 15 bytes.
+	// Name is the program's name in the kernel, at most 15 bytes.
 	Name     string
 	Runs, Ns uint64
 }
 
-// RunCounter is the kernel's count of the runs of BPF programs, and of their time (BPF_ENABLE_STATS), for all programs
-// that are loaded when it is created. Counting costs each run two readings of the clock, so use it in a separate trial.
+// RunCounter counts the runs of the BPF programs that are loaded when it is created, and their time, by the kernel's
+// statistics (BPF_ENABLE_STATS). These cost each run two clock readings, so use it in a separate trial.
 type RunCounter struct {
-	// EmptyNs is the counted time of an empty program: the kernel's clock readings.
+	// EmptyNs is the counted time of one run of an empty program, in ns: the cost of the clock readings.
 	EmptyNs float64
 	// BeganNs is when Start was called, on the monotonic clock.
 	BeganNs int64
@@ -43,7 +43,7 @@ type countedProgram struct {
 // emptyRuns is how many runs of an empty program are counted.
 const emptyRuns = 20_000
 
-// CountRuns turns the kernel's count on. It fails without the right, and before Linux 5.8.
+// CountRuns switches the kernel's statistics on, until Close. It fails without CAP_SYS_ADMIN, and before Linux 5.8.
 func CountRuns() (c *RunCounter, err error) {
 	c = &RunCounter{}
 	if c.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
@@ -54,7 +54,7 @@ func CountRuns() (c *RunCounter, err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	if c.EmptyNs, err = runsOfNothing(); err != nil {
+	if c.EmptyNs, err = emptyRunTime(); err != nil {
 		return nil, err
 	}
 	for id := ebpf.ProgramID(0); ; {
@@ -78,8 +78,8 @@ func CountRuns() (c *RunCounter, err error) {
 	}
 }
 
-// runsOfNothing returns the counted time of an empty program.
-func runsOfNothing() (ns float64, err error) {
+// emptyRunTime returns the counted time of one run of an empty program, in ns.
+func emptyRunTime() (ns float64, err error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.SocketFilter, License: "Dual BSD/GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
 	})
@@ -97,7 +97,7 @@ func runsOfNothing() (ns float64, err error) {
 	return float64(s.Runtime) / float64(s.RunCount), nil
 }
 
-// Start begins to count.
+// Start begins to count: Read returns the runs since then.
 func (c *RunCounter) Start() error {
 	c.BeganNs = thread.Monotonic()
 	for i := range c.programs {
@@ -110,7 +110,7 @@ func (c *RunCounter) Start() error {
 	return nil
 }
 
-// Read returns the programs that ran since Start, by name.
+// Read returns the programs that ran since Start, sorted by name. Programs of the same name are one entry.
 func (c *RunCounter) Read() ([]RunCount, error) {
 	var list []RunCount
 	for _, p := range c.programs {
@@ -133,7 +133,7 @@ func (c *RunCounter) Read() ([]RunCount, error) {
 	return list, nil
 }
 
-// Close turns the kernel's count off, unless another program uses it.
+// Close switches the kernel's statistics off, unless another process uses them.
 func (c *RunCounter) Close() error {
 	errs := []error{c.stats.Close()}
 	for _, p := range c.programs {

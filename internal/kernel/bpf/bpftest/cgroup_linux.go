@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Cgroup makes a cgroup (v2) for the time of the test, or skips it.
+// Cgroup makes a cgroup (v2), which is removed after the test, and returns its path. It skips the test if it cannot.
 func Cgroup(t *testing.T) string {
 	t.Helper()
 	root, err := cgroup.Root()
@@ -39,15 +39,15 @@ func Cgroup(t *testing.T) string {
 	return filepath.Clean(dir)
 }
 
-// A Call is the request to a child process, in one line on its standard input.
+// Call is a request to a child process, sent as one line to its standard input.
 type Call struct {
 	Network   string
 	Addr      netip.AddrPort
 	Connected bool // false: UDP by sendto and recvfrom
 }
 
-// RunCall is the child's side: the test binary calls it if Calls started it. It prints one line: what the server saw,
-// and the socket's peer address.
+// RunCall runs the call of a child process: the test binary calls it if Place started it. It prints one line: the
+// client's address as the server saw it, the socket's peer address, and the error.
 func RunCall() {
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	var c Call
@@ -121,7 +121,8 @@ func (c Call) datagram() (netip.AddrPort, string, error) {
 	return saw, peer, nil
 }
 
-// Place runs a call in its own process: started in the cgroup, then inside the namespace.
+// Place runs a call in a process of its own, which it starts in the cgroup and inside ns. server is the client's
+// address as the server saw it, peer the socket's peer address. failure is "<nil>" without an error.
 func Place(t *testing.T, s *netns.Starter, ns *netns.NS, group string, c Call) (server, peer, failure string) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -147,5 +148,5 @@ func Place(t *testing.T, s *netns.Starter, ns *netns.NS, group string, c Call) (
 	return fields[0], fields[1], fields[2]
 }
 
-// ChildVariable is in the environment of a process that Place started.
+// ChildVariable is the environment variable that marks a process started by Place.
 const ChildVariable = "BPFTEST_CHILD"

@@ -17,7 +17,7 @@ type Watch struct {
 	chain *nftables.Chain
 }
 
-// WatchForward installs the rule, which accepts everything.
+// WatchForward installs the rule. It accepts all packets.
 func WatchForward(t *testing.T, ns *netns.NS) *Watch {
 	t.Helper()
 	w := &Watch{ns: ns, table: &nftables.Table{Name: "watch", Family: nftables.TableFamilyINet}}
@@ -35,7 +35,7 @@ func WatchForward(t *testing.T, ns *netns.NS) *Watch {
 	return w
 }
 
-// Packets is how many packets were forwarded through netfilter.
+// Packets returns how many packets netfilter has forwarded since WatchForward.
 func (w *Watch) Packets(t *testing.T) uint64 {
 	t.Helper()
 	c, err := nftables.New(nftables.WithNetNSFd(w.ns.FD()))
@@ -53,7 +53,7 @@ func (w *Watch) Packets(t *testing.T) uint64 {
 	return 0
 }
 
-// Masquerade gives packets that leave ns with the mark the address of their outgoing device.
+// Masquerade adds a rule: packets with the mark that leave ns get the address of their outgoing device.
 func Masquerade(t *testing.T, ns *netns.NS, mark uint32) {
 	t.Helper()
 	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()))

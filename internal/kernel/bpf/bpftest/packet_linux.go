@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Packet is a frame to be crafted. Zero fields have the values of an ordinary packet.
+// Packet describes a frame to build. A zero field has the value of an ordinary packet.
 type Packet struct {
 	Src, Dst         string // IPv4 or IPv6
 	Proto            uint8
@@ -32,19 +32,19 @@ const (
 	ACK = 0x10
 )
 
-// With returns a changed copy.
+// With returns a copy of p to which change was applied.
 func (p Packet) With(change func(*Packet)) Packet {
 	change(&p)
 	return p
 }
 
-// Reply is the packet the other way.
+// Reply returns the packet with source and destination exchanged.
 func (p Packet) Reply() Packet {
 	p.Src, p.Dst, p.SrcPort, p.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
 	return p
 }
 
-// Bytes returns the frame, with right checksums.
+// Bytes returns the Ethernet frame, with correct checksums.
 func (p Packet) Bytes() []byte {
 	body := p.Raw
 	src, dst := netip.MustParseAddr(p.Src), netip.MustParseAddr(p.Dst)
@@ -129,7 +129,7 @@ func pseudo(src, dst netip.Addr, proto uint8, length int) []byte {
 	return binary.BigEndian.AppendUint16(append(b, 0, proto), uint16(length))
 }
 
-// Sum returns the Internet checksum of b; it is 0 if b includes its own checksum.
+// Sum returns the Internet checksum of b. It is 0 if b includes its own, correct checksum.
 func Sum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i+1 < len(b); i += 2 {
@@ -144,8 +144,8 @@ func Sum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// Sums checks the header's and the transport's checksum of an IPv4 frame and returns what is wrong, or "". For an IPv6
-// frame without extension headers it checks the transport's; the header has no checksum.
+// Sums checks the checksums of the IPv4 header and of the transport header, and returns what is wrong, or "". In an
+// IPv6 frame, which must have no extension headers, it checks the transport header.
 func Sums(frame []byte) string {
 	ip := frame[14:]
 	if ip[0]>>4 == 6 {
@@ -171,7 +171,7 @@ func Sums(frame []byte) string {
 	return ""
 }
 
-// ARP is a request of sender for target.
+// ARP returns the frame of an ARP request of sender for target.
 func ARP(sender, target string) []byte {
 	s, g := netip.MustParseAddr(sender).As4(), netip.MustParseAddr(target).As4()
 	b := []byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1}

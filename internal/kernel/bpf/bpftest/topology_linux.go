@@ -68,7 +68,8 @@ func NewTopology(t *testing.T, v6 bool) *Topology {
 	return top
 }
 
-// NewNS makes a namespace with lo up, or skips the test. IPv6 addresses there are usable at once.
+// NewNS makes a namespace with lo up, for the duration of the test, or skips the test. IPv6 addresses there are
+// usable at once.
 func NewNS(t *testing.T) *netns.NS {
 	t.Helper()
 	ns, err := netns.New()
@@ -101,14 +102,14 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// In runs fn inside ns and ends the test if it fails.
+// In runs fn inside ns, and ends the test if fn fails.
 func In(t *testing.T, ns *netns.NS, fn func() error) {
 	t.Helper()
 	must(t, ns.Do(fn))
 }
 
-// Node adds a node whose address ends with last. It forwards, does not filter by reverse path, and its default route
-// leads to the switch.
+// Node adds a node whose address ends with last. The node forwards packets and does not filter by reverse path. It
+// has no default route.
 func (top *Topology) Node(last byte) *Node {
 	top.t.Helper()
 	n := &Node{t: top.t, NS: NewNS(top.t), IP: netip.AddrFrom4([4]byte{10, 10, 0, last})}
@@ -153,7 +154,7 @@ func (n *Node) Pod(ip, gateway netip.Addr, mtu int) *Pod {
 	return p
 }
 
-// mac returns the address of eth0.
+// mac returns the MAC address of eth0.
 func mac(t *testing.T, h *link.Handle) net.HardwareAddr {
 	t.Helper()
 	devices, err := h.Devices()
@@ -167,7 +168,7 @@ func mac(t *testing.T, h *link.Handle) net.HardwareAddr {
 	return nil
 }
 
-// Veth makes a pair inside the node, both ends up.
+// Veth makes a veth pair inside the node, with both ends up.
 func (n *Node) Veth(a, b string, noARP bool) {
 	n.t.Helper()
 	must(n.t, n.at.Add(link.Veth{Name: a, Peer: b, NoARP: noARP}))
@@ -187,20 +188,20 @@ func (n *Node) Address(device string, p netip.Prefix) {
 	must(n.t, n.at.Add(link.Address{Dev: device, Addr: p}))
 }
 
-// Route adds a route to the node. via may be invalid, for destinations on the link.
+// Route adds a route to the node. If via is invalid, the destinations are on the link. mtu 0 is the device's.
 func (n *Node) Route(dst netip.Prefix, via netip.Addr, device string, mtu int) {
 	n.t.Helper()
 	must(n.t, n.at.Add(link.Route{To: dst, Via: via, Dev: device, MTU: mtu, LinkScope: !via.IsValid()}))
 }
 
-// VXLAN makes an external VXLAN device on the node.
+// VXLAN makes a VXLAN device without a parent on the node: BPF programs set VNI and outer addresses.
 func (n *Node) VXLAN(name string, port int) {
 	n.t.Helper()
 	must(n.t, n.at.Add(link.VXLAN{Name: name, MTU: 1500, Port: port}))
 	In(n.t, n.NS, func() error { return Sysctl("net/ipv4/conf/"+name+"/rp_filter", "0") })
 }
 
-// Sysctl writes a key of the calling thread's namespace, a path below /proc/sys.
+// Sysctl writes a kernel parameter of the calling thread's namespace; key is its path below /proc/sys.
 func Sysctl(key, value string) error {
 	return os.WriteFile("/proc/sys/"+key, []byte(value), 0)
 }

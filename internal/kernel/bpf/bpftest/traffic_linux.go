@@ -16,13 +16,13 @@ import (
 // Patience is how long traffic may take before it counts as lost.
 const Patience = 3 * time.Second
 
-// Server answers TCP and UDP on one port: it sends the client's address, and then echoes.
+// Server answers TCP and UDP on one port: it sends the client's address on a line, and then what it receives.
 type Server struct {
 	tcp net.Listener
 	udp net.PacketConn
 }
 
-// Serve starts a server inside ns, for the duration of the test, in the address family of at.
+// Serve starts a Server inside ns, at the address at, for the duration of the test.
 func Serve(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	t.Helper()
 	s := &Server{}
@@ -67,8 +67,8 @@ func (s *Server) serveUDP() {
 	}
 }
 
-// Exchange sends size random bytes over network (tcp4, tcp6, udp4 or udp6) from ns to the server at addr, and requires
-// that they return. It returns the address that the server saw.
+// Exchange sends size random bytes over network (tcp4, tcp6, udp4 or udp6) from ns to the server at addr, in two
+// rounds, and requires that they return. It returns the client's address as the server saw it.
 func Exchange(ns *netns.NS, network string, addr netip.AddrPort, size int) (netip.AddrPort, error) {
 	var c net.Conn
 	err := ns.Do(func() (err error) {
@@ -83,7 +83,8 @@ func Exchange(ns *netns.NS, network string, addr netip.AddrPort, size int) (neti
 	return Converse(c, size)
 }
 
-// Converse is Exchange on a connection that is open.
+// Converse sends size random bytes over an open connection to a Server, in two rounds, and requires that they return.
+// It returns the client's address as the server saw it.
 func Converse(c net.Conn, size int) (netip.AddrPort, error) {
 	c.SetDeadline(time.Now().Add(Patience))
 	sent := make([]byte, size)

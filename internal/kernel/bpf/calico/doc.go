@@ -45,14 +45,14 @@
 // Local. The tunnel between nodes takes 50 bytes, with IPv6 70: the client's path must have an MTU of 1450 (1430) or
 // the wire one of 1550 (1570), or full packets are dropped and counted.
 //
-// What keeps an IPv6 link (neighbour and router discovery, multicast listeners) passes every hook as it is; on the
-// node's own devices so does all that is sent to a link-local address.
+// Packets that maintain an IPv6 link (neighbour and router discovery, multicast listener reports) pass every hook
+// unchanged. On the node's own devices, so do all packets to a link-local address.
 //
 // # Closing
 //
-// To put a program on a device or take it off, the kernel waits for a grace period of RCU (some 15 ms) with the lock
-// over all devices held, so a pod costs two of them and doing it from many threads gains nothing. Off a device that is
-// gone already there is nothing to wait for.
+// To attach a program to a device or detach it, the kernel waits for an RCU grace period (about 15 ms) while it holds
+// the lock over all devices. So a pod costs two grace periods, and several threads do not help. To detach a
+// program from a device that is gone, the kernel does not wait.
 //
 // What is left out: both families at once, host endpoints' policy, XDP, UDP in sendmsg() and recvmsg() (off in the
 // product's default too), IPv4 addresses in IPv6 sockets, the ICMP error for packets too big for the tunnel, the

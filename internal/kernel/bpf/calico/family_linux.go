@@ -7,14 +7,14 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// family is the difference between IPv4 and IPv6: the C programs are compiled for each, and each has its own tables.
+// family has what differs between IPv4 and IPv6: the C programs are compiled for each, and each has its own tables.
 type family struct {
 	name    string
 	address int    // bytes
 	tables  string // prefix of their names
 
 	mains, preamble, connect func() (*ebpf.CollectionSpec, error)
-	// connectName is the program that connectAt runs.
+	// connectName is the program that is attached to the hook connectAt.
 	connectName string
 	connectAt   ebpf.AttachType
 }
@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// familyOf is the family of an address, or nil.
+// familyOf returns the family of an address, nil if the address is invalid, IPv4-mapped or has a zone.
 func familyOf(a netip.Addr) *family {
 	switch {
 	case a.Is4():
@@ -44,14 +44,14 @@ func familyOf(a netip.Addr) *family {
 // has reports whether an address belongs to the family.
 func (f *family) has(a netip.Addr) bool { return familyOf(a) == f }
 
-// bits is the length of an address.
+// bits returns the length of an address in bits.
 func (f *family) bits() int { return 8 * f.address }
 
-// zero returns the encoding of no address in keys and values.
+// zero returns the encoding of a missing address in keys and values: zeros.
 func (f *family) zero() []byte { return make([]byte, f.address) }
 
-// encoder encodes keys and values of tables in the layout of the C structs. Addresses and ports are in network order,
-// other fields in the machine's.
+// encoder encodes keys and values of tables in the layout of the C structs. Addresses, ports and be64 are in network
+// order, other fields in the machine's.
 type encoder struct{ bytes []byte }
 
 func (e *encoder) u8(v ...uint8) *encoder {
@@ -78,12 +78,12 @@ func (e *encoder) port(v uint16) *encoder {
 
 func (e *encoder) address(a netip.Addr) *encoder { return e.u8(a.AsSlice()...) }
 
-// be16 returns a port as a program reads it from memory.
+// be16 returns a port as a program loads it from a packet's bytes.
 func be16(port uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
 }
 
-// ifaceConfig is struct iface_config: a preamble's configuration of its device.
+// ifaceConfig is struct iface_config: the configuration of a preamble for its device.
 type ifaceConfig struct {
 	host   netip.Addr
 	tunnel uint32
@@ -100,12 +100,12 @@ func (c ifaceConfig) encode() []byte {
 	return new(encoder).address(c.host).u32(c.tunnel, c.policy).u8(uint8(c.kind), dsr, 0, 0).bytes
 }
 
-// routeKey is struct route_key.
+// routeKey returns a struct route_key.
 func routeKey(p netip.Prefix) []byte {
 	return new(encoder).u32(uint32(p.Bits())).address(p.Masked().Addr()).bytes
 }
 
-// routeValue is struct route_value.
+// routeValue returns a struct route_value. An invalid hop is encoded as zeros.
 func (f *family) routeValue(flags uint32, hop netip.Addr, ifindex uint32) []byte {
 	address := f.zero()
 	if hop.IsValid() {
@@ -114,37 +114,37 @@ func (f *family) routeValue(flags uint32, hop netip.Addr, ifindex uint32) []byte
 	return new(encoder).u32(flags).u8(address...).u32(ifindex).bytes
 }
 
-// natKey is struct nat_fe_key for clients anywhere, whose prefix ends before the source.
+// natKey returns a struct nat_fe_key for any client: its prefix ends before the client's address.
 func (f *family) natKey(a netip.AddrPort, proto Proto) []byte {
 	return new(encoder).u32(uint32(f.bits()+32)).address(a.Addr()).port(a.Port()).u8(uint8(proto), 0).u8(f.zero()...).bytes
 }
 
-// backendKey is struct nat_be_key.
+// backendKey returns a struct nat_be_key.
 func backendKey(id uint32, ordinal int) []byte {
 	return new(encoder).u32(id, uint32(ordinal)).bytes
 }
 
-// backendValue is struct nat_be_value.
+// backendValue returns a struct nat_be_value.
 func backendValue(a netip.AddrPort) []byte {
 	return new(encoder).address(a.Addr()).port(a.Port()).u8(0, 0).bytes
 }
 
-// affinityID returns the service in a struct nat_aff_key.
+// affinityID returns the number of the service in a struct nat_aff_key.
 func (f *family) affinityID(key []byte) uint32 { return binary.NativeEndian.Uint32(key[f.address:]) }
 
-// affinityBackend returns the backend in a struct nat_aff_value, encoded as by backendValue.
+// affinityBackend returns the backend in a struct nat_aff_value, in the format of backendValue.
 func (f *family) affinityBackend(value []byte) string { return string(value[8 : 8+f.address+4]) }
 
-// setKey is struct set_key, of a set's number and a prefix in it.
+// setKey returns a struct set_key: the number of a set, and a prefix in the set.
 func setKey(set uint64, p netip.Prefix) []byte {
 	const number = 64 // bits
 	return new(encoder).u32(number+uint32(p.Bits())).be64(set).address(p.Masked().Addr()).u8(0, 0, 0, 0).bytes
 }
 
-// Offset of the address in struct set_key, which is packed.
+// setKeyAddr is the offset of the address in struct set_key, which is packed.
 const setKeyAddr = 12
 
-// Offsets of the first fields of struct state, as in state.h.
+// stateSrc and the methods below are offsets of fields of struct state, as in state.h.
 const stateSrc = 0
 
 func (f *family) stateDst() int16      { return int16(f.address) }

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// kind is enum kind of state.h.
+// kind is enum kind of state.h: the side of a device that a program handles.
 type kind uint8
 
 const (
@@ -60,15 +60,15 @@ type Node struct {
 	mu        sync.Mutex
 	links     []io.Closer
 	workloads map[string]*workload // by device
-	next      uint32               // the first that was never given out
-	free      []uint32             // slots that were returned
+	next      uint32               // the first jump slot that was never used
+	free      []uint32             // jump slots that are unused again
 	services  map[frontend]*service
 	nextID    uint32
 }
 
 type workload struct {
 	links []io.Closer
-	// ingress and egress are the jump slots of the policy programs, the first one entered first.
+	// ingress and egress are the jump slots of the policy programs, in the order in which they run.
 	ingress, egress []uint32
 	ip              netip.Addr
 }
@@ -125,13 +125,14 @@ func (n *Node) load() error {
 		if at.device == "" {
 			continue
 		}
-		if err := n.enter(&n.links, at.device, at.kind, 0); err != nil {
+		if err := n.attachPreamble(&n.links, at.device, at.kind, 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// size sets the capacities of a specification's tables.
 func (n *Node) size(spec *ebpf.CollectionSpec) {
 	flows := uint32(cmp.Or(n.opts.Flows, 65536))
 	// connect.bpf.c has no flows, but shares the header that declares them.
@@ -145,6 +146,7 @@ func (n *Node) size(spec *ebpf.CollectionSpec) {
 	}
 }
 
+// fillJumps puts the node's programs into their slots of the jump table.
 func (n *Node) fillJumps() error {
 	jump := n.mains.Maps["cali_jump"]
 	slots := map[uint32]string{jumpDenied: "denied", jumpNodePort: "nodeport"}
@@ -160,8 +162,9 @@ func (n *Node) fillJumps() error {
 	return nil
 }
 
-// enter attaches a preamble with the constants of one device and side, which calls the programs of its kind.
-func (n *Node) enter(links *[]io.Closer, device string, k kind, policy uint32) error {
+// attachPreamble attaches a preamble to the side k of a device, and appends its link to links. The preamble has the
+// constants of that side and calls the programs of kind k. policy is the slot of the policy program, 0 for none.
+func (n *Node) attachPreamble(links *[]io.Closer, device string, k kind, policy uint32) error {
 	spec := n.entry.Copy()
 	c := ifaceConfig{host: n.opts.NodeIP, tunnel: n.tunnel, policy: policy, kind: k, dsr: n.opts.DSR}
 	if err := spec.Variables["iface"].Set(c.encode()); err != nil {
@@ -184,12 +187,12 @@ func (n *Node) enter(links *[]io.Closer, device string, k kind, policy uint32) e
 	return nil
 }
 
-// share returns options that make a collection use the node's tables.
+// share returns options by which a collection of spec uses the node's tables.
 func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 	return attach.Shared(n.mains.Maps, spec, n.cache)
 }
 
-// AddWorkload attaches a pod's programs to its device and announces its address. All traffic is allowed until
+// AddWorkload attaches a pod's programs to its device, and adds a route to its address. All traffic is allowed until
 // SetPolicy.
 func (n *Node) AddWorkload(w Workload) error {
 	n.mu.Lock()
@@ -231,13 +234,13 @@ func (n *Node) addWorkload(w Workload) error {
 	if err := n.table("routes").Put(routeKey(single(w.IP)), r); err != nil {
 		return err
 	}
-	if err := n.enter(&added.links, w.Device, fromWorkload, added.egress[0]); err != nil {
+	if err := n.attachPreamble(&added.links, w.Device, fromWorkload, added.egress[0]); err != nil {
 		return err
 	}
-	return n.enter(&added.links, w.Device, toWorkload, added.ingress[0])
+	return n.attachPreamble(&added.links, w.Device, toWorkload, added.ingress[0])
 }
 
-// RemoveWorkload detaches the programs of a pod from its device and withdraws its address.
+// RemoveWorkload detaches the programs of a pod from its device, and removes the route to its address.
 func (n *Node) RemoveWorkload(device string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -257,6 +260,7 @@ func (n *Node) RemoveWorkload(device string) error {
 	return nil
 }
 
+// slot returns an unused slot of the jump table. It fails if there is none.
 func (n *Node) slot() (uint32, error) {
 	if last := len(n.free) - 1; last >= 0 {
 		slot := n.free[last]
@@ -270,7 +274,7 @@ func (n *Node) slot() (uint32, error) {
 	return n.next - 1, nil
 }
 
-// remove detaches a pod's programs.
+// remove detaches a pod's programs and forgets the pod. It does nothing for an unknown device.
 func (n *Node) remove(device string) error {
 	w := n.workloads[device]
 	if w == nil {
@@ -280,7 +284,7 @@ func (n *Node) remove(device string) error {
 	return attach.CloseAll(w.links)
 }
 
-// SetRoute announces what is behind a prefix; the longest prefix wins.
+// SetRoute adds or replaces a route. The longest prefix wins.
 func (n *Node) SetRoute(r Route) error {
 	flags := uint32(0)
 	switch r.Kind {
@@ -333,7 +337,7 @@ func (n *Node) AttachCgroup(path string) error {
 	return nil
 }
 
-// outcomes are enum count of state.h.
+// outcomes has the names of enum count of state.h.
 var outcomes = []string{
 	"passed in", "passed out", "malformed packet", "denied by policy", "source address is not the sender's",
 	"service has no backend", "flow could not be remembered", "no route", "time to live exceeded",
@@ -341,10 +345,10 @@ var outcomes = []string{
 	"fragment without its first", "too big for the tunnel",
 }
 
-// flowNotCreated is the outcome of a packet for whose flow the table had no room.
+// flowNotCreated is the outcome of a packet whose flow did not fit into the table.
 const flowNotCreated = 6
 
-// Counters returns what the programs counted since Load, summed over CPUs.
+// Counters returns the outcomes that the programs counted since Load, summed over CPUs.
 func (n *Node) Counters() ([]attach.Counter, error) {
 	list := make([]attach.Counter, len(outcomes))
 	for i, name := range outcomes {
@@ -376,8 +380,8 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-// table is one of the family's own tables.
+// table returns the node's table of this name, for its family.
 func (n *Node) table(name string) *ebpf.Map { return n.mains.Maps[n.family.tables+name] }
 
-// single is the prefix of one address.
+// single returns the prefix that has only the address a.
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

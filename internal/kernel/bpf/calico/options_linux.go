@@ -12,8 +12,8 @@ import (
 // Options describe a node. The devices must exist in NS when Load is called.
 type Options struct {
 	NS *netns.NS
-	// NodeIP determines the address family of the node. Addresses of the other family are refused. Its packets pass
-	// unchanged, except that pods' packets are dropped.
+	// NodeIP determines the address family of the node. Addresses of the other family are refused. Packets of the
+	// other family pass unchanged, except that packets of pods are dropped.
 	NodeIP netip.Addr
 	// Wire is the node's data device (eth0), Tunnel the external VXLAN device on port 4789; if Tunnel is empty, no
 	// route may be Tunneled.
@@ -28,7 +28,7 @@ type Options struct {
 	// Flows is the capacity of the flow table, which is LRU and allocated completely: 0 means 65,536 (the product has
 	// 512,000). An entry takes about 170 bytes.
 	Flows int
-	// Connections is the additional room for Connect.
+	// Connections is the number of additional entries for Connect.
 	Connections int
 	// Frontends and Endpoints are the numbers of Services and backends that the tables must hold; at least the
 	// product's 65,536 and 262,144.
@@ -60,16 +60,16 @@ type Workload struct {
 // RouteKind is the kind of destination behind a prefix.
 type RouteKind int
 
-// The kinds. Local workloads are announced by AddWorkload.
+// The kinds. AddWorkload adds the routes of local workloads.
 const (
 	RemoteWorkload RouteKind = iota // pods of the node NextHop, routed
 	Tunneled                        // pods of the node NextHop, through the tunnel
 	LocalHost                       // an address of this node, beyond NodeIP
-	RemoteHost                      // another node; VXLAN is taken from these alone
+	RemoteHost                      // another node; VXLAN packets are accepted only from these
 	Pool                            // addresses that are not masqueraded
 )
 
-// Route is one entry of the node's routing table in BPF, which decides forwarding without policy.
+// Route is one entry of the node's routing table in BPF.
 type Route struct {
 	Prefix  netip.Prefix
 	Kind    RouteKind
@@ -91,7 +91,7 @@ type Rule struct {
 	Allow bool
 	Proto Proto
 	Port  uint16 // destination; 0 is every port. Needs Proto
-	Set   uint64 // the peer is in this set (SetIPSet); 0 is everybody
+	Set   uint64 // the peer is in this set (SetIPSet); 0 is any peer
 }
 
 // Policy is what a workload may receive and send. The first matching rule decides; without a match traffic is denied. A
@@ -102,7 +102,7 @@ type Policy struct{ Ingress, Egress []Rule }
 type Service struct {
 	Frontend netip.AddrPort
 	Proto    Proto
-	// Local are the backends on this node, which come first in the kernel's order; Remote are the others.
+	// Local are the backends on this node; Remote are the others. The tables have the local ones first.
 	Local, Remote []netip.AddrPort
 	// LocalOnly sends packets from outside only to backends on this node (externalTrafficPolicy Local).
 	LocalOnly bool

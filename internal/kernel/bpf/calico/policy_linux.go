@@ -11,16 +11,15 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// maxRules keeps every jump of a generated program within 16 bits. More rules continue in further programs, by tail
-// calls; the kernel allows 33 for a packet.
+// maxRules is the number of rules in a generated program: it keeps every jump within 16 bits. More rules continue in
+// further programs, by tail calls, of which the kernel allows 33 for a packet.
 const maxRules = 1500
 
-// noProto is above every protocol number, so a comparison with it is never true. The verifier does not know that; it
-// refuses code without a jump to it.
+// noProto is above every protocol number, so a comparison with it is never true. It adds jumps to code that the
+// verifier would otherwise refuse as unreachable.
 const noProto = 256
 
-// SetPolicy generates the workload's two policy programs and replaces the old ones. Established flows are not judged
-// again.
+// SetPolicy generates the workload's policy programs and replaces the old ones. It does not affect established flows.
 func (n *Node) SetPolicy(device string, p Policy) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,8 +50,9 @@ func (n *Node) setPolicy(w *workload, p Policy) error {
 	return nil
 }
 
-// setSide replaces the programs of one side, the first program last, so that packets pass either all old rules or all
-// new ones. Continuations of the old programs stay until their slots are used again, for packets under way.
+// setSide replaces the programs of one side. It replaces the first program last, so that a packet passes either all
+// old rules or all new ones. Further old programs stay in their slots until these are used again, for packets under
+// way.
 func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 	parts := slices.Collect(slices.Chunk(rules, maxRules))
 	if len(parts) == 0 {
@@ -80,7 +80,7 @@ func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 	return nil
 }
 
-// place loads the program of some rules into a slot. Without a matching rule, the program jumps to the slot otherwise.
+// place loads the program of some rules into a slot. If no rule matches, the program jumps to the slot otherwise.
 func (n *Node) place(slot uint32, rules []Rule, peer int16, otherwise uint32) error {
 	code, err := n.generate(rules, peer, otherwise)
 	if err != nil {
@@ -149,7 +149,7 @@ func (n *Node) generate(rules []Rule, peer int16, otherwise uint32) (asm.Instruc
 	), nil
 }
 
-// match returns the comparisons of one rule; a mismatch jumps to next.
+// match returns the comparisons of one rule. A mismatch jumps to the label next.
 func (n *Node) match(r Rule, peer int16, next string) asm.Instructions {
 	var code asm.Instructions
 	if r.Proto != AnyProto {
@@ -174,10 +174,12 @@ func (n *Node) match(r Rule, peer int16, next string) asm.Instructions {
 	return code
 }
 
-// setKeyStack is the offset of a rule's struct set_key on the stack, which aligns its address to eight bytes.
+// setKeyStack is the offset of a rule's struct set_key on the stack. It aligns the address in the struct to eight
+// bytes.
 const setKeyStack = -32 - setKeyAddr
 
-// writeSetKey puts the key together, the address taken from the packet.
+// writeSetKey returns the code that writes a struct set_key to the stack. It copies the address from offset peer of
+// the packet's state.
 func (n *Node) writeSetKey(set uint64, peer int16) asm.Instructions {
 	var code asm.Instructions
 	size, step := asm.Word, 4
@@ -200,7 +202,7 @@ func (n *Node) writeSetKey(set uint64, peer int16) asm.Instructions {
 	return code
 }
 
-// SetIPSet adds prefixes to a set of peers. The number of a set is not 0.
+// SetIPSet adds prefixes to a set of peers. set is its number, not 0.
 func (n *Node) SetIPSet(set uint64, add []netip.Prefix) error {
 	for _, p := range add {
 		if !n.family.has(p.Addr()) {

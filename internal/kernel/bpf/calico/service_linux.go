@@ -60,7 +60,8 @@ func (s Service) check(f *family) error {
 	return nil
 }
 
-// writeService writes backends before the frontend with their number, and then deletes surplus backends.
+// writeService writes the backends, and then the frontend with their number. Then it deletes surplus backends and the
+// affinity of clients to them.
 func (n *Node) writeService(s Service, cur *service) error {
 	be := n.table("nat_be")
 	all := slices.Concat(s.Local, s.Remote)
@@ -114,7 +115,7 @@ func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 	return nil
 }
 
-// forget ends the affinity of clients to backends that a service no longer has.
+// forget ends the affinity of clients of a service to backends that are not in keep.
 func (n *Node) forget(id uint32, keep []netip.AddrPort) error {
 	have := map[string]bool{}
 	for _, b := range keep {

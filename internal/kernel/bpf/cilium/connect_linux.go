@@ -9,14 +9,15 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// From maps.h: the direction of a flow that arrived at a pod, and the offset of the lifetime in struct ct_entry.
+// From maps.h: the direction of a flow that arrived at a pod, and the offset in bytes of the lifetime in struct
+// ct_entry.
 const (
 	ctIn       = 1
 	ctLifetime = 24
 )
 
-// Connect adds TCP flows to the flow table, each as the programs of the pod at its end would, and returns the number of
-// entries in the table. The table has room for Sizes.FlowsTCP.
+// Connect adds count TCP flows to the flow table, as the programs of the pod at the far end do. ends returns the ends
+// of flow i. The table has room for Sizes.FlowsTCP. Connect returns the number of entries in the table.
 func (n *Node) Connect(count int, ends func(i int) (from, to netip.AddrPort)) (int, error) {
 	table := n.table("cilium_ct%d")
 	value := make([]byte, table.ValueSize())

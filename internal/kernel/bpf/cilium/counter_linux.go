@@ -8,12 +8,14 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
+// directions has the names of the directions of maps.h.
 var directions = map[uint8]string{1: "ingress", 2: "egress", 3: "service"}
 
-// linkLocal counts link-local packets of pods. Routers do not forward them; the programs drop them, as Cilium does.
+// linkLocal is the reason of link-local packets of pods. Routers do not forward them; the programs drop them, as
+// Cilium does.
 const linkLocal = 250
 
-// firstDrop is the least reason of maps.h that is a drop.
+// firstDrop is the lowest number of maps.h that is a reason of a drop.
 const firstDrop = 130
 
 // The reasons of maps.h for a full table.
@@ -22,7 +24,7 @@ const (
 	noMapping      = 161
 )
 
-// outcomes are the reasons of maps.h.
+// outcomes has the names of the reasons of maps.h.
 var outcomes = map[uint8]string{
 	0:              "forwarded",
 	3:              "received",
@@ -50,7 +52,8 @@ var outcomes = map[uint8]string{
 	linkLocal:      "link-local message of a pod",
 }
 
-// Counters returns what the programs of the node counted since Load, summed over CPUs, in a fixed order.
+// Counters returns what the programs of the node counted since Load, summed over CPUs, sorted by direction and
+// outcome.
 func (n *Node) Counters() ([]attach.Counter, error) {
 	var list []attach.Counter
 	var key hostMetricsKey

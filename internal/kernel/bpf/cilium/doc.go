@@ -1,8 +1,8 @@
 // Package cilium is an eBPF dataplane that does, per packet, the work that Cilium 1.20 does: the same hooks, helpers,
 // tail calls and kinds of table lookup. It is written for measuring, from the outside behaviour; it has no agent.
 //
-// A plane serves IPv4 or IPv6, whichever the node's address is of. The same C makes the programs of both (l3.h); IPv6
-// does the same lookups, with keys of 16 bytes for an address.
+// A node handles IPv4 or IPv6, the family of its address. The programs of both are compiled from the same C code
+// (l3.h). IPv6 does the same lookups, with keys of 16 bytes for an address.
 //
 // What an established flow costs, without a service:
 //

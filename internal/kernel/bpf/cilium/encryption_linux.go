@@ -8,13 +8,15 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// wireguardKey is the agent's mark in entries of addresses whose packets WireGuard encrypts.
+// wireguardKey is the key in the ipcache entries of addresses whose packets WireGuard encrypts, as Cilium's agent
+// sets it.
 const wireguardKey = 0xff
 
-// wireguardCalls are the slots of the tail calls at the device that encrypts; edge.h numbers them.
+// wireguardCalls has the slots of the tail calls at the WireGuard device, as edge.h numbers them.
 var wireguardCalls = map[uint32]string{1: "handle_wireguard", 4: "nat_egress", 5: "dsr", 6: "nat_ingress"}
 
-// variants are programs that replace others on nodes that encrypt, by WireGuard and by IPsec; "" means no replacement.
+// variants has the programs that replace a program on nodes that encrypt: the first with WireGuard, the second with
+// IPsec. "" means no replacement.
 var variants = map[string][2]string{
 	"from_container": {"from_container_marked", "from_container_marked"},
 	"from_netdev":    {"", "from_netdev_ipsec"},
@@ -22,7 +24,8 @@ var variants = map[string][2]string{
 	"to_host":        {"", "to_host_ipsec"},
 }
 
-// variant returns the node's replacement of a program that does not encrypt.
+// variant returns the name of the program that this node uses instead of program: its replacement in variants, or
+// program itself.
 func (n *Node) variant(program string) string {
 	in := variants[program]
 	switch e := n.opts.Encryption; {
@@ -34,8 +37,8 @@ func (n *Node) variant(program string) string {
 	return program
 }
 
-// choose removes programs and tables from a specification that the node does not use.
-func (n *Node) choose(spec *ebpf.CollectionSpec) {
+// removeUnused removes from a specification the programs and tables that this node does not use.
+func (n *Node) removeUnused(spec *ebpf.CollectionSpec) {
 	for plain, others := range variants {
 		for _, name := range []string{plain, others[0], others[1]} {
 			if name != n.variant(plain) {
@@ -49,7 +52,8 @@ func (n *Node) choose(spec *ebpf.CollectionSpec) {
 	}
 }
 
-// configureEncryption sets the constants for devices that packets are sent to for encryption.
+// configureEncryption sets the constants of the devices to which packets are sent for encryption. It does nothing
+// without encryption.
 func (n *Node) configureEncryption() error {
 	o := n.opts
 	if o.Encryption.WireGuard != "" {
@@ -75,7 +79,8 @@ func (n *Node) configureEncryption() error {
 	return nil
 }
 
-// loadEncryption loads the programs of the device that encrypts, if there is one, or stores the node's key for IPsec.
+// loadEncryption loads the programs of the WireGuard device, or stores the node's key for IPsec. It does nothing
+// without encryption.
 func (n *Node) loadEncryption() error {
 	if key := n.opts.Encryption.IPsec; key != 0 {
 		return n.host.Maps["cilium_encrypt_state"].Put(uint32(0), key)
@@ -88,7 +93,7 @@ func (n *Node) loadEncryption() error {
 		return err
 	}
 	n.size(spec)
-	n.choose(spec)
+	n.removeUnused(spec)
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		return err
 	}
@@ -98,7 +103,7 @@ func (n *Node) loadEncryption() error {
 	return fillCalls(n.wireguard, wireguardCalls)
 }
 
-// key returns the key for addresses whose packets are encrypted, 0 if none are.
+// key returns the key for the ipcache entries of addresses whose packets are encrypted, 0 without encryption.
 func (n *Node) key() uint8 {
 	if n.opts.Encryption.WireGuard != "" {
 		return wireguardKey
@@ -106,7 +111,7 @@ func (n *Node) key() uint8 {
 	return n.opts.Encryption.IPsec
 }
 
-// SetNode announces the number of another node for IPsec, by one of its addresses.
+// SetNode stores the number of another node, for one of its addresses. It requires IPsec.
 func (n *Node) SetNode(a netip.Addr, number uint16) error {
 	key := hostNodeKey{Family: n.fam.number, Ip: words(a)}
 	return n.host.Maps["cilium_node_map"].Put(key, hostNodeEntry{Id: number, Key: n.opts.Encryption.IPsec})

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// pod is the kernel state of one endpoint. The tail-call table must stay open: the kernel empties it when its last
-// descriptor is closed.
+// pod is the kernel state of one endpoint. calls must stay open: the kernel empties a table of tail calls when its
+// last descriptor is closed.
 type pod struct {
 	Endpoint
 	link   io.Closer
@@ -28,9 +28,9 @@ func (p *pod) close() error {
 	return errors.Join(err, p.policy.Close(), p.calls.Close())
 }
 
-// AddEndpoint loads the programs of a pod, attaches them to the host's end of its veth pair and announces its address.
-// The pod's policy is AllowAll until SetPolicy. Different pods may be added concurrently; call no other method for a
-// pod before its AddEndpoint has returned.
+// AddEndpoint loads the programs of a pod, attaches them to the host's end of its pair of devices, and adds its
+// address to the tables. The policy is AllowAll until SetPolicy. Different pods may be added concurrently; call no
+// other method for a pod before its AddEndpoint has returned.
 func (n *Node) AddEndpoint(e Endpoint) error {
 	if err := e.check(n.fam, n.opts.Legacy); err != nil {
 		return fmt.Errorf("cilium dataplane: endpoint %d: %w", e.ID, err)
@@ -86,7 +86,7 @@ func (n *Node) addEndpoint(p *pod) error {
 	if err := errors.Join(spec.Variables["self"].Set(self), spec.Variables["node"].Set(n.config)); err != nil {
 		return err
 	}
-	n.choose(spec)
+	n.removeUnused(spec)
 	coll, err := attach.Load("cilium endpoint", spec, n.share(spec))
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (n *Node) addEndpoint(p *pod) error {
 	return err
 }
 
-// RemoveEndpoint detaches the programs of a pod from its device and withdraws its address.
+// RemoveEndpoint detaches the programs of a pod from its device, and removes its address from the tables.
 func (n *Node) RemoveEndpoint(id uint16) error {
 	n.mu.Lock()
 	p := n.endpoints[id]
@@ -140,8 +140,8 @@ func (n *Node) RemoveEndpoint(id uint16) error {
 	return nil
 }
 
-// SetPolicy replaces the policy of an endpoint. It applies to packets of established flows too, except replies. The
-// table holds Sizes.Policy rules.
+// SetPolicy replaces the policy of an endpoint, at most Sizes.Policy rules. The new policy applies to packets of
+// established flows too, except replies.
 func (n *Node) SetPolicy(id uint16, rules []Rule) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,7 +155,8 @@ func (n *Node) SetPolicy(id uint16, rules []Rule) error {
 	return nil
 }
 
-// SetRule adds one rule to the policy of an endpoint, or removes it. It applies to packets of established flows too.
+// SetRule adds a rule to the policy of an endpoint if in is true, else removes it. The change applies to packets of
+// established flows too.
 func (n *Node) SetRule(id uint16, r Rule, in bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -206,7 +207,8 @@ func (p *pod) setPolicy(rules []Rule) error {
 	return nil
 }
 
-// entry returns the rule in the format of the kernel's trie; policy.h draws the key.
+// entry returns the key and value of the rule in the policy table; policy.h describes the key. It fails for a port
+// without a protocol.
 func (r Rule) entry() (lxcPolicyKey, lxcPolicyEntry, error) {
 	const static = 40
 	if r.Port != 0 && r.Proto == AnyProto {

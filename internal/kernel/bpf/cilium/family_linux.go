@@ -8,18 +8,18 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// family is the difference between the two network protocols: the objects, the names of tables whose keys are
-// addresses, and the layout of those keys. Constants, and tables with room for both, are common.
+// family has what differs between IPv4 and IPv6: the objects, the names of tables whose keys are addresses, and the
+// layout of those keys. Constants, and tables with room for both, are common.
 type family struct {
 	version         int // 4 or 6; the last character of tables and hooks
 	bits            int // of an address
 	number          uint8
 	host, lxc, sock func() (*ebpf.CollectionSpec, error)
-	// hooks are the programs of sock, by attach type.
+	// hooks has the programs of sock, by attach type.
 	hooks map[ebpf.AttachType]string
 }
 
-// familyOf is the family that an address belongs to.
+// familyOf returns the family of IPv6 for an IPv6 address, else that of IPv4.
 func familyOf(a netip.Addr) *family {
 	if isV6(a) {
 		return &ipv6
@@ -48,19 +48,19 @@ var ipv6 = family{
 // ipcacheStatic is IPCACHE_STATIC of maps.h.
 const ipcacheStatic = 32
 
-// String is the name of the protocol.
+// String returns "IPv4" or "IPv6".
 func (f *family) String() string { return fmt.Sprintf("IPv%d", f.version) }
 
-// table returns the name of a table whose keys or values are addresses; %d in name becomes the number of the family.
+// table returns the name of a table for this family: %d in name becomes 4 or 6.
 func (f *family) table(name string) string { return fmt.Sprintf(name, f.version) }
 
-// has reports whether an address belongs to the family.
+// has reports whether an address belongs to the family. An IPv4-mapped address belongs to none.
 func (f *family) has(a netip.Addr) bool { return a.IsValid() && a.BitLen() == f.bits && !a.Is4In6() }
 
-// single is the prefix of an address alone.
+// single returns the prefix that has only the address a.
 func (f *family) single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, f.bits) }
 
-// words returns an address in the format for both families: IPv4 uses the first of four words.
+// words returns an address in the format for both families: IPv4 uses only the first of four words.
 func words(a netip.Addr) (w [4]uint32) {
 	b := a.AsSlice()
 	for i := range len(b) / 4 {
@@ -69,7 +69,7 @@ func words(a netip.Addr) (w [4]uint32) {
 	return w
 }
 
-// mask is the mask of a prefix, as words.
+// mask returns the mask of a prefix of this many bits, in the format of words.
 func (f *family) mask(bits int) [4]uint32 {
 	ones := netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	if f.bits == 128 {
@@ -95,24 +95,25 @@ func lbKey(front netip.AddrPort, proto Proto, slot, scope int) []byte {
 	return append(b, uint8(proto), uint8(scope), 0, 0)
 }
 
-// lbBackend is struct lb_backend.
+// lbBackend returns a struct lb_backend.
 func lbBackend(at netip.AddrPort, proto Proto) []byte {
 	return append(addrPort(at), uint8(proto), 0, 0, 0, 0, 0)
 }
 
-// lbFrontend is struct lb_frontend.
+// lbFrontend returns a struct lb_frontend.
 func lbFrontend(at netip.AddrPort) []byte { return append(addrPort(at), 0, 0) }
 
-// addrPort returns an address and a port in the order of a packet.
+// addrPort returns an address and a port in network byte order.
 func addrPort(at netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(at.Addr().AsSlice(), at.Port())
 }
 
-// be16 returns a port in the order of a packet.
+// be16 returns a port whose bytes in memory are in network order.
 func be16(port uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
 }
 
+// flag returns 1 for true.
 func flag(b bool) uint8 {
 	if b {
 		return 1

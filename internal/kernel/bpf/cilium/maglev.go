@@ -10,8 +10,9 @@ import (
 // maglevSize is the number of slots of a table: a prime, so that every skip visits every slot.
 const maglevSize = 16381
 
-// maglevTable fills the slots of a service with indexes into backends. Every node computes the same table from the same
-// set of backends, in any order. Removing one of n moves about 1/n of the slots. It returns nil without backends.
+// maglevTable returns the index into backends for each slot of a service, nil without backends. Every node computes
+// the same table from the same set of backends, in any order. Removing one of n backends changes about 1/n of the
+// slots.
 func maglevTable(backends []netip.AddrPort) []int {
 	if len(backends) == 0 {
 		return nil
@@ -51,6 +52,7 @@ func sortedByAddress(backends []netip.AddrPort) []int {
 	return order
 }
 
+// maglevHash returns a hash of a backend, different for each seed.
 func maglevHash(b netip.AddrPort, seed byte) uint64 {
 	h := fnv.New64a()
 	a := b.Addr().As16()

@@ -20,7 +20,7 @@ type Node struct {
 	fam    *family
 	config hostNodeConfig
 	host   *ebpf.Collection
-	// wireguard has the programs of the device that encrypts, nil without one.
+	// wireguard has the programs of the WireGuard device, nil without one.
 	wireguard *ebpf.Collection
 	lxc       *ebpf.CollectionSpec
 	cache     *btf.Cache
@@ -31,10 +31,10 @@ type Node struct {
 	services  services
 }
 
-// perObject are the tables that each object file has for itself.
+// perObject are the tables that each collection has for itself.
 var perObject = []string{"cilium_calls", "cilium_scratch", "cilium_policy"}
 
-// hostCalls and lxcCalls are the slots of the tail calls; the C files number them.
+// hostCalls and lxcCalls have the slots of the tail calls, as the C files number them.
 var (
 	hostCalls = map[uint32]string{
 		1: "handle_netdev", 2: "handle_overlay", 3: "handle_host", 4: "nat_egress", 5: "dsr", 6: "nat_ingress", 7: "nat_fwd",
@@ -43,8 +43,8 @@ var (
 	lxcCalls = map[uint32]string{1: "handle_ip", 2: "handle_neighbour", 3: "handle_ip_cont", 4: "reverse", 5: "arrive", 6: "admit"}
 )
 
-// Load loads the node's programs, for the family of NodeIP, and attaches them to its devices. Close detaches
-// everything; so does the end of the process. attach.VerifierLog returns the verifier's log for an error.
+// Load loads the node's programs, for the family of NodeIP, and attaches them to its devices. Close detaches them; so
+// does the end of the process. attach.VerifierLog returns the verifier's log for an error.
 func Load(o Options) (*Node, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("cilium dataplane: %w", err)
@@ -80,7 +80,7 @@ func (n *Node) load() error {
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		return err
 	}
-	n.choose(spec)
+	n.removeUnused(spec)
 	if n.host, err = attach.Load("cilium host", spec, ebpf.CollectionOptions{Cache: n.cache}); err != nil {
 		return err
 	}
@@ -102,6 +102,7 @@ func (n *Node) load() error {
 // firstPort is the lowest port for source translation; lower ports belong to the node's own sockets.
 const firstPort = 32768
 
+// configure sets the constants of the node's programs.
 func (n *Node) configure() error {
 	o := n.opts
 	c := hostNodeConfig{
@@ -125,7 +126,8 @@ func (n *Node) configure() error {
 	return n.configureEncryption()
 }
 
-// size sets the capacities of a specification's tables; a shared table must have the same capacity in each.
+// size sets the capacities of a specification's tables. A shared table must have the same capacity in each
+// specification.
 func (n *Node) size(spec *ebpf.CollectionSpec) {
 	s := n.opts.Sizes
 	for name, entries := range map[string]int{
@@ -169,8 +171,8 @@ func (n *Node) attachDevices() error {
 	return err
 }
 
-// AttachCgroup translates services in the sockets of the processes in the cgroup (v2) at path and below it. It applies
-// to existing sockets from their next call.
+// AttachCgroup translates services in the sockets of the processes in the cgroup (v2) at path and below it. Existing
+// sockets are included from their next call on.
 func (n *Node) AttachCgroup(path string) error {
 	spec, err := n.fam.sock()
 	if err != nil {
@@ -197,9 +199,8 @@ func (n *Node) AttachCgroup(path string) error {
 	return nil
 }
 
-// SetIPCache announces the identity of a prefix. If tunnel is valid, packets for the prefix are encapsulated to that
-// node, which may be of the other family. The longest prefix wins. AddEndpoint announces the prefixes of this node's
-// own pods.
+// SetIPCache sets the identity of a prefix. If tunnel is valid, packets for the prefix are encapsulated to that node,
+// which may be of the other family. The longest prefix wins. AddEndpoint does this for the pods of this node.
 func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) error {
 	if !n.fam.has(prefix.Addr()) {
 		return fmt.Errorf("cilium dataplane: announce %s: not an %s prefix, as the node's address is", prefix, n.fam)
@@ -221,7 +222,7 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 	return nil
 }
 
-// DeleteIPCache withdraws the announcement of a prefix by SetIPCache, if any.
+// DeleteIPCache removes the entry of a prefix, if there is one.
 func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
 	if err := attach.Absent(n.host.Maps["cilium_ipcache"].Delete(n.fam.ipcacheKey(prefix))); err != nil {
 		return fmt.Errorf("cilium dataplane: withdraw %s: %w", prefix, err)
@@ -229,8 +230,8 @@ func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
 	return nil
 }
 
-// SetNodeAddress adds an address of this node in addition to NodeIP and Gateway: packets for it go to the stack. It is
-// announced under id.
+// SetNodeAddress adds an address of this node: packets for it go to the stack. id is its identity. Load has added
+// NodeIP and Gateway.
 func (n *Node) SetNodeAddress(a netip.Addr, id Identity) error {
 	if !n.fam.has(a) {
 		return fmt.Errorf("cilium dataplane: node address %s: not %s, as NodeIP is", a, n.fam)
@@ -261,11 +262,12 @@ func (n *Node) Close() error {
 	return err
 }
 
-// share returns options that make a collection use the node's tables.
+// share returns options by which a collection of spec uses the node's tables, except those in perObject.
 func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 	return attach.Shared(n.host.Maps, spec, n.cache, perObject...)
 }
 
+// fillCalls puts the programs of a collection into their slots of its table of tail calls.
 func fillCalls(coll *ebpf.Collection, slots map[uint32]string) error {
 	for slot, name := range slots {
 		if err := coll.Maps["cilium_calls"].Put(slot, coll.Programs[name]); err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Identity is the identity of a packet's sender, independent of its address: policies refer to it, and it is the VNI on
-// the wire (24 bits).
+// Identity is the identity of a packet's sender, independent of its address. Policies refer to it, and it is the VNI
+// in a tunnel (24 bits).
 type Identity uint32
 
-// The reserved identities; pods have others, usually from 256.
+// The reserved identities; pods usually have numbers from 256.
 const (
-	Any        Identity = 0 // in a Rule: everybody
+	Any        Identity = 0 // in a Rule: any peer
 	Host       Identity = 1 // the pod's own node
 	World      Identity = 2 // every address that was not announced
 	RemoteNode Identity = 6
@@ -35,10 +35,10 @@ const (
 	UDP      Proto = 17
 )
 
-// NodePort defines whether and how frontends are served to packets that arrive on the wire.
+// NodePort is whether and how frontends are served to packets that arrive on the wire.
 type NodePort int
 
-// The three ways.
+// The ways to serve frontends to packets from the wire.
 const (
 	NodePortOff  NodePort = iota
 	NodePortSNAT          // a backend on another node sees this node as the client; the reply returns through it
@@ -53,19 +53,20 @@ type Options struct {
 	NodeIP, Gateway netip.Addr
 	// Wire is the node's network device (eth0).
 	Wire string
-	// Overlay is the external VXLAN device; empty routes natively.
+	// Overlay is the external VXLAN device; "" means native routing.
 	Overlay string
 	// Encryption applies to traffic between pods of different nodes, or with Overlay to everything in the tunnel. It is
 	// only supported for IPv4, and not with Legacy.
 	Encryption Encryption
-	// Pair are cilium_host and cilium_net.
+	// Pair has the names of cilium_host and cilium_net.
 	Pair [2]string
-	// Legacy uses the node's stack for packets that enter and leave instead of redirect_neigh and redirect_peer.
+	// Legacy passes packets that enter and leave through the node's stack, instead of redirect_neigh and
+	// redirect_peer.
 	Legacy bool
 	// PacketLB translates services packet by packet at the pod's device, for pods that AttachCgroup does not cover.
 	PacketLB bool
-	// Masquerade is the prefix inside which pods keep their address; for other destinations they get NodeIP. The zero
-	// prefix masquerades nothing.
+	// Masquerade is the prefix inside which pods keep their address; for other destinations they get NodeIP. With the
+	// zero prefix, they always keep it.
 	Masquerade netip.Prefix
 	NodePort   NodePort
 	// Maglev chooses backends for packets from outside by a table of 16,381 slots instead of at random.
@@ -75,14 +76,14 @@ type Options struct {
 
 // Encryption is what encrypts packets between nodes; the zero value means no encryption.
 type Encryption struct {
-	// WireGuard is the device that does.
+	// WireGuard is the WireGuard device, "" for none.
 	WireGuard string
-	// IPsec is the number of this node's key, 1 to 15. The caller sets the kernel's states and policies, and announces
-	// other nodes by SetNode.
+	// IPsec is the number of this node's key, 1 to 15, or 0 for none. The caller sets the kernel's states and
+	// policies, and announces other nodes by SetNode.
 	IPsec uint8
 }
 
-// Sizes are the capacities of tables that the kernel allocates completely, in entries; zero means the value of
+// Sizes are the capacities, in entries, of tables that the kernel allocates completely. Zero means the value of
 // AgentSizes. Flow tables are LRU: a full table forgets the flow that was idle longest. Product defaults are in
 // brackets.
 type Sizes struct {
@@ -99,10 +100,9 @@ type Sizes struct {
 	LB int
 }
 
-// AgentSizes returns the capacities that the agent chooses on a node with the machine's memory, by its chart's values:
-// tables of flows share 0.25 % of it in proportion to their default sizes (bpf.mapDynamicSizeRatio), with a minimum. A
-// smaller table would stay in the processor's cache, and a connection would look cheaper than it is. Policystats, with
-// few entries, are smaller.
+// AgentSizes returns the capacities that Cilium's agent chooses by default for this machine's memory: flow tables
+// share 0.25 % of it in proportion to their default sizes (bpf.mapDynamicSizeRatio), with a minimum. Smaller tables
+// would stay in the CPU's cache and make connections look too cheap. Only Stats is smaller than the product's.
 func AgentSizes() Sizes { return sizesFor(machineMemory()) }
 
 func sizesFor(memory uint64) Sizes {
@@ -113,7 +113,7 @@ func sizesFor(memory uint64) Sizes {
 	return Sizes{FlowsTCP: share(tcp, 1<<17), FlowsAny: share(other, 1<<16), SNAT: share(snat, 1<<17), Stats: 1024}
 }
 
-// machineMemory returns the memory that each node assumes, in a lab as in a test cluster: bytes, 0 if unknown.
+// machineMemory returns the machine's memory in bytes, 0 if unknown. Each node of a lab assumes all of it.
 func machineMemory() uint64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -122,7 +122,7 @@ func machineMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit)
 }
 
-// allPorts is the number of ports from firstPort.
+// allPorts is the number of ports from firstPort to 65,535.
 const allPorts = 1<<16 - firstPort
 
 func (s Sizes) withDefaults() Sizes {
@@ -176,15 +176,15 @@ type Endpoint struct {
 	// Device is the host's end of the pod's pair of devices. MAC is the address of the pod's end.
 	Device string
 	MAC    net.HardwareAddr
-	// Netkit means that the pair is of netkit devices at layer 3; Device is the primary one, and MAC is six zeros. It
-	// needs eBPF host routing.
+	// Netkit means that the pair is of netkit devices at layer 3: Device is the primary one, and MAC is six zeros. It
+	// excludes Legacy.
 	Netkit bool
 }
 
-// Rule is one entry of an endpoint's policy. Traffic that no rule allows is denied. Among the matching rules the one
-// with the highest Precedence decides, a denial before a permission, then the more specific.
+// Rule is one entry of an endpoint's policy. Traffic that no rule allows is denied. Of the matching rules, the one
+// with the highest Precedence decides, then a denial before a permission, then the more specific one.
 type Rule struct {
-	Identity   Identity // of the peer; Any is everybody
+	Identity   Identity // of the peer; Any is any peer
 	Egress     bool
 	Proto      Proto  // AnyProto is every protocol
 	Port       uint16 // destination; 0 is every port. Needs Proto
@@ -192,7 +192,7 @@ type Rule struct {
 	Precedence uint32
 }
 
-// AllowAll is the policy of an endpoint that no policy selects.
+// AllowAll returns the policy of an endpoint that no policy selects.
 func AllowAll() []Rule { return []Rule{{}, {Egress: true}} }
 
 // Service is a frontend with its backends.

@@ -23,11 +23,11 @@ const (
 	scopeInternal = 1
 )
 
-// services is the node's state of its frontends, used to assign numbers and to find what to delete.
+// services records the frontends and backends in the node's tables, and assigns their numbers.
 type services struct {
 	known  map[frontend]*service
 	nextID uint16
-	// free are numbers of frontends that were deleted.
+	// free has the numbers of deleted frontends.
 	free     []uint16
 	backends map[backend]*backendRef
 	nextBE   uint32
@@ -40,6 +40,7 @@ type frontend struct {
 
 type backend = frontend
 
+// backendRef is a backend in the kernel: its number, and how many slots of frontends use it.
 type backendRef struct {
 	id   uint32
 	uses int
@@ -120,7 +121,7 @@ func (n *Node) setService(s Service) error {
 	return n.release(slices.Concat(old[0], old[1]), s.Proto)
 }
 
-// number returns a number for a frontend.
+// number returns an unused number for a frontend. It fails if all 65,535 are used.
 func (s *services) number() (uint16, error) {
 	if last := len(s.free) - 1; last >= 0 {
 		id := s.free[last]
@@ -135,7 +136,7 @@ func (s *services) number() (uint16, error) {
 	return s.nextID, nil
 }
 
-// DeleteService deletes a frontend, which must not have Maglev's table. New flows are not translated after that.
+// DeleteService deletes a frontend, which must not have a Maglev table. New flows to it are not translated any more.
 func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,7 +161,7 @@ func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 	return nil
 }
 
-// setScope writes one scope of a frontend: its slots, then the frontend with their number, and finally deletes surplus
+// setScope writes one scope of a frontend: its slots, then the frontend with their number. Then it deletes surplus
 // slots. change has the backends before and after.
 func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrPort) error {
 	m := n.table("cilium_lb%d_services")
@@ -191,7 +192,7 @@ func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrP
 	return nil
 }
 
-// hold writes the backends to the kernel if necessary, and counts the references to each.
+// hold adds one reference to each backend of list. It writes a backend without references to the kernel first.
 func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
 	for _, b := range list {
 		ref := n.services.backends[backend{b, proto}]
@@ -208,7 +209,7 @@ func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
 	return nil
 }
 
-// release deletes the backends without a service.
+// release drops one reference to each backend of list. It deletes the backends that no service uses any more.
 func (n *Node) release(list []netip.AddrPort, proto Proto) error {
 	for _, b := range list {
 		ref := n.services.backends[backend{b, proto}]
@@ -223,6 +224,7 @@ func (n *Node) release(list []netip.AddrPort, proto Proto) error {
 	return nil
 }
 
+// setMaglev replaces the Maglev table of service id, or deletes it if list is empty.
 func (n *Node) setMaglev(id uint16, list []netip.AddrPort, proto Proto) error {
 	outer := n.table("cilium_lb%d_maglev")
 	table := maglevTable(list)
@@ -244,5 +246,5 @@ func (n *Node) setMaglev(id uint16, list []netip.AddrPort, proto Proto) error {
 	return outer.Put(id, inner)
 }
 
-// table returns the node's table of this name, in which %d becomes the number of the family.
+// table returns the node's table of this name, in which %d becomes 4 or 6.
 func (n *Node) table(name string) *ebpf.Map { return n.host.Maps[n.fam.table(name)] }

@@ -22,7 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Errors of a machine that cannot be followed on.
+// Errors of a kernel that lacks what probes need.
 var (
 	ErrNoBTF        = errors.New("this kernel has no BTF, which tells probes where its structures have their fields")
 	ErrNoTracepoint = errors.New("this kernel lacks a tracepoint")
@@ -47,27 +47,28 @@ type Options struct {
 }
 
 // buffer is the size of the buffer of records in bytes: a window of 50 ms has about 200,000 records. A transaction is
-// followed if there is room for mostRecords.
+// followed only if there is room for mostRecords.
 const buffer, mostRecords = 16 << 20, 2000
 
-// recordHeader is the size of the header of each record in the buffer.
+// recordHeader is the size of the header of each record in the buffer, in bytes.
 const recordHeader = 8
 
-// Follower is a set of probes.
+// Follower is a set of probes, and the records that they write.
 type Follower struct {
 	o     Options
 	names hosts
 	coll  *ebpf.Collection
 	links []io.Closer
-	// begin is the point at which a transaction begins. before is how many were followed before Attach.
+	// begin is the point at which a transaction begins. before is the number of transactions that were followed
+	// before Attach.
 	begin  journey.Point
 	before uint32
-	// Missing are points that cannot be seen, with the reason.
+	// Missing has the points that this kernel cannot record, each with the reason.
 	Missing []string
 }
 
-// tracepoint is a tracepoint of the kernel. without names what is not recorded without it; "" if nothing can be
-// recorded.
+// tracepoint is a tracepoint of the kernel, and the program for it. without names what is not recorded if the kernel
+// lacks it, "" if nothing can be recorded then.
 type tracepoint struct{ program, name, without string }
 
 var tracepoints = []tracepoint{
@@ -81,7 +82,7 @@ var tracepoints = []tracepoint{
 	{"on_deliver", "sock_recv_length", "when an application receives"},
 }
 
-// Check reports early whether this process may follow, and whether the kernel has what probes need.
+// Check fails if this process may not load the probes, or if the kernel lacks what they need.
 func Check() error {
 	err := features.HaveProgramType(ebpf.RawTracepoint)
 	if errors.Is(err, os.ErrPermission) {
@@ -94,12 +95,13 @@ func Check() error {
 	if err != nil {
 		return err
 	}
-	_, err = reduced(spec)
+	_, err = fitToKernel(spec)
 	return err
 }
 
-// reduced removes from spec what this kernel does not support, and returns what is not recorded then.
-func reduced(spec *ebpf.CollectionSpec) (missing []string, err error) {
+// fitToKernel removes from spec the programs that this kernel does not support, and returns what is then not
+// recorded. It fails with ErrNoBTF or ErrNoTracepoint if nothing can be recorded.
+func fitToKernel(spec *ebpf.CollectionSpec) (missing []string, err error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
 		return nil, advice.With(fmt.Errorf("%w: %w", ErrNoBTF, err), "use a kernel with CONFIG_DEBUG_INFO_BTF=y")
@@ -115,7 +117,7 @@ func reduced(spec *ebpf.CollectionSpec) (missing []string, err error) {
 	return missing, nil
 }
 
-// Open loads the probes and attaches one that finds the hooks of netfilter as soon as there is traffic.
+// Open loads the probes, and attaches those that find netfilter hooks and queues while there is traffic.
 func Open(o Options) (*Follower, error) {
 	f := &Follower{o: o, names: hosts{}}
 	if err := f.open(); err != nil {
@@ -129,7 +131,7 @@ func (f *Follower) open() error {
 	if err != nil {
 		return err
 	}
-	if f.Missing, err = reduced(spec); err != nil {
+	if f.Missing, err = fitToKernel(spec); err != nil {
 		return err
 	}
 	settings, err := f.settings(spec)
@@ -151,7 +153,8 @@ func (f *Follower) open() error {
 	return errors.Join(f.trace("on_survey"), f.trace("on_survey_queue"))
 }
 
-// reduce removes programs from spec whose tracepoints the kernel lacks, and returns what is not recorded then.
+// reduce removes from spec the programs whose tracepoints the kernel lacks, and returns what is then not recorded. It
+// fails with ErrNoTracepoint if nothing can be recorded.
 func reduce(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err error) {
 	for _, t := range tracepoints {
 		_, err := kernel.AnyTypesByName("btf_trace_" + t.name)
@@ -170,7 +173,7 @@ func reduce(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err 
 	return missing, nil
 }
 
-// settings returns the settings of the programs. It stores the names of the namespaces.
+// settings returns the settings of the programs. It also sets f.names and f.begin.
 func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err error) {
 	s = programsSettings{Room: buffer - mostRecords*(recordSize+recordHeader), Family: 4, Protocol: 6, Begin: uint8(journey.Send)}
 	for _, h := range f.o.Hosts {
@@ -208,7 +211,7 @@ func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err 
 	return s, nil
 }
 
-// trace attaches a program to its tracepoint.
+// trace attaches a program to its tracepoint. It does nothing if fitToKernel removed the program.
 func (f *Follower) trace(program string) error {
 	p := f.coll.Programs[program]
 	if p == nil {
@@ -222,7 +225,7 @@ func (f *Follower) trace(program string) error {
 	return nil
 }
 
-// Hooks returns the functions at the netfilter hooks of hosts that have had traffic since Open, by the host's name.
+// Hooks returns the functions at the netfilter hooks that have had traffic since Open, by the name of the host.
 func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 	functions, err := perf.ReadKernel()
 	if err != nil {
@@ -258,17 +261,18 @@ func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 // Which selects the probes to attach.
 type Which int
 
-// Ends are the probes at which a transaction begins and ends. All are these and the probes at every point between.
+// Ends selects the probes at which a transaction begins and ends. All selects these and the probes at every point
+// between.
 const (
 	Ends Which = iota
 	All
 )
 
-// SeesEnds reports whether this kernel has the probes for Ends.
+// SeesEnds reports whether this kernel has the probe at which a transaction ends.
 func (f *Follower) SeesEnds() bool { return f.coll.Programs["on_deliver"] != nil }
 
-// Attach attaches probes and follows transactions until Read. In lists are the hooks of each host: only these get
-// probes, because an empty hook costs nothing. If no device has a queueing discipline, queues get no probe.
+// Attach attaches probes and follows transactions until Read. lists has the netfilter hooks of each host; only these
+// get probes, because an empty hook costs nothing. If no device has a queueing discipline, queues get no probe.
 func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) error {
 	if err := f.detach(); err != nil { // those that surveyed
 		return err
@@ -300,7 +304,7 @@ func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) erro
 	return errors.Join(f.coll.Variables["passed"].Set(uint32(0)), f.set("armed", 1))
 }
 
-// atEnd reports whether a program records the begin or the end of a transaction.
+// atEnd reports whether a program records the beginning or the end of a transaction.
 func (f *Follower) atEnd(program string) bool {
 	begin := "on_send"
 	if f.begin == journey.Transmit {
@@ -309,8 +313,8 @@ func (f *Follower) atEnd(program string) bool {
 	return program == begin || program == "on_deliver"
 }
 
-// hook attaches probes before the first and after the last function of a hook. Only the confirmation of a new
-// connection comes later.
+// hook attaches probes before the first and after the last function of a netfilter hook of h. Only conntrack's
+// confirmation of a new connection runs after the last probe.
 func (f *Follower) hook(h Host, hook journey.Hook) error {
 	family := link.NetfilterProtocolFamily(link.NetfilterProtoIPv4)
 	if f.o.IPv6 {
@@ -338,21 +342,22 @@ func (f *Follower) hook(h Host, hook journey.Hook) error {
 	return nil
 }
 
+// set sets a variable of the programs.
 func (f *Follower) set(variable string, value uint8) error {
 	return f.coll.Variables[variable].Set(value)
 }
 
 // Seen is what probes recorded since Attach.
 type Seen struct {
-	// Events are from an even selection of the followed transactions.
+	// Events are those of every n-th followed transaction.
 	Events []journey.Event
-	// Followed counts transactions, Passed transactions that were not followed because the buffer was full, Lost events
-	// without room.
+	// Followed is the number of followed transactions, Passed of those that were not followed because the buffer was
+	// full. Lost is the number of events that did not fit.
 	Followed, Passed int
 	Lost             uint64
 }
 
-// Read detaches the probes and returns the events of about the given number of transactions.
+// Read detaches the probes and returns their events, of about the given number of transactions.
 func (f *Follower) Read(transactions int) (s Seen, err error) {
 	if err := errors.Join(f.set("armed", 0), f.set("active", 0), f.detach()); err != nil {
 		return s, err
@@ -395,7 +400,7 @@ func (f *Follower) detach() error {
 	return err
 }
 
-// Close detaches the probes.
+// Close detaches and unloads the probes.
 func (f *Follower) Close() error {
 	err := f.detach()
 	if f.coll != nil {

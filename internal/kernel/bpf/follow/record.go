@@ -13,10 +13,11 @@ import (
 // recordSize is the size of struct record in bytes.
 const recordSize = 40
 
-// Hosts are the names of namespaces by their inode.
+// hosts has the names of namespaces by their inode.
 type hosts map[uint32]string
 
-// decode decodes a record of the programs. All bytes are in the byte order of this machine.
+// decode decodes a record of the programs, in the byte order of this machine. It fails if a field has an unknown
+// value.
 func (names hosts) decode(b []byte) (journey.Event, error) {
 	if len(b) != recordSize {
 		return journey.Event{}, fmt.Errorf("a record of %d bytes, want %d", len(b), recordSize)
@@ -45,7 +46,7 @@ func (names hosts) decode(b []byte) (journey.Event, error) {
 	return e, nil
 }
 
-// text reads a string of C.
+// text returns the C string in b, with "?" for bytes that are not UTF-8.
 func text(b []byte) string {
 	if end := slices.Index(b, 0); end >= 0 {
 		b = b[:end]

@@ -13,22 +13,22 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Options describe one node's end of the tunnels. The devices must exist in NS.
+// Options describe one node's end of the tunnels. The devices must exist in NS before Load.
 type Options struct {
 	NS *netns.NS
-	// NodeIP is the outer source, and the only outer destination that is accepted.
+	// NodeIP is the outer source address, and the only outer destination that is accepted.
 	NodeIP netip.Addr
 	// Wire is the node's network device, Tunnel the device that represents tunl0.
 	Wire, Tunnel string
 }
 
-// Tunnel is a node's end, attached.
+// Tunnel is a node's end of the tunnels, loaded and attached.
 type Tunnel struct {
 	coll  *ebpf.Collection
 	links []io.Closer
 }
 
-// outcomes are the outcomes of the programs' counters, in their order; from the third the packets were dropped.
+// outcomes has the names of the programs' counters, in their order. Those from the third on count dropped packets.
 var outcomes = []string{"encapsulated", "decapsulated", "malformed", "behind no node", "could not be rewritten"}
 
 // Load loads the programs and attaches them: at the egress of Tunnel and at the ingress of Wire.
@@ -70,7 +70,7 @@ func (t *Tunnel) load(o Options) error {
 	return err
 }
 
-// SetPeer sets the node behind which the addresses of a prefix are. The longest prefix wins.
+// SetPeer makes packets for a prefix go to a node. The longest prefix wins.
 func (t *Tunnel) SetPeer(prefix netip.Prefix, node netip.Addr) error {
 	if !prefix.Addr().Is4() || !node.Is4() {
 		return fmt.Errorf("ipip stand-in: peer %s behind %s: not IPv4", prefix, node)
@@ -98,7 +98,7 @@ func (t *Tunnel) Counters() ([]attach.Counter, error) {
 	return list, nil
 }
 
-// Close detaches the programs.
+// Close detaches and unloads the programs.
 func (t *Tunnel) Close() error {
 	err := attach.CloseAll(t.links)
 	t.links = nil

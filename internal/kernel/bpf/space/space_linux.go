@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Tracker is the loaded pair of programs. Close detaches them.
+// Tracker is the pair of programs, loaded. Close detaches and unloads them.
 type Tracker struct {
 	objects programsObjects
 	link    link.Link
@@ -32,7 +32,7 @@ func (t *Tracker) Follow() error {
 	return nil
 }
 
-// Rest ends it.
+// Rest ends Follow. It does nothing if Follow has not begun.
 func (t *Tracker) Rest() error {
 	if t.link == nil {
 		return nil
@@ -42,12 +42,12 @@ func (t *Tracker) Rest() error {
 	return err
 }
 
-// Output sets the perf event of a CPU to which the namespaces are written.
+// Output sets the perf event into which the samples of a CPU write the namespace. event is its file descriptor.
 func (t *Tracker) Output(cpu, event int) error {
 	return t.objects.Rings.Put(uint32(cpu), uint32(event))
 }
 
-// Sampled returns the descriptor of the program that a sampling event runs.
+// Sampled returns the descriptor of the program that a sampling perf event must run.
 func (t *Tracker) Sampled() int { return t.objects.CnibenchSample.FD() }
 
 // Close detaches and unloads the programs.

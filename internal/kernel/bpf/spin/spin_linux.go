@@ -16,10 +16,11 @@ import (
 // Name is the program's name in the kernel.
 const Name = "spin"
 
-// next passes a packet on to the following program.
+// next is the verdict that passes a packet on to the following program.
 const next = -1
 
-// Attach attaches a program to the ingress of a device that counts down from n for each packet. Close detaches it.
+// Attach attaches a program to the ingress of a device. For each packet, the program counts down from n. Closing the
+// result detaches it.
 func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	return put(ns, device, asm.Instructions{
 		asm.Mov.Imm(asm.R1, n),
@@ -28,8 +29,8 @@ func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	})
 }
 
-// Burst attaches a program to the ingress of a device that counts down from n for each packet in the first part of each
-// period. Close detaches it.
+// Burst attaches a program to the ingress of a device. For each packet in the first part of each period, the program
+// counts down from n. Closing the result detaches it.
 func Burst(ns *netns.NS, device string, n int32, part, period time.Duration) (io.Closer, error) {
 	return put(ns, device, asm.Instructions{
 		asm.FnKtimeGetNs.Call(),
@@ -43,14 +44,13 @@ func Burst(ns *netns.NS, device string, n int32, part, period time.Duration) (io
 }
 
 const (
-	// Walked is the size of the memory that Walk goes through.
+	// Walked is the size of the memory that Walk reads, in bytes.
 	Walked = 256 << 10
 	line   = 64
 )
 
-// Walk attaches a program to the ingress of a device that reads n cache lines for each packet, one after the other,
-// from where the previous packet ended in a map of Walked bytes: each packet evicts what others have in the caches.
-// Close detaches it.
+// Walk attaches a program to the ingress of a device. For each packet, the program reads the next n cache lines of a
+// map of Walked bytes, and so evicts other data from the caches. Closing the result detaches it.
 func Walk(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	memory, err := ebpf.NewMap(&ebpf.MapSpec{Name: Name, Type: ebpf.Array, KeySize: 4, ValueSize: Walked, MaxEntries: 1})
 	if err != nil {
@@ -72,11 +72,11 @@ func Walk(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	return c, errors.Join(err, memory.Close()) // the program holds the map
 }
 
-// Copied is the length of a copy in bytes: a packet of TCP over IPv4 is at least as long.
+// Copied is the length of a copy in bytes. A frame of TCP over IPv4 with time stamps is at least as long.
 const Copied = 64
 
-// Copy attaches a program to the ingress of a device that copies the first bytes of each packet n times. Close detaches
-// it.
+// Copy attaches a program to the ingress of a device. The program copies the first Copied bytes of each packet n
+// times. Closing the result detaches it.
 func Copy(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	return put(ns, device, asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
@@ -92,6 +92,7 @@ func Copy(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	})
 }
 
+// put attaches a program to the ingress of a device. The program does work and passes the packet on.
 func put(ns *netns.NS, device string, work asm.Instructions) (io.Closer, error) {
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: Name, Type: ebpf.SchedCLS, License: "Dual BSD/GPL",

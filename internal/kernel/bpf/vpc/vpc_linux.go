@@ -17,7 +17,7 @@ import (
 // Name is the program's name in the kernel.
 const Name = "vpc_router"
 
-// Offsets in the context of a program at a device, and in a frame of IPv4.
+// Offsets in bytes in the context of a program at a device, and in a frame of IPv4.
 const (
 	dataStart, dataEnd = 76, 80
 	etherType          = 12
@@ -25,17 +25,18 @@ const (
 	headers            = 14 + 20
 )
 
-// next passes a packet on to the following program.
+// next is the verdict that passes a packet on to the following program.
 const next = -1
 
-// Router gives frames the MAC address of the host with their IPv4 destination. It leaves other frames unchanged.
+// Router replaces the destination MAC address of each frame by that of the host with its IPv4 destination. It leaves
+// other frames unchanged.
 type Router struct {
 	stations *ebpf.Map
 	program  *ebpf.Program
 	at       []io.Closer
 }
 
-// Open returns a router that knows the MAC address of each destination.
+// Open loads a router that knows the MAC address of each IPv4 destination. Attach puts it on a port.
 func Open(stations map[netip.Addr]net.HardwareAddr) (*Router, error) {
 	table, err := ebpf.NewMap(&ebpf.MapSpec{Name: Name, Type: ebpf.Hash, KeySize: 4, ValueSize: 8, MaxEntries: uint32(len(stations) + 1)})
 	if err != nil {
@@ -56,7 +57,7 @@ func Open(stations map[netip.Addr]net.HardwareAddr) (*Router, error) {
 	return r, nil
 }
 
-// route returns the program: R6 is the frame, R0 the entry of its destination.
+// route returns the instructions of the program: R6 is the frame, R0 the entry of its destination.
 func route(table *ebpf.Map) asm.Instructions {
 	const key, pass = -4, "pass"
 	return asm.Instructions{
@@ -83,7 +84,7 @@ func route(table *ebpf.Map) asm.Instructions {
 	}
 }
 
-// Attach attaches the router to a port, where it receives what the host of the port sends.
+// Attach attaches the router to a port of the switch, where it handles what the host of the port sends.
 func (r *Router) Attach(ns *netns.NS, port string) error {
 	at, err := attach.Device(ns, port, attach.Ingress, r.program)
 	if err == nil {
@@ -92,7 +93,7 @@ func (r *Router) Attach(ns *netns.NS, port string) error {
 	return err
 }
 
-// Close detaches the router from its ports, even from ports that no longer exist.
+// Close detaches the router from its ports and unloads it. Ports that no longer exist are not an error.
 func (r *Router) Close() error {
 	for _, at := range r.at {
 		_ = at.Close() // fails if the device is gone, and the program with it

@@ -11,7 +11,7 @@ import (
 // mostFiles bounds how many entries of one directory are listed: a node with Calico has a pin for each program.
 const mostFiles = 200
 
-// Files lists the entries of Paths below root, the root of a node. unseen lists what could not be read.
+// Files lists the entries of the directories in paths below root, the root of a node. unseen lists what could not be read.
 func Files(root string) (found, unseen []string) {
 	for _, dir := range paths {
 		entries, err := os.ReadDir(filepath.Join(root, dir))

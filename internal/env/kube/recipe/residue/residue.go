@@ -32,10 +32,10 @@ const (
 	Plugins   = "the CNI plugins"
 )
 
-// Cluster is what was observed of a cluster.
+// Cluster has the observations of a cluster.
 type Cluster struct {
 	Nodes []Node
-	// Definitions are the names of its CustomResourceDefinitions.
+	// Definitions are the names of the cluster's CustomResourceDefinitions.
 	Definitions []string
 	// InForce are the owners that run now; their objects are not leftovers.
 	InForce []string
@@ -43,31 +43,31 @@ type Cluster struct {
 	Unseen []string
 }
 
-// Node is what was observed of one node.
+// Node has the observations of one node.
 type Node struct {
 	Name    string
 	Address netip.Addr
 	PodCIDR netip.Prefix
-	// Annotations and Taints are keys of its Node object.
+	// Annotations and Taints are the keys of those of the Node object.
 	Annotations, Taints []string
 	// Looked is true if the node itself was inspected; otherwise Sight and Files are empty.
 	Looked bool
 	Sight  netstate.State
-	// Files are the existing paths on the node among Paths.
+	// Files are the files and directories on the node that Files lists.
 	Files []string
 	// Unseen lists what could not be inspected on the node, with the reason.
 	Unseen []string
 }
 
-// Leftover is one leftover.
+// Leftover is something that an earlier CNI left on a node or in the API.
 type Leftover struct {
 	// Node is the node's name, "" for the cluster.
 	Node string `json:"node,omitempty"`
-	// Owner is the CNI that left it, or all CNIs that may have.
+	// Owner is the CNI that left it, or the CNIs that may have: "flannel or calico".
 	Owner string `json:"owner"`
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
-	// Harm is its effect on the next CNI. Remove is the command that removes it, run on its node.
+	// Harm is its effect on the next CNI. Remove is the command that removes it, on its node or with kubectl.
 	Harm   string `json:"harm"`
 	Remove string `json:"remove"`
 }
@@ -100,11 +100,11 @@ type judge struct {
 	left    []Leftover
 }
 
-// sign identifies a leftover by its name. An asterisk at one end of a name stands for any text.
+// sign identifies leftovers by their names. An asterisk in a name stands for any text.
 type sign struct {
 	names, owners []string
 	harm          string
-	// remove is a command; %s is replaced by the name.
+	// remove is the command that removes the leftover; %s is replaced by its name.
 	remove string
 }
 
@@ -115,7 +115,8 @@ func (s sign) is(name string) bool {
 	})
 }
 
-// add adds a leftover by the first sign that matches its name, and returns it; nil if it added none.
+// add adds a leftover by the first of signs that matches its name, and returns it. It adds none, and returns nil, if no
+// sign matches or an owner in the sign is in force.
 func (j *judge) add(node, kind, name string, signs []sign) *Leftover {
 	for _, s := range signs {
 		if !s.is(name) {
@@ -222,7 +223,7 @@ func (j *judge) file(node, name string) {
 	j.add(node, "file", name, files)
 }
 
-// program judges a BPF program. Programs on a CNI's own devices are removed with the device.
+// program judges a BPF program. It skips programs on devices of CNIs, which are removed with the device.
 func (j *judge) program(node string, q netstate.Program) {
 	if slices.ContainsFunc(devices, func(s sign) bool { return s.is(q.Device) }) {
 		return

@@ -1,9 +1,9 @@
 package residue
 
-// conflistDir is where runtimes read CNI configuration; the first file in the order of names decides.
+// conflistDir is the directory with CNI configuration. A runtime uses the first file in the order of names.
 const conflistDir = "/etc/cni/net.d/"
 
-// paths are directories whose entries identify a CNI.
+// paths are directories on a node whose entries identify a CNI.
 var paths = []string{
 	conflistDir, "/run/flannel/", "/var/lib/cni/networks/", "/var/lib/calico/", "/run/calico/", "/run/cilium/",
 	"/sys/fs/bpf/", "/sys/fs/bpf/tc/globals/", "/sys/fs/bpf/calico/", "/sys/fs/bpf/cilium/",
@@ -64,7 +64,7 @@ func clearChains(word string) string {
 	return "for t in iptables ip6tables; do $t-save | grep -v " + word + " | $t-restore; done"
 }
 
-// chains are recognized by prefix. The kubelet creates its own KUBE- chains again.
+// chains has prefixes of chains' names. The kubelet creates its own KUBE- chains again.
 var chains = []sign{
 	{[]string{"KUBE-"}, []string{KubeProxy}, harmChains,
 		clearChains("KUBE-")},
@@ -88,13 +88,13 @@ var programs = []sign{
 	{[]string{"cali_*"}, []string{Calico}, harmBPF, ""},
 }
 
-// rules of the routing policy. Cilium puts its own rules before the local table's, which it moves.
+// rules are routing rules. Cilium moves the rule of the local table, so that its own rules come first.
 var rules = []sign{
 	{[]string{"fwmark 0x200/0xf00 lookup 2004", "fwmark 0xa00/0xf00 lookup 2005"}, []string{Cilium}, harmRules, "ip%6 rule del %s"},
 	{[]string{"lookup local"}, []string{Cilium}, harmRules, "ip%6 rule add pref 0 %s && ip%6 rule del pref %p %s"},
 }
 
-// definitions are known by their API's group.
+// definitions identifies CustomResourceDefinitions by their API group.
 var definitions = []sign{
 	{[]string{"*.cilium.io"}, []string{Cilium}, harmState, rmDefinition},
 	{[]string{"*.crd.projectcalico.org", "*.projectcalico.org"}, []string{Calico, Canal}, harmState, rmDefinition},
@@ -103,7 +103,7 @@ var definitions = []sign{
 	{[]string{"*.crd.antrea.io"}, []string{antrea}, harmState, rmDefinition},
 }
 
-// annotations are removed together; the command is built when the node is known.
+// annotations identifies annotations of nodes. Those of one sign are removed together; see judge.annotations.
 var annotations = []sign{
 	{[]string{"flannel.alpha.coreos.com/*"}, []string{Flannel}, "flannel takes the address and the MAC of its device from it", ""},
 	{[]string{"projectcalico.org/*"}, []string{Calico}, "Calico takes the node's address and that of its tunnel from it", ""},
