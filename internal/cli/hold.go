@@ -59,6 +59,8 @@ func (a *holding) run(cmd *cobra.Command, args []string) error {
 		return kube.Clock(a.stdin, a.stdout)
 	case a.first && len(args) == 1:
 		return kube.ReportFirst(cmd.Context(), a.begin, args[0], a.span, firstRequest)
+	case a.first:
+		return usageOf(cmd, fmt.Errorf("hold --first takes one address, and there are %d arguments", len(args)))
 	case len(args) > 0:
 		return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
 	}

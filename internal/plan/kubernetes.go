@@ -237,8 +237,8 @@ var clusterName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 // brings reports whether the run installs the CNIs that it measures. It must then know their profiles.
 func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Install }
 
-// checkClusterProfile adds a fault if a variant cannot be measured on a cluster. Allowed are a profile of the catalogue,
-// Detected, and another CNI by its name unless the run installs it.
+// checkClusterProfile adds a fault if a variant cannot be measured on a cluster. The profile must be one of the catalogue
+// except raw, or Detected; if the run installs no CNI, any other name is allowed too. It also checks conditions and context.
 func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 	base, context := name.Profile(), name.Context()
 	switch {
@@ -254,11 +254,11 @@ func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 		fs.checkProfile(field, VariantOf(base))
 	default:
 		if meant := mistyped(base); meant != "" {
-			fs.Add(field, "unknown profile %q, did you mean %q? A name of your own must differ from it by more than a slip", base, meant)
+			fs.Add(field, "unknown profile %q, did you mean %q? If not, choose a name that is less like it", base, meant)
 		}
 	}
 	if base == profile.Raw {
-		fs.Add(field, "raw is of the lab only: the zero of a cluster is host")
+		fs.Add(field, "raw exists only in the lab: on a cluster the zero is host")
 	}
 	if context != "" && !slices.Contains(p.Cluster.Contexts, context) {
 		fs.Add(field, "%q names a context that is not among kubernetes.contexts", name)

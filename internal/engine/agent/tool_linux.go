@@ -143,6 +143,7 @@ func (g *guest) serve(ctx context.Context) error {
 	}
 	if err = g.awaitListening(ctx); err != nil {
 		g.server.Kill()
+		<-g.server.Ended() // the next trial finds its ports and CPUs free
 	}
 	return err
 }
@@ -150,8 +151,8 @@ func (g *guest) serve(ctx context.Context) error {
 // awaitListening waits until the server listens. It fails if the server ends first, or after listenTimeout.
 func (g *guest) awaitListening(ctx context.Context) error {
 	tool, transport := g.ask.Workload.Tool, external.Transport(g.ask.Workload)
-	ctx, stop := context.WithTimeout(ctx, listenTimeout)
-	defer stop()
+	limit := time.NewTimer(listenTimeout)
+	defer limit.Stop()
 	look := time.NewTicker(listenPoll)
 	defer look.Stop()
 	for {
@@ -165,6 +166,8 @@ func (g *guest) awaitListening(ctx context.Context) error {
 		case <-g.server.Ended():
 			return external.Errorf(external.KindStart, tool, "its server ended before it listened at port %d (%s)%s", g.ask.Port, ending(g.server), g.said(g.server))
 		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit.C:
 			return external.Errorf(external.KindStart, tool, "its server did not listen at port %d within %s%s", g.ask.Port, listenTimeout, g.said(g.server))
 		}
 	}

@@ -134,7 +134,7 @@ func (t *Trial) check() error {
 	}
 	t.work, t.traits = work, o.Workload.Traits()
 	if t.traits.Bidirectional {
-		t.traits.Flows *= 2 // as many flows in each direction; see openEitherWay
+		t.traits.Flows *= 2 // as many flows in each direction; see openBidirectional
 	}
 	if o.Address != "" || o.Side == control.SideClient {
 		if t.address, err = netip.ParseAddr(o.Address); err != nil {

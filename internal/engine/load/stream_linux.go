@@ -16,7 +16,7 @@ import (
 func streamWork(s plan.Stream, client bool) work {
 	udp := s.Protocol == plan.UDP
 	if s.Bidirectional {
-		return work{open: openEitherWay, standing: true, sends: true, straggles: udp, buffer: s.Buffer}
+		return work{open: openBidirectional, standing: true, sends: true, straggles: udp, buffer: s.Buffer}
 	}
 	sends := client != s.Reverse
 	w := work{standing: true, sends: sends, straggles: udp && !sends, buffer: s.Buffer}
@@ -178,8 +178,8 @@ func (w *worker) finishRecv(fd int, b []byte, since int64, n int, e syscall.Errn
 // server, an odd index back. So each direction has its own sockets, as with two programs that each send, and the
 // acknowledgements of one direction share the path with the other.
 
-// openEitherWay makes a worker the sender or the receiver of its flow.
-func openEitherWay(w *worker) (flow, error) {
+// openBidirectional makes a worker the sender or the receiver of its flow.
+func openBidirectional(w *worker) (flow, error) {
 	s := specOf[plan.Stream](w)
 	s.Bidirectional, s.Reverse = false, w.index%2 == 1
 	return streamWork(s, !w.server()).open(w)

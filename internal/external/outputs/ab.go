@@ -20,7 +20,7 @@ var (
 	abMark = pattern.New(`</?[a-z][^>]*>`)
 )
 
-// abRun is the output of ab for one run. Its times are whole milliseconds.
+// abRun is the output of ab for one run. Its percentiles are whole milliseconds.
 type abRun struct {
 	httpReport
 	complete  float64

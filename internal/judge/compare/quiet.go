@@ -207,13 +207,15 @@ func (s *sliced) smooth(middles []int64) {
 	}
 }
 
-// quiet describes the machines of a result: the fastest reading of each place and its reading at full speed; the
-// slopes, by how much the time of a unit of work grows with the reading, both as logarithms; the weight of each
-// repetition's moment; the share of slices near full speed; and how many times slower than that half of all slices are.
+// quiet holds what is known about the speed of the machines of a result.
 type quiet struct {
-	fastest, full  map[place]float64
-	slope          map[plan.Workload][clocks]float64
-	moments        map[moment]float64
+	// fastest and full are the logarithms of the fastest reading of each place and of its reading at full speed.
+	fastest, full map[place]float64
+	// slope is the exponent with which the time of a unit of work grows with the reading.
+	slope map[plan.Workload][clocks]float64
+	// moments has the mean weight of the slices of each repetition.
+	moments map[moment]float64
+	// share is the share of the slices near full speed, typical the median of how much slower than full speed slices are.
 	share, typical float64
 	// alone means that the moments are known only from the profiles. cold means that slices have readings that cannot
 	// be used.

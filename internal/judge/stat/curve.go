@@ -279,12 +279,12 @@ type Crossing struct {
 	From, To float64
 }
 
-// Relation is how two curves compare over the points that both have.
+// Relation is how two curves compare over the range of X that both cover.
 type Relation string
 
 const (
-	// Under and Over mean that the first curve is below or above the second at every point. Crosses means that their order at
-	// the last point differs from their order at the first.
+	// Under and Over mean that the first curve is below or above the second in the whole range. Crosses means that their order at
+	// its end differs from their order at its beginning.
 	Under   Relation = "under"
 	Over    Relation = "over"
 	Crosses Relation = "crosses"

@@ -140,7 +140,7 @@ func ScatterOf(levels []Level) Scatter {
 	var free, expected float64
 	for _, l := range levels {
 		if l.n > 1 && l.variance > 0 {
-			logs = append(logs, math.Log(l.variance*l.count)-logOwn(l.free))
+			logs = append(logs, math.Log(l.variance*l.count)-meanLogVariance(l.free))
 			free, expected = free+l.free, expected+trigamma(l.free/2)
 		}
 	}
@@ -170,7 +170,7 @@ func ScatterOf(levels []Level) Scatter {
 			}
 		}
 		spread = high
-		s.square = math.Exp(mean + logOwn(spread))
+		s.square = math.Exp(mean + meanLogVariance(spread))
 	}
 	// The scale has an error of its own: the error of a mean of n logarithms.
 	s.free = min(1/(1/spread+chance/(2*n)), free/n)
@@ -180,8 +180,8 @@ func ScatterOf(levels []Level) Scatter {
 	return s
 }
 
-// logOwn returns the mean logarithm of a variance with free degrees of freedom whose mean is 1.
-func logOwn(free float64) float64 { return digamma(free/2) - math.Log(free/2) }
+// meanLogVariance returns the mean logarithm of a variance whose mean is 1, given its degrees of freedom.
+func meanLogVariance(degrees float64) float64 { return digamma(degrees/2) - math.Log(degrees/2) }
 
 // Among returns the level with the pooled scatter taken into account. A level that scatters much more is returned unchanged.
 func (l Level) Among(s Scatter) Level {
@@ -189,7 +189,7 @@ func (l Level) Among(s Scatter) Level {
 	if s.free == 0 || l.n < 2 {
 		return l
 	}
-	off := (math.Log(own) - logOwn(l.free) - s.mean) / math.Sqrt(trigamma(l.free/2)+s.variance)
+	off := (math.Log(own) - meanLogVariance(l.free) - s.mean) / math.Sqrt(trigamma(l.free/2)+s.variance)
 	if off > unlike {
 		return l
 	}

@@ -287,8 +287,8 @@ func (s *socket) enlargeBuffer(length int) {
 // close closes the socket; an error would have no consequence.
 func (s *socket) close() { _ = unix.Close(s.fd) }
 
-// refusal is the kernel's answer to one message; number is 0 if the kernel accepted it.
-type refusal struct {
+// reply is the kernel's answer to one message; number is 0 if the kernel accepted the message.
+type reply struct {
 	sequence uint32
 	number   unix.Errno
 	text     string
@@ -296,7 +296,7 @@ type refusal struct {
 
 // commit sends a transaction and waits for the answer to its last message, or for a refusal of any message. It
 // returns the first refusal, which undoes the whole transaction, nil if there is none.
-func (s *socket) commit(transaction []byte, first, last uint32) (*refusal, error) {
+func (s *socket) commit(transaction []byte, first, last uint32) (*reply, error) {
 	if err := unix.Sendto(s.fd, transaction, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, os.NewSyscallError("sendto", err)
 	}
@@ -326,7 +326,7 @@ func (s *socket) commit(transaction []byte, first, last uint32) (*refusal, error
 }
 
 // parse decodes an answer. ok is false if m is another kind of message.
-func parse(m syscall.NetlinkMessage) (r refusal, ok bool) {
+func parse(m syscall.NetlinkMessage) (r reply, ok bool) {
 	const question = 4 // the header of the answered message follows the error number
 	if m.Header.Type != unix.NLMSG_ERROR || len(m.Data) < question+unix.NLMSG_HDRLEN {
 		return r, false

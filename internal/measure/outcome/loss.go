@@ -143,8 +143,8 @@ const (
 	silence = 20 * time.Millisecond
 )
 
-// withUnseen returns the receiver's counts with what it cannot have observed: its span ends with the last datagram that
-// arrived, so only the sender knows of later losses.
+// withUnseen adds to the receiver's counts the datagrams that were lost after the last arrival, estimated from what the sender
+// sent. It returns d unchanged unless nothing arrived for silence at the end, and more than the share unseen is missing.
 func withUnseen(d *sample.Datagrams, client, server *sample.Observation) *sample.Datagrams {
 	from, to := client, server
 	if receives(client) {

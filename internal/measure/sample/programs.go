@@ -9,9 +9,9 @@ type Recorded struct {
 	Programs *Programs
 }
 
-// Programs are the runs of BPF programs by the kernel's count, from a moment of a trial to its end.
+// Programs has the runs of BPF programs as the kernel counted them, from BeganNs to the end of the trial.
 type Programs struct {
-	// BeganNs is that moment, in ns after the client's window began; before it, if negative.
+	// BeganNs is in ns after the start of the client's window, and negative before it.
 	BeganNs int64 `json:"began_ns"`
 	// Units is the number of units of work done since, 0 if unknown.
 	Units float64 `json:"units"`

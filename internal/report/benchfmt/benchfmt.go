@@ -150,7 +150,8 @@ var stems = map[string]string{
 	metric.ServiceDemand: "cpu", metric.ClientCPU: "client-cpu", metric.ServerCPU: "server-cpu", metric.KernelCPU: "ksoftirqd-cpu",
 }
 
-// unitOf returns the unit of a metric on a line, and how many units of base it has. Each metric has its own unit, since
+// unitOf returns the unit in which metric m is written, and by how much its values, recorded in the unit base, are
+// divided. Each metric has its own unit, since
 // benchstat makes a table for each unit: "cpu-ns/op" (a transaction or request), "cpu-ns/B", "B/s", "rtt-p99-ns".
 func unitOf(m, base string) (unit string, size float64) {
 	stem := stems[m]

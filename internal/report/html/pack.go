@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/spreadsheet"
 )
 
-// pack is what the script builds on request: the table of all numbers, and figures. The page contains it once, as
-// deflated JSON in base64.
+// pack has the data from which the page's script builds, on request, the table of all numbers and the figures. The page
+// contains it once, as deflated JSON in base64.
 type pack struct {
 	Heads []rawHead `json:"heads"`
 	Rows  []rawRow  `json:"rows"`

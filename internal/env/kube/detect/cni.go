@@ -79,7 +79,7 @@ func (d *detective) identify() {
 			found = append(found, present{c, w})
 		}
 	}
-	found = d.chained(found)
+	found = d.withoutChained(found)
 	d.companions()
 	switch len(found) {
 	case 0:
@@ -128,9 +128,10 @@ func containerImage(w workloadSpec, container string) string {
 	return w.Containers[0].Image
 }
 
-// chained removes from found the CNIs whose dataplane is not in force: one under Cilium by its configuration, Calico over
-// a cloud's CNI, and kube-router without its router. It notes in But that the latter two only enforce policies.
-func (d *detective) chained(found []present) []present {
+// withoutChained returns found without the CNIs whose dataplane is not in force: one that Cilium is chained to by its
+// configuration, Calico over a cloud's CNI, and kube-router without its router. It notes in But that the latter two only
+// enforce policies.
+func (d *detective) withoutChained(found []present) []present {
 	names := func(name string) bool {
 		return slices.ContainsFunc(found, func(p present) bool { return p.Name == name })
 	}

@@ -69,7 +69,7 @@ func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 	ns := api.Namespace(o.meta("", l.namespace), "privileged")
 	if _, err := l.clients.Kube.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
-		l.made = !apierrors.IsForbidden(err) // after any other error the namespace may exist
+		l.made = !apierrors.IsForbidden(err) && !apierrors.IsAlreadyExists(err) // after other errors ours may exist
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
 	l.made = true

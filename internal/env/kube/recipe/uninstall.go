@@ -147,11 +147,15 @@ func (i *Installer) sweepProxy(ctx context.Context) error {
 	return i.Sweep(ctx, slices.DeleteFunc(s.Left, func(l residue.Leftover) bool { return l.Owner != residue.KubeProxy }))
 }
 
-// startProxy removes the node selector of stopProxy, and waits until kube-proxy has rolled out.
+// startProxy removes the node selector of stopProxy, and waits until kube-proxy has rolled out. It does nothing if kube-proxy
+// was removed meanwhile.
 func (i *Installer) startProxy(ctx context.Context) error {
 	i.Say("starting kube-proxy again")
 	err := i.patchProxy(ctx, `{"spec":{"template":{"spec":{"nodeSelector":{"`+proxySelector+`":null}}}}}`)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	return i.awaitRollout(ctx, "DaemonSet "+proxyNamespace+"/"+proxyName)

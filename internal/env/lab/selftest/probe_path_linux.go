@@ -85,14 +85,14 @@ func source(path plan.Path, who [2]dataplane.Client) inspection {
 		return s.describe(tcp)
 	}
 	return trialProbe(path,
-		func(s *scene, t *trial) string { return both(s, s.witness(t, who[0]), s.witness(t, who[1])) },
+		func(s *scene, t *trial) string { return both(s, s.clientSeen(t, who[0]), s.clientSeen(t, who[1])) },
 		func(s *scene, t *trial) string {
 			return both(s, t.tcp.seen.Addr().Unmap(), t.udp.seen.Addr().Unmap())
 		})
 }
 
-// witness returns the address by which a backend sees the client of a trial, if who is expected.
-func (s *scene) witness(t *trial, who dataplane.Client) netip.Addr {
+// clientSeen returns the address by which a backend sees the client of a trial, if who is expected.
+func (s *scene) clientSeen(t *trial, who dataplane.Client) netip.Addr {
 	node := s.inst.Nodes[t.entry]
 	switch who {
 	case dataplane.NodeAddress:

@@ -43,7 +43,7 @@ func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 		return f.IP.Source == s.want.tunnel.end(from) && f.IP.Destination == s.want.tunnel.end(to)
 	}
 	return each.Where(frames, func(f capture.Frame) bool {
-		return !f.Outgoing && f.IP != nil && sealedCarrier(&f) == s.want.tunnel.sealedCarrier() && (of(&f, nodes[0], nodes[1]) || of(&f, nodes[1], nodes[0]))
+		return !f.Outgoing && f.IP != nil && outerProtocol(&f) == s.want.tunnel.sealedCarrier() && (of(&f, nodes[0], nodes[1]) || of(&f, nodes[1], nodes[0]))
 	})
 }
 
@@ -58,8 +58,8 @@ func (t *tunnel) end(n *lab.Node) netip.Addr {
 // espProtocol is the IP protocol number of ESP, which IPsec uses.
 const espProtocol = 50
 
-// sealedCarrier names the outermost protocol of a frame, as "udp 51820".
-func sealedCarrier(f *capture.Frame) string {
+// outerProtocol names the outermost protocol of a frame, as "udp 51820".
+func outerProtocol(f *capture.Frame) string {
 	if f.UDP != nil {
 		return fmt.Sprintf("udp %d", f.UDP.DestinationPort)
 	}
@@ -115,7 +115,7 @@ func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
 			found := each.Of(t.wire, carrier)
 			for _, f := range t.sealed {
 				// A device of the switch has the name of its host.
-				found = append(found, sealedCarrier(&f)+" from "+f.Device)
+				found = append(found, outerProtocol(&f)+" from "+f.Device)
 			}
 			return set(found, "nothing")
 		})

@@ -248,8 +248,9 @@ func journeyHosts(inst *lab.Instance) ([]journey.Host, error) {
 		for _, d := range devices {
 			one.Devices = append(one.Devices, journey.Device{
 				Name: d.Name, Index: uint32(d.Index), Kind: d.Kind, Master: d.Master,
-				Ingress: programNames(programs, d.Name, "xdp", "tc ingress", "tcx ingress"),
-				Egress:  programNames(programs, d.Name, "tcx egress", "tc egress"),
+				// The peer's program runs where the pod sends, just before the node's device receives.
+				Ingress: programNames(programs, d.Name, "netkit peer", "xdp", "tcx ingress", "tc ingress"),
+				Egress:  programNames(programs, d.Name, "tcx egress", "tc egress", "netkit primary"),
 			})
 		}
 		all = append(all, one)

@@ -23,7 +23,7 @@ const (
 	scopeInternal = 1
 )
 
-// services records the frontends and backends in the node's tables, and assigns their numbers.
+// services remembers which frontends and backends the node's tables hold, and assigns their numbers.
 type services struct {
 	known  map[frontend]*service
 	nextID uint16
