@@ -64,7 +64,7 @@ func TestSeveralClusters(t *testing.T) {
 	}
 	p.Profiles = Variants("canal@older", "Canal", "raw@old", "aws-vpc@new")
 	err := p.Validate()
-	for _, want := range []string{`"canal@older" names a context`, `"Canal" is not the name`, "raw is of the lab only"} {
+	for _, want := range []string{`"canal@older" names a context`, `"Canal" is not the name`, "raw exists only in the lab"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
@@ -319,7 +319,7 @@ func TestFileForBoth(t *testing.T) {
 		{"of the cluster", "profiles: [detected]\nkubernetes:\n  clientNode: A", EnvKubernetes, `p:5: kubernetes.clientNode: "A" is not the name of a node`},
 		{"says the lab", "environment: lab\nprofiles: [detected]", EnvKubernetes, `p:4: profiles: unknown profile "detected"`},
 		{"says the cluster", "environment: kubernetes\nlab: {delay: 1ms}", EnvKubernetes, "p:4: lab.delay: applies to the lab"},
-		{"says the cluster and the lab's zero", "environment: kubernetes\nprofiles: [raw]", EnvKubernetes, "p:4: profiles: raw is of the lab only"},
+		{"says the cluster and the lab's zero", "environment: kubernetes\nprofiles: [raw]", EnvKubernetes, "p:4: profiles: raw exists only in the lab"},
 		{"a slip", "environment: kubernets\nprofiles: [detected]", "", `p:3: environment: "kubernets" is not one of lab, kubernetes, kind, did you mean "kubernetes"?`},
 		{"a slip that is overruled", "environment: kubernets\nprofiles: [detected]", EnvKubernetes, `p:3: environment: "kubernets" is not one of`},
 		{"a slip in the key", "enviroment: kubernetes\nprofiles: [detected]", "", `p:3: unknown key "enviroment", did you mean "environment"?`},
