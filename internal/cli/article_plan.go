@@ -24,11 +24,11 @@ type articlePlan struct {
 	exact, own bool
 }
 
-// firstLook is how long an article takes by default.
+// firstLook is the default budget of reproduce without --exact.
 const firstLook = 5 * time.Minute
 
-// begin reads the article's plan. Without exact it shortens the plan to firstLook: short windows, our default number of
-// repetitions, interleaved trials, and the baseline twice. environment "" is that of the plan file.
+// begin reads the article's plan. If environment is "", it is the plan file's. Without exact, begin shortens the plan to
+// firstLook: short windows, our default number of repetitions, interleaved trials, and a second baseline (twin).
 func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, error) {
 	name := "exact/" + a.name + ".yaml"
 	text, err := examples.Articles.ReadFile(name)
@@ -48,9 +48,8 @@ func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, er
 	return p, file, nil
 }
 
-// finish chooses the tool or engine of each workload, after the flags are applied, and the default warm-up if no tool
-// remains. It returns notes about replaced tools. It fails if --exact needs a tool that is not installed. changed has the
-// keys of the settings that flags set.
+// finish completes p after the flags are applied. It replaces tools as settleTools does, and returns the notes. Without
+// exact, it sets the default warm-up if no tool remains and no flag set it. changed has the settings that flags set, by key.
 func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string, error) {
 	notes, err := a.settleTools(p)
 	if tooled := slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return w.Tool != "" }); !a.exact && !tooled && changed["warmup"] == "" {
@@ -62,9 +61,9 @@ func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string,
 	return notes, err
 }
 
-// settleTools replaces tools by the engine: all of them for --own, for a first look on a cluster, or if they exceed the
-// budget, else those that are not installed. It returns notes with the reasons. With exact it replaces none; in the lab it
-// fails if a tool is not installed.
+// settleTools replaces tools by the engine and returns notes with the reasons. For --own, on clusters, and if whole seconds
+// exceed the budget, it replaces all tools, else those that are not installed. With exact it replaces none, and fails in the
+// lab if a tool is not installed.
 func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 	asked := p.Tools()
 	switch {
@@ -113,7 +112,7 @@ func missingTools(p plan.Plan) []string {
 	return missing
 }
 
-// replace lets the engine send what the tools would have sent. It returns a note with the reason why.
+// replace removes tools from the workloads of p, so that the engine sends them. It returns a note with the reason why.
 func (a *articlePlan) replace(p *plan.Plan, tools []string, why string) string {
 	p.Workloads = each.Once(each.Of(p.Workloads, func(w plan.Workload) plan.Workload {
 		if slices.Contains(tools, w.Tool) {

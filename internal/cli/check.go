@@ -20,7 +20,7 @@ type checking struct {
 	format string
 	only   []string
 	list   bool
-	// config asks for the check of a configuration. The flags below require it.
+	// config is --config: the files are the configuration of a cluster. The fields below are flags that require --config.
 	config   bool
 	chart    string
 	sets     []string
@@ -101,7 +101,7 @@ func (a *checking) checkFile(name string) (check.Report, error) {
 	if err != nil {
 		return check.Report{}, err
 	}
-	return v.Report(called(name), a.only)
+	return v.Report(displayName(name), a.only)
 }
 
 // listRules prints the id, severity and title of each rule.

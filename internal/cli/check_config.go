@@ -29,7 +29,7 @@ func (a *checking) declareConfig(cmd *cobra.Command) {
 	f.StringArrayVar(&a.sets, "set", nil, "with --config: a `key=value` of the chart as helm --set takes it, after the files")
 }
 
-// configFlags are the flags that require --config. If one is given without it, check fails and says so.
+// configFlags are the flags that require --config. Without --config, check fails if one of them is given.
 var configFlags = []string{"chart", "set", "cni-version", "underlay-mtu"}
 
 // known returns the values of --cni-version and --underlay-mtu. It fails if one of them is invalid.
@@ -101,8 +101,8 @@ func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 // downloadTime limits the download of a chart that the user did not ask for.
 const downloadTime = 20 * time.Second
 
-// neededChart downloads the chart that the given values belong to. If it cannot, it returns nil and prints the reason,
-// except for a chart that no recipe has: the report says that the values require it.
+// neededChart downloads the chart of the values and prints its version. It returns nil if it cannot, and prints the reason.
+// It prints nothing for a chart that no recipe has: the report says that the values require it.
 func (a *checking) neededChart(ctx context.Context, of config.Needed) *config.Chart {
 	ctx, stop := context.WithTimeout(ctx, downloadTime)
 	defer stop()
@@ -122,7 +122,7 @@ func (a *checking) neededChart(ctx context.Context, of config.Needed) *config.Ch
 	return c
 }
 
-// setInput parses the expression of one --set into an input of values.
+// setInput parses one --set, a key=value of Helm, into an input with these values.
 func setInput(expression string) (config.Input, error) {
 	in := config.Input{Name: "--set", Unlined: true}
 	values, err := strvals.Parse(expression)
@@ -150,5 +150,5 @@ func (a *checking) readConfig(name string) (config.Input, error) {
 	if err != nil {
 		return config.Input{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return config.Input{Name: called(name), Text: string(text)}, nil
+	return config.Input{Name: displayName(name), Text: string(text)}, nil
 }

@@ -172,8 +172,8 @@ func (a *installation) render(ctx context.Context, profile string) (recipe.Rende
 	return a.renderFromCluster(ctx, profile, err)
 }
 
-// renderFromCluster fills in a recipe with values from the cluster that kubectl would use. If that cluster cannot be asked,
-// the error also contains missing.
+// renderFromCluster fills in a recipe with values from the cluster that kubectl would use. missing is the error about the
+// values that the flags lack. If the cluster cannot be asked, the returned error contains both errors.
 func (a *installation) renderFromCluster(ctx context.Context, profile string, missing error) (recipe.Rendered, error) {
 	var out recipe.Rendered
 	i, err := a.installer()
@@ -187,7 +187,8 @@ func (a *installation) renderFromCluster(ctx context.Context, profile string, mi
 	return out, fmt.Errorf("%w; and no cluster tells it: %w", missing, err)
 }
 
-// recipeError marks errors that the user can correct as usage errors, some with a hint. It returns other errors as they are.
+// recipeError returns err as a usage error, in some cases with a hint, if the user can correct it. It returns other errors
+// as they are.
 func recipeError(err error) error {
 	var missing *recipe.MissingError
 	var refused *recipe.RefusedError
@@ -204,7 +205,7 @@ func recipeError(err error) error {
 	return err
 }
 
-// oneProfile fails unless args are one word, the name of a profile.
+// oneProfile fails unless there is exactly one argument. It does not check that the argument names a profile.
 func oneProfile(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil

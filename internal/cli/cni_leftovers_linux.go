@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/inspect"
 )
 
-// leftoversCommand returns the command that prints what earlier CNIs may have left on this node. With --run it runs shell
-// commands in the node's root instead.
+// leftoversCommand returns the command that prints, as JSON, what earlier CNIs may have left on this node. With --run it
+// runs shell commands instead, with the node's root as their root directory.
 func leftoversCommand() *cobra.Command {
 	var root string
 	var commands []string

@@ -68,7 +68,8 @@ func cniUninstallCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// residueDocument returns the report of a survey: a finding for each thing that a CNI left, and for what was not inspected.
+// residueDocument returns the report of a survey: a finding for each thing that a CNI left, and for each place that was not
+// inspected.
 func residueDocument(s recipe.Survey) report.Document {
 	section := report.Section{Heading: "Left by earlier CNIs"}
 	for _, l := range s.Left {

@@ -129,7 +129,7 @@ func (a *comparison) read(cmd *cobra.Command) error {
 	return advice.With(errors.Join(errs...), "see "+cmd.CommandPath()+" --help")
 }
 
-// side reads and analyses one result file. A margin of 0 means that of its plan.
+// side reads and analyses one result file. If margin is 0, it uses the margin of the file's plan.
 func (p *program) side(name string, margin float64) (compare.Side, error) {
 	s, err := p.open(name)
 	if err != nil {
@@ -141,12 +141,13 @@ func (p *program) side(name string, margin float64) (compare.Side, error) {
 	}
 	a, err := in.Analyse(s.Header, compare.Options{Margin: margin})
 	if err != nil {
-		return compare.Side{}, fmt.Errorf("result file %q: %w", called(name), err)
+		return compare.Side{}, fmt.Errorf("result file %q: %w", displayName(name), err)
 	}
-	return compare.Side{Name: called(name), Header: s.Header, Analysis: a}, nil
+	return compare.Side{Name: displayName(name), Header: s.Header, Analysis: a}, nil
 }
 
-// shows reports whether to show a metric: those of --metrics, or without it the headline metrics.
+// shows reports whether the metric called name is shown: if --metrics lists it, or without that flag if it is a headline
+// metric.
 func (a *comparison) shows(name string) bool {
 	if a.metrics == nil {
 		m, _ := metric.Lookup(name)
@@ -192,8 +193,8 @@ func (a *comparison) run(cmd *cobra.Command, files []string) error {
 	return stateError(state)
 }
 
-// judgeBudgets applies each budget to the cells that the filters choose, all cells without filters, and returns the state
-// of all budgets together. It fails if a budget matches no cell: such a budget would always be kept.
+// judgeBudgets applies each budget to the cells that the filters choose; without filters, to all cells. It returns the
+// result of each budget and the state of all together. It fails if a budget matches no cell, since it would always be kept.
 func judgeBudgets(pair *compare.Pair, budgets []compare.Budget, chosen []compare.Filter) ([]report.Held, compare.State, error) {
 	var held []report.Held
 	var errs []error

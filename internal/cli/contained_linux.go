@@ -16,15 +16,15 @@ import (
 )
 
 // containedVerb is the command of an agent that runs under the conditions of a pod: with a seccomp filter, and in cgroups
-// as deep as kubelet's. Both cost time at every system call and thread switch, and are not part of a dataplane. A lab
-// that is compared with a real cluster needs them, too.
+// as deep as kubelet's. Both slow down system calls and thread switches, whatever the dataplane. A lab that is compared
+// with a real cluster needs the same cost.
 const containedVerb = "contained-agent"
 
 // containedPrefix is the prefix of the names of the cgroup trees.
 const containedPrefix = "cnibench-contained"
 
 // claimGroups makes the cgroup tree for contained agents, and removes the trees that killed runs have left. remove deletes
-// the new tree. path is "" if the cpu controller has no hierarchy of its own.
+// the new tree. path is "" if the cpu controller has no cgroup v1 hierarchy.
 func claimGroups(ctx context.Context) (path string, remove func() error, err error) {
 	root, err := cgroup.Hierarchy("cpu")
 	if errors.Is(err, cgroup.ErrNoHierarchy) {
@@ -80,8 +80,8 @@ func contain(tree string) error {
 	return thread.FilterCalls()
 }
 
-// podGroup returns the path of the cgroup for this process: one for each node and network namespace, as deep below tree as
-// that of a container of a pod.
+// podGroup returns the path of this process's cgroup below tree, at the depth of a pod's container. Processes of the same
+// node and network namespace share one.
 func podGroup(tree string) (string, error) {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

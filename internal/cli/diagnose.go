@@ -35,7 +35,7 @@ Exit code: 0 the network is fine, 3 a fault is named, 4 undecided.`
 const diagnoseExample = `  cnibench diagnose --context prod --to shop/cart
   sudo cnibench diagnose --from node-1/pod-2 --to node-2/pod-1`
 
-// The workloads of a diagnosis, the cheapest first, and its times.
+// Workloads of a diagnosis, the cheapest first, and limits of its times.
 const (
 	diagnoseWorkloads = "ping,rr,dns(rate=200,timeout=1s),crr(rate=1000),stream,stream(reverse=true),stream(protocol=udp,rate=5M,message=64)"
 	// diagnoseResolver is measured on clusters, which have their own resolver.
@@ -47,23 +47,27 @@ const (
 	longTrip = 120 * time.Millisecond
 )
 
-// Deadlines since the start of a diagnosis, so that the whole takes at most two minutes: openEnd for the environment
-// (pods run, and each path had settleTime for a first connection), sizesEnd for trying packet sizes, trialsEnd for the
-// trials, messageEnd for comparing messages. Afterwards it reads counters and removes the pods.
+// Limits, so that a diagnosis takes at most two minutes. Those called End count from its start. After messageEnd it reads
+// counters and removes the pods.
 const (
+	// settleTime limits the wait for a first connection on each path.
 	settleTime = 45 * time.Second
-	openEnd    = 65 * time.Second
-	sizesEnd   = 75 * time.Second
-	trialsEnd  = 85 * time.Second
+	// openEnd limits opening the environment, until pods run and paths have settled.
+	openEnd = 65 * time.Second
+	// sizesEnd limits trying packet sizes.
+	sizesEnd = 75 * time.Second
+	// trialsEnd limits the trials.
+	trialsEnd = 85 * time.Second
+	// messageEnd limits comparing messages.
 	messageEnd = 100 * time.Second
 )
 
-// spent returns how much of the diagnosis's time the opening of the environment has used: at most openEnd. A longer wait,
-// such as for an image, does not count, because it would leave no time to measure.
+// spent returns how much of the opening time counts against the limits above: at most openEnd. A longer wait, such as for
+// an image, would leave no time to measure.
 func spent(opening time.Duration) time.Duration { return min(opening, openEnd) }
 
-// budget returns when the trials must end, as a time since the start, if they begin at before: at diagnoseBudget, or
-// diagnoseLeast after before if that is later, but at trialsEnd at the latest.
+// budget returns when the trials must end. before is when they begin; both are times since the start. The end is
+// diagnoseBudget, or diagnoseLeast after before if that is later, but never after trialsEnd.
 func budget(before time.Duration) time.Duration {
 	return min(max(diagnoseBudget, before+diagnoseLeast), trialsEnd)
 }
@@ -81,7 +85,7 @@ type diagnosis struct {
 	format string
 	output string
 	quiet  bool
-	// explain asks for an explanation of the CPU time, printed after the answer.
+	// explain is true if the answer is followed by an explanation of where CPU time is spent.
 	explain bool
 	// named is the Service or pod that --to names; nil if it names none.
 	named *diagnose.Named
@@ -227,7 +231,7 @@ func (a *diagnosis) sampleRequests(cmd *cobra.Command, want plan.Plan, lab strin
 const explainWindow = 300 * time.Millisecond
 
 // buildPlan returns the plan of a diagnosis, and the name of the running lab to diagnose, "" for another environment. It
-// sets the flags of the plan that a diagnosis fixes.
+// sets the flags that users cannot choose here, such as paths and workloads.
 func (a *diagnosis) buildPlan(cmd *cobra.Command) (plan.Plan, string, error) {
 	lab := a.lab
 	if lab == "" && !cmd.Flags().Changed("env") && !cmd.Flags().Changed("profiles") && !cmd.Flags().Changed("context") && a.kubeconfig == "" {
@@ -279,8 +283,8 @@ func (a *diagnosis) buildPlan(cmd *cobra.Command) (plan.Plan, string, error) {
 	return want, lab, a.find(cmd, &want)
 }
 
-// find looks up the Services and pods that --from and --to name on a cluster, and makes their nodes the client node and the
-// server node of the plan.
+// find looks up the Services and pods that --from and --to name on a cluster. It makes their nodes the client node and the
+// server node of the plan, unless these are set, and stores the target of --to in a.named.
 func (a *diagnosis) find(cmd *cobra.Command, want *plan.Plan) error {
 	at := kube.Location{Kubeconfig: a.kubeconfig}
 	if len(want.Cluster.Contexts) > 0 {
@@ -310,7 +314,7 @@ func (a *diagnosis) find(cmd *cobra.Command, want *plan.Plan) error {
 	return errors.Join(wrong, err)
 }
 
-// examined is an environment that calls end before it closes, to complete the examination.
+// examined is an environment that calls end when it is closed, before the inner environment is closed.
 type examined struct {
 	env.Environment
 	end func(context.Context)
@@ -339,9 +343,9 @@ func fitPlan(p plan.Plan, met run.Met) plan.Plan {
 	return p
 }
 
-// examination is what a diagnosis examines in addition to its trials.
+// examination reads counters, and tries packet sizes and messages, before and after the trials of a diagnosis.
 type examination struct {
-	// start is when the diagnosis began, without the part of the wait for its environment beyond openEnd.
+	// start is when the diagnosis began. If opening its environment took longer than openEnd, start is later by the excess.
 	start    time.Time
 	named    *diagnose.Named
 	evidence *diagnose.Evidence

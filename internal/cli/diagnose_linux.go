@@ -50,13 +50,13 @@ func (a *diagnosis) open(ctx context.Context, want plan.Plan, lab string, say fu
 	return raisedLab{e, raised}, want, nil
 }
 
-// raisedLab is a lab that was raised to be diagnosed.
+// raisedLab is a lab that the diagnosis raised itself, with the agents of the diagnosis.
 type raisedLab struct {
 	*testbed.Standing
 	raised env.Environment
 }
 
-// Close ends the agents, and the lab.
+// Close ends the agents, then removes the lab.
 func (r raisedLab) Close(ctx context.Context) error {
 	return errors.Join(r.Standing.Close(ctx), r.raised.Close(ctx))
 }

@@ -37,7 +37,7 @@ type feature struct {
 	WayOut  string `json:"way_out,omitempty"`
 }
 
-// raisability is a profile with whether the lab can raise it here, and the features that are missing for it.
+// raisability says of a profile whether the lab can raise it on this machine, and which features are missing for it.
 type raisability struct {
 	Name    string   `json:"name"`
 	Able    bool     `json:"able"`
@@ -65,7 +65,7 @@ func doctor(ctx context.Context, p *program, format string) error {
 	return nil
 }
 
-// examine derives from the findings what this machine can do.
+// examine returns the document of doctor: the findings, and for each profile whether they allow the lab to raise it.
 func examine(found []probe.Finding, conditions facts.Facts) machine {
 	m := machine{Schema: doctorSchema, Conditions: conditions,
 		Features: each.Of(found, func(f probe.Finding) feature {

@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// The relative scatter between equal instances: of CPU time and rates of rr and crr as make aa measures them, on an
-// idle and on a busy machine (docs/results/aa.md).
+// quietScatter and busyScatter are how much instances of the same profile differ, as a share: on an idle and on a busy
+// machine. "make aa" measured them on CPU time and rates of rr and crr (docs/results/aa.md).
 const quietScatter, busyScatter = 0.02, 0.05
 
 // preview prints what a run would measure and how long it would take. The numbers are upper bounds: only a raised profile
@@ -45,8 +45,8 @@ func (a *measurement) preview(cmd *cobra.Command) error {
 	return nil
 }
 
-// wanted returns the plan of a run; with --resume also a note about the trials in the file. It does not change the
-// file.
+// wanted returns the plan of a run. With --resume it reads the result file, and also returns a note with its number
+// of trials.
 func (a *measurement) wanted(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
 	if !a.resume {
 		if want, err = a.plan.plan(cmd); err == nil {
@@ -125,13 +125,13 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	if n := float64(p.Lab.Memory(profiles)); n >= 100e6 && !p.OnCluster() {
 		row("memory", "about "+number.WithUnit("B", n)+" for Services, policies and connections")
 	}
-	row("time", timed(p.Expected(p.Trials(cases)).Round(time.Second), p.Budget))
+	row("time", describeTime(p.Expected(p.Trials(cases)).Round(time.Second), p.Budget))
 	row("seed", fmt.Sprint(p.Seed))
 	return w.Flush()
 }
 
-// timed describes how long a run takes: the expected time, at most its budget.
-func timed(expected, budget time.Duration) string {
+// describeTime describes how long a run takes: about expected, at most its budget. With a budget of 0 there is no limit.
+func describeTime(expected, budget time.Duration) string {
 	switch {
 	case budget <= 0:
 		return "about " + expected.String()

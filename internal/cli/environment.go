@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// openEnvironment opens the environment of a plan. It returns the plan with the names that were found there.
+// openEnvironment opens the environment of a plan. The returned plan has the profile names that were detected on clusters.
 func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 	if want.OnCluster() && want.Cluster.Image == "" && want.Environment != plan.EnvKind && len(want.Tools()) == 0 && !image.Released(buildVersion()) {
 		say("%s is a development build, whose image is in no registry: bring %s to the nodes by cnibench image --load, or give --image", buildVersion(), image.DefaultName(buildVersion()))
@@ -40,19 +40,19 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 		if err != nil {
 			return nil, want, err
 		}
-		return opened(kind.Open(ctx, want, agents, o))
+		return asEnvironment(kind.Open(ctx, want, agents, o))
 	case want.OnCluster() && want.Cluster.Install:
-		e, found, err := opened(clusters.OpenInTurn(ctx, want, o))
+		e, found, err := asEnvironment(clusters.OpenInTurn(ctx, want, o))
 		return e, found, recipeError(err)
 	case want.OnCluster():
-		return opened(clusters.Open(ctx, want, o))
+		return asEnvironment(clusters.Open(ctx, want, o))
 	}
 	e, err := p.openLab(ctx, want, say)
 	return e, want, err
 }
 
-// findTools fails if the image agents is known to lack one of the tools. It accepts an image whose tools neither its
-// tag nor its registry lists: the pods are asked later. Without an image it prints how to provide one.
+// findTools fails if the image agents is known to lack one of the tools. If neither tag nor registry lists the image's
+// tools, it returns nil: the pods are asked later. If agents is "", it only prints how to provide an image.
 func findTools(ctx context.Context, agents string, tools []string, say func(string, ...any)) error {
 	if agents == "" {
 		say("the pods need an image with %s: bring %s to the nodes by cnibench image --with %s --load, or give --image", strings.Join(tools, ", "),
@@ -67,9 +67,9 @@ func findTools(ctx context.Context, agents string, tools []string, say func(stri
 	return usage(image.MissingTools(agents, lacks, tools))
 }
 
-// opened converts the results of opening an environment. With an error it returns a nil interface, never an interface that
-// holds a nil pointer.
-func opened[E env.Environment](e E, want plan.Plan, err error) (env.Environment, plan.Plan, error) {
+// asEnvironment returns its arguments with e as the interface env.Environment. With an error it returns a nil interface, never an
+// interface that holds a nil pointer.
+func asEnvironment[E env.Environment](e E, want plan.Plan, err error) (env.Environment, plan.Plan, error) {
 	if err != nil {
 		return nil, want, err
 	}

@@ -18,8 +18,8 @@ const (
 	exitFine         = 0
 	exitFailed       = 1
 	exitUsage        = 2
-	exitWorse        = 3 // a verdict is worse or a budget is broken, if the user asked to fail on it
-	exitInconclusive = 4 // the same, for a comparison that is inconclusive
+	exitWorse        = 3 // a bad outcome, such as a broken budget, a worse verdict, a fault found, or things left by a CNI
+	exitInconclusive = 4 // no outcome: something could not be decided
 	exitInterrupted  = 130
 )
 
@@ -48,10 +48,10 @@ func usageOf(cmd *cobra.Command, err error) error {
 	return usage(advice.With(err, "see "+cmd.CommandPath()+" --help"))
 }
 
-// failed returns an error with an exit code for a command that has printed everything already: finish prints nothing.
+// failed returns a quiet error with an exit code, for a command that has printed its outcome already.
 func failed(code int) error { return &exitError{code: code, quiet: true, err: errors.New("failed")} }
 
-// finish prints err with its hint, unless err is quiet, and returns its exit code.
+// finish prints err and its hint to stderr, unless err is quiet, and returns its exit code; exitFine for nil.
 func (p *program) finish(err error) int {
 	if err == nil {
 		return exitFine

@@ -32,7 +32,7 @@ const explainExample = `  sudo cnibench explain flannel-vxlan cilium-native \
     --paths pod-to-pod/cross-node --workloads rr
   cnibench explain result.jsonl canal cilium-native --format html > explain.html`
 
-// stackNames are the formats that show stacks, explainNames those of an explanation.
+// stackNames are the formats that show stacks. explainNames are the formats of the command explain.
 var (
 	stackNames   = []string{"html", "pprof", "folded"}
 	explainNames = append(slices.Clone(documentNames), "pprof", "folded")
@@ -88,7 +88,7 @@ func (a *explanation) run(cmd *cobra.Command, args []string) error {
 		return usageOf(cmd, errors.New("the profiles are arguments of explain: leave out --profiles"))
 	}
 	if file != "" {
-		if a.plan.said(cmd) || a.output != "" {
+		if a.plan.flagsGiven(cmd) || a.output != "" {
 			return usageOf(cmd, errors.New("a result file is not measured again: leave out the flags of a plan and --output"))
 		}
 		return a.print(file)
@@ -189,7 +189,7 @@ func (a *explanation) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
 }
 
 // sampleInto opens an environment, runs its plan, and writes the result file called name. It fails if the run is
-// interrupted, or if a case has no finished trial.
+// interrupted, or if all trials of a case failed.
 func (p *program) sampleInto(ctx context.Context, open opener, name string, quiet bool) error {
 	out, err := createResult(name, false)
 	if err != nil {
@@ -210,8 +210,8 @@ func (p *program) sampleInto(ctx context.Context, open opener, name string, quie
 	return err
 }
 
-// readSampled reads a result with samples: its header, its analysis, and where the CPU time of each case goes. stacks keeps
-// whole stacks.
+// readSampled reads a result with CPU samples. It returns the header, the analysis, and where the CPU time of each case
+// goes. stacks also keeps whole stacks, for the formats of stackNames.
 func (p *program) readSampled(name string, stacks bool) (*result.Header, *compare.Analysis, []explain.Side, error) {
 	s, err := p.open(name)
 	if err != nil {
@@ -232,7 +232,7 @@ func (p *program) readSampled(name string, stacks bool) (*result.Header, *compar
 	return &s.Header, an, in.Sides(an), nil
 }
 
-// print explains the difference between the two variants of a result file.
+// print reads the result file called name, and prints an explanation of the difference between its two variants.
 func (a *explanation) print(name string) error {
 	header, an, sides, err := a.readSampled(name, slices.Contains(stackNames, a.format))
 	if err != nil {

@@ -95,8 +95,8 @@ func (a *assessment) run(cmd *cobra.Command) error {
 	return a.print(a.output)
 }
 
-// cannotCompare reports whether err means that this machine or a cluster does not allow the comparison. Nothing was
-// created then.
+// cannotCompare reports whether err means that this machine or a cluster does not allow the comparison: a refused profile,
+// no access to a cluster, or no permission here.
 func cannotCompare(err error) bool {
 	var refused *env.RefusedError
 	var access *kube.AccessError
@@ -116,13 +116,13 @@ func (a *assessment) print(name string) error {
 	return a.write(a.format, report.BuildFidelity(page))
 }
 
-// parts returns how to open the clusters, and the lab whose agents run under the conditions of a pod.
+// parts returns the functions that open the clusters and the lab. The lab's agents run under the conditions of a pod.
 func (a *assessment) parts(say func(string, ...any)) env.Parts {
 	return env.Parts{
 		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {
 			o := a.clusterOptions(say)
 			o.Beside = beside
-			return opened(clusters.Open(ctx, want, o))
+			return asEnvironment(clusters.Open(ctx, want, o))
 		},
 		Groups: claimGroups,
 		Lab: func(ctx context.Context, want plan.Plan, tree string) (env.Environment, error) {

@@ -50,11 +50,11 @@ var formats = map[string]func(io.Writer, report.Document) error{
 // noFormat is the format that prints nothing.
 const noFormat = "none"
 
-// allText is the format text with every table, for reports that have a summary. No flag value selects it.
+// allText is the format text with every table, instead of the summary alone. --all selects it; --format does not accept it.
 const allText = "text, all"
 
-// formatNames are the formats of a report in the order of help. pageNames are the formats for people. documentNames can
-// render any document; the others render the cells of one result.
+// pageNames are the formats for people. documentNames are the formats that can show any document. formatNames are all
+// formats of report, in the order of help; those not in documentNames show the cells of one result.
 var (
 	pageNames     = []string{"text", "markdown", "html"}
 	documentNames = append(slices.Clone(pageNames), "github", "json")

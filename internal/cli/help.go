@@ -15,13 +15,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Annotations of flags: groupOf has the group of help, and isCommon marks flags of the first page.
+// Keys of annotations of flags: the value of groupOf is the flag's group in help; isCommon marks a flag of the first page.
 const (
 	groupOf  = "cnibench/group"
 	isCommon = "cnibench/common"
 )
 
-// groupOutput is the group of flags that belong to no setting.
+// groupOutput is the group of flags that are not settings of a plan.
 const groupOutput = "Output and everything else"
 
 // groups are the groups of flags in the order of help.
@@ -61,7 +61,7 @@ func parent(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// elsewhere maps commands that do not exist, but that people try, to the command that does what they mean.
+// elsewhere maps commands that people try, but that do not exist, to the command to use instead.
 var elsewhere = map[string]string{
 	"cnibench findings": "reproduce --result FILE", "cnibench schema": "list schema",
 	"cni list": "list recipes", "cni residue": "cni uninstall",

@@ -20,7 +20,7 @@ type holding struct {
 	begin  time.Time
 	span   time.Duration
 	listen string
-	// free, reach, answer, first and clock select another task instead of holding the pod.
+	// free, reach, answer, first and clock each select another task, which replaces keeping the pod running.
 	free, reach, answer, first, clock bool
 }
 

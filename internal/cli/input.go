@@ -16,7 +16,7 @@ knb, k8s-netperf, cilium connectivity perf; for the others there is cnibench imp
 // open opens the result called name, stdin if that is -.
 func (p *program) open(name string) (*external.Stream, error) {
 	if name == "-" {
-		return external.NewStream(p.stdin, called(name))
+		return external.NewStream(p.stdin, displayName(name))
 	}
 	s, err := external.OpenStream(name)
 	if err != nil && name == DefaultResult && !exists(name) {
@@ -40,8 +40,8 @@ func readAll[T any](texts []string, read func(string) (T, error)) ([]T, error) {
 	return values, errors.Join(errs...)
 }
 
-// called returns the name of a file in reports and errors: stdin for "-".
-func called(name string) string {
+// displayName returns the name of a file in reports and errors: stdin for "-".
+func displayName(name string) string {
 	if name == "-" {
 		return "stdin"
 	}

@@ -129,8 +129,8 @@ func TestLeaves(t *testing.T) {
 	p.noteLeftover("a run")
 	for range 2 { // the second does nothing more
 		gone()
-		if want := []string{"a cluster", "a run"}; !slices.Equal(p.parting.lines, want) {
-			t.Errorf("left are %q, want %q", p.parting.lines, want)
+		if want := []string{"a cluster", "a run"}; !slices.Equal(p.leftovers.lines, want) {
+			t.Errorf("left are %q, want %q", p.leftovers.lines, want)
 		}
 	}
 }

@@ -28,7 +28,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// How many transactions can be followed: enough for a median, and no more than fit into a kernel buffer.
+// leastTransactions and mostTransactions bound --transactions: enough for a median, and no more than fit into a kernel
+// buffer.
 const leastTransactions, mostTransactions = 20, 2000
 
 // following is one invocation of journey: one pass over profiles, paths and workloads.

@@ -30,7 +30,7 @@ func (a *labTest) run(ctx context.Context, want plan.Plan, families []int) error
 	fmt.Fprintln(a.table, "\tIP\tPROFILE\tASSERTION\tWHAT\tWANT\tGOT")
 	for _, want.Lab.Family = range families {
 		if err := a.add(ctx, want); err != nil {
-			return err
+			return errors.Join(err, a.table.Flush()) // the family before has results
 		}
 	}
 	if err := a.table.Flush(); err != nil {
@@ -46,7 +46,7 @@ func (a *labTest) run(ctx context.Context, want plan.Plan, families []int) error
 	return nil
 }
 
-// add raises a lab, runs the self-tests of its profiles, and adds their assertions to the table.
+// add raises a lab, runs the self-tests of its profiles, adds their assertions to the table, and removes the lab.
 func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, TestServices: true, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
@@ -74,8 +74,8 @@ func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// missing returns why this machine cannot raise the profile of inst, "" if there is no such reason. A profile that is not up
-// then counts as a failure.
+// missing returns why the profile of inst cannot be raised here, such as a feature that this machine lacks, "" if no such
+// reason is known. Without a reason, a profile that is not up counts as a failure.
 func missing(ctx context.Context, inst *lab.Instance) string {
 	for _, never := range []error{lab.ErrNoIPv6, lab.ErrNoIPVS} {
 		if errors.Is(inst.Err, never) {
@@ -96,8 +96,8 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 	return ""
 }
 
-// upBackends returns the numbers of backends of additional Services: one Service with 2, which diagnose tries. It returns
-// nil if the lab has fewer than two nodes or fewer than two pods on each.
+// upBackends returns the number of backends of each additional Service: lab up adds one with 2 backends, for diagnose. It
+// returns nil if the lab has fewer than two nodes, or fewer than two pods on each.
 func upBackends(l plan.Lab) []int {
 	if l = l.Filled(); l.Nodes < 2 || l.PodsPerNode < 2 {
 		return nil
@@ -141,7 +141,7 @@ func (a *labUp) run(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// printState writes what it cost to set up an instance's state. raised has the values by metric.
+// printState writes the metrics of metric.States: what the rules and programs of an instance cost. raised has the values.
 func printState(w io.Writer, raised map[string]float64) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table)
@@ -195,7 +195,7 @@ func labExec(out io.Writer, name string, args []string) error {
 	return execIn(ns, answer.Cgroup, args[1:])
 }
 
-// unknownName marks err as a mistake in what was asked for, if it is about a name that no lab or no host of a lab has.
+// unknownName returns err as a usage error if no lab, or no host of the lab, has the given name; else err as it is.
 func unknownName(err error) error {
 	if errors.Is(err, testbed.ErrNoLab) || errors.Is(err, testbed.ErrNoHost) {
 		return usage(err)
@@ -222,8 +222,8 @@ func chooseLab(name string) (string, error) {
 	return "", usage(advice.With(fmt.Errorf("several labs are up: %s", strings.Join(names, ", ")), "choose one by --lab"))
 }
 
-// execIn replaces this process with the command, in ns and in the cgroup of a directory, "" for none. Signals, terminal
-// and exit code are the command's own. It returns only on an error.
+// execIn replaces this process with the command argv, in the namespace ns and in the cgroup whose directory is group, ""
+// for none. Signals, terminal and exit code are the command's own. It returns only on an error.
 func execIn(ns *netns.NS, group string, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// listings are the nouns of the list command that are tables.
+// listings are the subcommands of list that print a table or list of names.
 var listings = []struct {
 	noun, short, more string
 	write             func(io.Writer) error
@@ -133,7 +133,8 @@ func writeRecipes(out io.Writer, all []recipe.Recipe) error {
 	return writeList(out, []string{"PROFILE", "FOR", "INSTALLS"}, rows)
 }
 
-// columns are the functions of a profile that have a column in the list. The text below a profile has the other functions.
+// columns are the functions of a CNI, such as Services, that have a column in the list of profiles. The text below a profile
+// names the others.
 var columns = []string{"Services", "NetworkPolicy"}
 
 func writeProfiles(out io.Writer) error {

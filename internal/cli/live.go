@@ -26,13 +26,13 @@ type live struct {
 	trials  report.Collector
 	interim report.Interim
 	at      text.Progress
-	// last is when the last frame was drawn. judged is when the verdicts were last computed, which took the time cost.
+	// last is when the last frame was drawn. judged is when the verdicts were last computed; cost is how long that took.
 	last, judged time.Time
 	cost         time.Duration
 	failed       error
 }
 
-// begin starts the view of a result with header h. It drops the trials of an earlier header.
+// begin starts the view of a result with header h. If the view had a header before, it drops the trials so far.
 func (l *live) begin(h result.Header) {
 	if l.header != nil {
 		l.trials, l.interim, l.at = report.Collector{}, report.Interim{}, text.Progress{}

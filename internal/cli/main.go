@@ -42,9 +42,9 @@ type program struct {
 	shared bool
 	// settle bounds the wait for a first connection on each path of a cluster, 0 for the default.
 	settle time.Duration
-	// parting has the lines to print if a second interrupt ends the program at once.
-	parting parting
-	// running is true once a command has begun its work. An error before that is a usage error.
+	// leftovers has the lines to print if a second interrupt ends the program at once.
+	leftovers leftoverLines
+	// running is true once a command has begun its work. An error before that is a usage error: cobra refused the arguments.
 	running bool
 }
 
@@ -70,31 +70,31 @@ func (p *program) main(args []string) int {
 	return p.finish(err)
 }
 
-// parting lists what remains, such as in a cluster, if the program ends at once.
-type parting struct {
+// leftoverLines has a line about each thing that remains, such as in a cluster, if the program ends at once.
+type leftoverLines struct {
 	mu    sync.Mutex
 	lines []string
 }
 
 // noteLeftover adds a line about something that remains if the program ends at once. gone removes the line again.
 func (p *program) noteLeftover(line string) (gone func()) {
-	p.parting.mu.Lock()
-	defer p.parting.mu.Unlock()
-	p.parting.lines = append(p.parting.lines, line)
+	p.leftovers.mu.Lock()
+	defer p.leftovers.mu.Unlock()
+	p.leftovers.lines = append(p.leftovers.lines, line)
 	return sync.OnceFunc(func() {
-		p.parting.mu.Lock()
-		defer p.parting.mu.Unlock()
-		if i := slices.Index(p.parting.lines, line); i >= 0 {
-			p.parting.lines = slices.Delete(p.parting.lines, i, i+1)
+		p.leftovers.mu.Lock()
+		defer p.leftovers.mu.Unlock()
+		if i := slices.Index(p.leftovers.lines, line); i >= 0 {
+			p.leftovers.lines = slices.Delete(p.leftovers.lines, i, i+1)
 		}
 	})
 }
 
 // clearLeftovers removes all lines of noteLeftover.
 func (p *program) clearLeftovers() {
-	p.parting.mu.Lock()
-	defer p.parting.mu.Unlock()
-	p.parting.lines = nil
+	p.leftovers.mu.Lock()
+	defer p.leftovers.mu.Unlock()
+	p.leftovers.lines = nil
 }
 
 // interruptible returns a context that the first interrupt cancels, and a function that stops watching for interrupts. The
@@ -110,8 +110,8 @@ func (p *program) interruptible(parent context.Context) (context.Context, func()
 		}
 		cancel(errInterrupted)
 		if _, ok := <-signals; ok {
-			p.parting.mu.Lock()
-			for _, line := range p.parting.lines {
+			p.leftovers.mu.Lock()
+			for _, line := range p.leftovers.lines {
 				fmt.Fprintln(p.stderr, "cnibench: "+line)
 			}
 			os.Exit(exitInterrupted)
@@ -127,8 +127,8 @@ func (p *program) interruptible(parent context.Context) (context.Context, func()
 const rootLong = `cnibench measures what a Kubernetes network costs, compared with another. Without a cluster it raises a lab of network
 namespaces on this machine. The lab needs root, or a user namespace (unshare -Urnm), and is gone when the command ends.`
 
-// root returns the tree of commands that args may mean. The tree of an agent has only its command, because every trial
-// waits for two agents to start.
+// root returns the tree of commands. If args start an agent, the tree has only that command, to start faster: every trial
+// waits for two agents.
 func (p *program) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "cnibench",

@@ -80,8 +80,8 @@ func (s series) prune(keep int) error {
 	return errors.Join(failed...)
 }
 
-// runDated runs the measurement, with the current time in place of a timeMark in the name of its output. Then it removes
-// the oldest results of that series beyond --keep.
+// runDated runs the measurement. It first replaces a timeMark in the name of the output by the current time. Afterwards it
+// removes the oldest results of that series beyond --keep.
 func (a *measurement) runDated(cmd *cobra.Command) error {
 	s, marked, err := seriesOf(a.output)
 	switch {

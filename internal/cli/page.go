@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// commandGroups are the groups of commands in the order of help. The last has the commands that no other group names.
+// commandGroups are the groups of commands in the order of help. A command that no group lists belongs to the last group.
 var commandGroups = []struct {
 	id, title string
 	commands  []string
@@ -130,8 +130,8 @@ func commandsOf(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// flagList returns the list of flags of cmd: the common flags in a line each, or all in full. left is true if flags or parts
-// of their texts are left out.
+// flagList returns the list of flags of cmd: with everything all flags in full, else the common flags in a line each. left
+// is true if flags, or parts of their texts, are left out.
 func flagList(cmd *cobra.Command, everything bool) (list string, left bool) {
 	ranked := false // some flags are for the first page alone
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -21,8 +21,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// planFlags are the settings with a flag, and the flags that change all workloads. They are applied in this order over
-// the plan file or the preset: the workloads come before the flags that change them.
+// planFlags returns the flags of a plan: the settings with a flag, and --load and --tool, which change all workloads. They
+// are applied to the plan file or preset in this order, so that --load and --tool follow --workloads.
 var planFlags = sync.OnceValue(allPlanFlags)
 
 func allPlanFlags() []plan.Setting {
@@ -49,7 +49,7 @@ func setLoads(p *plan.Plan, s string) error {
 	return err
 }
 
-// toolFlag is the flag that is applied last: tools send the workloads as all other flags have left them.
+// toolFlag is the flag that adds a copy of each workload for each tool. It is applied after all other flags of a plan.
 const toolFlag = "tool"
 
 // planArgs are the flags that say what is measured.
@@ -120,7 +120,7 @@ func (a *planArgs) declareSome(cmd *cobra.Command, wanted func(plan.Setting) boo
 	}
 }
 
-// marginFlag adds the flag of the plan's margin to a command that reads results.
+// marginFlag adds the flag --margin to a command that reads results. Without the flag, *to stays 0.
 func marginFlag(cmd *cobra.Command, to *float64) {
 	s, _ := plan.SettingOf("margin")
 	cmd.Flags().Func(s.Flag, s.Help+" (default: the plan's)", func(text string) error {
@@ -131,14 +131,14 @@ func marginFlag(cmd *cobra.Command, to *float64) {
 	})
 }
 
-// switchValue is the value of a flag that help shows without an argument.
+// switchValue is a text value whose flag help shows without an argument, like a bool.
 type switchValue struct{ pflag.Value }
 
 // Type returns "bool", so that help shows no value.
 func (switchValue) Type() string { return "bool" }
 
-// said reports whether the user gave any flag that changes the plan.
-func (a *planArgs) said(cmd *cobra.Command) bool {
+// flagsGiven reports whether the user gave any flag that changes the plan.
+func (a *planArgs) flagsGiven(cmd *cobra.Command) bool {
 	return slices.ContainsFunc([]string{"file", "preset", "no-twin"}, cmd.Flags().Changed) ||
 		slices.ContainsFunc(planFlags(), func(p plan.Setting) bool { return cmd.Flags().Changed(p.Flag) })
 }
@@ -220,8 +220,8 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	return p, nil
 }
 
-// resumePlan returns the plan for resuming a result file with the plan was. That is the plan of the flags alone if it equals
-// or extends was, as with the flags of the first invocation, or if --file or --preset is given. Otherwise the flags change was.
+// resumePlan returns the plan for resuming a result file. was is the plan in that file. It returns the plan of the flags
+// alone if it equals or extends was, or if --file or --preset is given. Otherwise it applies the flags to was.
 func (a *planArgs) resumePlan(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
 	want, err := a.plan(cmd)
 	if err != nil {
@@ -271,8 +271,9 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, position.Decoder, error)
 	return p, file, usage(err)
 }
 
-// joinFaults joins the faults of a file and of unreadable flags with the faults of the whole plan. A fault of a field
-// is named after the flag that set the field, and is left out if that flag could not be read.
+// joinFaults returns the sorted faults of both lists, nil if there are none. unread are faults of the plan file and of flags
+// that cannot be parsed; whole are faults of the resulting plan. Those of whole name the flag that set the field, by changed,
+// and are left out if unread has that flag already.
 func joinFaults(unread, whole position.Faults, changed map[string]string) error {
 	spoiled := map[string]bool{}
 	for _, f := range unread {
@@ -296,8 +297,8 @@ func joinFaults(unread, whole position.Faults, changed map[string]string) error 
 // chartsFlag sets where a run that installs something takes its charts from.
 const chartsFlag = "charts"
 
-// misplacedFlags returns faults for the flags of an environment that is not measured. Otherwise a user would take numbers
-// of the lab for a cluster's, or expect a delay or Services on a cluster. A plan file may have settings for both.
+// misplacedFlags returns a fault for each flag that has no effect in the plan's environment, such as --delay on a cluster.
+// Settings in a plan file are not faults: a file may have settings for several environments.
 func (a *planArgs) misplacedFlags(cmd *cobra.Command, p plan.Plan) position.Faults {
 	var faults position.Faults
 	refuse := func(why string, names ...string) {
@@ -323,7 +324,7 @@ func (a *planArgs) misplacedFlags(cmd *cobra.Command, p plan.Plan) position.Faul
 	return faults
 }
 
-// flagsOf returns the names of the flags for which the function is returns true.
+// flagsOf returns the names of the flags of each setting s for which is(s) is true.
 func flagsOf(is func(plan.Setting) bool) []string {
 	return each.Of(each.Where(planFlags(), is), func(f plan.Setting) string { return f.Flag })
 }

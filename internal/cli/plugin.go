@@ -10,15 +10,17 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Names that kubectl calls a plugin by: the plugin itself, and the program that completes its arguments.
+// Names of the program as a plugin of kubectl.
 const (
+	// pluginName is the file that kubectl runs, completionName the file that it runs to complete arguments.
 	pluginName     = "kubectl-cnibench"
 	completionName = "kubectl_complete-cnibench"
-	pluginWords    = "kubectl cnibench"
+	// pluginWords is what the user types.
+	pluginWords = "kubectl cnibench"
 )
 
-// calledAs sets p.plugin if kubectl called the program, by the name argv[0]. It returns the arguments; for the completion
-// program, the first is cobra's command for completion.
+// calledAs sets p.plugin if argv[0] shows that kubectl called the program. It returns the arguments, which begin with
+// cobra's command for completion if kubectl asks for a completion.
 func (p *program) calledAs(argv []string) []string {
 	if len(argv) == 0 {
 		return nil

@@ -34,7 +34,7 @@ const allUsage = "with -f text: print every table, not the answer alone"
 // reporting is one invocation of report.
 type reporting struct {
 	*program
-	// file is the result, output where the report goes.
+	// file is the result file to read. output is the file to write, "" or "-" for stdout.
 	file     string
 	format   string
 	output   string
@@ -46,7 +46,7 @@ type reporting struct {
 	margin   float64
 	// samples asks for the numbers of every trial, in the format csv.
 	samples bool
-	// budgets are the budgets of a run.
+	// budgets are the budgets of run --fail-on. The command report has none.
 	budgets []compare.Budget
 }
 
@@ -128,8 +128,8 @@ func (a *reporting) print(d report.Document) error {
 	return a.writeTo(a.output, func(w io.Writer) error { return formats[a.format](w, d) })
 }
 
-// document reads the result once and builds its report. It keeps the details for pictures, and the stacks of samples, only
-// if the report shows them.
+// document reads the result and builds its report. Details for pictures and stacks of samples take memory: it keeps them
+// only if the report shows them.
 func (a *reporting) document(works []impact.Work) (report.Document, error) {
 	s, err := a.open(a.file)
 	if err != nil {
@@ -142,7 +142,7 @@ func (a *reporting) document(works []impact.Work) (report.Document, error) {
 		return errors.Join(in.Add(rec), plausible.Add(*rec))
 	})
 	if err == nil {
-		o.Checked, err = plausible.Report(called(a.file), nil)
+		o.Checked, err = plausible.Report(displayName(a.file), nil)
 	}
 	if err != nil {
 		return report.Document{}, err
@@ -174,7 +174,7 @@ func (a *reporting) writeSamples(w io.Writer) error {
 	return out.Close()
 }
 
-// works parses --impact; nil if it was not given. It fails unless the format is one for people.
+// works returns the parsed --impact, nil without the flag. It fails if the format is not one of pageNames.
 func (a *reporting) works(cmd *cobra.Command) ([]impact.Work, error) {
 	if !cmd.Flags().Changed("impact") {
 		return nil, nil
@@ -189,8 +189,8 @@ func (a *reporting) works(cmd *cobra.Command) ([]impact.Work, error) {
 	return works, nil
 }
 
-// writePictures writes every figure of d as an SVG file into the directory dir and returns them, with addresses for a
-// report in the directory from. The number before each name keeps the files in reading order.
+// writePictures writes every figure of d as an SVG file into the directory dir, which it creates. It returns the pictures
+// with addresses relative to the directory from, where the report is. File names begin with a number, in reading order.
 func writePictures(dir, from string, d report.Document) ([]report.Picture, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("directory of pictures: %w", err)

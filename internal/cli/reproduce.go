@@ -81,7 +81,7 @@ func reproduceCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// chosenByArticle are the settings that an article's plan chooses in addition to the conditions of the lab.
+// chosenByArticle are the flags that reproduce does not have, besides those of the lab: the article's plan sets them.
 var chosenByArticle = []string{toolFlag, "load", "pairs", "concurrency", "flows", "message", "session-affinity", "service-annotations", "backend-cpu-limit"}
 
 func sourceIDs(c findings.Claims) []string {
@@ -126,7 +126,7 @@ func (a *reproduction) run(cmd *cobra.Command, args []string) (err error) {
 		}
 	}
 	if a.result != "" {
-		if a.plan.said(cmd) || a.dryRun || cmd.Flags().Changed("output") {
+		if a.plan.flagsGiven(cmd) || a.dryRun || cmd.Flags().Changed("output") {
 			return usageOf(cmd, errors.New("--result judges a file; leave the flags of a run out"))
 		}
 		return a.print(a.result)
@@ -226,7 +226,7 @@ func (a *reproduction) compareArticle(name string) (report.Reproduction, error) 
 	if stream, err = a.open(name); err != nil {
 		return r, err
 	}
-	header, mine, found, err := a.examine(stream, called(name))
+	header, mine, found, err := a.examine(stream, displayName(name))
 	if err != nil {
 		return r, err
 	}

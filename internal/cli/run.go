@@ -34,10 +34,10 @@ type measurement struct {
 	force   bool
 	verbose bool
 	quiet   bool
-	// report is printed at the end; failOn are the texts of its budgets.
+	// report is printed at the end. failOn are the values of --fail-on, which readBudgets parses into report.budgets.
 	report reporting
 	failOn []string
-	// show prints something at the end of a run instead of its report. (optional)
+	// show prints what replaces the report at the end of a run; nil means that the report is printed.
 	show func() error
 }
 
@@ -150,8 +150,8 @@ func (a *measurement) withResumeHint(err error) error {
 	return advice.With(err, wayOut)
 }
 
-// begin opens the result file and returns its plan: that of the flags for a new file; with --resume that of the file, which
-// flags may extend. The Resumed is nil for a new file.
+// begin opens the result file and returns the plan of the run. For a new file the flags give the plan, and the Resumed is
+// nil. With --resume the file has the plan, which flags may extend.
 func (a *measurement) begin(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
 	if a.resume {
 		return a.openResume(cmd)
@@ -167,7 +167,8 @@ func (a *measurement) begin(cmd *cobra.Command) (*result.Writer, *result.Resumed
 	return out, nil, want, err
 }
 
-// resultFile returns the name of a result file: the given one, or one in a temporary folder, which remove deletes.
+// resultFile returns given as the name of a result file. If that is "", it creates a temporary folder for the file, and
+// remove deletes the folder.
 func resultFile(given string) (name string, remove func(), err error) {
 	if given != "" {
 		return given, func() {}, nil
@@ -176,8 +177,8 @@ func resultFile(given string) (name string, remove func(), err error) {
 	return filepath.Join(dir, DefaultResult), func() { _ = os.RemoveAll(dir) }, err
 }
 
-// createResult creates a result file. It replaces an existing file only if force is set. A file that cannot be created
-// is bad input.
+// createResult creates a result file. With force it removes an existing file first. It returns a usage error if the file
+// exists, or if its directory is missing or not writable.
 func createResult(name string, force bool) (*result.Writer, error) {
 	if name == stdoutName {
 		return nil, usage(errors.New("a result is a file that stands after each trial: -o names it, and not stdout"))
@@ -221,7 +222,7 @@ func (a *measurement) resumePlan(cmd *cobra.Command, start result.Header) (want 
 	if err := profilefile.Changed(was, os.ReadFile); err != nil {
 		return was, false, usage(err)
 	}
-	if !a.plan.said(cmd) {
+	if !a.plan.flagsGiven(cmd) {
 		return was, false, nil
 	}
 	if want, err = a.plan.resumePlan(cmd, was); err != nil || extends(was, want) {
@@ -238,7 +239,8 @@ func extends(was, want plan.Plan) bool {
 		!slices.ContainsFunc(differ, func(key string) bool { return !slices.Contains(more, key) })
 }
 
-// opener opens the environment of a plan, and returns the plan with the names of what was found there. say reports progress.
+// opener opens the environment of a plan. The returned plan has the profile names that were detected there. say reports
+// progress.
 type opener func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error)
 
 // opener returns a function that opens the environment of want.
@@ -277,8 +279,8 @@ func (p *program) measure(ctx context.Context, open opener, out *result.Writer, 
 // flat replaces line breaks and other white space in s by single spaces, so that it fits into a cell of a table.
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// conclude prints the report, unless no trial finished. It returns an error that names the cases without a finished trial,
-// or with the exit code of budgets that are not kept.
+// conclude prints the report, unless every trial failed. It returns an error that names the cases whose trials all failed,
+// or one with the exit code of budgets that are not kept.
 func (a *measurement) conclude(cmd *cobra.Command) error {
 	c, err := result.Load(a.output)
 	if err != nil {
@@ -300,7 +302,8 @@ func (a *measurement) conclude(cmd *cobra.Command) error {
 	return errors.Join(err, lost)
 }
 
-// verdictOf reports whether any trial finished, and returns an error that names the cases without a finished trial.
+// verdictOf reports whether any trial succeeded. It returns an error with at most five of the cases whose trials all
+// failed, nil if there is no such case.
 func verdictOf(records []result.Record) (bool, error) {
 	finished := map[plan.Case]bool{}
 	why := map[plan.Case]string{}

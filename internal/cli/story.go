@@ -88,7 +88,7 @@ func (s *story) frame() {
 	}
 }
 
-// step shows what the run does before or between trials, when that takes time.
+// step shows what the run does before or between trials: on a terminal, or with -v as a note.
 func (s *story) step(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	switch {
@@ -103,8 +103,8 @@ func (s *story) step(format string, args ...any) {
 	}
 }
 
-// draw overwrites the lines at the bottom of a terminal in one write. It changes no other state of the terminal, so
-// nothing has to be restored however the program ends.
+// draw replaces the lines at the bottom of a terminal, in one write. It changes no mode of the terminal, so nothing has to
+// be restored however the program ends. It does nothing if stderr is not a terminal.
 func (s *story) draw(lines ...string) {
 	if !s.tty {
 		return
@@ -120,8 +120,8 @@ func (s *story) draw(lines ...string) {
 	s.drawn = lines
 }
 
-// rewind returns the escape sequence that moves the cursor to the start of the lines at the bottom and erases them. Lines
-// wider than the terminal, which is width columns now, take several rows.
+// rewind returns the escape sequence that moves the cursor to the start of the drawn lines and erases them. width is the
+// terminal's width in columns now, at which a drawn line may take several rows.
 func (s *story) rewind(width int) string {
 	rows := 0
 	for _, l := range s.drawn {
@@ -148,7 +148,7 @@ func unstyled(s string) string {
 	return b.String()
 }
 
-// clear removes the lines at the bottom.
+// clear erases the lines that draw has drawn.
 func (s *story) clear() {
 	if len(s.drawn) > 0 {
 		width, _ := s.size()

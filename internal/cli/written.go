@@ -33,7 +33,7 @@ func (p *program) writeTo(name string, write func(io.Writer) error) error {
 	return err
 }
 
-// keepInputs refuses an output that is one of the inputs.
+// keepInputs fails if output is the same file as one of the inputs, also through a link.
 func keepInputs(output string, inputs ...string) error {
 	to, err := os.Stat(output)
 	if err != nil {

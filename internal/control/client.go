@@ -21,9 +21,9 @@ const (
 	helloLimit     = 15 * time.Second
 )
 
-// Client is the controller's end of one agent. Prepare, Start and Wait are called in this order by one goroutine, for
-// one trial after another, and RoundTrip between them; Leave and Return by another one while it waits; Cancel and Close
-// may come from any goroutine at any moment.
+// Client is the controller's end of one agent. One goroutine calls Prepare, Start and Wait in this order, for one
+// trial after another, and RoundTrip between them. Another goroutine may call Leave and Return while the first waits.
+// Cancel and Close may be called by any goroutine at any moment.
 //
 // Every error that ends the conversation wraps an *Error, whose Kind can be counted. After KindGone, KindLost,
 // KindProtocol or KindVersion the client is unusable: Close it and Dial again.
@@ -102,9 +102,8 @@ func (c *Client) Gone() bool {
 	return c.state.gone != nil
 }
 
-// Prepare begins a new trial: the server listens, the client connects. It gives up an earlier trial that has not ended,
-// such as a server's whose client failed: the agent would refuse a second trial. The answer of the earlier trial is
-// dropped.
+// Prepare begins a new trial and returns when the agent is ready: the server listens, the client is connected. If an
+// earlier trial has not ended, such as a server's whose client failed, Prepare first cancels it and drops its answer.
 func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 	c.mu.Lock()
 	earlier := c.state
@@ -261,7 +260,8 @@ func (c *Client) send(ctx context.Context, m Message) error {
 	}
 }
 
-// await returns the answers as soon as have is true of them, or an error with the reason why want will not come.
+// await waits until have is true of the answers, and returns them. It fails if the trial fails, the agent is gone or
+// silent, or ctx ends. want names the missing message in errors.
 func (c *Client) await(ctx context.Context, want messageType, have func(answers) bool) (answers, error) {
 	limit := c.HeartbeatLimit
 	if want == TypeHello {
@@ -360,7 +360,7 @@ func (c *Client) take(m Message) {
 	})
 }
 
-// end notes why the conversation is over. It returns the first such reason.
+// end records why the conversation is over, unless it is over already. It returns the first reason.
 func (c *Client) end(why *Error) (first *Error) {
 	c.note(func(a *answers) {
 		a.gone = cmp.Or(a.gone, why)

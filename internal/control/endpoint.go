@@ -65,7 +65,7 @@ type Arrivals struct {
 // Churning describes the changes of Kubernetes objects during one trial.
 type Churning struct {
 	Variant plan.Variant
-	// Warmup is how long changes do not count, Window how long they count. Both begin at the call.
+	// Warmup begins at the call; changes in it do not count. Window follows; changes in it count.
 	Warmup, Window time.Duration
 }
 

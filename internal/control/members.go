@@ -27,8 +27,8 @@ func sideOf(rank int) string {
 	return SideServer
 }
 
-// Prepare prepares all members, the last first: each dials the members after it, which listen by then. Before and after
-// that it calls e.Ready and e.Connected.
+// Prepare prepares all members, the last first: each dials the members after it, which listen by then. It calls
+// e.Ready first and e.Connected last.
 func (m Members) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	if e.Ready != nil {
 		if err := e.Ready(); err != nil {
@@ -72,7 +72,7 @@ type LostError struct {
 func (e *LostError) Error() string { return e.Err.Error() }
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Without returns the members and their ends without the member rank, which must not be the first.
+// Without returns m and e without the member with this rank. The rank must not be 0.
 func (m Members) Without(rank int, e Ends) (Members, Ends) {
 	m.Servers = slices.Delete(slices.Clone(m.Servers), rank-1, rank)
 	e.Servers = slices.Delete(slices.Clone(e.Servers), rank-1, rank)

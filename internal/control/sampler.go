@@ -6,11 +6,13 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// SamplerArgs is the command line of a node's sampler. It records what the CPUs of a node execute during one trial. It
-// writes lines of JSON: a SamplerAnswer at the start, and one for each SamplerAsk. It ends with its input.
+// SamplerArgs is the command line of a node's sampler, which records what the CPUs of a node execute during one
+// trial. The sampler writes lines of JSON: a SamplerAnswer at the start, and one for each SamplerAsk. It ends with
+// its input.
 var SamplerArgs = []string{"/cnibench", "sample"}
 
-// SamplerAsk is one of: prepare (Begin), take samples or count runs (Start), return them (Window).
+// SamplerAsk is one request: Begin prepares, Start begins to take samples or to count runs, Window returns the
+// results.
 type SamplerAsk struct {
 	Begin  *SamplerBegin  `json:"begin,omitempty"`
 	Start  bool           `json:"start,omitempty"`

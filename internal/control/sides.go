@@ -36,8 +36,8 @@ func (s Sides) Apart() bool {
 	})
 }
 
-// Prepare prepares the servers for a workload, then the client. ask is the request to both sides. Before and after that
-// it calls e.Ready and e.Connected.
+// Prepare prepares the servers for a workload, then the client. ask is the request to both sides. It calls e.Ready
+// first and e.Connected last.
 func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	if e.Ready != nil {
 		if err := e.Ready(); err != nil {
@@ -83,9 +83,9 @@ func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Pr
 	return port, nil
 }
 
-// chooseCPUs returns the CPUs of the load threads of a side if the environment has not chosen them: the idlest of its
-// node, one for each thread. Two sides on one machine share its highest CPU, as in the lab, or choose in turn. Threads
-// that move between CPUs would take different times in each instance of a pod.
+// chooseCPUs returns the CPUs of a side's load threads if the environment has not chosen them: the idlest of its
+// node, one for each thread. Two sides on one machine share its highest CPU, as in the lab, or take every second CPU:
+// turn is 0 or 1. Threads that move between CPUs would take different times in each instance of a pod.
 func chooseCPUs(own, other Hello, ask Prepare, turn int) []int {
 	cpus := own.Idle
 	if own.Machine == other.Machine && len(cpus) > 1 {

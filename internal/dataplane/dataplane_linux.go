@@ -54,10 +54,11 @@ type Entry struct {
 type Node struct {
 	// Name is, for example, "node-1".
 	Name string
-	// Addr is the address on the underlay with its prefix length, MAC that of the NIC, MTU in bytes.
+	// Addr is the address on the underlay with its prefix length.
 	Addr netip.Prefix
-	MAC  net.HardwareAddr
-	MTU  int
+	// MAC is the MAC address of the NIC, MTU its MTU in bytes.
+	MAC net.HardwareAddr
+	MTU int
 	// Cluster holds the pods of all nodes.
 	Cluster netip.Prefix
 	// PodCIDR holds the pods of this node. It is not valid if pods have addresses of the underlay.
@@ -68,11 +69,11 @@ type Node struct {
 	Tunnel Tunnel
 	// Below is the tunnel without encryption, if Tunnel encrypts; otherwise its Device is "".
 	Below Tunnel
-	// Allowed are the addresses that other nodes reach by this node's Tunnel, and accept as sources from it, if Tunnel
-	// encrypts (AllowedIPs of WireGuard).
+	// Allowed are the addresses that other nodes reach through this node's Tunnel, if Tunnel encrypts. They also accept these
+	// addresses as sources of packets from it (AllowedIPs of WireGuard).
 	Allowed []netip.Prefix
 	Pods    []Pod
-	// Interfaces are devices on the underlay besides the NIC, which have a router of their own there.
+	// Interfaces are devices on the underlay besides the NIC. Their packets go to a router on the underlay.
 	Interfaces []Interface
 }
 
@@ -87,10 +88,10 @@ func (n Node) Unencrypted() Node {
 type Interface struct {
 	// Name is, for example, "eth1".
 	Name string
-	// Addr is its address with the prefix length of the underlay. Pods is the range of the pod addresses whose packets the
-	// network delivers to it.
+	// Addr is the address of the device with the prefix length of the underlay.
 	Addr netip.Prefix
 	MAC  net.HardwareAddr
+	// Pods is the range of the pod addresses whose packets the network delivers to the device.
 	Pods netip.Prefix
 }
 
@@ -100,9 +101,12 @@ type Tunnel struct {
 	// Addr is the node's source address in the tunnel.
 	Addr netip.Addr
 	MAC  net.HardwareAddr
-	// VNI is the network identifier, 0 if it differs by packet; Port the UDP destination port, 0 without UDP; MTU that of
-	// inner packets, in bytes.
-	VNI, Port, MTU int
+	// VNI is the network identifier, 0 if it differs by packet.
+	VNI int
+	// Port is the UDP destination port, 0 without UDP.
+	Port int
+	// MTU is the MTU of inner packets in bytes.
+	MTU int
 }
 
 // Pod is the description of one pod.
@@ -111,13 +115,13 @@ type Pod struct {
 	Name string
 	// Addr has the prefix length of the pod's device.
 	Addr netip.Prefix
-	// MAC is that of the pod's device, nil for a host-network pod.
+	// MAC is the MAC address of the pod's device, nil for a device without one and for a host-network pod.
 	MAC net.HardwareAddr
 	// HostDevice is the node's end of the pod's veth, "" without one.
 	HostDevice string
 	// HostNetwork pods have no namespace of their own.
 	HostNetwork bool
-	// MTU is that of the pod's device or, if less, of its default route, in bytes.
+	// MTU is the MTU of the pod's device or, if that is smaller, of its default route, in bytes.
 	MTU int
 }
 
@@ -133,10 +137,10 @@ func (Nothing) NotServed(plan.Path) string                     { return "" }
 // FirstPod is the last byte of the first pod's address if the gateway has the first address of the range.
 const FirstPod = 2
 
-// nodeBits is the prefix length of a node's pod range, by the length of an address.
+// nodeBits has the prefix length of a node's pod range, by the number of bits of an address.
 var nodeBits = map[int]int{32: 24, 128: 64}
 
-// Subnet returns the /24 of the cluster's /16 that belongs to a node, or in IPv6 the /64 of its /56.
+// Subnet returns the pod range of the node with this number: a /24 of the cluster's /16, or in IPv6 a /64 of its /56.
 func Subnet(cluster netip.Prefix, number int) netip.Prefix {
 	b := cluster.Masked().Addr().AsSlice()
 	bits := nodeBits[8*len(b)]
@@ -166,8 +170,8 @@ func (n Node) Gateway() netip.Addr { return Nth(n.PodCIDR, 1) }
 // PodName returns the name of pod i, counted from 0: "node-1/pod-1" for the first pod of node-1.
 func PodName(n *Node, i int) string { return n.Name + "/pod-" + strconv.Itoa(i+1) }
 
-// AddPods adds this number of pods to n. The name of the node's end of a pod's veth is prefix and this number of digits of a
-// hash. addr returns the address of pod i, counted from 0, with the prefix length of the pod's device. mtu is in bytes.
+// AddPods adds pods to n. The name of the node's end of a pod's veth is prefix and this number of hexadecimal digits of a hash.
+// addr returns the address of pod i, counted from 0, with the prefix length of the pod's device. mtu is in bytes.
 func (n *Node) AddPods(pods, mtu int, prefix string, digits int, addr func(i int) netip.Prefix) {
 	for i := range pods {
 		name, a := PodName(n, i), addr(i)
@@ -236,7 +240,7 @@ func PrepareVXLAN(n Node) []link.Thing {
 	}
 }
 
-// JoinVXLAN returns the neighbour entry and the forwarding entry by which from's VXLAN device reaches that of to.
+// JoinVXLAN returns the neighbour entry and the forwarding entry by which the VXLAN device of from reaches the VXLAN device of to.
 func JoinVXLAN(from, to Node) []link.Thing {
 	return []link.Thing{
 		link.StaticNeighbour{Dev: from.Tunnel.Device, Addr: to.Tunnel.Addr, MAC: to.Tunnel.MAC},

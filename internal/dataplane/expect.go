@@ -14,20 +14,22 @@ type Expectation struct {
 	Attach *Attachment
 	// Programs describes the BPF programs, nil for none.
 	Programs *ExpectedPrograms
-	// Tracked means that conntrack tracks packets between pods, on every node that they cross. TrackedBetween means that it
-	// tracks only packets between nodes. TunnelTracked means that it also tracks the tunnel's packets, in each direction by
-	// an entry without replies.
-	Tracked, TrackedBetween, TunnelTracked bool
+	// Tracked means that conntrack tracks packets between pods, on every node that they cross.
+	Tracked bool
+	// TrackedBetween means that conntrack tracks packets between pods only if they cross nodes.
+	TrackedBetween bool
+	// TunnelTracked means that conntrack also tracks the tunnel's packets: each direction has an entry without replies.
+	TunnelTracked bool
 	// Identity returns the VNI of a pod's packets if that is the pod's identity; nil otherwise.
 	Identity func(pod netip.Addr) int
-	// RouteMTU means that the tunnel's device has the MTU of the underlay and no neighbours: routes set the MTU.
+	// RouteMTU means that the tunnel's device has the MTU of the underlay and no neighbour entries. Routes have the smaller MTU.
 	RouteMTU bool
-	// Unsaid means that only the paths are known, because a profile file describes no more.
+	// Unsaid means that a profile file describes only the paths, so that nothing else is checked.
 	Unsaid bool
 	Signs
 	// Untouched means that the nodes' rules do not count packets between pods.
 	Untouched bool
-	// Blackhole is the protocol of the route that drops packets to a node's unused pod addresses, 0 for no such route.
+	// Blackhole is the protocol number of the route that drops packets to a node's unused pod addresses; 0 if there is none.
 	Blackhole int
 	// Remote is the route to another node's pods.
 	Remote *Route
@@ -40,21 +42,22 @@ type Expectation struct {
 
 // Signs are rules, routes and marks on a node that only some CNIs have.
 type Signs struct {
-	// PodRules means that each node has a routing rule for packets to every pod. PodTable is the table of a second rule, for
-	// packets from the pod, and of a rule for the address of the node's second interface; 0 for none.
+	// PodRules means that each node has a routing rule for packets to each of its pods.
 	PodRules bool
+	// PodTable is the routing table for packets from pods and from the node's second interface; 0 if they have no rules.
 	PodTable int
 	// Leave has the device, by path, through which the client's node (or the node that the client entered) sends packets to
 	// the wire.
 	Leave map[plan.Path]string
-	// Marks has the conntrack mark of connections, by path, on the client's node (or the node that the client entered). Label
-	// is the conntrack label of connections between pods, on every node that they cross; 0 for none.
+	// Marks has the conntrack mark of connections, by path, on the client's node (or the node that the client entered).
 	Marks map[plan.Path]uint32
+	// Label is the conntrack label of connections between pods, on every node that they cross; 0 for none.
 	Label int
 	// AffinityAfter is the time after a client's first connection to a Service from which session affinity holds; 0 is at
 	// once.
 	AffinityAfter time.Duration
-	// Firewall means that each node walks a list of rules for its pods, and a routing rule for their range.
+	// Firewall means that each node has kube-router's firewall: packets walk a list of the node's pods to the chain of their
+	// pod. The node also has a routing rule for packets from its pod range.
 	Firewall bool
 	// Diverted lists the routing rules, with priorities, that lead packets into the tunnel before the main table; "" for
 	// none.
@@ -122,8 +125,8 @@ const (
 type ExpectedPrograms struct {
 	// VIP describes on which devices packets have the address of a Service: "nowhere" if sockets translate it.
 	VIP string
-	// Doorstep is which packets to a pod pass the node's end of its device: NoPackets, FirstPackets or AllPackets.
-	// DoorstepSame is the same for packets from a pod of its node, "" for no difference.
+	// Doorstep is which packets to a pod pass the node's end of the pod's device: NoPackets, FirstPackets or AllPackets.
+	// DoorstepSame is the same for packets from another pod of the node; "" means Doorstep.
 	Doorstep, DoorstepSame string
 	// Forwards means that the node's stack forwards packets between nodes.
 	Forwards bool
@@ -134,7 +137,7 @@ type ExpectedPrograms struct {
 	Maglev bool
 	// Mute means that a datagram to a Service without endpoints is dropped silently.
 	Mute bool
-	// Option is which packets carry the frontend of a Service in an IP option: "none", or such as "tcp syn, udp".
+	// Option says which packets carry the frontend of a Service in an IP option: "none", or for example "tcp syn, udp".
 	Option string
 }
 
@@ -204,8 +207,8 @@ var Direct = Clients{
 	PodPodSame: OwnAddress, PodPodCross: OwnAddress, PodSvcLocal: OwnAddress, PodSvcRemote: OwnAddress,
 }
 
-// Entering returns the paths on which the outgoing device determines the source address, because the node is the client or
-// masquerades. near is the address that pods of the same node see, far the address that pods of another node see.
+// Entering returns the paths from a node, or through a node port, to pods and Services. near is the client address that pods
+// of that node see, far the client address that pods of another node see: usually that of the outgoing device.
 func Entering(near, far Client) Clients {
 	return Clients{
 		HostPodSame: near, HostSvcLocal: near, ExtPortLocal: near,

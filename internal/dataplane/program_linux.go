@@ -34,7 +34,7 @@ type Programming struct {
 	Cgroup   string
 	NoCgroup error
 	// Policies is the number of policies that select every pod, in both directions. The last allows all traffic but TCP to
-	// policy.DeniedPort; the others match no peer. PoliciesUnselected select no pod.
+	// policy.DeniedPort; the others match no peer. PoliciesUnselected is the number of policies that select no pod.
 	Policies, PoliciesUnselected int
 	// Connections is the number of established connections in the node's table, in addition to the measured ones.
 	Connections int
@@ -71,8 +71,8 @@ type Programs struct {
 	io.Closer
 	// Counters returns the counters of the programs since they were loaded; nil without programs.
 	Counters func() ([]attach.Counter, error)
-	// Serve adds Services to those that the node serves, or replaces those with the same address; nil if the programs do not
-	// serve any.
+	// Serve adds Services to the node, and replaces a Service with the same address; nil if the programs do not serve
+	// Services.
 	Serve func([]service.Service) error
 	// Withdraw removes Services. It is set together with Serve.
 	Withdraw func([]service.Service) error
@@ -128,7 +128,7 @@ func Affinity(s service.Service) time.Duration {
 	return 0
 }
 
-// Backends returns the endpoints of a Service, split into those on this node and those on others.
+// Backends returns the endpoints of a Service: local has the endpoints on this node, remote the others.
 func Backends(s service.Service) (local, remote []netip.AddrPort) {
 	for _, e := range s.Endpoints {
 		if e.Local {

@@ -18,30 +18,32 @@ import (
 
 // Parts has the functions that open the two halves of a combined environment.
 type Parts struct {
-	// Clusters opens the clusters and returns the plan with the detected names. It calls beside with that plan before
-	// it creates anything in a cluster.
+	// Clusters opens the clusters of want and returns their environment, and the plan with the detected profiles. It
+	// calls beside with that plan before it creates the run's pods.
 	Clusters func(ctx context.Context, want plan.Plan, beside func(ctx context.Context, found plan.Plan) error) (Environment, plan.Plan, error)
-	// Groups creates the tree of CPU groups for the lab's agents, or returns "" where there is none. remove removes it.
+	// Groups creates the tree of CPU groups for the lab's agents and returns its path; "" if this machine has no CPU
+	// groups. remove deletes the tree.
 	Groups func(ctx context.Context) (tree string, remove func() error, err error)
-	// Lab opens the lab with its agents in tree, "" for no CPU groups.
+	// Lab opens the lab with its agents in the CPU groups of tree; "" means in no group.
 	Lab func(ctx context.Context, p plan.Plan, tree string) (Environment, error)
 }
 
-// combined is the lab and clusters of the same machine as one environment, so that one run compares them interleaved.
-// Variants with a context belong to a cluster.
+// combined is one environment of the lab and of clusters on the same machine. One run measures both in turns, so that they
+// can be compared. Variants with a context belong to a cluster, the others to the lab.
 type combined struct {
 	lab, clusters Environment
-	// grouped means that the lab's agents are in CPU groups like those of pods; remove removes the groups.
+	// grouped means that the lab's agents are in CPU groups as deep as those of pods.
 	grouped bool
-	remove  func() error
+	// remove deletes these groups.
+	remove func() error
 }
 
 // factAgent names the fact that describes how the lab's agents run.
 const factAgent = "lab.agent"
 
-// Combine raises in the lab the profiles that are detected on the clusters of a plan, then opens the clusters. It
-// returns the environment and the plan with the profiles of both. If the lab cannot raise a profile, it fails with a
-// *RefusedError and creates nothing in a cluster.
+// Combine detects the profiles of a plan's clusters, raises the same profiles in the lab, and then creates the run's pods
+// in the clusters. It returns the environment, and the plan with the profiles of both. If the lab cannot raise a profile,
+// it fails with a *RefusedError and creates no pods of the run.
 func Combine(ctx context.Context, want plan.Plan, parts Parts) (*combined, plan.Plan, error) {
 	e := &combined{remove: func() error { return nil }}
 	var here plan.Plan
@@ -71,7 +73,7 @@ func (e *RefusedError) Error() string {
 	}), "; ")
 }
 
-// raise creates the CPU groups and opens the lab. It fails with a *RefusedError if the lab skipped a profile.
+// raise creates the CPU groups and opens the lab for the plan here. It fails with a *RefusedError if the lab skips a profile.
 func (e *combined) raise(ctx context.Context, here plan.Plan, parts Parts) error {
 	tree, remove, err := parts.Groups(ctx)
 	if err != nil {
@@ -91,7 +93,7 @@ func (e *combined) raise(ctx context.Context, here plan.Plan, parts Parts) error
 	return nil
 }
 
-// closeLab closes the lab and joins its error to err.
+// closeLab closes the lab, if it is open, and deletes the CPU groups. It returns err joined with their errors.
 func (e *combined) closeLab(ctx context.Context, err error) error {
 	if e.lab != nil {
 		err = Close(ctx, e.lab, err)
@@ -132,7 +134,8 @@ func (e *combined) At(v plan.Variant) Site {
 	return e.lab.At(v)
 }
 
-// Facts returns the facts of both halves, the lab's if both have one, and how the lab's agents run.
+// Facts returns the facts of the lab and of the clusters, and how the lab's agents run. For a fact that both have, the
+// lab's value is used.
 func (e *combined) Facts(ctx context.Context) (facts.Facts, error) {
 	all := facts.Facts{}
 	for _, part := range []Environment{e.clusters, e.lab} {
@@ -163,7 +166,7 @@ func (e *combined) Profiles(ctx context.Context) ([]result.Profile, error) {
 // same CPUs.
 func (e *combined) Conditions() outcome.Conditions { return e.lab.Conditions() }
 
-// Close removes both halves.
+// Close removes the lab, its CPU groups and the run's objects in the clusters.
 func (e *combined) Close(ctx context.Context) error {
 	return errors.Join(e.lab.Close(ctx), e.remove(), e.clusters.Close(ctx))
 }

@@ -38,8 +38,7 @@ type Staged interface {
 	Enter(ctx context.Context, i int) error
 }
 
-// Site is where variants are measured: the lab, or one cluster. Its other abilities are the interfaces below that it
-// implements.
+// Site is where variants are measured: the lab, or one cluster. A site may also implement some of the interfaces below.
 type Site interface {
 	// Endpoints returns the client and the servers of a route. The error is a *control.NotServedError if the variant
 	// does not serve it.
@@ -53,14 +52,14 @@ type Meshed interface {
 	// Away returns a node of a pair that cannot be measured now, and why, or "" if both can. failed means that a trial of
 	// the pair has just failed; without it, a node that was present is assumed to be still present.
 	Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string)
-	// Await waits, for a limited time, for nodes that are coming back.
+	// Await waits, for a limited time, until nodes whose pods are starting can be measured again.
 	Await(ctx context.Context)
 }
 
 // Renewer is a Site that can raise variants again.
 type Renewer interface {
-	// Renew removes variants and raises them again, in the given order, while nothing is measured. It returns for each
-	// variant why it is not up, nil if it is. The paths that are served and the stages do not change.
+	// Renew removes variants and raises them again, in the given order, while nothing is measured. The result has for each
+	// variant nil, or the error that kept it from being raised. The served paths and the stages do not change.
 	Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error
 	// Renews returns the variants that Renew raises together with v, v included; nil if v cannot be raised again.
 	Renews(v plan.Variant) []plan.Variant
@@ -82,26 +81,26 @@ type Roller interface {
 
 // PodMaker is a Site that makes pods during a trial.
 type PodMaker interface {
-	// NewPods creates pods at a rate and waits until all of them are removed. It returns what they observed in the form of
-	// a client's observation. It fails if no pod got an answer.
+	// NewPods creates pods at a rate, lets each send a request, and waits until all pods are removed. It returns their
+	// times in a client's observation. It fails if no pod got an answer.
 	NewPods(ctx context.Context, a control.Arrivals) (*sample.Observation, error)
-	// LatePods reports whether a pod's request may come long after its intended time. Servers then answer for the
-	// workload's timeout beyond the window.
+	// LatePods reports whether a pod's request may come long after its intended time. If so, the servers go on answering
+	// after the window, for the workload's timeout.
 	LatePods() bool
 }
 
 // Rester is a Site that can measure its nodes while nothing is sent.
 type Rester interface {
-	// Rest measures what the nodes of a path use during window, while the run sends nothing. It returns this in the form
-	// of a client's observation.
+	// Rest measures the CPU time and memory that the nodes of a path use during window, while the run sends nothing. It
+	// returns them in a client's observation.
 	Rest(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error)
 }
 
 // Churner is a Site that changes objects during a trial.
 type Churner interface {
-	// Churn changes objects of a variant, as its conditions define, until the window is over or ctx is done. When it
-	// returns, everything is as before. It returns nil for a variant without churn, and fails if a change was not
-	// seen to take effect.
+	// Churn changes objects of a variant, as its conditions define, until the window is over or ctx is done. It undoes all
+	// changes before it returns. It returns nil for a variant without churn. It fails if a change did not visibly take
+	// effect.
 	Churn(ctx context.Context, c control.Churning) (*sample.Churn, error)
 }
 
@@ -165,7 +164,7 @@ type Looker interface {
 	Shared() Shared
 }
 
-// Shared is a Service with several backends. The caller must listen on Port at each backend.
+// Shared is a Service with several backends. Nothing listens there: the caller must start a server on Port of each backend.
 type Shared struct {
 	Name, Address string
 	Backends      []Place
@@ -186,8 +185,9 @@ type Verifier interface {
 	VerifierLogs() map[string]string
 }
 
-// Recording records what the CPUs of a path execute during one trial. Call Start once both sides run, and Finish after
-// they have ended. Finish releases everything, also without Start. It returns nothing if an observation is nil.
+// Recording records what the CPUs of a path execute during one trial. Call Start when both sides run, and Finish after they
+// have ended. Call Finish even if Start was not called: it releases the recording's resources. Finish returns an empty
+// result if an observation is nil.
 type Recording struct {
 	Start  func() error
 	Finish func(client, server *sample.Observation) (sample.Recorded, error)

@@ -19,14 +19,14 @@ import (
 // FactLeftOut is the fact of an imported result that lists what was not imported, separated by "; ".
 const FactLeftOut = "import.left_out"
 
-// Contents joins batches into one result. Readings without a repetition get the next number of their case, in order.
-// The error lists what a Label must add.
+// Contents joins batches into one result. Readings without a repetition get the next number of their case, in order. It
+// fails if there is no trial, or if a reading lacks its profile, path or workload: a Label can add them.
 func Contents(batches ...Batch) (result.Contents, error) {
 	var c result.Contents
 	var err error
 	batches = slices.Clone(batches)
 	factsDiffer(batches)
-	onceEach(batches)
+	removeCopies(batches)
 	settleRates(batches)
 	settleSizes(batches)
 	windowsDiffer(batches)
@@ -67,8 +67,8 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	return c, nil
 }
 
-// ShareWorkload sets the workload of trials that failed before their tool named it, if all other trials have the same
-// one.
+// ShareWorkload sets the workload of failed trials whose output does not name it, if all other trials have the same
+// workload. It adds a warning to these trials.
 func ShareWorkload(batches []Batch) {
 	known := map[plan.Workload]bool{}
 	for _, b := range batches {
@@ -122,8 +122,8 @@ func describe(h *result.Header, recs []result.Record) {
 	}
 }
 
-// records numbers the readings of all batches and converts them into trials. It fails if a reading is incomplete, or if
-// there is none.
+// records converts the readings of all batches into trials. A reading without a repetition, or with one that is taken, gets
+// the next free number of its case. It fails if a reading is incomplete, or if there is no reading.
 func records(batches []Batch) ([]result.Record, error) {
 	taken := map[plan.Trial]bool{}
 	next := map[plan.Case]int{}

@@ -25,14 +25,14 @@ func Formats() (names, about []string) {
 	return names, about
 }
 
-// Detect returns the name of the format of b, or of the first output within a log. It fails for results of cnibench, empty
-// input and unsupported output.
+// Detect returns the name of the format of b; if b is a log, the format of the first output in it. It fails for results of
+// cnibench, empty input and unsupported output.
 func Detect(b []byte) (string, error) {
 	b = plain(b)
 	if ours(b) {
 		return "", errors.New("already a result of cnibench: use report, compare or check")
 	}
-	if err := unreadTool(b, true); err != nil {
+	if err := unsupportedError(b, true); err != nil {
 		return "", err
 	}
 	if f, ok := matching(b, ""); ok {
@@ -44,7 +44,7 @@ func Detect(b []byte) (string, error) {
 	if parts, _ := findInLog(b, ""); len(parts) > 0 {
 		return parts[0].format.Name, nil
 	}
-	if err := unreadTool(b, false); err != nil {
+	if err := unsupportedError(b, false); err != nil {
 		return "", err
 	}
 	names, _ := Formats()
@@ -77,8 +77,18 @@ func Decode(name string, b []byte) (Batch, error) {
 	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), "leave out --from, or choose one of: "+strings.Join(names, ", "))
 }
 
-// plain returns the text of an input: decompressed from gzip, unless that is an archive, without a byte order mark and
-// carriage returns, and converted from UTF-16, which PowerShell writes.
+// unpackedHead returns what can be unpacked of the first bytes of a gzip file, nil for other files.
+func unpackedHead(b []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(z, headSize)) // it ends early, as b does
+	return text
+}
+
+// plain returns the text of an input. It unpacks gzip unless that holds a tar archive, converts UTF-16 (which PowerShell
+// writes), removes a byte order mark, and replaces \r\n by \n.
 func plain(b []byte) []byte {
 	const atTar = 257 // position of the magic of a tar archive
 	if z, err := gzip.NewReader(bytes.NewReader(b)); err == nil {
@@ -112,8 +122,8 @@ func plain(b []byte) []byte {
 
 func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
 
-// decodeAs reads b in the format f. If f fails, it reads b as a log that holds output in the format called inLog, "" for
-// any.
+// decodeAs reads b in the format f. If b does not look like f, or f fails, it also tries b as a log that holds output in the
+// format called inLog, "" for any.
 func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	looks := f.Match == nil || f.Match(b)
 	if looks {
@@ -122,7 +132,7 @@ func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 		}
 	}
 	batch, err := f.Decode(b)
-	batch, err = checked(f, batch, err)
+	batch, err = checkBatch(f, batch, err)
 	if looks && (err == nil || errors.As(err, &adapter.Definite{})) {
 		return batch, err
 	}
@@ -132,16 +142,17 @@ func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 		}
 	}
 	if err != nil && !looks {
-		if relative := unreadTool(b, false); relative != nil {
-			return Batch{}, relative
+		if known := unsupportedError(b, false); known != nil {
+			return Batch{}, known
 		}
 		return Batch{}, advice.With(err, "leave out --from to detect the format; or "+csvWay)
 	}
 	return batch, err
 }
 
-// checked returns the batch that f decoded with err. It fails with err, or if the batch is invalid, and adds a way out.
-func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
+// checkBatch takes the results of f.Decode. It returns the batch if it is valid and err is nil. Otherwise it returns an error
+// that names f, with advice.
+func checkBatch(f adapter.Format, batch Batch, err error) (Batch, error) {
 	if err == nil {
 		err = batch.Check()
 	}
@@ -177,13 +188,14 @@ func readFolder(name, from string) (Batch, error) {
 	for f := range formats {
 		if f.Folder != nil && (from == "" || from == f.Name) {
 			batch, err := f.Folder(name)
-			return checked(f, batch, err)
+			return checkBatch(f, batch, err)
 		}
 	}
 	return Batch{}, fmt.Errorf("it is a folder; format %s is a file", from)
 }
 
-// Read reads an open input as Open reads a file. Errors call the input name. It fails above adapter.MaxInput.
+// Read reads r in the format called from; "" detects it. Errors name the input by name. It fails if r has more than
+// adapter.MaxInput bytes.
 func Read(r io.Reader, name, from string) (Batch, error) {
 	var batch Batch
 	b, err := io.ReadAll(io.LimitReader(r, adapter.MaxInput+1))

@@ -20,8 +20,8 @@ type Label struct {
 	Workload plan.Workload
 }
 
-// Apply sets the fields of l on every reading. It fails if a reading stays incomplete, or if the input, called name,
-// has several profiles, paths or workloads where l has one.
+// Apply adds the fields of l to the readings of b (see put), and name as its title if it has none. It fails if a reading
+// stays incomplete, or if l contradicts the input, such as one profile for an input that names several.
 func (l Label) Apply(name string, b *Batch) error {
 	b.Title = cmp.Or(b.Title, name)
 	if err := l.apply(b); err != nil {
@@ -59,8 +59,8 @@ func (l Label) apply(b *Batch) error {
 	return err
 }
 
-// loses reports whether the workload of r has settings that said, the label's workload, lacks. It returns false if r has
-// assumptions.
+// loses reports whether the workload of r has a setting that the label's workload, said, does not have. It returns false if
+// settings of r are assumed.
 func loses(r *Reading, said any) bool {
 	settings := func(w any) []string {
 		_, in, _ := strings.Cut(strings.TrimSuffix(fmt.Sprint(w), ")"), "(")
@@ -73,8 +73,8 @@ func loses(r *Reading, said any) bool {
 
 func isAssumed(w sample.Warning) bool { return w.ID == adapter.Assumed }
 
-// put sets one part of a label, called what, if the label has it: in readings that lack it, or in all readings if all
-// have it. It never replaces measured facts: a path, and the settings of a workload without assumptions.
+// put sets one part of the readings, called what, to said, the value of the label. It does nothing if said is zero. If some
+// readings lack the part, only these are set, else all. It fails rather than replace a path, or printed settings of a workload.
 func put[T comparable](b *Batch, what string, said T, part func(*Reading) *T) error {
 	var none T
 	if said == none {

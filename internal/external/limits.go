@@ -12,7 +12,7 @@ import (
 // Ask describes what a tool must do as one side of one trial.
 type Ask = adapter.Ask
 
-// sender returns how the tool of a workload sends it; an empty Sender if no tool of that name sends.
+// sender returns the Sender of the workload's tool; an empty Sender if there is no such tool, or if it cannot send.
 func sender(w plan.Workload) *adapter.Sender {
 	t, ok := Sending(w.Tool)
 	if !ok {
@@ -62,7 +62,8 @@ func Transport(w plan.Workload) string {
 // NoteLimits is the id of the note with the text of Limits.
 const NoteLimits = "tool-limits"
 
-// Limits describes in one line how a trial by a tool differs from one by our engine, "" if it does not.
+// Limits describes in one line how a trial by the tool of a differs from a trial by our engine; "" if there is no
+// difference.
 func Limits(a Ask) string {
 	w, s := a.Workload, sender(a.Workload)
 	window, warmup := a.Measured()

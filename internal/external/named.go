@@ -7,20 +7,21 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// relative is a form of output that is not supported, with the supported form to use instead.
-type relative struct {
+// unsupportedForm is a form of output that is not supported, with the supported form to use instead.
+type unsupportedForm struct {
 	looks *pattern.Pattern
 	what  string
-	// instead is the nearest supported form, "" if only the CSV file remains.
+	// instead is the advice how to get a supported form, "" if only a CSV file can be imported.
 	instead string
-	// other is true for a file without a measurement.
+	// other is true for a file that is not a measurement itself. The advice then does not mention the CSV file.
 	other bool
 	// first is true for output that a supported format would match, too.
 	first bool
 }
 
-// relatives are the known unsupported forms. They are tried if no format matches; those with first before the formats.
-var relatives = []relative{
+// unsupportedForms are the known forms that are not supported. Those with first are tried before the formats, the others only
+// if no format matches.
+var unsupportedForms = []unsupportedForm{
 	{looks: pattern.New(`(?m)^(?:Client connecting to|Server listening on) .*(?:TCP|UDP) port \d+\b|^\[ *(?:\d+|SUM)\] +\d+\.(?:\d|\d{4})- *\d+\.(?:\d|\d{4}) +sec `), what: "the output of iperf 2, which is not supported", instead: "measure by iperf3 -J", first: true},
 	{looks: pattern.New(`(?m)^\d{14}(?:\.\d+)?,[0-9a-f.:]+,\d+,[0-9a-f.:]+,\d+,\d+,[\d.]+-[\d.]+,\d+,\d+`), what: "the CSV of iperf 2, which is not supported", instead: "measure by iperf3 -J"},
 	{looks: pattern.New(`(?m)^Fortio \S+ running at `), what: "the text of fortio, of which only the JSON is supported", instead: "load with fortio load -json FILE"},
@@ -66,11 +67,11 @@ var relatives = []relative{
 const csvWay = `write its numbers into a CSV file (docs/reference/import.md): line 1 is "# cnibench-csv v1", line 2 "profile,path,workload,metric,value,unit", ` +
 	`then a row for each number, such as "canal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s"`
 
-// unreadTool returns an error that names the unsupported form of b, with advice; nil if the form of b is not in relatives.
-// With first it tries only the relatives with first.
-func unreadTool(b []byte, first bool) error {
+// unsupportedError returns an error that names the unsupported form of b, with advice; nil if the form of b is not known.
+// With first it tries only the forms with first.
+func unsupportedError(b []byte, first bool) error {
 	head := b[:min(len(b), 1<<20)]
-	for _, r := range relatives {
+	for _, r := range unsupportedForms {
 		if first && !r.first || !r.looks.Match(head) {
 			continue
 		}

@@ -22,7 +22,7 @@ const MaxOutput = 64 << 20
 // Output is the output of a client, and how it ended.
 type Output struct {
 	Stdout, Stderr []byte
-	// Exit is how it ended, nil for success.
+	// Exit is the error of the process, nil for success.
 	Exit error
 }
 
@@ -81,8 +81,8 @@ func ReadOutput(a Ask, out Output) (Outcome, error) {
 	return o, nil
 }
 
-// decode reads stdout. It reads stderr instead, unless that is blank, if stdout is blank, or if the tool failed and stdout
-// cannot be read.
+// decode decodes stdout. If stdout is blank, or if the tool failed and stdout cannot be decoded, it decodes stderr instead,
+// unless stderr is blank.
 func decode(tool string, out Output) (adapter.Batch, error) {
 	t, _ := Sending(tool)
 	format := t.Formats[0].Name
@@ -119,7 +119,8 @@ func Said(out Output) string {
 // complaint matches words of tools' error messages.
 var complaint = pattern.New(`(?i)\berror\b|\binvalid\b|\bfailed\b|unable to|cannot|could not|unknown host`)
 
-// work returns the units of work of a client from its start to its end, for which it used its CPU time.
+// work returns how many units of work a client did, to divide its CPU time by: printed, or computed from the metrics. Bulk
+// transfers count kB over TCP and datagrams over UDP.
 func work(w plan.Workload, r adapter.Reading) float64 {
 	switch {
 	case r.Work > 0:

@@ -26,8 +26,8 @@ type Stream struct {
 // headSize is how much of a file is read to decide whether it is a result of cnibench.
 const headSize = 4096
 
-// OpenStream opens the file called name: a result, or the output of a tool with everything that a result needs, which
-// may be a folder.
+// OpenStream opens the file or folder called name: a result of cnibench, or the output of a tool that names profile, path
+// and workload. It fails for other output: import adds what is missing.
 func OpenStream(name string) (*Stream, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -45,14 +45,14 @@ func OpenStream(name string) (*Stream, error) {
 	return s, nil
 }
 
-// NewStream reads an open input as OpenStream reads a file. Errors call the input name.
+// NewStream reads an open input like OpenStream. Errors name the input by name. The caller closes r.
 func NewStream(r io.Reader, name string) (*Stream, error) {
 	head := bufio.NewReaderSize(r, headSize)
 	b, err := head.Peek(headSize)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, prefixed(name, adapter.Cause(err))
 	}
-	if !ours(b) && ours(plain(b)) {
+	if !ours(b) && (ours(plain(b)) || ours(unpackedHead(b))) {
 		return nil, prefixed(name, advice.With(errors.New("a result of cnibench that is packed, or in another encoding than UTF-8"), "unpack it; save it as UTF-8 without a byte order mark"))
 	}
 	if !ours(b) {

@@ -40,7 +40,7 @@ func init() {
 	}
 }
 
-// Add adds a tool to those of the product, for programs of the build. Call it before any plan is read.
+// Add adds a tool that sends workloads to the list, for programs of the build. Call it before any plan is read.
 func Add(t adapter.Tool) {
 	tools = append(tools, t)
 	t.Sender.Tool.Register()

@@ -23,10 +23,10 @@ func each(batches []Batch, do func(*Reading)) {
 	}
 }
 
-// onceEach removes all but one reading of each run: iperf3 3.16 and 3.17 write a run twice, and its server may have written
-// it, too. It keeps the client's, which has its time series. A run without a name is a copy of another run that began at
-// the same time and has the same numbers.
-func onceEach(batches []Batch) {
+// removeCopies keeps one reading of each run: iperf3 3.16 and 3.17 write a run twice, and the server's output may be imported,
+// too. It prefers the reading with a time series, which is the client's. Readings without an id are of the same run if their
+// start, case, conditions and numbers are equal.
+func removeCopies(batches []Batch) {
 	kept := map[string]*Reading{}
 	each(batches, func(r *Reading) {
 		if r.Run == "" && r.Repetition == 0 && !r.Started.IsZero() {
@@ -52,8 +52,8 @@ func onceEach(batches []Batch) {
 	}
 }
 
-// settleSizes sets the message size of readings whose tool prints too few digits to know it exactly: to a printed size
-// within the possible range, else to the size of an earlier reading of the case.
+// settleSizes sets the message size of readings whose tool printed too few digits: to a size in their range that another
+// reading of the case printed, else to one that an earlier reading of the case got.
 func settleSizes(batches []Batch) {
 	known := map[plan.Case][]int{}
 	caseOf := func(r *Reading) plan.Case {
@@ -86,8 +86,8 @@ func settleSizes(batches []Batch) {
 	})
 }
 
-// settleRates removes the assumed rate of a reading if another reading of its case, which sent as fast as possible, sent at
-// about the same rate: then the rate was a coincidence.
+// settleRates removes the assumed rate of a reading if another reading of its case was sent as fast as possible, at about
+// the same rate: then the round rate was a coincidence.
 func settleRates(batches []Batch) {
 	const near = 0.02
 	free := map[plan.Case][]float64{}
@@ -196,8 +196,8 @@ func caseOf(r *Reading) plan.Case {
 	return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
 }
 
-// separate gives readings of one case with different conditions separate profiles, such as canal+gso.1, because such
-// runs are not repetitions of one case.
+// separate appends the conditions to the profile, as in canal+gso.1, if readings of one case differ in them: such runs are
+// not repetitions. It cuts the profile at longestProfile.
 func separate(batches []Batch) {
 	seen := map[plan.Case]map[string]bool{}
 	each(batches, func(r *Reading) {

@@ -52,7 +52,7 @@ const (
 
 // Error is why a trial by a tool failed.
 type Error struct {
-	// Kind can be counted: one of the kinds above, or the kind of the failure that the tool reported.
+	// Kind is one of the kinds above, or the kind of the failure that the tool reported. Failures are counted by kind.
 	Kind string
 	// Tool is the tool's name, Message the reason.
 	Tool, Message string

@@ -15,7 +15,8 @@ const (
 	mostWords = 64 << 10
 )
 
-// Version runs the program at path for at most patience and returns the version that it prints, "" if it prints none.
+// Version runs the program at path, a program of w's tool, and returns the version that it prints. It returns "" if the
+// program prints none within patience, or cannot be run.
 func Version(ctx context.Context, w plan.Workload, path string) string {
 	s := sender(w)
 	if s.VersionIn == nil {

@@ -22,8 +22,7 @@ type part struct {
 	source string
 	format adapter.Format
 	body   []byte
-	// above is the text before a document, which no decoder reads. heading is the part of it that describes what was
-	// measured.
+	// above is the text before a document, which no decoder reads. heading is what above says about the measurement.
 	above, heading string
 }
 
@@ -87,7 +86,8 @@ var lines = []string{"iperf3-text", "netperf", "wrk", "hey", "ping", "sockperf",
 // tables are the formats of tables, which people paste one below another.
 var tables = []string{"knb", "cilium-perf", "perf-tests"}
 
-// headed splits a text with tables at the headings above them: marked lines, and lines before an opening fence.
+// headed splits a text with tables at the headings above them: marked lines (IsMarked), and lines before the opening fence
+// of a code block in Markdown.
 func headed(f adapter.Format, b []byte) (parts []part) {
 	p := part{format: f}
 	all := strings.SplitAfter(string(b), "\n")
@@ -110,8 +110,8 @@ func headed(f adapter.Format, b []byte) (parts []part) {
 	return append(parts, p)
 }
 
-// texts returns the text b, which is in the format f, as parts: one for each headed table, or one for f and one for each
-// other format of lines that it has runs of. With a wanted format, name, it does not look for others.
+// texts returns b, a text in the format f, as parts. Tables are split at their headings. If b mixes formats of lines, there
+// is a part for each, all with the whole text. With name, the wanted format, there is only the part for f.
 func texts(f adapter.Format, b []byte, name string) []part {
 	parts := []part{{format: f, body: b}}
 	switch {
@@ -225,8 +225,8 @@ func fromJSONLog(text string) string {
 	return out.String()
 }
 
-// withoutCommon removes the text that all lines begin with, up to its last character that can end a prefix. Blank lines do
-// not count.
+// withoutCommon removes a prefix that all lines have in common, up to its last space or one of ]:>|. It ignores blank lines,
+// and returns a text of one line as it is.
 func withoutCommon(text string) string {
 	common, first, single := "", true, true
 	for line := range strings.Lines(text) {
@@ -255,9 +255,9 @@ func withoutCommon(text string) string {
 	return out.String()
 }
 
-// documents returns the JSON objects, and lists of objects, that begin a line of b, with the text above them, and all text
-// between. Documents without text between them are one part. If a document is cut off, it returns nothing: else that
-// document would be lost without notice.
+// documents returns the JSON objects, and lists of objects, that begin a line of b, each with the text above. between is all
+// other text. Documents without text between them are one part. If a document is cut off, it returns nothing, so that the
+// fault is reported.
 func documents(b []byte) (parts []part, between []byte) {
 	var above, headings []string
 	var heading string // of a part and of those behind it up to the next heading
@@ -300,7 +300,7 @@ func decodeParts(parts []part, without []string) (Batch, error) {
 	var errs []error
 	for _, p := range parts {
 		b, err := p.format.Decode(p.body)
-		if b, err = checked(p.format, b, err); err != nil {
+		if b, err = checkBatch(p.format, b, err); err != nil {
 			errs = append(errs, prefixedBy(p.source, err))
 			continue
 		}

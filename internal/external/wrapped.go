@@ -14,6 +14,7 @@ import (
 
 // Bounds of the search in a document of another program.
 const (
+	// deepestWrapped bounds the depth of values, mostWrapped their number.
 	deepestWrapped = 8
 	mostWrapped    = 10_000
 	// shortestOutput is the least length in bytes of a string that may be the output of a tool.

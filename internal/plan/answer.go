@@ -5,7 +5,8 @@ import "slices"
 // MainPath is the path that an answer is about, if it is measured.
 var MainPath = Path{Pod, Pod, CrossNode}
 
-// Asides are groups of paths that have their own line in an answer: for the first path of the group that is measured.
+// Asides are groups of paths that an answer mentions beside MainPath. Each group has a line, about its first path that is
+// measured.
 var Asides = []struct {
 	Name  string
 	Paths []Path

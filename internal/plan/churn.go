@@ -64,7 +64,7 @@ func (c *churn) UnmarshalText(b []byte) (err error) {
 }
 
 // parseChurn parses KIND=RATE/s such as services=10/s. A rate without a kind, such as 10/s, is for endpoints. "none" and ""
-// are the zero churn.
+// mean no churn.
 func parseChurn(text string) (churn, error) {
 	if text == noChurn || text == "" {
 		return churn{}, nil

@@ -23,7 +23,7 @@ type CRR struct {
 
 var crrKind = kind{name: "crr", about: "a connection for each request and response", title: "A connection for each request", zero: CRR{}, options: slices.Concat(
 	[]option{
-		only[CRR](TCP),
+		onlyTransport[CRR](TCP),
 		field("flows", "flows", "threads, each with one connection at a time", wholeNumbers(1, maxFlows), func(s *CRR) *int { return &s.Flows }),
 	},
 	pacing(func(s *CRR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),

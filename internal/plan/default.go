@@ -29,7 +29,8 @@ const (
 	shortestFit = 50 * time.Millisecond
 	LongestFit  = time.Second
 	// fitShare is the share of the budget for windows. The rest is for raising the lab, for warm-ups, for the time
-	// between trials, and for other work of the machine. A plan that may add repetitions keeps half of it for them.
+	// between trials, and for other work of the machine. fitSharePrecision is the share in a plan that may add
+	// repetitions.
 	fitShare          = 0.7
 	fitSharePrecision = 0.35
 	// fullShare is the share of the budget that trials may take with all their overhead.
@@ -102,8 +103,8 @@ var (
 // model.
 var withoutOffload = Workload{Spec: Stream{NIC: NICWire}}.Normalize()
 
-// settleBulk removes the stream without NIC offload from the workloads of a preset on a cluster, and if it is excluded or
-// repeats the other stream under any measured variant. It returns any other plan unchanged.
+// settleBulk removes withoutOffload from the workloads of a preset: on a cluster, and if the conditions of any measured variant
+// exclude it or make it equal to the other stream. It returns a plan with other workloads unchanged.
 func (p Plan) settleBulk() Plan {
 	usual := Default().Workloads
 	if !slices.Equal(p.Workloads, append(slices.Clone(usual), withoutOffload)) {
@@ -113,7 +114,7 @@ func (p Plan) settleBulk() Plan {
 		l := v.Lab(p.Lab)
 		cut := l.NIC == NICWire
 		l.NIC = NICWire
-		return cut || l.excluded() != ""
+		return cut || l.contradictions() != ""
 	}
 	if p.OnCluster() || slices.ContainsFunc(p.Measured(), useless) {
 		p.Workloads = usual
@@ -238,9 +239,9 @@ func (p Plan) Expected(cases int) time.Duration {
 	return time.Duration(cases*p.Repetitions)*p.TrialTime() + p.raising(cases)
 }
 
-// Block returns how many repetitions are measured on one instance of a profile, if profiles can be raised again: as few
-// as keep the cost of raising below a share of the run, but a run with enough repetitions has minInstances. If the plan
-// has pairs of nodes, all repetitions are measured on the same nodes.
+// Block returns how many repetitions are measured on one instance of a profile, if profiles can be raised again. It is as few
+// as keep the time for raising below raiseShare of the run, or still give minInstances, and below raiseMost of a budget. With
+// pairs of nodes it returns all repetitions.
 func (p Plan) Block() int {
 	if p.Pairs.Given() {
 		return p.Repetitions
@@ -261,13 +262,13 @@ func (p Plan) RaiseTime(variants []Variant) time.Duration {
 	}
 	all := time.Duration(len(variants)) * raiseTime
 	for _, v := range variants {
-		all += v.Lab(p.Lab).programming(v)
+		all += v.Lab(p.Lab).programmingTime(v)
 	}
 	return all
 }
 
-// raising returns about how long a run with the least number of repetitions takes to raise its profiles again, for this
-// number of cases. The first instances exist when the run begins to measure, but loading many Services takes time.
+// raising returns about how long a run of this number of cases takes to raise its profiles again, with the least number of
+// repetitions. For the first instances it includes only the time to load their Services and policies.
 func (p Plan) raising(cases int) time.Duration {
 	variants := p.Measured()[:min(len(p.Measured()), cases)]
 	first := p.RaiseTime(variants) - time.Duration(len(variants))*raiseTime // for all the Services of the first instances
@@ -308,8 +309,8 @@ func (p Plan) meanWindow() time.Duration {
 	return (own + time.Duration(others)*p.Duration) / time.Duration(ofOwn+others)
 }
 
-// windows counts the windows of one repetition under one profile, over the paths that each workload supports. ofOwn windows
-// differ from the plan's, and own is their sum; others have the plan's length.
+// windows counts the windows of one repetition under one profile, over the paths that each workload supports. ofOwn is the
+// number of windows whose length differs from the plan's, and own the sum of their lengths. others is the number of the rest.
 func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	for _, w := range p.Workloads {
 		paths := max(len(p.Paths)-len(p.barred(w)), 1) // a workload without a path costs nothing, and a plan without paths has no other estimate
@@ -324,8 +325,8 @@ func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	return own, ofOwn, others
 }
 
-// countEvery is the number of repetitions of which the first also counts the runs of BPF programs, in separate trials of
-// the cases that run BPF programs.
+// countEvery is the distance of the repetitions that also count the runs of BPF programs: the first, the fifth and so on. The
+// runs are counted in separate trials, for the cases that run BPF programs.
 const countEvery = 4
 
 // Counts reports whether the runs of BPF programs are counted in a trial's repetition.

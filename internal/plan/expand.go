@@ -21,8 +21,8 @@ func (p Plan) Measured() []Variant {
 	return each.Once(append(names, p.Variants()...))
 }
 
-// ZeroPath is the path of the raw profile, which is compared with every path of the others: two empty namespaces have
-// no pods and no Services.
+// ZeroPath is the path of the profile raw with which every path of the other profiles is compared: the two empty namespaces of
+// raw have no pods and no Services.
 var ZeroPath = Path{Host, Host, CrossNode}
 
 // Cases returns every case of the plan: by path, then by workload, then by profile. If raw is the baseline and its path
@@ -123,12 +123,14 @@ func (p Plan) Differ(q Plan) (keys []string) {
 }
 
 // Backends returns the numbers of backends, if above 1, of the workloads that do not roll them: sorted, each once.
-func (p Plan) Backends() []int { return p.numbers(false) }
+func (p Plan) Backends() []int { return p.backendCounts(false) }
 
 // Rolled returns the numbers of backends of the workloads that roll them: sorted, each once.
-func (p Plan) Rolled() []int { return p.numbers(true) }
+func (p Plan) Rolled() []int { return p.backendCounts(true) }
 
-func (p Plan) numbers(rolled bool) []int {
+// backendCounts returns the numbers of backends above 1, sorted and each once, of the workloads that roll them (rolled is true) or
+// do not.
+func (p Plan) backendCounts(rolled bool) []int {
 	var numbers []int
 	for _, w := range p.Workloads {
 		if t := w.Traits(); t.Backends > 1 && t.Roll == rolled {

@@ -16,10 +16,11 @@ type HTTP struct {
 	Arrival    string
 	// ResponseSize is the length of the body in bytes.
 	ResponseSize int
-	// Threads and Connections are those of the client, which spreads its connections evenly over its threads. Connection is
-	// "keep-alive", or "close" for a connection for each request.
+	// Threads and Connections are the numbers of the client's threads and connections. The connections are spread evenly over
+	// the threads.
 	Threads, Connections int
-	Connection           string
+	// Connection is "keep-alive", or "close" for a new connection for each request.
+	Connection string
 	// Backends is the number of servers behind the Service of a path, spread evenly over the nodes. The path's locality
 	// applies to the first.
 	Backends int
@@ -43,7 +44,7 @@ const (
 )
 
 var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP requests", zero: HTTP{}, options: slices.Concat(
-	[]option{only[HTTP](TCP)},
+	[]option{onlyTransport[HTTP](TCP)},
 	pacing(func(s *HTTP) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
 		field("responseSize", "response", "length of the body", sizes(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
@@ -107,7 +108,7 @@ const (
 )
 
 // RollStep returns when backend i of the workload is taken out of its Service and when it is put back, counted from the
-// begin of the window. The backends share the window evenly, one after the other, so that at most one is out at any moment.
+// start of the window. The backends share the window evenly, one after the other, so that at most one is out at any moment.
 func (w Workload) RollStep(window time.Duration, i int) (out, back time.Duration) {
 	step := float64(window) / float64(max(w.Traits().Backends, 1))
 	return time.Duration((float64(i) + rollOut) * step), time.Duration((float64(i) + rollBack) * step)
@@ -132,13 +133,16 @@ func (s HTTP) unfit(window time.Duration) string {
 	return ""
 }
 
-// leastAway is the shortest time that a backend may be out. rollShare is the part of a window chosen by Fit for each
-// backend; on a cluster it is rollShareAfar, since kube-proxy applies changes once a second.
 const (
-	leastAway     = 50 * time.Millisecond
+	// leastAway is the shortest time that a backend may be out of its Service.
+	leastAway = 50 * time.Millisecond
+	// rollShare is the time for each backend in a window that Fit chooses. On a cluster it is rollShareAfar, since kube-proxy
+	// applies changes once a second.
 	rollShare     = 400 * time.Millisecond
 	rollShareAfar = 4 * time.Second
-	drainsPerStep = 4 // a backend's part is at least this many drains: the drain is at most half of its time out
+	// drainsPerStep is the least ratio of the time for each backend to the drain. The drain is then at most half of the time
+	// that the backend is out.
+	drainsPerStep = 4
 )
 
 // rollFit returns the shortest window that Fit may choose for a workload that rolls its backends, 0 for any other.

@@ -14,7 +14,8 @@ import (
 // jobSpec is a job whose members, pods on separate nodes, exchange data in steps.
 type jobSpec struct {
 	job.Shape
-	// Compute is the share of a step in which members compute, under the baseline. Pause is the time instead.
+	// Compute is the share of the time of a step in which members compute, under the baseline. Pause is the computing time in
+	// each step. At most one of the two is given.
 	Compute    float64
 	Pause      time.Duration
 	Congestion string
@@ -32,7 +33,7 @@ const (
 )
 
 var jobKind = kind{name: "job", about: "steps of a job over several nodes: all-reduce, broadcast, shuffle, replication, incast, requests", title: "Steps of a job over several nodes", zero: jobSpec{}, options: []option{
-	only[jobSpec](TCP),
+	onlyTransport[jobSpec](TCP),
 	field(patternKey, patternKey, "what the members exchange in a step", oneOf(job.Patterns()...), func(s *jobSpec) *string { return &s.Pattern }),
 	field("via", "via", "way of the pattern: ring or doubling (allreduce), tree or flat (broadcast), chain or fan-out (replicate)", oneOf(job.Ways()...), func(s *jobSpec) *string { return &s.Via }),
 	field("members", "members", "pods that take part, each on a node of its own", wholeNumbers(job.LeastMembers, job.MostMembers), func(s *jobSpec) *int { return &s.Members }),

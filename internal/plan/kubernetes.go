@@ -24,7 +24,7 @@ const (
 
 var environments = []string{EnvLab, EnvKubernetes, EnvKind}
 
-// Detected is the profile of a cluster whose CNI is not known yet: the run replaces it by the name of the detected one.
+// Detected is the profile of a cluster whose CNI is not known yet. The run replaces it by the name of the CNI that it detects.
 const Detected = "detected"
 
 // Defaults of a plan for a cluster.
@@ -50,36 +50,35 @@ const (
 
 // Cluster has the conditions of a run on Kubernetes. The family of addresses and the externalTrafficPolicy are in Lab.
 type Cluster struct {
-	// Contexts are the contexts of the kubeconfig to measure, interleaved if there are several; none means the current
-	// one.
+	// Contexts are the contexts of the kubeconfig to measure, interleaved if there are several; an empty list means the
+	// current context.
 	Contexts []string `json:"contexts,omitempty"`
-	// ClientNode and ServerNode are the nodes of the path; if one is empty, the run chooses it among those of
-	// NodeSelector.
+	// ClientNode and ServerNode are the nodes of the path. If one is "", the run chooses a node that NodeSelector selects.
 	ClientNode   string            `json:"client_node,omitempty"`
 	ServerNode   string            `json:"server_node,omitempty"`
 	NodeSelector map[string]string `json:"node_selector,omitempty"`
 	// Tolerations are written key[=value][:effect].
 	Tolerations []string `json:"tolerations,omitempty"`
-	// Image is the image of the agents; "" is the one that cnibench image makes of this version. PullSecrets are
-	// Secrets as namespace/name, or name in the namespace of the kubeconfig's context, which are copied into the run's.
-	Image       string   `json:"image,omitempty"`
+	// Image is the image of the agents; "" is the image that cnibench image makes of this version.
+	Image string `json:"image,omitempty"`
+	// PullSecrets are Secrets that the run copies into its namespace: namespace/name, or name for a Secret in the namespace
+	// of the kubeconfig's context.
 	PullSecrets []string `json:"pull_secrets,omitempty"`
-	// CPURequest, MemoryRequest, CPULimit and MemoryLimit are quantities for each agent's pod; "" means no limit.
-	// BackendCPULimit is for the backends of workloads with several; "" means CPULimit.
+	// CPURequest, MemoryRequest, CPULimit and MemoryLimit are quantities for each agent's pod; "" means no request or limit.
 	CPURequest    string `json:"cpu_request,omitempty"`
 	MemoryRequest string `json:"memory_request,omitempty"`
 	CPULimit      string `json:"cpu_limit,omitempty"`
 	MemoryLimit   string `json:"memory_limit,omitempty"`
-
+	// BackendCPULimit is the CPU limit of each backend, for workloads with several backends; "" means CPULimit.
 	BackendCPULimit string `json:"backend_cpu_limit,omitempty"`
 	// CPUs are the CPUs for the load, on every node; none leaves the choice to the kernel's scheduler.
 	CPUs            []int `json:"cpus,omitempty"`
 	SessionAffinity bool  `json:"session_affinity,omitempty"`
-	// LoadBalancerClass and ServiceAnnotations choose one of several balancers of a cluster. LoadBalancerTimeout bounds
-	// the wait for their addresses; 0 is DefaultBalancerTimeout.
-	LoadBalancerClass   string            `json:"load_balancer_class,omitempty"`
-	ServiceAnnotations  map[string]string `json:"service_annotations,omitempty"`
-	LoadBalancerTimeout time.Duration     `json:"load_balancer_timeout,omitempty"`
+	// LoadBalancerClass and ServiceAnnotations choose one of several load balancers of a cluster.
+	LoadBalancerClass  string            `json:"load_balancer_class,omitempty"`
+	ServiceAnnotations map[string]string `json:"service_annotations,omitempty"`
+	// LoadBalancerTimeout bounds the wait for the address of a load balancer; 0 is DefaultBalancerTimeout.
+	LoadBalancerTimeout time.Duration `json:"load_balancer_timeout,omitempty"`
 	// Inspect puts a privileged pod on both nodes; without it some proofs are missing.
 	Inspect bool `json:"inspect,omitempty"`
 	// Install installs each profile in turn, measures it and removes it again; otherwise the installed CNI is measured.
@@ -91,8 +90,8 @@ type Cluster struct {
 // OnCluster reports whether p is measured on Kubernetes.
 func (p Plan) OnCluster() bool { return p.Environment == EnvKubernetes || p.Environment == EnvKind }
 
-// Beside reports whether p measures profiles of the lab in addition to clusters. Profiles of clusters have a context, those
-// of the lab have none.
+// Beside reports whether p measures profiles of the lab in addition to clusters. A variant without a context is measured in the
+// lab.
 func (p Plan) Beside() bool {
 	inLab := func(v Variant) bool { return v.Context() == "" }
 	lab := each.Where(p.Profiles, inLab)
@@ -119,8 +118,9 @@ func (p Plan) settleCluster() Plan {
 	return p
 }
 
-// Lifetime returns how long the objects of a run on a cluster may exist: the TTL, or twice the maximum time of the run, an
-// hour to a week. Without a budget, that time is estimated with the most repetitions, because the pods end after it.
+// Lifetime returns how long the objects of a run on a cluster may exist: the TTL, or else twice the maximum time of the run, at
+// least an hour and at most a week. The maximum time is the budget, or an estimate with the most repetitions. For pairs of
+// nodes without a budget, Lifetime returns a week.
 func (p Plan) Lifetime() time.Duration {
 	switch {
 	case p.Cluster.TTL != 0:
@@ -173,8 +173,8 @@ func labOnly(field string) bool {
 	return slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Key == field && s.Where == inLab })
 }
 
-// WithoutLab returns p with the defaults of all settings that apply only to the lab, and the keys of those that it changed.
-// A plan file for both environments may have such settings; results of a cluster must not.
+// WithoutLab returns p with all settings that apply only to the lab at their defaults, and the keys of the settings that it
+// changed. A plan file for both environments may have such settings; the result of a cluster must not.
 func (p Plan) WithoutLab() (Plan, []string) {
 	usual := Default()
 	var changed []string
@@ -234,8 +234,8 @@ func (p Plan) resolveBaseline(found map[string]string) Variant {
 // clusterName matches the name of a CNI outside the catalogue: the name of an object of Kubernetes.
 var clusterName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// brings reports whether the run installs the CNIs that it measures. It must then know their profiles.
-func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Install }
+// installsCNIs reports whether the run installs the CNIs that it measures. It must then know their profiles.
+func (p Plan) installsCNIs() bool { return p.Environment == EnvKind || p.Cluster.Install }
 
 // checkClusterProfile adds a fault if a variant cannot be measured on a cluster. The profile must be one of the catalogue
 // except raw, or Detected; if the run installs no CNI, any other name is allowed too. It also checks conditions and context.
@@ -244,13 +244,13 @@ func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 	switch {
 	case name.conditioned(ofLab):
 		fs.Add(field, "%s: on a cluster, a variant may have version and set.KEY; other conditions are for the lab", name)
-	case name.conditioned(ofRecipe) && !p.brings():
+	case name.conditioned(ofRecipe) && !p.installsCNIs():
 		fs.Add(field, "%s: version and set.KEY are for what the run installs: add --install or --env kind", name)
 	case name.conditioned(ofRecipe) && base == profile.Host:
 		fs.Add(field, "%s: nothing is installed for host", name)
 	case !clusterName.MatchString(base):
 		fs.Add(field, "%q is not the name of a profile", name)
-	case p.brings() && base != Detected:
+	case p.installsCNIs() && base != Detected:
 		fs.checkProfile(field, VariantOf(base))
 	default:
 		if meant := mistyped(base); meant != "" {
@@ -265,8 +265,8 @@ func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 	}
 }
 
-// mistyped returns the profile or CNI whose name differs from name by one or two typing errors, "" if there is none. It
-// accepts names that begin with a known name, such as cilium-native-2: users may name a cluster's CNI.
+// mistyped returns the profile or CNI whose name differs from name by one or two typing errors, "" if there is none. It also
+// returns "" for names that begin with a known name, such as cilium-native-2: users may name a cluster's CNI.
 func mistyped(name string) string {
 	names := append(profile.Names(), Detected)
 	names = append(names, each.Of(profile.CNIs(), func(c profile.CNI) string { return c.Name })...)
@@ -344,7 +344,7 @@ func (fs *faults) checkCluster(p Plan) {
 	if c.Install && len(c.Contexts) > 1 {
 		fs.Add("kubernetes.install", "installing in turn is for one cluster, and %d contexts are given", len(c.Contexts))
 	}
-	if p.brings() && slices.Contains(p.Profiles, VariantOf(Detected)) {
+	if p.installsCNIs() && slices.Contains(p.Profiles, VariantOf(Detected)) {
 		fs.Add("profiles", "name the profiles to install")
 	}
 	if p.Lab.Policies+p.Lab.PoliciesUnselected > 0 {

@@ -52,7 +52,7 @@ func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []
 	}
 }
 
-// arrival returns the schedule of requests: said, or if it is "", Poisson with a rate or a load.
+// arrival returns the schedule of requests: said, but Poisson if said is "" and a rate or a load is given.
 func arrival(rate, load float64, said string) string {
 	if said == "" && (rate != 0 || load != 0) {
 		return Poisson
@@ -85,9 +85,8 @@ func (w Workload) Capacity() (Workload, bool) {
 	return w, true
 }
 
-// Paced returns the workload with this rate in requests per second (rounded to a thousandth), or this share of its
-// capacity. With zero for both it keeps only an arrival other than Poisson. It returns a workload without requests
-// unchanged.
+// Paced returns the workload with this rate in requests per second (rounded to a thousandth) and this share of its capacity; 0
+// removes either. It keeps an arrival other than Poisson. It returns a workload without requests unchanged.
 func (w Workload) Paced(rate, load float64) Workload {
 	if !w.canPace() {
 		return w
@@ -108,8 +107,8 @@ func (w Workload) canPace() bool {
 	return ok
 }
 
-// withCapacities returns the workloads with those that measure the capacity of others, each before the first that needs
-// it.
+// withCapacities returns list with the workloads that measure capacities added, if they are missing: each before the first
+// workload that needs it.
 func withCapacities(list []Workload) []Workload {
 	var all []Workload
 	for _, w := range list {

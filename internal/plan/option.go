@@ -27,7 +27,7 @@ type option struct {
 	text func(w Workload) string
 	// schema is the JSON Schema of one value in a plan file.
 	schema map[string]any
-	// spread expands a text for several values, such as a range. (optional)
+	// spread splits a text that stands for several values, such as a range, into one text for each value. (optional)
 	spread func(text string) ([]string, error)
 }
 
@@ -94,9 +94,9 @@ func transport[S Spec](at func(s *S) *Protocol, among ...Protocol) option {
 	return field(protocolKey, protocolKey, "transport", v, at)
 }
 
-// only returns the option for the transport of a kind that has only one transport. The spec does not store the transport,
+// onlyTransport returns the option for the transport of a kind that has only one transport. The spec does not store the transport,
 // so it is never written.
-func only[S Spec](p Protocol) option {
+func onlyTransport[S Spec](p Protocol) option {
 	return transport(func(*S) *Protocol { return new(Protocol) }, p)
 }
 
@@ -204,8 +204,8 @@ func (k *kind) unknown(word string) error {
 	return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, k.words()))
 }
 
-// check returns the contradictions in a workload before Normalize would silently drop some of them. given has the keys of
-// the input.
+// check returns the contradictions in a workload. Call it before Normalize, which silently drops some of them. given has the
+// keys of the options that the input sets.
 func (w Workload) check(given map[string]bool) error {
 	var errs []error
 	n := w.Normalize()
@@ -242,7 +242,7 @@ func (f *faultList) refuse(wrong bool, format string, args ...any) {
 	}
 }
 
-// datagram adds a fault if v is not a possible payload of a datagram in bytes. name is the option's.
+// datagram adds a fault if v is not a possible payload of a datagram in bytes. name is the name of the option.
 func (f *faultList) datagram(name string, v int, p Protocol) {
 	f.refuse(v < MinDatagram || v > MaxDatagram, "%s %d is out of range for %s: want %d to %d bytes", name, v, p, MinDatagram, MaxDatagram)
 }

@@ -43,8 +43,8 @@ func (p Plan) ForPairs(given func(key string) bool) Plan {
 	return p
 }
 
-// Trials returns how many trials one repetition of this number of cases has, where trials at the same time count as one.
-// Without pairs it returns cases; also for pairs on a cluster, whose nodes are unknown.
+// Trials returns how many trials one repetition of this number of cases has. It counts trials that run at the same time as one.
+// Without pairs of nodes, and on a cluster, whose nodes are unknown, it returns cases.
 func (p Plan) Trials(cases int) int {
 	if !p.Pairs.Given() || p.OnCluster() || p.Pairs.Fits(mesh.LabNodes(p.Lab.Nodes)) != nil {
 		return cases

@@ -20,7 +20,7 @@ type Ping struct {
 const defaultPingPayload = 56
 
 var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []option{
-	only[Ping](icmp),
+	onlyTransport[Ping](icmp),
 	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Ping) *int { return &s.Flows }),
 	field("messageSize", "message", "payload of an echo", sizes(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),
 	field("interval", "interval", "time between echoes; 0 waits for the reply alone", spans(0, time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),

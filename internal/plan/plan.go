@@ -79,24 +79,25 @@ type Lab struct {
 	NIC         NIC                 `json:"nic"`
 	CPU         condition.Placement `json:"cpu"`
 	MTU         int                 `json:"mtu"`
-	// PodMTU is the pods' MTU; 0 means what the profile leaves of MTU.
+	// PodMTU is the MTU of pods; 0 means MTU without the overhead of the profile.
 	PodMTU int `json:"pod_mtu,omitempty"`
-	// GRO is whether nodes merge the frames that they receive.
+	// GRO says whether nodes merge the frames that they receive.
 	GRO condition.GRO `json:"gro,omitempty"`
-	// BigTCP is whether super-packets may be longer than 64 KiB.
+	// BigTCP says whether super-packets may be longer than 64 KiB.
 	BigTCP condition.BigTCP `json:"big_tcp,omitempty"`
-	// RPS is whether receive work of a node and its pods is steered to the node's CPUs.
+	// RPS says whether received packets of a node and its pods are spread over the node's CPUs (receive packet steering).
 	RPS condition.RPS `json:"rps,omitempty"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
 	wires
 	// Services is the number of Services of each profile in addition to the measured ones.
 	Services int `json:"services,omitempty"`
-	// Endpoints is the number of endpoints of each of these Services. Position is where the measured Services are among them.
+	// Endpoints is the number of endpoints of each of the additional Services. Position is the place of the measured Services
+	// among them.
 	Endpoints int                       `json:"endpoints,omitempty"`
 	Position  condition.Position        `json:"position,omitempty"`
 	Iptables  condition.IptablesBackend `json:"iptables"`
-	// ServiceProxy is the mode of kube-proxy in profiles that use it and do not determine its mode.
+	// ServiceProxy is the mode of kube-proxy, for profiles that use kube-proxy and do not determine its mode.
 	ServiceProxy condition.ProxyMode `json:"service_proxy,omitempty"`
 	// Family is the version of IP that nodes, pods and Services use.
 	Family int `json:"family,omitempty"`
@@ -120,12 +121,12 @@ type Lab struct {
 // wires are conditions of the links between hosts and the switch: encryption, and known faults to test the measurement
 // itself.
 type wires struct {
-	// Delay and Loss apply to every link: packets that the host sends are delayed, and this share of them is lost.
+	// Delay is added to every packet that a host sends. Loss is the share of lost packets among them.
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
 	// Plants are the known faults that a run adds to named nodes and links, to test the search for faults.
 	Plants []mesh.Plant `json:"plants,omitempty"`
-	// Encryption is how profiles that can encrypt do so for packets between nodes.
+	// Encryption is how profiles that can encrypt packets between nodes encrypt them.
 	Encryption condition.Encryption `json:"encryption,omitempty"`
 }
 
@@ -149,8 +150,8 @@ func (c Case) Key() string {
 	return c.Profile.String() + " " + c.Path.String() + " " + c.Workload.String()
 }
 
-// NIC returns the NIC model of the case: that of its workload or variant, or else run, the model of the whole run. It
-// returns "" on a cluster.
+// NIC returns the NIC model of the case: the model that its workload or variant sets, or else run, the model of the whole run.
+// It returns "" on a cluster.
 func (c Case) NIC(run NIC) NIC {
 	if c.Profile.Context() != "" {
 		return ""
@@ -158,7 +159,7 @@ func (c Case) NIC(run NIC) NIC {
 	return cmp.Or(c.Workload.nic(), c.Profile.Lab(Lab{NIC: run}).NIC)
 }
 
-// Trial is one execution of a case: the case and its repetition, counted from 1, and its nodes if they are given.
+// Trial is one execution of a case. Repetition counts from 1. Pair is zero unless the plan has pairs of nodes.
 type Trial struct {
 	Case
 	Repetition int       `json:"repetition"`

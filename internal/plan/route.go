@@ -18,11 +18,11 @@ type Route struct {
 	NewPods bool
 	// Rests is the kind of workload that sends nothing during the measurement, "" for others.
 	Rests Kind
-	// NIC is the model of the NICs during the measurement, "" for the variant's.
+	// NIC is the model of the NICs during the measurement; "" means the model of the variant.
 	NIC NIC
 	// Members is the number of members of a job, the client and the servers; 0 for no job.
 	Members int
-	// Pair is the nodes of the client and the server, zero if the environment chooses them.
+	// Pair has the nodes of the client and the server; it is zero if the environment chooses them.
 	Pair mesh.Pair
 }
 

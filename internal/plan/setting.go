@@ -25,9 +25,9 @@ type Setting struct {
 	Where where
 	// PerVariant means that the variants of one run may differ in it.
 	PerVariant bool
-	// Common flags are on the first page of help.
+	// Common means that the flag is on the first page of help.
 	Common bool
-	// Always means that the command line that repeats a run includes it even if it has its default.
+	// Always means that the command that repeats a run includes the flag even if the setting has its default.
 	Always bool
 	// Switch means that its flag takes no value.
 	Switch bool

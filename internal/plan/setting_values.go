@@ -34,8 +34,8 @@ func oneOf[T ~string](words ...T) values[T] {
 	}
 }
 
-// between returns a text for the range from low to high, and a function that returns what is wrong with a value outside of
-// it ("" for a value within).
+// between returns a text for the range from low to high, and a function that returns what is wrong with a value: "" if the
+// value is in the range.
 func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wrong func(T) string) {
 	rang = format(low) + " to " + format(high)
 	return rang, func(v T) string {
@@ -169,7 +169,7 @@ func labels(parse func(string) (map[string]string, error)) values[map[string]str
 // trueOrFalse are the values of a setting that is true or false.
 var trueOrFalse = values[bool]{parse: parseBool, format: strconv.FormatBool, words: []string{"true", "false"}, schema: map[string]any{"type": "boolean"}}
 
-// anySpan are the values of a setting that is a duration, whose bounds depend on the rest of the plan.
+// anySpan are the values of a setting that is a duration. Its bounds depend on the rest of the plan, so anySpan has none.
 var anySpan = values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: position.Duration}
 
 // quantities are the values of a setting that is a quantity of Kubernetes, above 0.

@@ -15,7 +15,7 @@ type Stream struct {
 	MessageSize int
 	// Mix is "" for datagrams of one size, or IMIX. MessageSize is then their mean.
 	Mix string
-	// Rate is the intended load of UDP in bit/s of payload, summed over all flows, in each direction; 0 is as fast as
+	// Rate is the intended load over UDP in each direction, in bit/s of payload, summed over all flows; 0 is as fast as
 	// possible.
 	Rate float64
 	// Mode is how bytes are moved. UDP: "" sends a packet per call, GSO leaves the segmentation to the device or its

@@ -77,7 +77,7 @@ func (p Plan) Variants() []Variant {
 	return slices.Concat(each.Of(p.Swept(), func(s Swept) []Variant { return s.Variants })...)
 }
 
-// sweepable returns the conditions that a sweep may have: those of variants that are whole numbers.
+// sweepable returns the conditions that a sweep may have: variants may set them, and their values are whole numbers.
 func sweepable() []string {
 	return flagsOf(func(s Setting) bool { return s.PerVariant && s.Number })
 }
@@ -132,8 +132,8 @@ func ParseSweep(text string) (Sweep, error) {
 	return s, nil
 }
 
-// Changes returns the kind of object of which a run with this sweep also changes one, to measure the cost of a change. It
-// returns "" for conditions that have no such objects.
+// Changes returns which kind of object a run with this sweep also changes, to measure the cost of a change. It returns "" for
+// conditions that have no such objects.
 func (s Sweep) Changes() ChurnKind {
 	switch s.Condition {
 	case "", "flows", "message", "connections", "flowtable":
@@ -162,7 +162,7 @@ func (fs *faults) checkSweep(p Plan) {
 			continue
 		}
 		for _, point := range p.Sweep.Points {
-			if why := p.Sweep.at(v, point).Lab(p.Lab).excluded(); why != "" {
+			if why := p.Sweep.at(v, point).Lab(p.Lab).contradictions(); why != "" {
 				fs.Add("sweep", "%s: %s", p.Sweep.at(v, point), why)
 			}
 			fs.checkLoad(p, "sweep", p.Sweep.at(v, point))
@@ -239,8 +239,8 @@ func useless(flag string, v Variant) string {
 	return ""
 }
 
-// excluded returns which conditions of l contradict each other, "" if l has no contradictions.
-func (l Lab) excluded() string {
+// contradictions returns which conditions of l contradict each other, "" if l has no contradictions.
+func (l Lab) contradictions() string {
 	var wrong []string
 	refuse := func(when bool, format string, args ...any) {
 		if when {
@@ -249,7 +249,7 @@ func (l Lab) excluded() string {
 	}
 	n := l.Services * max(l.Endpoints, 1)
 	refuse(n > maxEndpoints, "%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, maxEndpoints)
-	refuse(!l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0),
+	refuse(!l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0 || mesh.Impair(l.Plants)),
 		"churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two")
 	if wrong := mesh.Wrong(l.Plants, l.Nodes); wrong != "" {
 		refuse(true, "planted faults: %s", wrong)
@@ -264,8 +264,8 @@ func (l Lab) excluded() string {
 	return strings.Join(wrong, "; ")
 }
 
-// programming returns about how long it takes to load the Services and policies of a variant on its nodes, on two CPUs.
-func (l Lab) programming(v Variant) time.Duration {
+// programmingTime returns about how long it takes to load the Services and policies of a variant on its nodes, on two CPUs.
+func (l Lab) programmingTime(v Variant) time.Duration {
 	p, _ := profile.Lookup(v.Profile())
 	per := 400 * time.Microsecond
 	switch {
@@ -276,12 +276,12 @@ func (l Lab) programming(v Variant) time.Duration {
 	case l.ServiceProxy == condition.ProxyNftables || p.Policy == "calico-nftables":
 		per = 200 * time.Microsecond
 	}
-	return time.Duration(l.Services)*per + l.policing(p)
+	return time.Duration(l.Services)*per + l.policyTime(p)
 }
 
-// policing returns about how long it takes to load the policies of a profile. In nftables, the time grows with the square
+// policyTime returns about how long it takes to load the policies of a profile. In nftables, the time grows with the square
 // of their number, since the kernel searches all sets to find one.
-func (l Lab) policing(p profile.Profile) time.Duration {
+func (l Lab) policyTime(p profile.Profile) time.Duration {
 	switch sets := l.Policies + l.PoliciesUnselected; {
 	case p.Policy == "none":
 		return 0

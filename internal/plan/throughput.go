@@ -12,7 +12,7 @@ type Throughput struct {
 	// MessageSize and Mix have the same meaning as in Stream.
 	MessageSize int
 	Mix         string
-	// Rate is the rate in bit/s that the search begins with and its maximum. 0 begins by sending as fast as possible.
+	// Rate is the maximum rate in bit/s, with which the search begins. With 0, it begins by sending as fast as possible.
 	Rate float64
 	// Loss is the accepted share of lost datagrams, 0 (default, RFC 2544's) to maxLoss.
 	Loss float64
@@ -28,7 +28,7 @@ const maxLoss = 0.5
 const maxDelay = time.Second
 
 var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []option{
-	only[Throughput](UDP),
+	onlyTransport[Throughput](UDP),
 	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Throughput) *int { return &s.Flows }),
 	messages(maxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),

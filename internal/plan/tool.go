@@ -25,13 +25,15 @@ type Tool struct {
 	// Lacks returns why the tool cannot send a normalized workload of one of Kinds, "" if it can. nil means that it can send
 	// all of them.
 	Lacks func(w Workload) string
-	// WholeSeconds is true if the tool runs for whole seconds, Omits if it can discard whole seconds before its window.
-	WholeSeconds, Omits bool
-	// Lead and Tail are the times that the tool always discards at the begin and at the end of its run.
+	// WholeSeconds is true if the tool runs for whole seconds only.
+	WholeSeconds bool
+	// Omits is true if the tool can discard whole seconds before its window.
+	Omits bool
+	// Lead and Tail are the times that the tool always discards at the start and at the end of its run.
 	Lead, Tail time.Duration
-	// Ports is the number of ports of the server that the tool connects to. Congestion is true if it can set the congestion
-	// control.
-	Ports      int
+	// Ports is the number of ports of the server that the tool connects to.
+	Ports int
+	// Congestion is true if the tool can set the congestion control.
 	Congestion bool
 	// LooseTimes is true if the tool corrects or rounds its times, so that rate times mean time is not the number of requests
 	// under way.
@@ -179,7 +181,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 	return all, left, errors.Join(errs...)
 }
 
-// phrase returns the names of tools and the verb "send" in the right number, as the begin of a sentence.
+// phrase returns the names of tools and the verb "send" in the right number, as the start of a sentence.
 func phrase(tools []Tool) string {
 	names := each.Of(tools, func(t Tool) string { return t.Name })
 	if len(names) == 1 {
@@ -194,7 +196,7 @@ func (p Plan) Tools() []string {
 	return each.Once(each.Of(named, func(w Workload) string { return w.Tool }))
 }
 
-// slowTools returns the names of the plan's tools that run for whole seconds, except for workloads with their own window.
+// slowTools returns the names of the tools that run for whole seconds only, for workloads without a window of their own.
 func (p Plan) slowTools() []string {
 	slow := each.Where(p.Workloads, func(w Workload) bool {
 		t, _ := ToolNamed(w.Tool)

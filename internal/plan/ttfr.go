@@ -15,8 +15,7 @@ import (
 type TTFR struct {
 	// Rate is the number of new pods per second.
 	Rate float64
-	// Timeout bounds a pod's time to its answer, from its intended time. It is also the time of a pod without an
-	// answer.
+	// Timeout bounds the time from a pod's intended start to its answer. A pod without an answer counts with this time.
 	Timeout time.Duration
 }
 
@@ -43,7 +42,7 @@ var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: form
 	}}
 
 var ttfrKind = kind{name: "ttfr", about: "the first request of new pods, which come and go at a rate", title: "Time to first response of new pods", zero: TTFR{}, options: []option{
-	only[TTFR](TCP),
+	onlyTransport[TTFR](TCP),
 	field("rate", "rate", "new pods per second", podRates, func(s *TTFR) *float64 { return &s.Rate }),
 	field("timeout", "timeout", "time after which a pod without an answer has failed", spans(10*time.Millisecond, time.Minute), func(s *TTFR) *time.Duration { return &s.Timeout }),
 }, apart: true, unchanged: "%s changes rules itself: measure it without churn"}

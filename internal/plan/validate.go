@@ -114,7 +114,7 @@ func (fs *faults) checkConditions(p Plan, field string, v Variant) {
 		fs.Add(field, "%s: version and set.KEY are for clusters: nothing is installed in the lab", v)
 	}
 	l := v.Lab(p.Lab)
-	if why := l.excluded(); why != "" {
+	if why := l.contradictions(); why != "" {
 		fs.Add(field, "%s: %s", v, why)
 	}
 	if of, ok := profile.Lookup(v.Profile()); ok && of.OnNIC && l.PodMTU > l.MTU {
@@ -123,7 +123,7 @@ func (fs *faults) checkConditions(p Plan, field string, v Variant) {
 	for _, w := range p.Workloads {
 		own := l
 		own.NIC = cmp.Or(w.nic(), l.NIC)
-		if why := own.excluded(); own.NIC != l.NIC && why != "" && l.excluded() == "" {
+		if why := own.contradictions(); own.NIC != l.NIC && why != "" && l.contradictions() == "" {
 			fs.Add("workloads", "%s under %s: %s", w, v, why)
 		}
 	}
@@ -194,7 +194,7 @@ func (l Lab) Validate() error {
 			fs.Add(s.Key, "%s", wrong)
 		}
 	}
-	if why := l.excluded(); why != "" {
+	if why := l.contradictions(); why != "" {
 		fs.Add("lab.services", "%s", why)
 	}
 	return fs.Err()
@@ -271,8 +271,8 @@ func (v Variant) inForce(p Plan) Plan {
 	return q
 }
 
-// duplicateVariants returns a note for each variant with the same conditions as another variant of its profile. For
-// example, mtu=1500 changes nothing if that is the MTU of the run.
+// duplicateVariants returns a note for each variant that has the same conditions in force as another variant of its profile. For
+// example, mtu=1500 changes nothing if the MTU of the run is 1500.
 func duplicateVariants(p Plan) []string {
 	var notes []string
 	installed := func(v Variant) string { version, sets := v.Recipe(); return fmt.Sprint(version, sets) }
@@ -288,8 +288,8 @@ func duplicateVariants(p Plan) []string {
 	return notes
 }
 
-// tunnelIPv6 is the largest number of header bytes in a packet on an IPv6 underlay: 80 of WireGuard, and 48 of IPv6 and UDP
-// within it.
+// tunnelIPv6 is the largest number of header bytes in a datagram on an IPv6 underlay: 80 of a WireGuard tunnel, and 48 of the
+// inner IPv6 and UDP.
 const tunnelIPv6 = 128
 
 // largestDatagram returns the largest payload of the plan's UDP workloads in bytes, 0 without any.

@@ -126,7 +126,8 @@ func (v Variant) with(flag, value string) Variant {
 	return v
 }
 
-// Lab returns the conditions in force for v: those of the run, overridden by its own.
+// Lab returns the conditions in force for v: the conditions of the run, overridden by those of v. NIC is NICWire if the links have
+// delay or loss.
 func (v Variant) Lab(run Lab) Lab { return v.over(Plan{Lab: run}).Lab.withLinkNIC() }
 
 // withLinkNIC returns l with the NIC model that its links support: NICWire for links with delay or loss, so that they lose a
@@ -240,8 +241,8 @@ func (v Variant) canonical() (Variant, error) {
 	return v, nil
 }
 
-// parseCondition parses CONDITION=VALUE and returns the value in canonical form. It fails for an unknown condition, one that
-// variants cannot have, or an invalid value.
+// parseCondition parses CONDITION=VALUE and returns the value in canonical form. It fails for an unknown condition, for a condition
+// that variants cannot have, and for an invalid value.
 func parseCondition(part string) (flag, value string, err error) {
 	flag, text, ok := strings.Cut(part, "=")
 	if !ok {

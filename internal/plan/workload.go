@@ -54,8 +54,10 @@ type kind struct {
 	apart bool
 	// unchanged is why the kind is not measured under churn, a format with %s for the workload; "" if it is measured.
 	unchanged string
-	// window is the default window of its trials, 0 for the plan's. wait is about how long a trial takes in addition to it.
-	window, wait time.Duration
+	// window is the default window of its trials, 0 for the plan's.
+	window time.Duration
+	// wait is about how long a trial takes in addition to its window.
+	wait time.Duration
 }
 
 // Optional methods of a Spec.
@@ -68,7 +70,7 @@ type (
 	}
 )
 
-// kinds has the kinds of workload in report order. Quiet.Register appends those that send nothing.
+// kinds has the kinds of workload in report order. Quiet.Register appends the kinds that send nothing.
 var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &dnsKind, &ttfrKind, &jobKind}
 
 // Protocol is the transport under a workload.
@@ -107,8 +109,10 @@ type Traits struct {
 	// Request and Response are the payloads of one exchange in bytes; Request is 0 for http.
 	Request, Response int
 	// Rate is the intended load, summed over all flows: bit/s of payload for datagrams, requests per second for requests, pods
-	// per second for new pods; 0 is as fast as possible. Load gives it as a share of the capacity instead.
-	Rate, Load float64
+	// per second for new pods; 0 is as fast as possible.
+	Rate float64
+	// Load is the intended load as a share of the capacity; 0 if it is not given as a share.
+	Load float64
 	// Arrival is when requests are scheduled: Constant, Poisson, Saturate, or "" for after each response.
 	Arrival string
 	// Burst is the number of requests that are scheduled at once; 0 means one.
@@ -139,8 +143,8 @@ type Traits struct {
 	Decides []string
 }
 
-// rolling is the number of servers behind a Service. If Roll is true, each server in turn is removed from the Service,
-// continues to serve for the time Drain, and is put back.
+// rolling has the servers behind a Service. Backends is their number. If Roll is true, each server in turn is removed from the
+// Service, serves on for the time Drain, ends, and is put back.
 type rolling struct {
 	Backends int
 	Roll     bool
@@ -198,23 +202,27 @@ func (t Traits) Exchanges() bool {
 	return t.Work == Transaction || t.Work == Request || t.Work == resolution
 }
 
-// Standing reports whether requests use existing flows, Reconnecting whether each has its own connection.
-func (t Traits) Standing() bool     { return t.Work == Transaction && !t.Reconnect && !t.Kernel() }
+// Standing reports whether requests use existing flows to a process of ours.
+func (t Traits) Standing() bool { return t.Work == Transaction && !t.Reconnect && !t.Kernel() }
+
+// Reconnecting reports whether each request has its own connection.
 func (t Traits) Reconnecting() bool { return t.Work == Transaction && t.Reconnect }
 
-// NewPods reports whether each request comes from a separate pod, which is created for it. Kernel reports whether no
-// process of ours answers, but the server's kernel or a foreign name server.
+// NewPods reports whether each request comes from a separate pod, which is created for it.
 func (t Traits) NewPods() bool { return t.Work == NewPod }
-func (t Traits) Kernel() bool  { return t.Protocol == icmp || t.Names.Elsewhere() }
 
-// RateMetric returns the name of the metric of a trial's main rate, "" for none. Times returns the family of the metrics of
-// its times, "" for none.
+// Kernel reports whether requests are answered by the server's kernel or a foreign name server, and not by our own process.
+func (t Traits) Kernel() bool { return t.Protocol == icmp || t.Names.Elsewhere() }
+
+// RateMetric returns the name of the metric of a trial's main rate, "" for none.
 func (t Traits) RateMetric() string {
 	if t.Searches {
 		return metric.Throughput
 	}
 	return measured[t.Work].rate
 }
+
+// Times returns the name of the family of metrics for a trial's times, "" for none.
 func (t Traits) Times() string { return measured[t.Work].times }
 
 // measured has the metrics that RateMetric and Times return, by the unit of work.
@@ -237,8 +245,8 @@ func (w Workload) nic() NIC {
 // Open reports whether requests follow a schedule that does not wait for responses.
 func (t Traits) Open() bool { return t.Arrival == Constant || t.Arrival == Poisson }
 
-// Concurrency returns the number of exchanges of a closed loop that are under way at the same time: one on each flow or
-// connection, or the number from Arrival and Burst.
+// Concurrency returns how many exchanges of a closed loop are under way at the same time: Burst (at least 1) on each flow or
+// connection, times SaturationDepth if Arrival is Saturate.
 func (t Traits) Concurrency() int {
 	n := t.Flows * max(t.Burst, 1)
 	if t.Arrival == Saturate {
@@ -359,8 +367,8 @@ func (w *Workload) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Validate returns what is wrong with a workload, or nil. It is for workloads built by code; those from ParseWorkload and
-// Parse are valid.
+// Validate returns what is wrong with a workload, or nil. It is for workloads built by code: ParseWorkload and Parse return only
+// valid workloads.
 func (w Workload) Validate() error {
 	if w.Spec == nil {
 		return errors.New("workload is missing")

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Parse parses a plan file, settles and validates it. name is its name in faults. Settings that the file omits have the
-// values of Default. It fails with Faults: every mistake with its line.
+// Parse parses a plan file, and settles and validates the plan. name is the name of the file in faults. Settings that the file
+// omits have the values of Default. It fails with Faults: every mistake with its line.
 func Parse(name string, r io.Reader) (Plan, error) {
 	p, f, err := Read(name, r, "")
 	if err != nil {
@@ -25,9 +25,9 @@ func Parse(name string, r io.Reader) (Plan, error) {
 	return p, all.Err()
 }
 
-// Read reads a plan file that flags of the command line complete. It returns the plan, neither settled nor validated, and a
-// decoder with its faults and the lines of its fields. environment applies to a file that does not name one; "" means the
-// default. It fails if the file cannot be read, and with Faults if it is not a mapping.
+// Read reads a plan file to which flags may be added. It returns the plan, neither settled nor validated, and the decoder with
+// the faults and lines of the file. environment is for a file that does not name its environment; "" means the default. It fails
+// if the file cannot be read, and with Faults if it is not a mapping.
 func Read(name string, r io.Reader, environment string) (Plan, position.Decoder, error) {
 	src, err := io.ReadAll(io.LimitReader(r, position.MaxFile+1))
 	if err != nil {
@@ -83,9 +83,10 @@ type decoder struct {
 	*position.Decoder
 	// dir is the directory of the file; its profile files are relative to it.
 	dir string
-	// environment is that of the plan. said is true if the file names it; a file that does not is for every environment.
+	// environment is the environment of the plan.
 	environment string
-	said        bool
+	// said is true if the file names the environment; otherwise the file is for every environment.
+	said bool
 }
 
 // rejectLabFields adds faults for the lab's settings in a file for a cluster, where they would have no effect. A file that
@@ -120,7 +121,8 @@ func (d *decoder) profiles(at *[]Variant) position.Read {
 	})
 }
 
-// beside returns v with the path of its profile file, if it has one, relative to the working directory instead of the plan.
+// beside returns v with the path of its profile file, which is relative to the plan file, made relative to the working directory.
+// It returns v unchanged if v has no profile file or an absolute path.
 func (d *decoder) beside(v Variant) Variant {
 	file := v.File()
 	if file == "" || filepath.IsAbs(file) {

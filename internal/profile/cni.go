@@ -9,15 +9,19 @@ import (
 type CNI struct {
 	// Name is the name in results, for example "aws-vpc". Title is the name in texts.
 	Name, Title string
-	// Family is the family of the profiles that describe the CNI, "" if there are none.
+	// Family is the family of the profiles among which the CNI's settings decide. It is "" if there are none, also if a single
+	// profile describes the CNI whatever its settings are.
 	Family string
-	// Daemons are the possible names of its DaemonSet. Container is the container whose image tag is the version of the CNI,
-	// "" for the first container.
-	Daemons   []string
+	// Daemons are the possible names of its DaemonSet.
+	Daemons []string
+	// Container is the container whose image tag is the version of the CNI, "" for the first container.
 	Container string
-	// Plugins are the types of its plugins in conflists. ConfigMaps and Charts are the names of its ConfigMaps and Helm
-	// charts. Groups are its API groups.
-	Plugins, ConfigMaps, Charts, Groups []string
+	// Plugins are the types of its plugins in conflists.
+	Plugins []string
+	// ConfigMaps and Charts are the names of its ConfigMaps and of its Helm charts.
+	ConfigMaps, Charts []string
+	// Groups are its API groups.
+	Groups []string
 }
 
 // cnis has the CNIs that detection recognises, in the order in which it searches for their DaemonSets.

@@ -23,7 +23,8 @@ type Fidelity struct {
 	Workloads []Compared `json:"workloads"`
 }
 
-// Compared summarizes the rows of one workload, or those of all workloads; then Name is "", and Lab and Cluster are 0.
+// Compared summarizes the rows of one workload, or the rows of all workloads. For all workloads, Name is "", and Lab and Cluster
+// are 0.
 type Compared struct {
 	// Name is the workload without sizes and congestion control, such as "stream(udp)".
 	Name string `json:"name,omitempty"`
@@ -66,23 +67,26 @@ func (f *Fidelity) Covers(workload, nic string) bool {
 // Comparison is one row of fidelity.tsv: the CPU time of a profile or of the bare node, on a path under a workload, in the
 // lab and on a cluster.
 type Comparison struct {
-	// Measured is the day, NIC the lab's NIC model, Repetitions the number of repetitions, and Window the window of each,
-	// such as 500ms.
-	Measured, NIC, Repetitions, Window string
+	// Measured is the day of the comparison, NIC the lab's NIC model.
+	Measured, NIC string
+	// Repetitions is the number of repetitions, Window the window of each trial, such as 500ms.
+	Repetitions, Window string
 	// Dataplane is the profile of the cluster. Profile is the same profile, or host for the bare node of that cluster.
 	Dataplane, Profile string
-	// Path is in the format of results, Workload is without sizes and congestion control. Verdict is that of the comparison,
-	// relative to the bare node; "" for the bare node itself.
-	Path, Workload, Verdict string
-	// Lab and Cluster are CPU times in ns per unit of work. Quotient is the CPU time on the cluster divided by that in the
-	// lab, where each is first divided by that of its bare node.
-	Lab, Cluster, Quotient float64
+	// Path is in the format of results. Workload has no sizes and no congestion control.
+	Path, Workload string
+	// Verdict is the verdict of the comparison, relative to the bare node; "" for the bare node itself.
+	Verdict string
+	// Lab and Cluster are CPU times in ns per unit of work.
+	Lab, Cluster float64
+	// Quotient is the CPU time on the cluster divided by that in the lab, each first divided by that of its bare node.
+	Quotient float64
 }
 
 // Distance returns the CPU time on the cluster divided by that in the lab, minus 1.
 func (c Comparison) Distance() float64 { return c.Cluster/c.Lab - 1 }
 
-// Summarize returns the summary of rows, under a name. Lab and Cluster of the result are 0.
+// Summarize returns the summary of rows. Its Name is name, its Lab and Cluster are 0.
 func Summarize(name string, rows []Comparison) Compared {
 	all := Compared{Name: name, Rows: len(rows)}
 	var off []float64
@@ -99,7 +103,7 @@ func Summarize(name string, rows []Comparison) Compared {
 	return all
 }
 
-// Middle returns the median of distances, and the distance farthest from 0; 0 for both without distances.
+// Middle returns the median of the distances in off, and the distance farthest from 0. It returns 0 for both if off is empty.
 func Middle(off []float64) (median, farthest float64) {
 	off = slices.Sorted(slices.Values(off))
 	n := len(off)

@@ -21,7 +21,7 @@ var (
 // services is the function that pods reach Services.
 var services = Function{"Services", "S", func(p Profile) string { return engine(p.Services) }}
 
-// Expected are the functions that a cluster usually needs. A report mentions which of them the best profile lacks.
+// Expected are the functions that a cluster usually needs. A report mentions the expected functions that the best profile lacks.
 var Expected = []Function{services, NetworkPolicy}
 
 // Functions are all functions in report order.

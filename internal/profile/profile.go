@@ -5,8 +5,8 @@
 //	<family>/family.yaml      what the recipes of the family share
 //	<family>/*_linux.go       how the lab builds it, and what an observer must find there
 //
-// This package reads the first document of each profile's file; package recipe reads the second one. The Go code of a
-// folder is one line in the registry of package dataplane.
+// This package reads the first document of each profile's file; package recipe reads the second one. Package lab lists the Go
+// code of each folder (env/lab/profiles_linux.go).
 package profile
 
 import (
@@ -34,7 +34,7 @@ type Profile struct {
 	// Title is the name for people. Summary describes in one line what moves the packets.
 	Title   string `yaml:"title"`
 	Summary string `yaml:"summary"`
-	// Encapsulation is "none", "vxlan", "ipip", "wireguard" or "ipsec". Overhead is its bytes per packet on IPv4.
+	// Encapsulation is "none", "vxlan", "ipip", "wireguard" or "ipsec". Overhead is the bytes that it adds to a packet on IPv4.
 	Encapsulation string `yaml:"encapsulation"`
 	Overhead      int    `yaml:"overhead"`
 	// NoIPv6 is why the lab does not support the profile in IPv6, "" if it does.
@@ -49,7 +49,7 @@ type Profile struct {
 	Provided string `yaml:"provided"`
 	// Needs are the kernel features and programs that the lab requires, by their names in package kernel/probe.
 	Needs []string `yaml:"needs"`
-	// Fidelity compares its CPU time in the lab with that on a real cluster, nil if that was never measured.
+	// Fidelity compares the CPU time of the profile in the lab with that on a real cluster; nil if this was never measured.
 	Fidelity *Fidelity `yaml:"-"`
 
 	use   `yaml:",inline"`
@@ -66,7 +66,7 @@ type use struct {
 
 // Signs are the properties by which detection recognises a profile.
 type Signs struct {
-	// CNI is the CNI that this profile describes whatever the CNI's settings are; "" if the settings decide.
+	// CNI is the name of the CNI that this profile describes whatever the CNI's settings are; "" if the settings decide.
 	CNI string `yaml:"cni"`
 	// PodDevice is the kind of a pod's device, "" if pods have no network of their own.
 	PodDevice string `yaml:"podDevice"`
@@ -83,7 +83,7 @@ type Signs struct {
 // encrypted is an encrypting tunnel that replaces the profile's own tunnel.
 type encrypted struct {
 	Tunnel `yaml:",inline"`
-	// Overhead is its bytes per packet on IPv4.
+	// Overhead is the bytes that the tunnel adds to a packet on IPv4.
 	Overhead int `yaml:"overhead"`
 }
 
@@ -102,21 +102,21 @@ func (p Profile) WithEncryption(kind string) Profile {
 
 // Tunnel is the device of a node that encapsulates.
 type Tunnel struct {
-	// Devices are its possible names, the usual one first. Kind is "vxlan", "ipip", "wireguard" or "ipsec", which has
-	// no device.
+	// Devices are the possible names of the device, the usual one first.
 	Devices []string `yaml:"devices"`
-	Kind    string   `yaml:"kind"`
+	// Kind is "vxlan", "ipip", "wireguard" or "ipsec", which has no device.
+	Kind string `yaml:"kind"`
 	// Device6 is the name in IPv6 if it differs.
 	Device6 string `yaml:"device6"`
 	// Port is the UDP destination port, VNI the network identifier; 0 if the tunnel does not have it.
 	Port int `yaml:"port"`
 	VNI  int `yaml:"vni"`
-	// External means that the outer addresses come from the packet's metadata. Addressed means that the device has an IP
-	// address.
-	External  bool `yaml:"external"`
+	// External means that the outer addresses come from the packet's metadata.
+	External bool `yaml:"external"`
+	// Addressed means that the device has an IP address.
 	Addressed bool `yaml:"addressed"`
-	// Spare is the overhead on IPv4 for which pods leave room although packets between nodes of one subnet do not use the
-	// tunnel; 0 if they use it.
+	// Spare is the overhead on IPv4 by which the MTU of pods is smaller although packets between nodes of one subnet do not
+	// use the tunnel; 0 if they use it.
 	Spare int `yaml:"spare"`
 	// Inside is the part of the overhead that another encapsulation adds before the tunnel encrypts.
 	Inside int `yaml:"inside"`
@@ -185,13 +185,14 @@ func (p Profile) PodMTU() int { return 1500 - p.ReservedOn(4) }
 // longerIPv6 is the difference between the headers of IPv6 and IPv4, in bytes.
 const longerIPv6 = 20
 
-// OverheadOn returns the overhead in bytes per packet over an underlay of the given version of IP, 4 or 6. WireGuard's is the
-// same for both, because flannel always reserves room for IPv6.
+// OverheadOn returns the overhead in bytes per packet over an underlay of the given version of IP, 4 or 6. The overhead of
+// WireGuard is the same for both, because flannel always reserves room for IPv6.
 func (p Profile) OverheadOn(family int) int {
 	return longer(p.Overhead, family, p.Encapsulation)
 }
 
-// ReservedOn returns by how many bytes the MTU of pods is smaller than that of the underlay: the overhead, or Tunnel.Spare.
+// ReservedOn returns by how many bytes the MTU of pods is smaller than the MTU of the underlay: the overhead or, if it is set,
+// Tunnel.Spare.
 func (p Profile) ReservedOn(family int) int {
 	if p.Tunnel != nil && p.Tunnel.Spare > 0 {
 		return longer(p.Tunnel.Spare, family, p.Tunnel.Kind)
@@ -199,7 +200,7 @@ func (p Profile) ReservedOn(family int) int {
 	return p.OverheadOn(family)
 }
 
-// longer returns the overhead of an encapsulation over an underlay of the given version of IP; overhead is that over IPv4.
+// longer returns the overhead of an encapsulation over an underlay of the given version of IP. overhead is its overhead over IPv4.
 func longer(overhead, family int, encapsulation string) int {
 	if family == 6 && overhead > 0 && encapsulation != "wireguard" {
 		return overhead + longerIPv6

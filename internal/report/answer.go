@@ -17,9 +17,10 @@ import (
 type Answer struct {
 	// Lines are the result in a few sentences.
 	Lines []string
-	// Needs are the needs whose results begin Lines, in the same order; nil if Lines is about another subject.
+	// Needs are the needs that the result answers. Lines begins with a line for each, in the same order. Needs is
+	// nil if Lines is about another subject.
 	Needs []Need
-	// Abilities has the functions of each profile, and what is proven about its numbers.
+	// Abilities has, for each profile, its functions and what is proven about its numbers.
 	Abilities []Ability
 	// Summary is the report on one screen.
 	Summary *Summary
@@ -29,13 +30,13 @@ type Answer struct {
 	Banners []string
 }
 
-// needPage returns the needs and abilities as members of the JSON report; it has no sections.
+// needPage returns the needs and abilities as members of the JSON report. The page has no sections.
 func needPage(b *builder) page {
 	return page{subjects: []Subject{{"needs", each.Of(b.answer.Needs, needOf)}, {"abilities", b.answer.Abilities}}}
 }
 
-// banners returns warnings about failed trials, a run that did not end as planned, and trials that are missing in the
-// distributions.
+// banners returns warnings: about failed trials, about a run that did not end as planned, and about trials that are not in
+// the distributions. omitted counts these trials.
 func banners(d Document, omitted int) []string {
 	var out []string
 	if d.Run.Failed > 0 || slices.Contains([]string{result.Away, result.Interrupted, result.Killed, unfinished}, d.Run.Reason) {
@@ -47,8 +48,8 @@ func banners(d Document, omitted int) []string {
 	return out
 }
 
-// answerLines returns the result of the run in a few lines: which profile for which need, with the size of the
-// difference and its certainty, and the counts of comparisons by verdict. No line claims more than a verdict does.
+// answerLines returns a line for each need: the best profiles, the differences and their certainty. The last line counts
+// the comparisons by verdict. If no trial has a value to show, the only line says so.
 func (b *builder) answerLines() []string {
 	if len(b.analysis.Cells) == 0 {
 		return []string{"No trial was measured."}
@@ -86,8 +87,8 @@ func (b *builder) mainPath() (plan.Path, bool) {
 	return best, most > 0
 }
 
-// tallyLine returns a line that counts the verdicts of the tables, or says that nothing can be compared; nil if there
-// is nothing to compare.
+// tallyLine returns a line that counts the comparisons in the tables by verdict, or says that no cell can be compared.
+// It returns nil if nothing was to be compared: without a baseline, with a single profile, and for a sweep.
 func (b *builder) tallyLine() []string {
 	all := slices.DeleteFunc(tableComparisons(b.cut...), func(x compare.Comparison) bool { return x.Verdict == compare.None })
 	base := number.Clean(b.analysis.Baseline.String())

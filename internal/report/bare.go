@@ -27,8 +27,8 @@ func (b *builder) standInCell(n Need, p plan.Variant) *compare.Cell {
 	return nil
 }
 
-// aheadOfHost explains why a best dataplane needs less CPU time than the bare host: its packets bypass kube-proxy. It
-// returns "" if that is true for none of the needs.
+// aheadOfHost explains why the best dataplane of a need takes less CPU time than the bare host: its packets bypass
+// kube-proxy. It returns "" if no need has such a dataplane.
 func (b *builder) aheadOfHost(needs []Need) string {
 	for _, n := range needs {
 		first := n.Choice[0].Cell.Profile
@@ -47,8 +47,8 @@ func (b *builder) aheadOfHost(needs []Need) string {
 	return ""
 }
 
-// bareVerdict returns the verdict on a bare network compared with the best dataplane of a need. It returns None if the
-// bare network is better, since only dataplanes can be best, and if it has no rank.
+// bareVerdict compares a bare network with the best dataplane of a need. It returns None if the bare network has no
+// rank. It also returns None if the bare network is better, because only dataplanes can be best.
 func (b *builder) bareVerdict(n Need, bare plan.Variant) compare.Verdict {
 	two := b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
 	switch {

@@ -36,7 +36,7 @@ type Options struct {
 	Margin float64
 	// Checked has what package check found in the result. (optional)
 	Checked check.Report
-	// Impact is the work of the reader's own job, to be estimated from the result. (optional)
+	// Impact lists the work of the reader's own job. The report estimates how long it takes on each profile. (optional)
 	Impact []impact.Work
 }
 
@@ -95,7 +95,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	if len(a.Cells) > 0 {
 		d.Appendix = append(d.Appendix, b.methodsSection(d))
 	}
-	d.Banners = banners(d, c.gather.omitted)
+	d.Banners = banners(d, c.curves.omitted)
 	return d, nil
 }
 
@@ -134,7 +134,7 @@ func reportTitle(r Run) string {
 type builder struct {
 	header   result.Header
 	analysis *compare.Analysis
-	// from is the collector, which has the data other than the cells.
+	// from has the collected data that is not in the cells of the analysis.
 	from *Collector
 	// metrics are the metrics to show. cut has their tables, in the order of metrics and then workloads.
 	metrics []metric.Metric
@@ -235,8 +235,8 @@ func (b *builder) wasSkipped(name plan.Variant) bool {
 	return ok && p.Skipped != ""
 }
 
-// entry formats one cell of a table with its comparison. Without a cell it is not measured, or not served if the
-// profile lacks the path.
+// entry formats one cell of a table with its comparison. Without a cell, the entry is NotServed if the profile lacks the
+// path of c, or else NotMeasured.
 func (b *builder) entry(from compare.Entry, c plan.Case, scale number.Scale) Entry {
 	e := notMeasured
 	if from.Cell != nil {
@@ -277,9 +277,9 @@ type Collector struct {
 	Detailed  bool
 	judged    compare.Collector
 	explained explain.Collector
-	gather    gather
+	curves    curveCollector
 	run       runTotals
-	// states has what the state of each instance costs: rules, programs, Services and policies.
+	// states has a record for each instance: what its rules, programs, Services and policies cost.
 	states []result.Raised
 	// pairs has the measurements between pairs of nodes.
 	pairs matrix.Collector
@@ -296,7 +296,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	c.addTo(rec)
 	c.explained.Keep = c.Stacks
 	if c.Detailed {
-		c.gather.add(rec)
+		c.curves.add(rec)
 	}
 	if !rec.Pair.IsZero() {
 		c.pairs.Add(rec)
@@ -318,18 +318,18 @@ const mostPairTrials = 20_000
 // maxStates bounds the records kept about the states of instances, and those kept for each Addition.
 const maxStates = 100_000
 
-// runTotals adds up how many trials a run had, and their times. An end record covers the last trials before it, those
-// of its own invocation. A killed invocation has no end record; its trials count with their own times.
+// runTotals adds up the trials of a run and their times. Each invocation of the run writes an end record with the total
+// time of its trials. A killed invocation writes none: the times of its trials are added one by one.
 type runTotals struct {
 	trials, failed int
 	reason         string
-	// ended has the times of the end records and of trials that no end record covers; all has the times of every trial.
+	// ended adds up the end records, and the earlier trials that no end record covers. all adds up every trial.
 	ended, all span
-	// open are the trials since the last end record, of which there may be millions.
+	// open has the times of the trials since the last end record. There may be millions.
 	open []brief
 }
 
-// brief is a span in microseconds, in less memory.
+// brief is a span in microseconds that takes less memory.
 type brief struct{ wall, window float32 }
 
 // span is a wall time, and the part of it in measurement windows.
@@ -359,8 +359,8 @@ func (a *runTotals) add(rec *result.Record) {
 	}
 }
 
-// runOf returns how the numbers were measured; h is the header of the result. If the last trials have no end record,
-// the times are the sums over all trials.
+// runOf describes how the numbers were measured; h is the header of the result. If the last trials have no end record,
+// Wall and Windows are the sums over all trials.
 func (a *runTotals) runOf(h result.Header) Run {
 	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: cmp.Or(a.reason, unfinished), Trials: a.trials, Failed: a.failed}
 	r.Wall, r.Windows = a.ended.wall, a.ended.window

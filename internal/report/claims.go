@@ -42,8 +42,8 @@ func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
 	}
 }
 
-// Claims judges published claims by the cells of a. tally says how many a can test, with their outcomes; testable has a
-// section for each source with such claims.
+// Claims judges published claims by the cells of an analysis. tally describes how many claims can be tested, and with
+// which outcomes. testable has a section for each publication with such claims.
 func Claims(a *compare.Analysis) (tally string, testable []Section) {
 	published := findings.Published()
 	all := findings.Judge(a, published.Claims)

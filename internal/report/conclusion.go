@@ -25,11 +25,11 @@ type Conclusion struct {
 	Text         string
 	// Brief names only the best and the worst profile, for narrow places; "" if no profile is worse than the best.
 	Brief string
-	// Alone is true if the row has one profile, so that Text only compares it with the baseline.
+	// Alone is true if the row ranks a single profile. Text then compares the profile with the baseline.
 	Alone bool
-	// Claims are the differences that Text states. Each has the verdict better or worse; Text states no others.
+	// Claims are the differences that Text states. Each has the verdict better or worse.
 	Claims []compare.Comparison
-	// Ties are the comparisons behind what Text calls the same or not significant.
+	// Ties are the comparisons of profiles that Text calls the same or not significantly different.
 	Ties []compare.Comparison
 }
 
@@ -50,8 +50,8 @@ func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion 
 	return out
 }
 
-// rankDataplanes ranks the dataplanes of a row, best first, because a reader cannot choose raw or host. It ranks all
-// profiles of a row without dataplanes.
+// rankDataplanes ranks the dataplanes of a row, best first. It leaves out raw and host, which a reader cannot choose. In
+// a row without dataplanes it ranks all profiles.
 func (b *builder) rankDataplanes(p plan.Path, w plan.Workload, name string) []compare.Standing {
 	if ranks := b.rankAmong(p, w, name, isDataplane); len(ranks) > 0 {
 		return ranks
@@ -73,7 +73,7 @@ func isWorse(x compare.Standing) bool { return x.ToBest.Verdict == compare.Worse
 type sentence struct {
 	ranks []compare.Standing
 	scale number.Scale
-	// margin is the margin of "the same".
+	// margin is the largest relative difference that counts as the same.
 	margin float64
 	parts  []string
 	// valued is true once a value with its unit was written.
@@ -81,8 +81,8 @@ type sentence struct {
 	Conclusion
 }
 
-// conclude returns the conclusion of a row; ranks are its profiles, best first. It is empty without profiles. The
-// caller sets the path and its labels.
+// conclude returns the conclusion of a row; ranks are its profiles, best first. Without profiles the conclusion is empty.
+// The caller sets the path and its labels.
 func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclusion {
 	s := &sentence{ranks: ranks, scale: scale, margin: b.analysis.Margin}
 	switch {
@@ -131,8 +131,8 @@ func (s *sentence) sayBounds() {
 	s.say("lower bounds (%s), which say nothing about the order: %s to %s", outcome.IdleSoftIRQ, s.valueText(first), s.valueText(last))
 }
 
-// unrankedNames describes the dataplanes of a row that have no rank: those that are failing, with what failed, and
-// those whose new pods were attached in another way.
+// unrankedNames describes the dataplanes of a row that have no rank: those with too many failures, and those whose new
+// pods were attached in another way than the pods of the best. Each has its reason in brackets.
 func (b *builder) unrankedNames(ranks []compare.Standing) []string {
 	var out []string
 	for _, p := range b.analysis.Profiles {
@@ -179,7 +179,7 @@ func (s *sentence) valueText(x compare.Standing) string {
 }
 
 // claimText adds a difference to Claims and returns its size: ", 1.95x (1.78x to 2.01x)". It returns "" if the
-// difference has no ratio, as when the best lost nothing.
+// difference has no ratio, for example if the best value is 0.
 func (s *sentence) claimText(x compare.Comparison) string {
 	s.Claims = append(s.Claims, x)
 	if math.IsNaN(x.Ratio) {
@@ -226,7 +226,7 @@ func (b *builder) concludeAlone(s *sentence) {
 	}
 }
 
-// marginText returns the margin of "the same" for x; values without a ratio are the same only if they are equal.
+// marginText returns the margin within which the values of x count as the same. It returns "" if x has no ratio.
 func marginText(x compare.Comparison, margin float64) string {
 	if math.IsNaN(x.Ratio) {
 		return ""
@@ -274,7 +274,8 @@ func leadVerb(open, same int) string {
 	return "is best"
 }
 
-// sayBrief sets Brief: the best profile, then the worst, or if no profile is worst the first that is worse.
+// sayBrief sets Brief: the best profile, then the worst. If no profile is worst (see tailIndex), it names the first
+// profile that is worse than the best.
 func (s *sentence) sayBrief(tail int) {
 	others := s.ranks[1:]
 	worse, same := each.Where(others, isWorse), len(withVerdict(againstBest(others), compare.Same))
@@ -340,10 +341,11 @@ func (s *sentence) sayWorst(tail int) {
 	s.say("%s", what)
 }
 
-// mostInGroups bounds the profiles of which all pairs are compared.
+// mostInGroups is the largest number of profiles that sayGroups compares pair by pair.
 const mostInGroups = 16
 
-// sayGroups adds the groups of profiles that do not differ, among those that differ from the best and from the worst.
+// sayGroups adds groups of profiles that do not differ from each other. It considers the profiles that are worse than
+// the best and better than the worst.
 func (b *builder) sayGroups(s *sentence, tail int) {
 	between := each.Where(s.ranks[:tail], isWorse)
 	if len(between) > mostInGroups {
@@ -401,7 +403,7 @@ func decidingRepetitions(xs []compare.Comparison) (text string, run int) {
 	slices.SortFunc(open, func(x, y compare.Comparison) int { return cmp.Compare(x.Trials+x.Need, y.Trials+y.Need) })
 	x := open[len(open)/2]
 	text = moreRepetitions(x.Need) + " would decide"
-	if open[len(open)-1].Need > x.Need {
+	if last := open[len(open)-1]; last.Trials+last.Need > x.Trials+x.Need {
 		text += " most"
 	}
 	if x.Need <= mostRepetitions {

@@ -23,19 +23,19 @@ const maxCurves = 2000
 func distributionPage(b *builder) page {
 	return page{sections: []Section{{ID: "distributions", Heading: "Distributions", Folded: true, Notes: []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; those of the tables are of each trial by itself.",
-	}, Figures: distributions(b.from.gather.curves(), b.analysis.Workloads, b.series())}}}
+	}, Figures: distributions(b.from.curves.curves(), b.analysis.Workloads, b.series())}}}
 }
 
 // Curve is the distribution of the round-trip times of all finished trials of a case, pooled.
 type Curve struct {
 	plan.Case
 	Count int64
-	// Points rise with Q. The last is the largest value.
+	// Points are in ascending order of Q. The last is the largest value.
 	Points []Percentile
 }
 
-// Percentile states that the share Q of all values, in [0,1), took at most Ns nanoseconds, with an error of up to 0.4
-// %.
+// Percentile states that the share Q of all values, in [0,1), took at most Ns nanoseconds. Ns has an error of up to
+// 0.4 %.
 type Percentile struct{ Q, Ns float64 }
 
 // Known reports whether at least ten values are beyond the share q, as the percentile metrics require.
@@ -54,8 +54,8 @@ func (c Curve) At(q float64) float64 {
 	return math.NaN()
 }
 
-// gather collects distributions record by record. The zero value is ready for use.
-type gather struct {
+// curveCollector collects distributions record by record. The zero value is ready for use.
+type curveCollector struct {
 	cases map[plan.Case]*pool
 	order []*pool
 	// omitted counts the trials of cases that were left out because there were too many.
@@ -69,7 +69,7 @@ type pool struct {
 }
 
 // add adds a record with its observations. Failed trials, twins and records without observations add nothing.
-func (g *gather) add(rec *result.Record) {
+func (g *curveCollector) add(rec *result.Record) {
 	if rec.Type != result.TypeTrial || rec.Status != result.OK || rec.Profile.IsTwin() ||
 		rec.Client == nil || rec.Client.RTT == nil || rec.Client.RTT.Count() == 0 {
 		return
@@ -93,7 +93,7 @@ func (g *gather) add(rec *result.Record) {
 }
 
 // curves returns the collected distributions, in the order of first appearance.
-func (g *gather) curves() []Curve {
+func (g *curveCollector) curves() []Curve {
 	return each.Of(g.order, func(p *pool) Curve { return Curve{Case: p.Case, Count: p.n, Points: p.curve()} })
 }
 
@@ -115,8 +115,8 @@ func (t *histogram) add(ns, count int64) {
 	t.n += count
 }
 
-// curve returns eight percentiles for each nine up to 99.99 %, also 50 % and 95 %, as far as there are values beyond
-// them. The last is the largest value. It returns nil without values.
+// curve returns percentiles in ascending order: eight steps for each nine up to 99.99 %, and 50 % and 95 %. It omits a
+// percentile without values beyond it. The last point is the largest value. It returns nil without values.
 func (t *histogram) curve() []Percentile {
 	const perNine, nines = 8, 4
 	var qs []float64

@@ -42,8 +42,8 @@ type Result struct {
 	Run      Run
 	Facts    facts.Facts
 	Profiles []result.Profile
-	// Analysis has the cells, comparisons and twins of the tables, and others; nil for a document that is not about one
-	// result.
+	// Analysis has the cells and comparisons of the result, including those without a table. It is nil for a document
+	// that is not about one result.
 	Analysis *compare.Analysis
 	// Sides attribute the CPU time of each sampled case; nil unless trials were sampled. (optional)
 	Sides []explain.Side
@@ -98,7 +98,8 @@ type Figure struct {
 	Workload plan.Workload
 	Drawing  plot.Drawing
 	Numbers  Numbers
-	// Wide means that the figure needs the whole width of a page, Search that its texts are functions to search for.
+	// Wide means that the figure needs the whole width of a page. Search means that its texts are function names, which a
+	// page lets its reader search.
 	Wide, Search bool
 }
 
@@ -129,8 +130,8 @@ func (r Result) Series() Series {
 	return s
 }
 
-// Column returns the number of the profile in column j of a table, 0 if unknown. It looks at the cells, because a
-// heading was cleaned for print.
+// Column returns the number of the profile in column j of a table, 0 if unknown. It takes the profile from a cell if
+// there is one, because the heading may have lost control characters.
 func (s Series) Column(t Table, j int) int {
 	for _, r := range t.Rows {
 		if c := r.Entries[j].Cell; c != nil {
@@ -185,13 +186,13 @@ type Row struct {
 type Kind int
 
 const (
-	// Value has a median.
+	// Value: the entry has a value.
 	Value Kind = iota
 	// NotServed: the profile has no such path.
 	NotServed
 	// NotMeasured: there is no trial, or too little for this number.
 	NotMeasured
-	// Failed: no trial finished.
+	// Failed: no trial finished. In a summary it also means that too many trials or too much work failed.
 	Failed
 )
 
@@ -223,8 +224,8 @@ func (e Entry) Mark() string { return marks[e.Verdict] }
 // Claim returns the ratio and the verdict in words: "0.65x worse".
 func (e Entry) Claim() string { return strings.TrimSpace(e.Ratio + " " + string(e.Verdict)) }
 
-// Picture is a file with a picture. Name is the figure's name, File the address relative to the report. Apart means
-// that the picture belongs to no table.
+// Picture is a file with a picture. Name is the figure's name. File is the address of the file, relative to the report.
+// Apart means that the picture belongs to no table.
 type Picture struct {
 	Name, File, Title string
 	Apart             bool

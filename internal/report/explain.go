@@ -30,7 +30,7 @@ type Explanation struct {
 	Without []string
 }
 
-// unexplainedMost is the share of unexplained CPU time up to which a side needs no remark.
+// unexplainedMost is the largest share of unexplained CPU time without a note about it.
 const unexplainedMost = 0.05
 
 // Explain attributes the differences from profile a to profile b, for each path and workload that both have among
@@ -124,7 +124,7 @@ func unexplainedSections(x Explanation) []Section {
 	return []Section{{Heading: "Not explained", Items: each.Of(x.Without, func(why string) Item { return Item{Text: number.Clean(why)} })}}
 }
 
-// scaleOf returns the scale of both sides of a difference.
+// scaleOf returns one scale for the service demands of both sides of a difference.
 func scaleOf(d explain.Difference) number.Scale {
 	return number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
 }
@@ -181,8 +181,8 @@ func differenceSection(d explain.Difference) Section {
 // othersLeast is the smallest share of CPU time for which other tasks get a row, and a task its name in a note.
 const othersLeast = 0.001
 
-// addOthers adds a row with the time of tasks outside the path, if it is large enough. rest are the cells after those
-// of the sides.
+// addOthers adds a row with the CPU time of tasks outside the path, if it is large enough for any side. The row has a
+// cell for each side, then the cells in rest.
 func addOthers(g *Grid, sides []explain.Side, scale number.Scale, rest ...string) {
 	if slices.ContainsFunc(sides, func(s explain.Side) bool { return s.OtherTime() > othersLeast*s.Demand.Value }) {
 		g.Add("beside it, other tasks on these CPUs", append(each.Of(sides, func(s explain.Side) string { return scale.Format(s.OtherTime()) }), rest...)...)
@@ -220,7 +220,7 @@ func counterGrids(sides []explain.Side) []Grid {
 	return append([]Grid{g}, countedParts(sides)...)
 }
 
-// countedParts attributes each counter to parts, by samples of its event.
+// countedParts returns a grid for each sampled counter: it attributes the counter's events to parts.
 func countedParts(sides []explain.Side) (grids []Grid) {
 	for _, name := range metric.Counted {
 		counted := func(s explain.Side) []explain.Valued { return s.Counted[name] }
@@ -459,8 +459,8 @@ func explainedPage(b *builder) page {
 	return p
 }
 
-// parts are the sides of a table of parts. of returns the values of a side's parts, and sums has their sum for each
-// side.
+// parts is the data of a table with a row for each part and a column for each side. of returns the values of a side's
+// parts. sums has the total of each side.
 type parts struct {
 	sides []explain.Side
 	of    func(explain.Side) []explain.Valued

@@ -64,7 +64,8 @@ func waterfallFigure(d explain.Difference) Figure {
 	return Figure{Kind: "waterfall", Heading: sidesText(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 
-// familiesOf returns the families of all parts, families with the largest parts first. Each has one colour on a page.
+// familiesOf returns the families of all parts, in the order of their largest part. A family has the same colour in all
+// figures of a page.
 func familiesOf(sides []explain.Side) []string {
 	return each.Once(each.Of(explain.Common(sides, explain.Side.Times), func(p explain.Part) string { return p.Family }))
 }

@@ -16,7 +16,7 @@ func (c *Collector) Loads(h result.Header) ([]LoadCurve, error) {
 
 // Gathered returns the distributions of records, and how many trials were left out.
 func Gathered(records ...result.Record) (curves []Curve, omitted int) {
-	var g gather
+	var g curveCollector
 	for i := range records {
 		g.add(&records[i])
 	}

@@ -24,7 +24,7 @@ type Best struct {
 	ToBest compare.Comparison
 }
 
-// best returns the best dataplanes of a need with NetworkPolicy, and with encryption.
+// best returns the best dataplanes of a need with NetworkPolicy, then the best with encryption.
 func (b *builder) best(n Need) []Best {
 	var out []Best
 	for _, f := range []profile.Function{profile.NetworkPolicy, profile.Encryption} {
@@ -117,8 +117,8 @@ func anyOf(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + last
 }
 
-// Validated describes which profiles of the lab have a cost that was validated on a real cluster, and how large the
-// error is for those whose cost is not accurate. It returns "" if the lab measured no dataplane.
+// Validated describes which profiles of the lab have costs that were validated on a real cluster. For profiles whose
+// costs differ from the cluster it gives the error. It returns "" if the lab measured no dataplane.
 func (a Answer) Validated() string {
 	var real, off []string
 	lab, others := 0, "Others: path verified, cost not."
@@ -274,8 +274,8 @@ func (a Ability) provenText() string {
 	return text
 }
 
-// mergeAbility adds a to all, or merges it with another variant of its profile for which same returns true: the row
-// then has the profile's name.
+// mergeAbility appends a to all. If all has another variant of its profile for which same returns true, it gives that
+// element the profile's name instead.
 func mergeAbility(all []Ability, a Ability, same func(a, b Ability) bool) []Ability {
 	for i, b := range all {
 		if b.Profile.Profile() == a.Profile.Profile() && same(a, b) {

@@ -12,10 +12,11 @@ import (
 // Gate is the outcome of a comparison for a pull request, or of the budgets on one run.
 type Gate struct {
 	State compare.State
-	// Headline is the outcome in one line. Budgets has a line for each budget, broken ones first.
+	// Headline is the outcome in one line.
 	Headline string
-	Budgets  []string
-	// Cells are all judged cells, Changed those that are better or worse; the largest difference first.
+	// Budgets has a line for each budget, broken budgets first.
+	Budgets []string
+	// Cells has a row for each judged cell, the largest difference first. Changed has only the better and worse cells.
 	Changed, Cells Grid
 }
 

@@ -75,8 +75,7 @@ func (b *builder) machineText() string {
 	return strings.Join(parts, ", ")
 }
 
-// implausibleText names the rules of package check that raise an alarm; "" if there are none. Every report has this
-// line.
+// implausibleText names the rules of package check that raised an alarm about the result; "" if none did.
 func implausibleText(r check.Report) string {
 	alarms := each.Where(r.Findings, func(f finding.Finding) bool { return f.Severity.Alarm() })
 	rules := each.Once(each.Of(alarms, func(f finding.Finding) string { return f.ID }))
@@ -86,7 +85,7 @@ func implausibleText(r check.Report) string {
 	return "Not plausible by " + number.Counted(len(rules), "rule") + ", " + joinNames(rules) + ": `cnibench check` says which numbers, and why."
 }
 
-// missingFunctions describes which functions of a cluster the best profiles of the needs lack; "" if each has all.
+// missingFunctions describes which of profile.Expected the best dataplanes of the needs lack; "" if they lack none.
 func missingFunctions(needs []Need) string {
 	var best []plan.Variant
 	for _, n := range needs {

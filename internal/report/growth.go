@@ -23,7 +23,7 @@ type Growth struct {
 	Condition string
 	// Title names the metric, the workload and the path; for the cost of an instance's state only the metric.
 	Title string
-	// Sentences has one for each of Lines, then one for each of Crossings.
+	// Sentences has one sentence for each of Lines, then one for each of Crossings.
 	Sentences []string
 	// Grid has the values of the curves.
 	Grid Grid
@@ -37,20 +37,20 @@ var growthNotes = []string{
 	"A change is claimed where its interval excludes zero and it is beyond the margin. Constant means that a change beyond the margin over the whole range is excluded (two one-sided tests).",
 }
 
-// swept has the word for one unit of each swept condition: "Service" for services.
-var swept = map[string]string{
+// conditionUnits has the word for one unit of each swept condition: "Service" for services.
+var conditionUnits = map[string]string{
 	"services": "Service", "endpoints": "endpoint of each Service", "policies": "policy that selects the pods",
 	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU", "nodes": "node", "flows": "flow", "pod-mtu": "byte of the pods' MTU", "connections": "standing connection", "message": "byte of a message",
 }
 
-// several has the words for many units of a swept condition, where they differ from its name.
-var several = map[string]string{
+// conditionPlurals has the words for many units of a swept condition, where they differ from its name.
+var conditionPlurals = map[string]string{
 	"services": "Services", "endpoints": "endpoints", "policies": "policies", "policies-unselected": "policies that select no pod",
 	"pods-per-node": "pods a node", "connections": "standing connections", "mtu": "bytes of MTU", "pod-mtu": "bytes of the pods' MTU", "message": "bytes of a message",
 }
 
 func conditionUnit(condition string) string {
-	if word := swept[condition]; word != "" {
+	if word := conditionUnits[condition]; word != "" {
 		return word
 	}
 	return condition
@@ -172,7 +172,7 @@ func (w wording) crossing(c compare.Crossing) string {
 		first, second = second, first
 	}
 	things := w.sweep.Condition
-	if word := several[things]; word != "" {
+	if word := conditionPlurals[things]; word != "" {
 		things = word
 	}
 	where := fmt.Sprintf("at %s to %s %s", countText(c.From), countText(c.To), things)
@@ -182,7 +182,7 @@ func (w wording) crossing(c compare.Crossing) string {
 	return fmt.Sprintf("%s is cheaper than %s %s: %s.", first, second, where, of)
 }
 
-// countText formats a count with commas, from 1,000 on rounded to three digits.
+// countText formats a count with commas: "30,000". From 1,000 it rounds to three significant digits.
 func countText(v float64) string {
 	n := int(math.Round(v))
 	if n >= 1000 {
@@ -243,7 +243,7 @@ func (w wording) slope(l compare.GrowthLine) string {
 }
 
 // growthPage returns the curves over a swept condition. Sentences about CPU time, and about the time to load or change
-// the state, are its answer; the others are notes of the tables.
+// the state, go to the answer. Other sentences become notes of the tables.
 func growthPage(b *builder) page {
 	all := growths(b.analysis.Growth(b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
 	s := Section{Heading: "Growth", ID: "growth", Notes: growthNotes, Drawn: true, Figures: growthFigures(all, b.series())}

@@ -19,8 +19,8 @@ var exampleShares = []float64{0.1, 0.3, 0.5}
 // impactHeading is the heading of the section about the reader's own job.
 const impactHeading = "What it means for the job"
 
-// impact returns a section that estimates works from the result; nil without works. It fails for work that the result
-// does not cover.
+// impact returns a section that estimates the time and the CPU time of works on each profile; nil without works. It fails
+// for work that the result does not cover.
 func (b *builder) impact(works []impact.Work) ([]Section, error) {
 	if len(works) == 0 {
 		return nil, nil
@@ -137,8 +137,8 @@ func quantityText(q impact.Quantity, scale number.Scale) string {
 	return fmt.Sprintf("%s (%s to %s)", scale.Format(q.Value), scale.Format(q.Low), scale.Format(q.High))
 }
 
-// changeText formats a ratio to the baseline with its interval. Without a significant difference it returns the
-// verdict, for nil number.Absent.
+// changeText formats a ratio to the baseline with its interval. If the difference is not significant, it returns "same"
+// or "inconclusive". For nil it returns number.Absent.
 func changeText(c *impact.Change) string {
 	switch {
 	case c == nil:
@@ -151,8 +151,8 @@ func changeText(c *impact.Change) string {
 	return number.Range(c.Value, c.Low, c.High)
 }
 
-// jobText formats the change in percent of a job that spends this share of its time on the work. Without a significant
-// difference it returns the same as changeText.
+// jobText formats by how many percent the time of the whole job changes, if share of it is spent on the work. If the
+// difference is not significant, it returns the same as changeText.
 func jobText(c *impact.Change, share float64) string {
 	if !c.Claimed() {
 		return changeText(c)

@@ -170,7 +170,7 @@ func probesText(i itinerary.Itinerary) string {
 	return fmt.Sprintf("%s: the journey less its probes is %.2f µs longer than the round trip without probes (%s).", i.Profile, off.Value/1e3, within)
 }
 
-// lineColumns is the number of letters for the longest journey.
+// lineColumns is the number of letters that lineGrid draws for the longest journey.
 const lineColumns = 60
 
 // lineGrid draws each journey as a row of letters over a common time axis. A letter is the place of the packet at that

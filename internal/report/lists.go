@@ -110,8 +110,8 @@ func (b *builder) runItems(r Run) []Item {
 // unfinished is the Reason of a run whose file has no end.
 const unfinished = "unfinished"
 
-// repeatCommand returns the command line that repeats a plan: the settings that are always given, then those that
-// differ from the default. It returns "" for a plan without profiles, paths or workloads.
+// repeatCommand returns the command line that repeats a plan. Settings that equal the default are omitted, unless they
+// are always given. It returns "" for a plan without profiles, paths or workloads.
 func repeatCommand(p plan.Plan) string {
 	if len(p.Profiles) == 0 || len(p.Paths) == 0 || len(p.Workloads) == 0 {
 		return ""
@@ -157,8 +157,8 @@ var places = []struct{ name, words string }{
 	{"qdisc", "in a queueing discipline"}, {"device", "at a network device"}, {"path", "elsewhere on the path"},
 }
 
-// lossItems describes for each case where datagrams were lost: medians over trials, as shares of the offered datagrams.
-// For a throughput search it is the loss at the lowest rate that failed.
+// lossItems returns an item for each case that lost datagrams: the places of the loss, with the median share of the
+// offered datagrams. For a throughput search it is the loss at the lowest rate that failed.
 func (b *builder) lossItems() []Item {
 	var items []Item
 	for c := range b.cases() {
@@ -169,7 +169,7 @@ func (b *builder) lossItems() []Item {
 	return items
 }
 
-// lossOf describes where a case lost datagrams; "" if it lost none.
+// lossOf describes the places where a case lost datagrams; "" if it lost none.
 func (b *builder) lossOf(of plan.Case) string {
 	cell := func(name string) (compare.Cell, bool) {
 		c, ok := b.analysis.Cell(compare.Key{Case: of, Metric: name})

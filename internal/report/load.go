@@ -19,7 +19,7 @@ import (
 
 // LoadCurve has the times of one workload on one path by load, a line for each profile.
 type LoadCurve struct {
-	// Workload has no load, which is the axis of the curve.
+	// Workload is the workload without its load, because the load is the axis of the curve.
 	Workload plan.Workload
 	Path     plan.Path
 	// Lines are in report order; there is at least one, with at least two points.
@@ -44,15 +44,17 @@ type LoadPoint struct {
 	Load float64
 	// Half and Tail are the median and the 99th percentile of the times.
 	Half, Tail stat.Summary
-	// Late means that in at least half of the trials the sender's own delay caused the tail, Saturated that in at least
-	// half the responses fell behind.
+	// Late means that the sender's own delay caused the tail in at least half of the trials.
+	// Saturated means that the responses fell behind the schedule in at least half of the trials.
 	Late, Saturated bool
 }
 
-// Knee is the highest load whose 99th percentile is still near the lowest of the curve: Low by the medians, High by the
-// intervals. Found is false if the curve cannot tell. None means that even the highest load is not beyond it.
+// Knee is the highest load whose 99th percentile is still near the lowest of the curve.
 type Knee struct {
-	Low, High   float64
+	// Low is the knee by the medians, High the knee by the intervals.
+	Low, High float64
+	// Found is false if the curve does not show whether there is a knee. None means that times stay near the lowest up to
+	// the highest load.
 	Found, None bool
 }
 
@@ -150,12 +152,12 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 	return l
 }
 
-// raisedOften reports whether at least half of the trials behind a cell have the warning id.
+// raisedOften reports whether at least half of a cell's trials have the warning id.
 func raisedOften(c compare.Cell, id string) bool {
 	return slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == id && 2*w.Trials >= c.N })
 }
 
-// doubts describes at which loads the times are not caused by the path alone; "" if there are none.
+// doubts describes the loads at which something other than the path causes the times; "" if there are none.
 func (l LoadLine) doubts() string {
 	var late, saturated []string
 	for _, p := range l.Points {
@@ -179,8 +181,8 @@ func (l LoadLine) doubts() string {
 	return number.Clean(l.Profile.String()) + ": " + strings.Join(said, "; ") + "."
 }
 
-// half is the load for which the first table shows the times.
-const half = 0.5
+// tableLoad is the load whose times the first table shows, or those of the nearest measured load.
+const tableLoad = 0.5
 
 // grids returns three tables: a summary, then the median and the 99th percentile at each load.
 func (c LoadCurve) grids(steps []plan.Workload) []Grid {
@@ -192,7 +194,7 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 		}
 	}
 	rate, time := number.Common("1/s", rates...), number.Common("ns", times...)
-	distance := func(w plan.Workload) float64 { return math.Abs(w.Traits().Load - half) }
+	distance := func(w plan.Workload) float64 { return math.Abs(w.Traits().Load - tableLoad) }
 	middle := slices.MinFunc(steps, func(v, w plan.Workload) int { return cmp.Compare(distance(v), distance(w)) }).Traits().Load
 	name := c.Workload.String() + ", " + c.Path.String()
 	at := plan.FormatShare(middle)
@@ -248,8 +250,8 @@ type loadCurveData struct {
 	Path     plan.Path    `json:"path"`
 	Workload string       `json:"workload"`
 	Capacity float64      `json:"capacity"`
-	// KneeLow and KneeHigh are loads, null without a knee: because the curve does not show it, or, with Flat, because
-	// its times stay low up to the highest load.
+	// KneeLow and KneeHigh are loads. They are null if the curve does not show a knee, and if Flat is true: times then
+	// stay low up to the highest load.
 	KneeLow  float64         `json:"knee_low"`
 	KneeHigh float64         `json:"knee_high"`
 	Flat     bool            `json:"flat"`

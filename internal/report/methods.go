@@ -78,7 +78,8 @@ func (b *builder) methodsParagraph(d Document) string {
 	return strings.Join(append(said, "Run: "+d.Citation), " ")
 }
 
-// measuredSentence describes where the profiles were measured, or which file has their numbers. It has no full stop.
+// measuredSentence describes where the profiles were measured, or from which tool or file their numbers are. The text has
+// no full stop.
 func (b *builder) measuredSentence(profiles string) string {
 	origin := number.Clean(b.header.Origin)
 	if origin == "csv" {

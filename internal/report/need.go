@@ -25,14 +25,14 @@ type Need struct {
 	Metric   metric.Metric
 	// Standings are best first; there is at least one.
 	Standings []compare.Standing
-	// Pick is the index in Standings of the best dataplane, because a reader cannot choose raw or host. It is 0 if
-	// there are no dataplanes.
+	// Pick is the index in Standings of the best dataplane. Raw and host are not dataplanes: a reader cannot choose
+	// them. Pick is 0 if there are no dataplanes.
 	Pick int
 	// Choice ranks only the dataplanes, or all profiles if there is no dataplane.
 	Choice []compare.Standing
 	// Near lists the other dataplanes that do not differ significantly from the pick.
 	Near []string
-	// Best has the best dataplanes with each function: NetworkPolicy, encryption.
+	// Best has the best dataplanes with NetworkPolicy, then the best with encryption.
 	Best []Best
 	// Conclusion is about the profiles in Choice.
 	Conclusion Conclusion
@@ -51,7 +51,7 @@ type want struct {
 	workload plan.Workload
 	// metrics are the metrics that can answer the need, the preferred one first.
 	metrics []string
-	// or replaces the only metric if the values of that metric are not precise enough; "" for none.
+	// or is the metric to use instead if the values of the first metric are not precise enough; "" for none.
 	or string
 }
 
@@ -79,15 +79,15 @@ func (b *builder) findNeeds() []Need {
 			}
 		}
 		if answer != nil {
-			out = append(out, b.orBetterKnown(w, *answer))
+			out = append(out, b.preferPrecise(w, *answer))
 		}
 	}
-	return tellApart(out)
+	return makeNamesUnique(out)
 }
 
-// tellApart makes the names of needs unique: it adds the options of their workloads, or if these do not differ their
+// makeNamesUnique makes the names of needs unique: it adds the options of their workloads, or if these do not differ their
 // paths.
-func tellApart(needs []Need) []Need {
+func makeNamesUnique(needs []Need) []Need {
 	for _, same := range Grouped(slices.Clone(needs), func(n Need) string { return n.Name }) {
 		workloads := each.Once(each.Of(same, func(n Need) string { return n.Workload.String() }))
 		for i := range needs {
@@ -105,9 +105,9 @@ func tellApart(needs []Need) []Need {
 	return needs
 }
 
-// orBetterKnown returns the ranking by the metric w.or instead of n, if that metric is precise enough (wellKnown) and
+// preferPrecise returns the ranking by the metric w.or instead of n, if that metric is precise enough (wellKnown) and
 // the metric of n is not.
-func (b *builder) orBetterKnown(w want, n Need) Need {
+func (b *builder) preferPrecise(w want, n Need) Need {
 	other, ok := metric.Lookup(w.or)
 	if !ok || n.halfWidth() <= wellKnown {
 		return n
@@ -119,7 +119,8 @@ func (b *builder) orBetterKnown(w want, n Need) Need {
 	return n
 }
 
-// halfWidth returns the wider half-width of two profiles: the best and the worst of Choice.
+// halfWidth returns the relative half-width of an interval: that of the best or of the worst in Choice, whichever is
+// wider.
 func (n Need) halfWidth() float64 {
 	return max(n.Choice[0].Cell.HalfWidth(), n.Choice[len(n.Choice)-1].Cell.HalfWidth())
 }
@@ -132,9 +133,9 @@ func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
 	})
 }
 
-// wantedNeeds returns the needs in order: each workload between pods, Services, traffic from outside. The last is tail
-// latency in the lab, CPU efficiency elsewhere. In the lab CPU time per unit of work decides, because it is repeatable
-// on one machine.
+// wantedNeeds returns the needs to look for, in order: each workload on path, a typical workload on the paths of
+// plan.Asides, and last tail latency (in the lab) or CPU efficiency (elsewhere). In the lab the CPU time per unit of work
+// decides, because it is repeatable on one machine.
 func (b *builder) wantedNeeds(path plan.Path) []want {
 	var out []want
 	all := ownWorkloads(b.analysis.Workloads)
@@ -175,8 +176,8 @@ func (b *builder) inLab() bool {
 	return b.header.Origin == "" && b.header.Plan.Environment != "kubernetes"
 }
 
-// rankNeed ranks the profiles in w by m. It returns false if no profile has a rank, or if w has a single metric, which
-// is not m.
+// rankNeed ranks the profiles for the need w by the metric m. It returns false if no profile has a rank. It also returns
+// false if w allows a single metric and m is another.
 func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 	if len(w.metrics) == 1 && m.Name != w.metrics[0] {
 		return Need{}, false
@@ -211,8 +212,8 @@ func (n Need) Scale() number.Scale {
 	return number.Common(n.Standings[0].Cell.Unit, medians...)
 }
 
-// Card returns the texts of a card: what was measured, the candidates for the best, the value of the first, and further
-// lines.
+// Card returns the texts of a card. about is what was measured, pick the best profiles, and value the value of the best.
+// lines has the conclusion and what it is based on.
 func (n Need) Card() (about, pick, value string, lines []string) {
 	first, scale := n.Standings[n.Pick], n.Scale()
 	name := number.Clean(first.Cell.Profile.String())
@@ -226,8 +227,8 @@ func (n Need) Card() (about, pick, value string, lines []string) {
 	return about, pick, value, slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// pickText returns name, the pick, with the profiles that do not differ from it. It says so if nothing differs, or if
-// the values are lower bounds.
+// pickText returns name, the name of the pick, and the profiles that do not differ from it. It returns another text if no
+// profile differs, or if the values are lower bounds.
 func (n Need) pickText(name string) string {
 	switch {
 	case n.Bounds:

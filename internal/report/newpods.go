@@ -45,11 +45,11 @@ func (b *builder) newPods() []Grid {
 			about := ", " + w.String() + " " + path.String()
 			c := plan.Case{Path: path, Workload: w}
 			for _, of := range podTimes {
-				if times := b.byProfile(c, of.title+about, of.family, statistics, b.unansweredColumn(of.family), column{"attached", b.attachedOf}); len(times.Labels) > 0 {
+				if times := b.profileGrid(c, of.title+about, of.family, statistics, b.unansweredColumn(of.family), column{"attached", b.attachedOf}); len(times.Labels) > 0 {
 					grids = append(grids, times)
 				}
 			}
-			if waits := b.byProfile(c, "What the first request waited for, mean"+about, metric.TTFRWait, metric.Waits); len(waits.Labels) > 0 {
+			if waits := b.profileGrid(c, "What the first request waited for, mean"+about, metric.TTFRWait, metric.Waits); len(waits.Labels) > 0 {
 				waits.Notes = b.attachments(c)
 				grids = append(grids, waits)
 			}
@@ -106,9 +106,9 @@ func (b *builder) attachments(c plan.Case) []string {
 	return []string{"Pods were attached in different ways (" + strings.Join(groups, "; ") + "). Processes of plugins take time of their own, so no verdict compares one way with another."}
 }
 
-// byProfile returns a table of metrics, the members of a family of times: a row for each profile with values, all in
-// one unit, then the columns of texts. It omits members without values.
-func (b *builder) byProfile(c plan.Case, title, family string, members []string, texts ...column) Grid {
+// profileGrid returns a table with a row for each profile that has values. Its columns are the members of a family of times,
+// all in one unit, then texts. It omits members without values.
+func (b *builder) profileGrid(c plan.Case, title, family string, members []string, texts ...column) Grid {
 	type row struct {
 		profile plan.Variant
 		cells   map[string]compare.Cell

@@ -17,8 +17,8 @@ import (
 
 // Bounds of what a report shows about pairs of nodes.
 const (
-	// mostGridNodes is the largest number of nodes in a matrix as text, mostMapNodes in a picture, which joins more nodes
-	// into groups.
+	// mostGridNodes is the largest number of nodes in a matrix as text. mostMapNodes is the largest number of rows in a
+	// matrix as a picture: with more nodes a row is a group of nodes.
 	mostGridNodes, mostMapNodes = 24, 40
 	// mostFindings is the number of findings that are listed.
 	mostFindings = 20
@@ -46,7 +46,7 @@ func nodesPage(b *builder) page {
 		found.Grids = append(found.Grids, v.grid(worst)...)
 		found.Figures = append(found.Figures, v.figure(worst))
 	}
-	found.Grids = append(found.Grids, v.shares()...)
+	found.Grids = append(found.Grids, v.besideHosts()...)
 	p.sections = []Section{found}
 	if len(a.Nodes) <= mostGridNodes {
 		byMetric := Section{Heading: "Pairs by metric", ID: "pairs", Folded: true}
@@ -81,7 +81,7 @@ func (v nodesView) answer() []string {
 		lines = append(lines, v.sentence(f))
 	}
 	if more := len(v.Findings) - mostFindings; more > 0 {
-		lines = append(lines, fmt.Sprintf("%d more are in the table.", more))
+		lines = append(lines, fmt.Sprintf("%d more are in the JSON format (-f json).", more))
 	}
 	if n := len(v.Undecided); n > 0 {
 		lines = append(lines, fmt.Sprintf("%s undecided (see the table).", number.Counted(n, "suspicion")))
@@ -178,14 +178,19 @@ func (v nodesView) findings(heading string, list []matrix.Finding) []Grid {
 			g.Notes = append(g.Notes, note)
 		}
 	}
+	if more := len(list) - mostFindings; more > 0 {
+		g.Notes = append(g.Notes, fmt.Sprintf("%d more are in the JSON format (-f json).", more))
+	}
 	return []Grid{g}
 }
 
-// shading is a matrix of nodes for one metric, or for all if layer is nil. factor returns how many times worse the
-// direction from node i to node j is than others, at least 1; 0 means not measured.
+// shading is a matrix of nodes to be drawn.
 type shading struct {
-	title  string
-	layer  *matrix.Matrix
+	title string
+	// layer has the values of one metric; nil means the worst of all metrics.
+	layer *matrix.Matrix
+	// factor returns how many times worse the direction from node i to node j is than others, at least 1. It returns 0 if
+	// the direction was not measured.
 	factor func(i, j int) float64
 }
 
@@ -300,8 +305,8 @@ func shade(f float64) int {
 	return plot.Levels
 }
 
-// shares returns a table that compares the pods' network with the hosts', pair by pair; nil if not both were measured.
-func (v nodesView) shares() []Grid {
+// besideHosts returns a table that compares the pods' network with the hosts', pair by pair; nil if not both were measured.
+func (v nodesView) besideHosts() []Grid {
 	g := Grid{Title: "Pods beside hosts, of the same pairs", Label: "metric", Columns: []string{"workload", "hosts", "pods", "factor"},
 		Notes: []string{"hosts, pods: medians over pairs. factor: how many times worse a pair is between pods than between its hosts, the median of that over pairs."}}
 	for _, m := range v.Matrices {
@@ -361,7 +366,8 @@ func (v nodesView) findingData() []nodeFinding {
 	})
 }
 
-// matrixData is one matrix as JSON. Nodes has how many times worse values are if the node sends, and if it receives.
+// matrixData is one matrix as JSON. Nodes has two factors for each node: how many times worse values are if the node
+// sends, and if it receives.
 type matrixData struct {
 	Profile  string       `json:"profile"`
 	Path     string       `json:"path"`

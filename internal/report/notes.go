@@ -14,8 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// tableNotes returns the notes below a table: the hidden baseline, undisturbed and whole windows compared, the smallest
-// detectable difference, widened intervals, and the repetitions still needed.
+// tableNotes returns the notes below a table: the value of a baseline that has no column, how undisturbed values differ
+// from those of whole windows, the smallest detectable difference, why intervals are widened, and how many repetitions
+// would decide more.
 func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale) []string {
 	var notes []string
 	at := slices.Index(t.Profiles, t.Baseline)
@@ -101,7 +102,8 @@ func (f *footnotes) indexOf(id string) int {
 	return slices.IndexFunc(f.doubts, func(d doubt) bool { return d.id == id })
 }
 
-// add counts a shown cell and its warnings. Call it in reading order: it determines the numbers.
+// add counts a shown cell and its warnings. Footnotes are numbered in the order of the calls, which should be the reading
+// order.
 func (f *footnotes) add(c *compare.Cell) {
 	f.all++
 	for _, w := range c.Warnings {
@@ -226,8 +228,8 @@ func standInPaths(cut ...compare.Table) []plan.Path {
 	return slices.DeleteFunc(each.Once(paths), func(p plan.Path) bool { return p == plan.Path{} })
 }
 
-// sampleSizes describes how many repetitions the shown cells have, which tests were used, and the coverage of intervals
-// below the requested confidence. n is "" if no cell has a value.
+// sampleSizes returns three texts for the legend: how many repetitions the shown cells have, the statistical tests that
+// were used, and the coverage of intervals that do not reach the requested confidence. n is "" if no cell has a value.
 func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
 	low, high, least := math.MaxInt, 0, 1.0
 	used := map[stat.Test]bool{}

@@ -10,7 +10,7 @@ type page struct {
 	// sections come before the tables of numbers, sections with only figures after them. A section with only notes is
 	// omitted.
 	sections []Section
-	// answer replaces the lines about needs.
+	// answer has lines that replace the lines about needs; nil keeps these.
 	answer []string
 	// subjects are members of the JSON report.
 	subjects []Subject
@@ -19,13 +19,13 @@ type page struct {
 // Subject is a member of the JSON report.
 type Subject struct {
 	Key string
-	// Value is a list; its type determines the schema, even if it is empty.
+	// Value is a list. The schema is derived from its type, so that an empty list has one, too.
 	Value any
 }
 
 // Addition is a section that another package adds to reports, with the data that it needs.
 type Addition struct {
-	// Of returns the data that the section needs of a record; nil for none.
+	// Of returns the data of a record that the section needs; nil for none.
 	Of func(*result.Record) any
 	// Section returns the section for the kept data; profiles are the report's, in its order.
 	Section func(profiles []plan.Variant, kept []Kept) Section
@@ -63,6 +63,6 @@ func addedPage(b *builder) (p page) {
 	return p
 }
 
-// pages return the contents of a report in addition to its tables, in reading order. To add a subject, add its function
-// here.
+// pages has a function for each subject of a report besides its tables, in reading order. To add a subject, add its
+// function here.
 var pages = []func(*builder) page{loadPage, needPage, explainedPage, growthPage, newPodsPage, addedPage, distributionPage, nodesPage}

@@ -28,7 +28,7 @@ func (r PairResult) Lined() any { return pairOf(r) }
 // mostNamed is how many changes the answer lists; it only counts the rest.
 const mostNamed = 5
 
-// PairResult is a comparison of two results with the budgets.
+// PairResult is a comparison of two results, with the outcomes of budgets.
 type PairResult struct {
 	*compare.Pair
 	Held []Held
@@ -109,15 +109,15 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	}
 	open := each.Of(ms, func(x compare.Match) compare.Comparison { return x.Comparison })
 	if m.Better != metric.Neither {
-		t.Notes = append(append(plainNote(ms), visibleText(open, b.pair.Confidence)...), widenedNote(open)...)
+		t.Notes = append(append(baselineNotes(ms), visibleText(open, b.pair.Confidence)...), widenedNote(open)...)
 	}
 	t.Notes = append(t.Notes, repetitionsText(open)...)
 	return t
 }
 
-// plainNote names the baseline that both results measured and how much it changed itself, then the rows without such a
-// baseline.
-func plainNote(ms []compare.Match) []string {
+// baselineNotes returns notes about the baseline that both results measured: its name, and how much it changed itself. A
+// last note names the rows that have no such baseline.
+func baselineNotes(ms []compare.Match) []string {
 	var plain []string
 	var moved []float64
 	common := ""
@@ -242,7 +242,7 @@ func heldText(h Held) string {
 	return line
 }
 
-// holdingText describes a cell with the bound of its value or ratio, or the reason why the budget is undecided.
+// holdingText names a cell of a budget, with the bound of its value or ratio, or the reason why it is undecided.
 func holdingText(b compare.Budget, h compare.Holding) string {
 	where := pairLabel(h.Match, h.Path.String()) + " " + h.Workload.String()
 	if h.Why != "" {
@@ -333,7 +333,8 @@ func onlyItems(keys []compare.Key) []Item {
 
 func sideText(s compare.Side) string { return withDate(number.Clean(s.Name), s.Header.Created) }
 
-// Change formats a ratio as a change: "+12.3%", "-5%". From +1000 % on it is a factor.
+// Change formats a ratio as a change in percent: "+12%", "-5.0%". From +1000 % it formats a factor instead. It returns
+// number.Absent for a ratio that is not finite.
 func Change(ratio float64) string {
 	p := 100 * (ratio - 1)
 	switch {

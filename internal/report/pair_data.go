@@ -44,15 +44,16 @@ type pairCell struct {
 	Family   int     `json:"family"`
 	Widened  float64 `json:"widened"`
 	Beyond   float64 `json:"p_beyond"`
-	// QuotientTo is the common baseline that Effect compares quotients to, "" if it compares the values themselves.
-	// Quotient has the ratio of the quotients, null without them, and Plain the ratio of the values: better and worse
-	// require both. Yardstick is true for the cells of that baseline, which are not judged.
-	QuotientTo plan.Variant    `json:"quotient_to"`
-	Plain      ratioData       `json:"plain"`
-	Quotient   *ratioData      `json:"quotient"`
-	Yardstick  bool            `json:"yardstick"`
-	Verdict    compare.Verdict `json:"verdict"`
-	Need       int             `json:"need"`
+	// QuotientTo is the baseline that both results measured. If it is set, each value is divided by the baseline's, and
+	// Quotient has the ratio of these quotients; else it is null. Plain has the ratio of the values themselves.
+	QuotientTo plan.Variant `json:"quotient_to"`
+	Plain      ratioData    `json:"plain"`
+	Quotient   *ratioData   `json:"quotient"`
+	// Yardstick is true for a cell of the common baseline itself, which is not judged.
+	Yardstick bool `json:"yardstick"`
+	// Verdict is better or worse only if Plain and Quotient agree.
+	Verdict compare.Verdict `json:"verdict"`
+	Need    int             `json:"need"`
 }
 
 type ratioData struct {

@@ -22,7 +22,7 @@ const reproductionSchema = "cnibench.reproduction/v1"
 // Reproduction is a publication and a result that repeats it.
 type Reproduction struct {
 	Source findings.Source
-	// Exact is the plan of the publication as it was run, Plan the plan that the result measured.
+	// Exact is the plan of the publication. Plan is the plan of the result.
 	Exact, Plan plan.Plan
 	Figures     []findings.Figure
 	Claims      []findings.Judged
@@ -30,7 +30,8 @@ type Reproduction struct {
 	Published, Result check.Report
 }
 
-// notComparable is the outcome NotTestable of a figure: the result has no value to compare with the published number.
+// notComparable is the word for the outcome NotTestable of a figure. A figure is a published number; the result has no
+// value to compare with it.
 const notComparable = "not comparable"
 
 func outcomeText(o findings.Outcome) string {
@@ -106,8 +107,8 @@ func BuildReproduction(r Reproduction) Document {
 	return d
 }
 
-// summary returns the reproduction on one screen: figures by kind and outcome, contradicted figures, and claims by
-// outcome. answer begins it.
+// summary returns the reproduction on one screen, beginning with answer. It counts the figures by metric, workload and
+// outcome, and lists the contradicted figures, the claims by outcome, and what cannot be compared.
 func (r Reproduction) summary(answer []string) *Summary {
 	g := Grid{Title: "Figures that compare, as ratios to the first profile of a path", Columns: []string{""}, Prose: true}
 	compared := each.Where(r.Figures, func(f findings.Figure) bool { return f.Outcome != findings.NotTestable })
@@ -199,8 +200,8 @@ func (r Reproduction) differences() Section {
 	return s
 }
 
-// figures returns a section with a table for each metric and workload, and a table of the values that only describe
-// trials.
+// figures returns a section with a table for each metric and workload. Metrics that only describe trials, such as the
+// window, share one further table.
 func (r Reproduction) figures() Section {
 	s := Section{Heading: "Figures", Notes: []string{
 		"A ratio is to the first profile of the path, on both sides: absolute values belong to a machine. Intervals are of 95 %.",
@@ -270,7 +271,7 @@ func figureName(f findings.Figure) string {
 	return f.Published.Path.String() + " " + number.Clean(f.Published.Profile.String())
 }
 
-// checks counts, for each rule of package check, the findings in the publication and in the result.
+// checks returns a section that counts the findings of package check by rule, in the publication and in the result.
 func (r Reproduction) checks() Section {
 	g := Grid{Label: "rule", Columns: []string{"severity", "in the article", "here", "what it finds"}, Prose: true}
 	count := func(in check.Report, id string) string {

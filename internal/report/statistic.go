@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// statisticsOf returns the titles of the metrics whose values are weighted means, with workloads if only some values
-// are. medians reports whether other values are medians.
+// statisticsOf returns the titles of the metrics whose values are weighted means. If only some workloads of a metric have
+// weighted means, its text names them. medians reports whether some values are medians.
 func statisticsOf(cells []*compare.Cell) (weighted []string, medians bool) {
 	type kinds struct {
 		metric         string
@@ -53,8 +53,8 @@ func statisticsOf(cells []*compare.Cell) (weighted []string, medians bool) {
 	return weighted, medians
 }
 
-// statisticSentence describes what the values are. of tells from what they are computed, " of 5 repetitions"; "" omits
-// that.
+// statisticSentence describes whether the values are medians or weighted means. of is "" or text to add after the
+// statistic: " of 5 repetitions".
 func statisticSentence(weighted []string, medians bool, of string) string {
 	switch {
 	case len(weighted) == 0:

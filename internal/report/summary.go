@@ -22,14 +22,14 @@ import (
 // Summary is the report on one screen: the answer for each need, one table of all profiles, what to do next.
 type Summary struct {
 	Scene
-	// Lists are the complete answers: the best profile, the best with a function, the worst. Grids are tables of a
-	// report that is not about profiles. Lead has the first lines of a report without needs.
+	// Lists has the complete answer for each need: the best profile, the best with a function, the worst.
 	Lists []Section
+	// Grids are tables of a report that is not about profiles. Lead has the first lines: budgets, or an answer without needs.
 	Grids []Grid
 	Lead  []string
 	// Message is the first answer in a few words, to title a shared picture; "" if there is nothing to compare.
 	Message string
-	// Title is the title of the table. Rows are profiles: bare networks first, then dataplanes by the first need.
+	// Title is the title of the table. Rows has bare networks first, then dataplanes by their rank for the first need.
 	Title   string
 	Columns []SummaryColumn
 	Rows    []SummaryRow
@@ -39,7 +39,7 @@ type Summary struct {
 
 // Scene describes where a result comes from; each field may be "".
 type Scene struct {
-	// Model is the environment with its NIC model, Machine the machine. Lacks names functions that the best profiles lack.
+	// Model describes the environment, Machine the CPUs and the kernel. Lacks names functions that the best profiles lack.
 	Model, Machine, Lacks string
 }
 
@@ -47,30 +47,30 @@ type Scene struct {
 type Reading struct {
 	// Loads names the workload and path of each column.
 	Loads string
-	// Certainty describes the basis of the answers. Margin is the margin within which values count as the same.
+	// Certainty describes the basis of the answers. Margin is the largest difference that counts as the same: "3%".
 	Certainty, Margin string
-	// Equal counts the verdicts on the baseline against its twin; "" without a twin.
+	// Equal counts the verdicts on the baseline compared with its twin; "" without a twin.
 	Equal string
 	// Letters and Proofs explain the codes in the rows. Notes are other remarks on the results.
 	Letters, Proofs string
 	Notes           []string
 }
 
-// SummaryColumn is the column of one need. For bulk data, Unit also names the NIC model: "Gbit/s, wire".
+// SummaryColumn is the column of one need. For bulk data, Unit includes the NIC model: "10 Gbit/s, ideal NIC".
 type SummaryColumn struct {
 	Name, Unit string
 	// Line is the answer in one line, Brief the same without intervals.
 	Line, Brief string
 }
 
-// SummaryRow is a profile. The verdict of an entry compares it with the best dataplane. For the best itself it is
-// better if another is worse, the same if others are the same, or else none.
+// SummaryRow is the row of one profile. The verdict of an entry compares the profile with the best dataplane. The best
+// itself has the verdict better if another is worse, the same if others are the same, or else none.
 type SummaryRow struct {
 	Profile string
 	Entries []Entry
 	// Bare is true for the host and for two bare namespaces, which are compared with the best but cannot be chosen.
 	Bare bool
-	// Letters are the letters of the profile's functions, Proof is a word for what is proven about it.
+	// Letters has a letter or "-" for each function. Proof is a word of Proof.Word, with "*" if the lab imitates a part.
 	Letters, Proof string
 }
 
@@ -181,7 +181,7 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 	return s
 }
 
-// screenRank returns the place of a need: requests, connections, bulk data, other workloads, other paths.
+// screenRank orders needs on the screen: 0 for requests, 1 connections, 2 bulk data, 3 other workloads, 4 other needs.
 func (n Need) screenRank() int {
 	t := n.Workload.Traits()
 	switch {
@@ -197,7 +197,7 @@ func (n Need) screenRank() int {
 	return 3
 }
 
-// answerList returns the answer for a need as a list and as a line. brief is the line without intervals.
+// answerList returns the answer for a need as a list (lines) and as one line. brief is the same line without intervals.
 func (n Need) answerList() (lines []Item, line, brief string) {
 	if text := n.Conclusion.Text; len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
 		return []Item{{Name: "answer", Text: text}}, text, text
@@ -254,7 +254,7 @@ func distanceText(x compare.Comparison) (long, short string) {
 }
 
 // shareMessage names the best and the worst dataplane, or says that no difference is decided. It returns "" if there is
-// only one, if the values are lower bounds, or if the worst has no ratio.
+// only one dataplane, if the values are lower bounds, or if the worst has no ratio to the best.
 func (n Need) shareMessage() string {
 	need := capitalized(cmp.Or(columnNames[n.Name], n.Name))
 	last := n.Choice[len(n.Choice)-1]
@@ -275,7 +275,8 @@ func (n Need) shareMessage() string {
 	return fmt.Sprintf("%s: %s %s, %s %s", need, number.Clean(n.Choice[0].Cell.Profile.String()), best, number.Clean(last.Cell.Profile.String()), what)
 }
 
-// Cores returns the load for converting CPU time into cores; false if values are not CPU time, or without such a load.
+// Cores returns the load at which CPU time per unit of work is converted into CPU cores. It returns false if the metric
+// is not CPU time, or if the workload has no such load.
 func (n Need) Cores() (impact.Load, bool) {
 	if n.Metric.Name != metric.ServiceDemand {
 		return impact.Load{}, false
@@ -316,7 +317,7 @@ func columnLoads(needs []Need) string {
 	return strings.Join(parts, "; ")
 }
 
-// summaryOrder returns the profiles that were not skipped: bare networks, then by the first need that ranks them.
+// summaryOrder returns the profiles that were not skipped: bare networks, then dataplanes by the first need that ranks them.
 func (b *builder) summaryOrder(needs []Need) []plan.Variant {
 	out := slices.DeleteFunc(slices.Clone(b.analysis.Profiles), func(p plan.Variant) bool { return b.wasSkipped(p) })
 	place := func(p plan.Variant) int {
@@ -386,7 +387,7 @@ func firstVerdict(others []compare.Standing) compare.Verdict {
 	return mark
 }
 
-// Does returns sentences: which profiles have each function, and each proof. It returns nil without known profiles.
+// Does returns two sentences: which profiles have each function, and which each proof; nil if no profile is known.
 func (s Summary) Does() []string {
 	if s.Letters == "" {
 		return nil
@@ -449,7 +450,7 @@ func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	return names
 }
 
-// tableKeys explains the letters and words in rows; "" without proofs. "both" does not apply to uncovered needs.
+// tableKeys explains the letters and proofs in rows; "" without proofs. The proof "both" does not hold for uncovered needs.
 func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
 	var words []string
 	for _, x := range proofWords {
@@ -471,7 +472,7 @@ func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string)
 	return strings.Join(names, ", "), strings.Join(words, "; ")
 }
 
-// summaryNotes returns remarks: an unfinished run, a busy machine, doubts, missing functions, skipped profiles.
+// summaryNotes returns remarks: on an unfinished run, a busy machine, doubtful values, skipped profiles and the like.
 func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	var notes []string
 	if !slices.Contains([]string{result.Complete, result.Precise, ""}, d.Run.Reason) {
@@ -519,8 +520,7 @@ func withReasons(left []Item) string {
 	return strings.Join(said, "; ")
 }
 
-// doubtNotes names the values with failed trials, and the warnings that at least half of the trials of a value have.
-// Fewer doubtful trials do not change a median.
+// doubtNotes names the values with failed trials, and the warnings that at least half of a value's trials have.
 func doubtNotes(needs []Need) []string {
 	var notes, kinds []string
 	counts := map[string]int{}
@@ -586,7 +586,7 @@ func (b *builder) nextSteps(d Document, file string) []Item {
 	return items
 }
 
-// remainingTime estimates the time for more repetitions, up to the given number: ", 4 min"; "" if it is unknown.
+// remainingTime estimates the time until the run has that many repetitions in total: ", 4 min"; "" if it is unknown.
 func (b *builder) remainingTime(r Run, repetitions int) string {
 	done := 0
 	for i := range b.analysis.Cells {

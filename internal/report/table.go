@@ -17,8 +17,8 @@ import (
 
 var directions = map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}
 
-// sections returns a section for each metric that has tables. Each part of cut becomes one table; about returns the
-// name of its metric.
+// sections returns a section for each metric that has tables. Each element of cut becomes one table. about returns the
+// name of an element's metric, and table formats the element.
 func sections[T any](metrics []metric.Metric, cut []T, about func(T) string, table func(metric.Metric, T) Table) []Section {
 	var out []Section
 	for _, m := range metrics {
@@ -64,7 +64,7 @@ func tableEntries(cut ...compare.Table) []compare.Entry {
 	return slices.Concat(each.Of(cut, func(t compare.Table) []compare.Entry { return slices.Concat(t.Rows...) })...)
 }
 
-// cellsIn returns the cells of tables in reading order; nil for an entry without one.
+// cellsIn returns the cell of each entry of tables in reading order; nil for an entry without a cell.
 func cellsIn(cut ...compare.Table) []*compare.Cell {
 	return each.Of(tableEntries(cut...), func(e compare.Entry) *compare.Cell { return e.Cell })
 }

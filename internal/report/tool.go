@@ -11,19 +11,20 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// besideHeading is the heading of the list that compares tools with our engine.
+// besideHeading is the heading of the list that compares external tools with cnibench's own engine.
 const besideHeading = "Tools beside our engine (about programs, not a verdict on a network)"
 
-// mostBeside bounds the items of the list that compares tools with our engine.
+// mostBeside is the largest number of cases in the list that compares external tools with cnibench's own engine.
 const mostBeside = 40
 
-// besideMetrics are the compared metrics, in the order of the text.
+// besideMetrics are the metrics by which external tools are compared with cnibench's own engine, in order.
 var besideMetrics = []string{
 	metric.ServiceDemand, metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.PacketRate,
 	metric.RTT + ".p50", metric.RTT + ".p99", metric.ResponseTime + ".p50", metric.ResponseTime + ".p99",
 }
 
-// toolItems compares the cases that tools measured with the same cases by our engine, up to mostBeside.
+// toolItems compares each case that an external tool measured with the same case by our engine. It lists up to mostBeside
+// cases and counts the others.
 func (b *builder) toolItems() []Item {
 	var items []Item
 	for c := range b.cases() {
@@ -63,8 +64,8 @@ func (b *builder) toolItem(theirs plan.Case) (Item, bool) {
 	return Item{Name: number.Clean(own.Key()), Text: strings.Join(parts, "; ")}, len(parts) > 0
 }
 
-// ownWorkloads returns the workloads that our engine sends, so that no need is answered twice. It returns all if tools
-// send every workload.
+// ownWorkloads returns the workloads of our engine, without those of external tools, so that no need is answered twice. If
+// there are only workloads of tools, it returns all.
 func ownWorkloads(all []plan.Workload) []plan.Workload {
 	own := each.Where(all, func(w plan.Workload) bool { return w.Tool == "" })
 	if len(own) == 0 {

@@ -1,5 +1,5 @@
-// Package idle is the workload that sends nothing: it measures what nodes and their daemons use at rest. The package
-// has all parts of it: text in plans, measurement, metrics, and the section of a report.
+// Package idle implements the workload that sends nothing: it measures the CPU time and memory that nodes and their daemons
+// use at rest. It registers the workload for plans, its measurement, its metrics and its section of a report.
 package idle
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// defaultWindow is the default window of idle. leastWindow is the shortest window that spans two samples of a kubelet,
-	// which are up to 20 s apart.
+	// defaultWindow is the default window of idle. leastWindow is the shortest window that a plan may have: the samples of a
+	// kubelet are up to 20 s apart.
 	defaultWindow = time.Minute
 	leastWindow   = 30 * time.Second
 	// sampleWait is about how long a trial waits for samples in addition to its window; longestWait is the maximum.
@@ -26,11 +26,11 @@ const (
 	longestWait = 90 * time.Second
 )
 
-// lost is the ID of the warning for daemons whose counters cannot be used.
+// lost is the ID of the warning for nodes that have lost counters of daemons.
 const lost = "rest-lost"
 
-// whole is the only path that idle is measured on.
-var whole = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+// onlyPath is the only path that idle is measured on.
+var onlyPath = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 
 func init() {
 	run.Rest{
@@ -45,8 +45,8 @@ func init() {
 }
 
 func barred(p plan.Path) string {
-	if p != whole {
-		return "it reads the nodes of " + whole.String()
+	if p != onlyPath {
+		return "it reads the nodes of " + onlyPath.String()
 	}
 	return ""
 }

@@ -43,7 +43,7 @@ func TestPlanned(t *testing.T) {
 		t.Errorf("%v %s", err, w)
 	}
 	p := plan.Default()
-	p.Environment, p.Profiles, p.Baseline, p.Paths, p.Duration = plan.EnvKubernetes, plan.Variants("cilium-native"), plan.VariantOf("host"), []plan.Path{whole}, time.Second
+	p.Environment, p.Profiles, p.Baseline, p.Paths, p.Duration = plan.EnvKubernetes, plan.Variants("cilium-native"), plan.VariantOf("host"), []plan.Path{onlyPath}, time.Second
 	for window, sound := range map[time.Duration]bool{3 * time.Second: false, leastWindow: true} {
 		w.Window = window
 		p.Workloads = []plan.Workload{w}
@@ -54,7 +54,7 @@ func TestPlanned(t *testing.T) {
 		}
 	}
 	for _, path := range plan.Paths {
-		if barred := w.Barred(path) != ""; barred == (path == whole) {
+		if barred := w.Barred(path) != ""; barred == (path == onlyPath) {
 			t.Errorf("%s: barred %v", path, barred)
 		}
 	}

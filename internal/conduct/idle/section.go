@@ -22,14 +22,15 @@ var notes = []string{
 // title is the heading of the section.
 const title = "Nodes and daemons at rest"
 
-// row is one row of the tables of nodes at rest.
+// row identifies a row of the tables of nodes at rest.
 type row struct {
+	// rank sorts the rows: 0 for nodes, 1 for daemons of the network, 2 for other parts of nodes.
 	rank int
 	name string
 }
 
-// parts returns the usage in one trial by row: each node as a whole, then each daemon of the network and each other part
-// of a node, as the mean over the nodes. It omits a part whose counters were lost on any node.
+// parts returns the usage in one trial by row. The row of a node has the usage of that node. The row of a daemon or of
+// another part has the mean over all nodes. It omits a part whose counters were lost on any node.
 func parts(nodes []sample.NodeRest) map[row]sample.Usage {
 	all := map[row]sample.Usage{}
 	var lost []string // a mean without one of its nodes is wrong

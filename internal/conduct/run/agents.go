@@ -69,8 +69,8 @@ func (p *pool) close() {
 	}
 }
 
-// names returns the keys of the agents of both ends. A path from a pod to itself has one endpoint and needs two agents:
-// one listens while the other connects.
+// names returns the names under which the pool keeps the agents of both ends. A path from a pod to itself has one endpoint and
+// needs two agents: one listens while the other connects.
 func names(e control.Ends) (client string, servers []string) {
 	for _, s := range e.Servers {
 		if s.Name == e.Client.Name {

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// mostCapacityTrials is the largest number of trials whose median is the capacity.
+// mostCapacityTrials is the largest number of trials that measure a capacity; the capacity is their median.
 const mostCapacityTrials = 3
 
 // kindNoCapacity is the failure of a trial whose load is a share of a capacity that no trial has measured.
@@ -16,7 +16,8 @@ const kindNoCapacity = "no capacity"
 
 func (c *conductor) capacityTrials() int { return min(c.plan.Repetitions, mostCapacityTrials) }
 
-// isCapacity reports whether a workload of the plan has a load that is a share of the rate that k measures.
+// isCapacity reports whether k measures the rate to which the load (or, for a job, the compute share) of a workload of the
+// plan refers.
 func (c *conductor) isCapacity(k plan.Case) bool {
 	return slices.ContainsFunc(c.plan.Workloads, func(w plan.Workload) bool {
 		of, ok := w.Capacity()
@@ -24,9 +25,9 @@ func (c *conductor) isCapacity(k plan.Case) bool {
 	})
 }
 
-// capacity returns the rate that the load of k is a share of, in requests per second: the median of the first trials
-// that measured it (capacityCase). A resumed run therefore has the same capacity. It returns 0 for a case without a
-// load, and fails if no trial has measured the capacity.
+// capacity returns the rate to which the load (or compute share) of k refers, in requests or steps per second: the median of the
+// first trials of capacityCase. A resumed run therefore has the same capacity. It returns 0 for a case without a load or compute
+// share, and fails if no trial has measured the capacity.
 func (c *conductor) capacity(k plan.Case) (float64, error) {
 	of, ok := k.Workload.Capacity()
 	if !ok {

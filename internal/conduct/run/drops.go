@@ -40,8 +40,8 @@ func (w *watch) begin() {
 	})
 }
 
-// end returns the drops since the window opened, and an empty list if there were none. It returns nil if the counters
-// could not be read: the place of a loss is then unknown, but the trial is valid. Call it when both sides are done.
+// end returns the drops since the window opened: an empty list if there were none, and nil if the window did not open or the
+// counters could not be read. The place of a loss is then unknown, but the trial is valid. Call it when both sides are done.
 func (w *watch) end() []sample.Drop {
 	if w.timer == nil || w.timer.Stop() {
 		return nil

@@ -17,7 +17,7 @@ import (
 // LostError means that a part of the environment was lost during the measurement, and that the run ended there. Its
 // file can be resumed in a new environment.
 type LostError struct {
-	// Trials and Failed count those of this invocation.
+	// Trials counts the trials of this invocation, Failed those that failed.
 	Trials, Failed int
 	Err            error
 }
@@ -75,12 +75,12 @@ func failure(err error, limit time.Duration) *result.Failure {
 	return f
 }
 
-// ofAgents are the kinds of failure that a NetworkPolicy cannot cause: those of agents and of the environment.
+// ofAgents are the kinds of failure that a NetworkPolicy cannot cause: failures of agents and of the environment.
 var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindChurn, kindNotRaised, kindDead}
 
-// suspect adds the names of the NetworkPolicies that select the ends of the path to the message of a failed trial. It does
+// addPolicyNames adds the names of the NetworkPolicies that select the ends of the path to the message of a failed trial. It does
 // nothing for the kinds ofAgents. Only the owner of a policy can tell whether it is the cause.
-func suspect(ctx context.Context, at env.Site, rec *result.Record) {
+func addPolicyNames(ctx context.Context, at env.Site, rec *result.Record) {
 	site, ok := at.(env.PolicyLister)
 	if !ok || rec.Status == result.OK || slices.Contains(ofAgents, rec.Error.Kind) {
 		return
@@ -107,7 +107,7 @@ func (a attempt) overflowCounts() map[string]uint64 {
 }
 
 // overflowError returns the error of a trial that ended with err (may be nil). If the counter of a table rose from before to
-// after, that is an error of kindTableFull, which includes err; otherwise err itself.
+// after, it returns an error of kindTableFull, which includes err. Otherwise it returns err.
 func overflowError(before, after map[string]uint64, err error) error {
 	var said []string
 	for _, table := range slices.Sorted(maps.Keys(after)) {
@@ -127,9 +127,9 @@ func overflowError(before, after map[string]uint64, err error) error {
 // kindDead is the failure of a trial in which a program of the dataplane ended by itself.
 const kindDead = "dataplane died"
 
-// dead returns the error of a trial that ended with err (may be nil). If a program of the profile has ended, that is an
-// error of kindDead, which includes err; otherwise err itself.
-func (a attempt) dead(err error) error {
+// deadError returns the error of a trial that ended with err (may be nil). If a program of the profile has ended by itself, it
+// returns an error of kindDead, which includes err. Otherwise it returns err.
+func (a attempt) deadError(err error) error {
 	site, ok := a.env.At(a.Profile).(env.ProgramWatcher)
 	if !ok {
 		return err

@@ -21,8 +21,8 @@ type instances struct {
 	broken map[plan.Route]error
 }
 
-// renew raises new instances of those profiles of the next trials that were measured in an earlier block of repetitions,
-// checks their paths and writes what raising them cost. If there is no time for that, it returns a reason to stop the run.
+// renew raises new instances of the profiles of the next trials, if they were last measured in an earlier block of repetitions.
+// It also checks their paths and writes what raising them cost. If the budget is too short, it returns a reason to stop the run.
 func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, error) {
 	if len(trials) == 0 {
 		return "", nil
@@ -91,7 +91,8 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	}
 }
 
-// raise makes each site raise new instances of its variants of old. It returns an error for each variant that is not up.
+// raise raises new instances of the variants in old, one site after the other. It returns an error for each variant that is
+// not up afterwards.
 func (c *conductor) raise(ctx context.Context, old []plan.Variant) map[plan.Variant]error {
 	sites := map[string][]plan.Variant{}
 	for _, v := range old {
@@ -105,7 +106,7 @@ func (c *conductor) raise(ctx context.Context, old []plan.Variant) map[plan.Vari
 	return failed
 }
 
-// writeRaiseCosts writes to the file what it cost to raise the latest instances of variants. It omits those that are skipped or
+// writeRaiseCosts writes to the file what it cost to raise the latest instances of variants. It omits variants that are skipped or
 // whose cost the environment does not know.
 func (c *conductor) writeRaiseCosts(variants []plan.Variant) error {
 	for _, v := range variants {

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// longestJob returns the longest time that a trial of a job takes. A job that continues without a lost member warms up
-// twice, and waits for the silent member first.
+// longestJob returns the longest time that a trial of a job takes. delay is the time to set up and to end. A job that continues
+// without a lost member waits for that member first, and warms up a second time.
 func longestJob(a attempt, delay time.Duration) time.Duration {
 	if a.Workload.Traits().Job.Continues() {
 		delay += a.whole().warmup + grace
@@ -70,8 +70,8 @@ func (a attempt) without(ctx context.Context, all control.Members, lost *control
 	return whole, nil
 }
 
-// capacityCase returns the case that measures the capacity for k, with workload of. For a job, that is the case of the
-// baseline if it is served: all profiles then have the same compute time in a step, and differ only in the exchange.
+// capacityCase returns the case that measures the capacity for k, with workload of. For a job it is a case of the baseline,
+// on k's path or else on plan.ZeroPath, if one is served: all profiles then compute for the same time in each step.
 func capacityCase(c *conductor, k plan.Case, of plan.Workload) plan.Case {
 	k.Workload = of
 	if of.Traits().Job.Members == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// manner is how trials of a kind of workload differ from other trials. A nil function means no difference.
+// manner has what differs in the trials of one kind of workload. A nil function means no difference.
 type manner struct {
 	// measure runs the trial and returns what was observed.
 	measure func(a attempt, ctx context.Context) (seen, error)
@@ -19,7 +19,8 @@ type manner struct {
 	derive func(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning)
 	// longest returns the longest time that a trial takes. delay is the time to set up and to end.
 	longest func(a attempt, delay time.Duration) time.Duration
-	// unable returns why a site cannot be observed while nothing is sent, "" if it can. It is set for such workloads only.
+	// unable returns why a site cannot be observed while nothing is sent, "" if it can. It is set only for workloads that
+	// send nothing.
 	unable func(at env.Site) string
 	// opaque means that CPU samples explain nothing about the workload.
 	opaque bool
@@ -56,7 +57,7 @@ func longestTrial(a attempt, delay time.Duration) time.Duration {
 	return own.warmup + own.window + delay + 2*a.Workload.Traits().Timeout
 }
 
-// Rest is a workload that sends nothing, and how the environment is observed meanwhile.
+// Rest is a workload that sends nothing, and how the environment is observed during the window.
 type Rest struct {
 	plan.Quiet
 	// Unable returns why a site cannot be observed, "" if it can be.
@@ -69,7 +70,7 @@ type Rest struct {
 	Derive func(*sample.Observation) (map[string]float64, []sample.Warning)
 }
 
-// Register makes the workload known. Call it before a plan is read.
+// Register makes the workload known to plans, and its measurement to Run. Call it before a plan is read.
 func (r Rest) Register() {
 	r.Quiet.Register()
 	manners[r.Name] = manner{unable: r.Unable, opaque: true,

@@ -26,8 +26,8 @@ const (
 	// silently takes 0.75 s), an exchange of messages, and the connections to backends.
 	lookTime = 15 * time.Second
 	sizeTime = 60 * time.Second
-	// sizePort and contentPort are ports that no server of a trial listens on. There are two, because an echo server in a pod
-	// may still run when the next one starts.
+	// sizePort and contentPort are ports on which no server of a trial listens. Searches for sizes and exchanges of messages have
+	// different ports, because the echo server of the first may still run when that of the second starts.
 	sizePort, contentPort = "19412", "19413"
 )
 
@@ -193,8 +193,8 @@ func (x *examination) look(ctx context.Context, into any, place string, what ...
 	return json.Unmarshal(out, into)
 }
 
-// ask starts an echo server on a port of place to, calls do with its address and its mark, and stops the server. It
-// returns why do or the server failed, or "".
+// ask starts an echo server on a port of place to, calls do with the server's address and a random mark, and stops the
+// server. The server answers only messages with the mark. It returns why do or the server failed, or "".
 func (x *examination) ask(ctx context.Context, port string, to env.Place, do func(ctx context.Context, target, mark string) error) string {
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
@@ -236,7 +236,8 @@ func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to en
 	}
 }
 
-// shared makes a pod connect to the site's Service with several backends, and to each backend. The backends listen meanwhile.
+// shared makes the backends of the site's Service with several backends listen, and a pod connect to each backend and to the
+// Service. It notes which backends cannot listen.
 func (x *examination) shared(ctx context.Context) []diagnose.Backend {
 	shared := x.site.Shared()
 	limit, stop := context.WithTimeout(ctx, sizeTime)

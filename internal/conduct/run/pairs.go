@@ -172,8 +172,8 @@ func (c tour) round(ctx context.Context, rep int, round []mesh.Pair) (string, er
 	return "", nil
 }
 
-// measureAtOnce measures one case between all given pairs concurrently. It skips pairs that are already in the file or
-// whose nodes are away.
+// measureAtOnce measures one case between all given pairs concurrently, and writes the records. It skips pairs that are
+// already in the file or whose nodes are away. It returns a reason if the run must stop.
 func (c tour) measureAtOnce(ctx context.Context, k plan.Case, rep int, pairs []mesh.Pair) (string, error) {
 	trials := each.Of(pairs, func(p mesh.Pair) plan.Trial { return plan.Trial{Case: k, Repetition: rep, Pair: p} })
 	if trials = slices.DeleteFunc(trials, c.memory.had.has); len(trials) == 0 {

@@ -54,8 +54,9 @@ func (c *conductor) undecided() ([]plan.Case, error) {
 	return wanted, nil
 }
 
-// withBaseline returns a set with the cases and, for each, the baseline and its twin with the same workload, on the same
-// path or on the one that replaces it. A comparison is only as precise as the less precise of its two sides.
+// withBaseline returns the set of the given cases and of the cases that they are compared with: the baseline and its twin
+// with the same workload, on the same path or, if that is not served, on plan.ZeroPath. A comparison is only as precise as
+// the less precise of its two sides.
 func (c *conductor) withBaseline(cases []plan.Case) map[plan.Case]bool {
 	selected := map[plan.Case]bool{}
 	for _, k := range cases {

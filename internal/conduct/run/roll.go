@@ -115,7 +115,7 @@ func (r *rolling) backend() control.Backend {
 }
 
 // end stops the roll and puts back a backend that is still out; r.out remains true if that fails. Call it when all sides
-// are done, with their error (may be nil). It returns the error of the trial: also if not all backends were rolled.
+// are done, with their error err (may be nil). It fails if err is not nil, and if not all backends were rolled.
 func (r *rolling) end(ctx context.Context, err error) error {
 	if r.stop == nil {
 		return err

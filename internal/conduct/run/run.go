@@ -5,8 +5,8 @@
 // (schedule.go), stage by stage where profiles cannot run at the same time (stages.go). A trial (trial.go) prepares the
 // server, then the client, starts both and waits for both. Its outcome is one record, finished or failed. Agents are
 // processes that stay between trials (agents.go). After the plan's repetitions, what is neither decided nor known to
-// the plan's precision is measured again, together with its baseline (precision.go); a plan without one spends what is
-// left of its budget on more repetitions (spare.go). Where the environment can, profiles are started again for each
+// the plan's precision is measured again, together with its baseline (precision.go). A plan without a precision spends the
+// rest of its budget on more repetitions (spare.go). Where the environment can, profiles are started again for each
 // block of repetitions (instances.go).
 //
 // Nothing is retried: the record of a failed trial has the reason, and its agents are replaced. An interrupted trial
@@ -101,8 +101,9 @@ type conductor struct {
 	began, start time.Time
 	memory       memory
 	progress     progress
-	windows      time.Duration
-	// share is the part of the budget that may be spent by the end of the current stage; 0 is all of it.
+	// windows is the sum of the windows that this invocation has measured.
+	windows time.Duration
+	// share is the share of the budget that may be spent by the end of the current stage; 0 means the whole budget.
 	share float64
 	// fitted means that the windows of this run were chosen to fit its budget, and are shorter than the longest choice.
 	fitted bool
@@ -169,8 +170,8 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 }
 
 // sameCases checks that a resumed run can measure the cases of its header. It fails if a case with trials left is not
-// served any more: the file would end as complete without them. It removes cases that only now are served: the header,
-// which cannot be rewritten, states why they have no trials.
+// served any more: the file would end as complete without them. It removes cases that are served now but were not when
+// the file was created: the header, which cannot be rewritten, states why they have no trials.
 func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 	for _, k := range p.Cases() {
 		why := whyAbsent(was.Profiles, k)

@@ -67,8 +67,8 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 	return "", nil
 }
 
-// record measures a trial with the recording that prepare returns. The record has the type of as. If nothing was recorded,
-// it has also the kind of failure of as. ok is false if ctx ended first.
+// record measures a trial with the recording that prepare returns. The record has the type of as. If the trial
+// succeeded but nothing was recorded, the record is failed, with the kind of failure of as. ok is false if ctx ended first.
 func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, prepare func() (env.Recording, error)) (rec result.Record, ok bool) {
 	own, err := prepare()
 	if err != nil {

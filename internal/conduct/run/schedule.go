@@ -23,7 +23,7 @@ type progress struct {
 
 // memory is what the run knows of the trials in the file.
 type memory struct {
-	// had has the trials in the file, finished or failed.
+	// had records which trials are in the file, finished or failed.
 	had ledger
 	// sampled has the trials whose sampled repetition is in the file.
 	sampled map[plan.Trial]bool
@@ -65,8 +65,8 @@ func (c *conductor) count() {
 	}
 }
 
-// repetitions measures the capacities, then the repetitions of the plan, then repetitions for its precision or in the rest
-// of its budget. It returns why the run stopped.
+// repetitions measures the capacities, then the repetitions of the plan. After them it measures more, until the plan's
+// precision is reached or in the rest of its budget. It returns why the run stopped.
 func (c *conductor) repetitions(ctx context.Context) (string, error) {
 	// Capacities are measured first and never again: the points of a curve share one capacity.
 	for rep := 1; rep <= c.capacityTrials(); rep++ {
@@ -143,7 +143,7 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 func (c *conductor) write(ctx context.Context, rec *result.Record) error {
 	lost := c.recover(ctx, rec)
 	if lost == nil {
-		suspect(ctx, c.env.At(rec.Profile), rec)
+		addPolicyNames(ctx, c.env.At(rec.Profile), rec)
 	}
 	if err := c.account(rec); err != nil {
 		return err

@@ -20,11 +20,11 @@ const (
 	// backOff is the share by which the search first goes down from a rate that was not confirmed. Each further step is at
 	// most twice as large.
 	backOff = 0.02
-	// reached is the share of the intended rate that must leave the sender for the probe to count for that rate.
-	// unreached is how often it may leave less before the rate is out of the sender's or the machine's reach.
+	// reached is the share of the intended rate that the sender must offer for the probe to count for that rate.
+	// unreached is how many probes offer less before the rate is out of reach of the sender or the machine.
 	reached, unreached = 0.98, 4
-	// mostSettled is how often the sender may offer less than it did before. Then the search gives up: the sender does
-	// not get its CPU, so the probes show nothing about the path.
+	// mostSettled is how often the search lowers its rate to what the sender offered. Then it gives up: the sender does not
+	// get its CPU, so the probes show nothing about the path.
 	mostSettled = 4
 	// steepest bounds how many times lower the next rate is than one that failed, while no rate has held.
 	steepest = 32
@@ -32,8 +32,8 @@ const (
 	mostProbes = 60
 	// fewestDatagrams is the least number of datagrams in a probe that can show a loss. Lower rates are not tried.
 	fewestDatagrams = 100
-	// flatOuts is how many probes send as fast as possible, if these probes hold. The number is fixed: stopping when two
-	// agree, or taking the best, would favour the path whose results scatter more.
+	// flatOuts is how many probes that send as fast as possible must hold. Their number is fixed: stopping when two agree, or
+	// taking the best, would favour the path whose results scatter more.
 	flatOuts = 3
 )
 
@@ -49,23 +49,26 @@ const (
 type search struct {
 	// least is the lowest rate worth trying.
 	least float64
-	// rate is the current rate. failed and short count its probes that lost too much or offered too little.
+	// rate is the current rate. failed counts its probes that lost too much, short those that offered too little.
 	rate          float64
 	failed, short int
 	// most is the highest rate offered by probes that offered too little. settled is how often the search has lowered
 	// its rate to what the sender offered.
 	most    float64
 	settled int
-	// low is the highest rate that held, high the lowest that failed or could not be reached; 0 for none. confirmed is
-	// the highest confirmed rate, top the first rate that was not confirmed and will be tried again.
+	// low is the highest rate that held, high the lowest that failed or could not be reached; 0 for none.
+	// confirmed is the highest confirmed rate, 0 for none.
+	// top is the first rate that was not confirmed, to be tried again: 0 for none, -1 after it was tried again.
 	low, high, confirmed, top float64
 	// all has the rates that held.
 	all []float64
 	// confirming is true while low is repeated. held counts the repetitions that held.
-	confirming  bool
-	held        int
-	step        float64
-	probes      int
+	confirming bool
+	held       int
+	// step is the share by which descend goes down at most. probes counts all probes.
+	step   float64
+	probes int
+	// over is true after the search has ended, found if a rate is confirmed.
 	over, found bool
 }
 
@@ -155,8 +158,8 @@ func (s *search) fail(p result.Probe) {
 	s.narrow()
 }
 
-// descend goes below a rate that was not confirmed: to the highest lower rate that has held, but at most step below. The
-// step doubles each time. If a lower rate is confirmed already, it calls refine instead.
+// descend begins to confirm a rate below low, which was not confirmed: the highest lower rate that has held, but at most step
+// below low. The step doubles each time. If a lower rate is confirmed already, descend calls refine instead.
 func (s *search) descend() {
 	if s.confirmed > 0 {
 		s.refine()

@@ -14,9 +14,9 @@ import (
 // spareMargin is the factor by which the expected time of a repetition is increased before it is compared with the budget.
 const spareMargin = 1.1
 
-// spare spends the rest of a budget that the windows were fitted to: on whole repetitions while one fits, then on
-// repetitions of the cases that the plan's answer needs. What is measured depends on the time alone, never on the results.
-// It returns why the run ends.
+// spare spends the rest of the budget, if the windows were chosen to fit it. It measures whole repetitions while one fits,
+// then repetitions of the cases that the plan's answer needs. What it measures depends only on the time, never on the
+// results. It returns why the run ends.
 func (c *conductor) spare(ctx context.Context) (string, error) {
 	if !c.fitted {
 		return result.Complete, nil

@@ -72,8 +72,8 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node
 	return s, nil
 }
 
-// ask finds the ends of one route, or notes in q why the site does not serve it. It skips a route with several servers if
-// the same path with one server is not served, which is noted already.
+// ask finds the ends of one route, or notes in q why the site does not serve the route. It skips a route with several servers if
+// the same path with one server is not served: the reason is noted already.
 func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r plan.Route) error {
 	if _, ok := s.routes[plan.Single(r.Variant, r.Path)]; r.Servers > 1 && !ok {
 		return nil

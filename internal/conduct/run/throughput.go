@@ -35,8 +35,8 @@ func (a attempt) probeSpan(confirming bool) span {
 	return span{a.plan.Warmup, max(window, shortestProbe)}
 }
 
-// seek searches for the throughput of a path by one short stream after the other. It returns what the last stream at the
-// confirmed rate observed, with all probes. It fails if no rate is confirmed.
+// seek searches for the throughput of a path by short streams, one after the other. It returns the observations of the last
+// stream at the confirmed rate, and all probes. It fails if no rate is confirmed.
 func (a attempt) seek(ctx context.Context) (seen, error) {
 	w := a.workload.Spec.(plan.Throughput)
 	least := fewestDatagrams * 8 * float64(w.MessageSize) / a.probeSpan(false).window.Seconds()

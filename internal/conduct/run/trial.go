@@ -52,7 +52,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec 
 		rec.Status, rec.Error = result.Failed, &result.Failure{Kind: kindNoCapacity, Message: err.Error()}
 		return rec, true
 	}
-	if err := a.dead(nil); err != nil {
+	if err := a.deadError(nil); err != nil {
 		rec.Status, rec.Error = result.Failed, failure(err, limit)
 		return rec, true
 	}
@@ -62,7 +62,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec 
 	v, err := do.measure(a, bounded)
 	rec.WallNs = int64(time.Since(begin))
 	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
-	err = a.dead(overflowError(before, a.overflowCounts(), err))
+	err = a.deadError(overflowError(before, a.overflowCounts(), err))
 	if err != nil {
 		c.agents.forget(e)
 		if ctx.Err() != nil {
@@ -83,8 +83,8 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec 
 	return rec, true
 }
 
-// conditions returns the conditions of the environment for the case. MTU and NIC are the variant's own if it has any. A
-// path within a node has no line rate, because it passes no NIC.
+// conditions returns the conditions of the environment for the case. If the variant or the workload sets an MTU or a NIC model,
+// they replace those of the environment. A path within a node has no line rate, because it passes no NIC.
 func (a attempt) conditions() outcome.Conditions {
 	x := a.env.Conditions()
 	if a.Profile.Conditions() != "" {
@@ -170,7 +170,7 @@ func (a attempt) measure(ctx context.Context) (seen, error) {
 	return v, err
 }
 
-// ask returns the request to both sides: workload, times and timeouts.
+// ask returns the request to the agents of both sides: workload, times and timeouts.
 func (a attempt) ask() control.Prepare {
 	roundTrip := a.roundTrip()
 	slice := min(max(a.window/sliceCount, shortSlice), longSlice)

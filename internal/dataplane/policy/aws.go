@@ -25,12 +25,13 @@ const (
 
 	tableAWS     = "aws-cni"
 	chainAWSSNAT = "AWS-SNAT-CHAIN-0"
-	// awsPriority is behind kube-proxy's translation of Services, so that the marking sees the pod and not the Service.
+	// awsPriority is the priority of the chain that marks connections. It runs after kube-proxy has translated Services, so
+	// that it sees the address of the pod and not of the Service.
 	awsPriority = nft.DNATPriority + 10
 )
 
-// addAWS adds the plugin's iptables rules to node: source translation, and the marks by which packets of a connection leave
-// by the first interface if the connection entered by it.
+// addAWS adds the plugin's iptables rules to node. They translate source addresses, and mark connections that entered by the
+// first interface, so that their replies leave by it.
 func addAWS(node *ruleset.Ruleset, c AWSConfig) {
 	nat := node.Table(ruleset.NAT)
 	nat.Chain("POSTROUTING").Append(`-m comment --comment "AWS SNAT CHAIN" -j ` + chainAWSSNAT)

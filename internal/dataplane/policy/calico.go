@@ -15,7 +15,7 @@ type CalicoConfig struct {
 	// Devices are the host sides of the veths of this node's pods: "cali" and up to 11 more characters.
 	Devices []string
 	encapsulations
-	// NodeAddrs are the addresses of this node, Peers those of the other nodes on the underlay.
+	// NodeAddrs are the addresses of this node, Peers the addresses of the other nodes on the underlay.
 	NodeAddrs, Peers []netip.Addr
 	// Pools are the ranges of Calico's IPAM; empty without it (canal). Packets from a pool to other addresses are
 	// masqueraded.
@@ -36,8 +36,8 @@ type CalicoConfig struct {
 
 // encapsulations says which tunnels carry packets to other nodes.
 type encapsulations struct {
-	// VXLAN means that Calico encapsulates in VXLAN. Outer packets are then untracked and accepted from Peers only. Traffic
-	// of the node into the tunnel device has that device's address.
+	// VXLAN means that Calico encapsulates in VXLAN. Outer packets are then untracked and accepted from Peers only. Packets
+	// that the node itself sends into the tunnel have the address of the tunnel device.
 	VXLAN bool
 	// IPIP means that Calico encapsulates in IP in IP. Outer packets are then tracked and accepted from Peers only.
 	IPIP bool
@@ -53,7 +53,7 @@ const (
 	markVerdict  = markAccept | markPass
 	// markAll has all mark bits of Felix: the bits above, drop (0x40000) and scratch1 (0x100000).
 	markAll = 0x1f0000
-	// markOurs is every mark but accept; the raw table passes its verdict to the filter table by accept.
+	// markOurs has all mark bits of Felix except accept, which carries the verdict of table raw to table filter.
 	markOurs = markAll &^ markAccept
 )
 
@@ -122,9 +122,8 @@ func (f *felix) write() {
 	}
 }
 
-// hostEndpointAccepted is the comment of rules after jumps to chains for host endpoints. Such chains are usually empty, but
-// the jumps cost time.
-
+// hostEndpointAccepted is the comment of the rule after a jump to a chain for host endpoints. Such chains are usually empty,
+// but the jumps cost time.
 const hostEndpointAccepted = "Host endpoint policy accepted packet."
 
 func (f *felix) raw() {

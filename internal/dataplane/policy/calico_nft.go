@@ -14,8 +14,8 @@ const TableCalico = "calico"
 // flowtable is the name of Calico's flowtable.
 const flowtable = "calico"
 
-// layers has the base chains of Calico's only table, with the table of iptables that prefixes the names of their chains.
-// Felix declares all of them, even those that stay empty.
+// layers has the base chains of Calico's table in nftables. layer is the iptables table that corresponds to the chain, and the
+// prefix of its name. Felix declares all base chains, even those that stay empty.
 var layers = []struct {
 	layer, chain string
 	hook         nft.Hook
@@ -36,8 +36,8 @@ var layers = []struct {
 	{ruleset.Filter, "OUTPUT", nft.Hook{Type: "filter", Hook: "output", Priority: nft.FilterPriority}},
 }
 
-// CalicoNFT returns Calico's table in its nftables mode: the chains of addCalico, each prefixed with its iptables table, and
-// the IP sets. A map leads to a pod's chain, where iptables has a tree of chains.
+// CalicoNFT returns Calico's table in its nftables mode. It has the chains of addCalico, whose names begin with their iptables
+// table, and the IP sets. A map leads to a pod's chain; in iptables a tree of chains does.
 func CalicoNFT(c CalicoConfig) *nft.Table {
 	f := felix{c: c, nftables: nft.NewTable(nft.FamilyOf(c.IPv6), TableCalico)}
 	for _, s := range f.sets() {
@@ -62,7 +62,8 @@ func CalicoNFT(c CalicoConfig) *nft.Table {
 	return f.nftables
 }
 
-// dispatchByMap writes the map from a pod's device to the pod's own chain, and a chain that goes to the result.
+// dispatchByMap writes a map from each pod's device to the pod's own chain, and the chain that looks up packets in this map.
+// The chain drops packets of unknown devices.
 func (f *felix) dispatchByMap(chain string, d direction) {
 	lookup := f.at(ruleset.Filter, chain)
 	name := ruleset.Filter + "-" + chain

@@ -34,7 +34,7 @@ const (
 	ciliumWireGuardPort = "51871"
 )
 
-// ciliumChains has Cilium's own chains. The built-in chain from calls each at its top.
+// ciliumChains has Cilium's own chains. Each is called at the top of the built-in chain from.
 var ciliumChains = []struct{ table, chain, from string }{
 	{ruleset.Raw, "CILIUM_PRE_raw", "PREROUTING"},
 	{ruleset.Raw, "CILIUM_OUTPUT_raw", "OUTPUT"},
@@ -68,8 +68,8 @@ func proxyRules(node *ruleset.Ruleset) {
 	}
 }
 
-// acceptIPsec adds the rules that keep packets with the marks of IPsec, before encryption and after decryption, out of
-// conntrack and past other rules.
+// acceptIPsec adds rules for packets with a mark of IPsec: to be encrypted, or decrypted. Table raw excludes them from
+// conntrack; tables nat and filter accept them.
 func acceptIPsec(node *ruleset.Ruleset) {
 	for _, h := range ciliumChains {
 		chain := node.Table(h.table).Chain(h.chain)

@@ -12,10 +12,11 @@ import (
 type direction struct {
 	// endpoint, profile and policy are the prefixes of names of chains; word is the direction in comments.
 	endpoint, profile, policy, word string
-	// option (iptables) and device (nftables) match the pod's device. peer is the side of the address that is not the pod's.
+	// option (iptables) and device (nftables) match the pod's device.
 	option string
 	device nft.Field
-	peer   side
+	// peer is the side of the packet that has the address of the other end.
+	peer side
 }
 
 var (
@@ -100,7 +101,7 @@ func (f *felix) endpoint(device string, d direction) {
 // reached.
 var profileNames = []string{"kns." + namespace, "ksa." + namespace + ".default"}
 
-// profiles writes the chains of the namespace's Calico profile, the default policy, which allows everything.
+// profiles writes the chains of the namespace's Calico profile. This default policy allows everything.
 func (f *felix) profiles() {
 	if len(f.c.Devices) == 0 {
 		return
@@ -182,7 +183,7 @@ func PodChange(before, after CalicoConfig) string {
 	return ruleset.Change(podChains(before, after.Devices), podChains(after, before.Devices))
 }
 
-// podChains returns the chains that depend on the pods of a node, except the chains of the pods whose devices are known.
+// podChains returns the chains that depend on the pods of a node. It omits the pods' own chains for devices in known.
 func podChains(c CalicoConfig, known []string) *ruleset.Ruleset {
 	node := ruleset.New()
 	f := felix{c: c, iptables: node}

@@ -74,12 +74,13 @@ type side struct {
 
 var source, destination = side{"src", nft.SourceAddr}, side{"dst", nft.DestAddr}
 
-// in returns the match of packets whose address is in one of Calico's sets, notIn the match of all others.
+// in returns the match of packets whose address (source or destination, by of) is in a set of Calico.
 func (f *felix) in(name string, of side) clause {
 	set := f.c.set(name)
 	return both("-m set --match-set "+set+" "+of.iptables, nft.In(nftSetName(set), of.nftables))
 }
 
+// notIn returns the match of packets whose address is not in a set of Calico.
 func (f *felix) notIn(name string, of side) clause {
 	set := f.c.set(name)
 	return both("-m set ! --match-set "+set+" "+of.iptables, nft.NotIn(nftSetName(set), of.nftables))
@@ -96,7 +97,8 @@ type chain struct {
 	signature, text string
 }
 
-// at declares a chain and returns its writer: in table layer of iptables, or with layer as a prefix of its name in nftables.
+// at declares a chain and returns its writer. In iptables, layer is the table of the chain; in nftables, the name of the chain
+// begins with layer.
 func (f *felix) at(layer, name string) *chain {
 	full := f.declare(layer, name)
 	if f.nftables != nil {
@@ -280,7 +282,7 @@ func (c CalicoConfig) peersOf(i int) []netip.Prefix {
 	return hosts([]netip.Addr{unusedAddr(c.IPv6, i)})
 }
 
-// unusedAddr returns the only address that policy i allows, of a range for documentation.
+// unusedAddr returns the only address that policy i allows: an address of a range for documentation, which nothing uses.
 func unusedAddr(ipv6 bool, i int) netip.Addr {
 	if ipv6 {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})

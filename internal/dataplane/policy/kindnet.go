@@ -10,16 +10,16 @@ import (
 type KindnetConfig struct {
 	// Pods are the pod ranges of all nodes, or the range of the cluster. Packets to them keep the pod's address.
 	Pods []netip.Prefix
-	// Devices are the devices of the node that are up, without the loopback. A flowtable forwards connections between them
-	// after Threshold packets; 0 means no flowtable.
-	Devices   []string
+	// Devices are the devices of the node that are up, without the loopback.
+	Devices []string
+	// Threshold is the number of packets after which a flowtable forwards a connection between Devices; 0 means no flowtable.
 	Threshold int
 	// Kindnetd means that kind's daemon masquerades, by iptables.
 	Kindnetd bool
 }
 
 const (
-	// KindnetLabel is the label of connections that the policy agent need not see again.
+	// KindnetLabel is the conntrack label of connections that the policy agent has already accepted.
 	KindnetLabel = 100
 
 	tableKindnetMasq     = "kindnet-ipmasq"

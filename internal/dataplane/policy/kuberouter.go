@@ -138,12 +138,12 @@ func (c KubeRouterConfig) addPod(filter *ruleset.Table, p LocalPod) {
 
 func routerPolicy(i int) string { return routerName("KUBE-NWPLCY-", fmt.Sprintf("p%d", i)) }
 
-// peers returns the name of the set with the peers that policy i allows. targets returns that of the set with the pods of
-// this node that it selects.
+// peers returns the name of the set with the peers that policy i allows.
 func (c KubeRouterConfig) peers(i int) string {
 	return c.set(routerName("KUBE-SRC-", fmt.Sprintf("peers%d", i)))
 }
 
+// targets returns the name of the set with the pods of this node that policy i selects.
 func (c KubeRouterConfig) targets(i int) string {
 	return c.set(routerName("KUBE-DST-", fmt.Sprintf("targets%d", i)))
 }

@@ -63,7 +63,7 @@ type Node struct {
 	Cilium *CiliumConfig
 	AWS    *AWSConfig
 	Azure  *AzureConfig
-	// KubeRouter has the input for the rules of kube-router, by which each packet walks a list of the node's pods.
+	// KubeRouter has the input for the rules of kube-router, in which each packet walks a list of the node's pods.
 	KubeRouter *KubeRouterConfig
 	// Kindnet has the input for the rules of kindnet, or of kind's daemon.
 	Kindnet *KindnetConfig

@@ -107,12 +107,14 @@ func UnreachableNFT(t *nft.Table) []string {
 // graph has the chains of a table, and the maps between them, in the order of declaration.
 type graph []node
 
-// node is a chain, or with an empty name a map. The kernel calls it if start is true. to has the keys of the nodes that
-// it leads to.
+// node is a chain or a map of a table.
 type node struct {
+	// name is the name of a chain, "" for a map. key identifies the node.
 	name, key string
-	start     bool
-	to        []string
+	// start is true for a chain that the kernel calls.
+	start bool
+	// to has the keys of the nodes to which the node leads.
+	to []string
 }
 
 func (g graph) lost() []string {

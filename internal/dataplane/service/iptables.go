@@ -46,19 +46,19 @@ func Add(node *ruleset.Ruleset, c Config) {
 	p.nodePortsLast()
 }
 
-// terseAbove is the number of endpoints above which kube-proxy omits the comments of rules per endpoint.
+// terseAbove is the number of endpoints above which kube-proxy omits the comments of rules for single endpoints.
 const terseAbove = 1000
 
 // proxy writes the rules of one configuration in iptables mode.
 type proxy struct {
 	c           Config
 	nat, filter *ruleset.Table
-	// terse means that rules per endpoint have no comments, because there are more endpoints than terseAbove.
+	// terse means that rules for single endpoints have no comments, because there are more endpoints than terseAbove.
 	terse bool
 }
 
-// perEndpoint returns the comment of a rule per endpoint, "" if such comments are omitted.
-func (p *proxy) perEndpoint(text string) string {
+// endpointComment returns the comment of a rule for one endpoint, "" if kube-proxy omits such comments.
+func (p *proxy) endpointComment(text string) string {
 	if p.terse {
 		return ""
 	}
@@ -97,8 +97,8 @@ func (p *proxy) skeleton() {
 	for _, chain := range []string{chainServices, chainNodePorts, chainPostrouting, chainMarkMasq} {
 		p.nat.Chain(chain)
 	}
-	hang(p.filter, filterJumps)
-	hang(p.nat, natJumps)
+	insertJumps(p.filter, filterJumps)
+	insertJumps(p.nat, natJumps)
 	p.filter.Chain(chainForward).Append(`-m conntrack --ctstate INVALID -j DROP`)
 	markAndMasquerade(p.nat, p.filter)
 }
@@ -120,7 +120,7 @@ func markAndMasquerade(nat, filter *ruleset.Table) {
 	)
 }
 
-func hang(t *ruleset.Table, jumps []jump) {
+func insertJumps(t *ruleset.Table, jumps []jump) {
 	for _, j := range jumps {
 		t.Chain(j.from).Insert(j.match + comment(j.comment) + "-j " + j.to)
 	}
@@ -153,7 +153,7 @@ func (p *proxy) service(s Service) {
 
 // at returns the match of packets to the Service's port at addr.
 func (s Service) at(addr netip.Addr) string {
-	return "-d " + alone(addr) + " -p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.Port) + " "
+	return "-d " + singlePrefix(addr) + " -p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.Port) + " "
 }
 
 // atNodePort returns the match of packets to the Service's node port.
@@ -170,11 +170,11 @@ func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 	if s.SessionAffinity {
 		for _, e := range endpoints {
 			sep := s.EndpointChain(e)
-			chain.Append(p.perEndpoint(name+" -> "+e.Addr.String()) + "-m recent --rcheck --seconds " + affinitySeconds + " --reap --name " + sep + " --rsource -j " + sep)
+			chain.Append(p.endpointComment(name+" -> "+e.Addr.String()) + "-m recent --rcheck --seconds " + affinitySeconds + " --reap --name " + sep + " --rsource -j " + sep)
 		}
 	}
 	for i, e := range endpoints {
-		rule := p.perEndpoint(name + " -> " + e.Addr.String())
+		rule := p.endpointComment(name + " -> " + e.Addr.String())
 		if left := len(endpoints) - i; left > 1 {
 			rule += "-m statistic --mode random --probability " + strconv.FormatFloat(1/float64(left), 'f', 10, 64) + " "
 		}
@@ -186,8 +186,8 @@ func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 // Otherwise the reply would come from an address to which the pod did not connect.
 func (p *proxy) endpoint(s Service, e Endpoint) {
 	chain := p.nat.Chain(s.EndpointChain(e))
-	chain.Append("-s " + alone(e.Addr.Addr()) + " " + p.perEndpoint(s.portName()) + "-j " + chainMarkMasq)
-	rule := p.perEndpoint(s.portName())
+	chain.Append("-s " + singlePrefix(e.Addr.Addr()) + " " + p.endpointComment(s.portName()) + "-j " + chainMarkMasq)
+	rule := p.endpointComment(s.portName())
 	if s.SessionAffinity {
 		rule += "-m recent --set --name " + chain.Name + " --rsource "
 	}
@@ -201,7 +201,8 @@ func (p *proxy) refuse(s Service) {
 	p.blockExternal(s, why, "REJECT")
 }
 
-// blockExternal writes the rules that end external traffic to a Service which this node does not serve. target is REJECT or DROP.
+// blockExternal writes the rules that reject or drop external traffic to a Service that this node does not serve. target is REJECT
+// or DROP.
 func (p *proxy) blockExternal(s Service, why, target string) {
 	chain := p.filter.Chain(ChainExternalServices)
 	for _, ip := range s.LoadBalancerIPs {

@@ -72,8 +72,8 @@ func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
 			node.Table(t.table).Chain(name)
 		}
 	}
-	hang(p.nat, natJumps)
-	hang(p.filter, ipvsFilterJumps)
+	insertJumps(p.nat, natJumps)
+	insertJumps(p.filter, ipvsFilterJumps)
 	p.services()
 	// Pods that reach themselves are masqueraded.
 	if match, some := p.in(setLoopback, "dst,dst,src"); some {
@@ -91,7 +91,7 @@ type ipvsSet struct {
 	members    []string
 }
 
-// ipvsSets returns all sets in kube-proxy's order, also those without members.
+// ipvsSets returns all sets in kube-proxy's order, including sets without members.
 func (c Config) ipvsSets() []ipvsSet {
 	family, prefix := "inet", "KUBE-"
 	if c.IPv6 {
@@ -184,7 +184,7 @@ func (p *ipvsProxy) nodePorts() {
 	}
 }
 
-// access writes the rules of table filter: of the addresses on IPVSDevice, only the ports of Services are open.
+// access writes the rules of table filter. At the addresses on IPVSDevice, they leave only the ports of Services open.
 func (p *ipvsProxy) access() {
 	p.filter.Chain(chainSourceRanges).Append("-j DROP")
 	health, _ := p.in(setHealth, "dst")

@@ -53,7 +53,7 @@ var nftBase = []struct {
 	{"nat-postrouting", nft.Hook{Type: "nat", Hook: "postrouting", Priority: nft.SNATPriority}},
 }
 
-// nftJumps are the jumps from base chains to other chains. Those of filters apply to new connections only.
+// nftJumps are the jumps from base chains to other chains. Jumps from filter chains are for new connections only.
 var nftJumps = []struct{ from, to string }{
 	{"filter-input", nftNodePortCheck},
 	{"filter-input", nftServiceCheck},
@@ -84,8 +84,8 @@ func NFTables(c Config) *nft.Table {
 type nftProxy struct {
 	c Config
 	t *nft.Table
-	// seen has the keys that are in sets already: the ports of a Service share an address, and Services may share an
-	// endpoint.
+	// seen has the keys that are already in a set (see once): the ports of a Service share an address, and Services may share
+	// an endpoint.
 	seen map[string]bool
 }
 
@@ -98,8 +98,8 @@ func (p *nftProxy) once(set string, key ...nft.Value) {
 	}
 }
 
-// byAddr and byPort are the fields by which packets are looked up in maps. atNode matches packets to the address that has
-// node ports.
+// byAddr and byPort are the fields by which packets are looked up in maps. atNode matches packets to the address at which
+// node ports are served.
 var (
 	byAddr = []nft.Field{nft.DestAddr, nft.L4Proto, nft.DestPort}
 	byPort = []nft.Field{nft.L4Proto, nft.DestPort}
@@ -238,7 +238,7 @@ func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
 	chain.Add(nft.GotoRandom(names...))
 }
 
-// blockExternalNFT adds the verdict for external traffic to a Service which this node does not serve: to reject it or to drop it.
+// blockExternalNFT adds verdict v, to reject or to drop, for external traffic to a Service that this node does not serve.
 func (p *nftProxy) blockExternalNFT(s Service, v nft.Verdict) {
 	for _, ip := range s.LoadBalancerIPs {
 		p.t.Lookup(mapNoEndpoints).Put(v, s.keyAt(ip)...)

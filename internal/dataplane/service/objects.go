@@ -36,7 +36,7 @@ func (s Service) metadata(more object) object {
 	return more
 }
 
-// kubernetesService returns the Kubernetes Service whose ports these are; all have its name.
+// kubernetesService returns the Kubernetes Service with these ports, which have its name and namespace.
 func kubernetesService(ports []Service) object {
 	s, kind := ports[0], "ClusterIP"
 	var list []object

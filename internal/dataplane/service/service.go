@@ -49,7 +49,7 @@ import (
 
 // Config is the configuration of one node's kube-proxy, for one version of IP.
 type Config struct {
-	// IPv6 means that all addresses are IPv6, and the rules for ip6tables or a table of family ip6.
+	// IPv6 means that all addresses are IPv6. The rules are then for ip6tables, or in a table of family ip6.
 	IPv6 bool
 	// ClusterCIDR has all pod addresses, by which kube-proxy recognises traffic from pods. Without a ClusterCIDR, kube-proxy
 	// does not masquerade traffic to cluster addresses.
@@ -60,7 +60,8 @@ type Config struct {
 	// NoLocalhostNodePorts means that node ports are not served at 127.0.0.0/8. By default, kube-proxy serves them there,
 	// except in nftables mode.
 	NoLocalhostNodePorts bool
-	// NodePortAddr is the address with node ports in nftables mode: by kube-proxy's default the node's primary one.
+	// NodePortAddr is the address at which node ports are served in nftables mode; kube-proxy's default is the node's primary
+	// address.
 	NodePortAddr netip.Addr
 	// ServiceCIDR has all cluster addresses. The nftables mode drops packets to unused addresses of it.
 	ServiceCIDR netip.Prefix
@@ -95,8 +96,8 @@ type Endpoint struct {
 	Local bool
 }
 
-// Sysctls returns the settings of kube-proxy and kubelet that are per network namespace, by path below /proc/sys. It
-// omits those for the whole machine, such as the size of the conntrack table.
+// Sysctls returns the settings of kube-proxy and kubelet that are per network namespace, by path below /proc/sys. It omits
+// settings for the whole machine, such as the size of the conntrack table.
 func Sysctls(c Config) map[string]string {
 	s := map[string]string{
 		c.family().forwarding:                                "1",
@@ -129,8 +130,8 @@ func (c Config) family() family {
 	return ipv4
 }
 
-// alone returns the text of the prefix that contains only a.
-func alone(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
+// singlePrefix returns the text of the prefix that contains only a.
+func singlePrefix(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
 
 // Names of the chains that do not depend on a service.
 const (
@@ -147,8 +148,8 @@ const (
 	chainHint             = "KUBE-IPTABLES-HINT"
 )
 
-// EverySync has the chains that kube-proxy writes completely in every sync, whatever has changed. Of the other chains it
-// writes only those of changed Services.
+// EverySync has the chains that kube-proxy writes completely in every sync, whatever has changed. kube-proxy writes other chains
+// only if their Service has changed.
 var EverySync = []string{chainServices, ChainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainPostrouting, chainMarkMasq}
 
 // MasqueradeMark is the bit in the packet mark for packets that KUBE-POSTROUTING masquerades.
@@ -205,8 +206,8 @@ func (p *proxy) external(s Service) {
 	)
 }
 
-// externalLocal writes the external chain of a service with traffic policy Local. Pods and the node itself may use
-// every endpoint. Other clients use only those of this node and keep their source address.
+// externalLocal writes the external chain of a Service with traffic policy Local. Pods and the node itself may use every
+// endpoint. Other clients use only the endpoints of this node, and keep their source address.
 func (p *proxy) externalLocal(s Service) {
 	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
 	if p.c.ClusterCIDR.IsValid() {

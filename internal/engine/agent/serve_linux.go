@@ -94,7 +94,7 @@ func open(out io.Writer) (*agent, error) {
 	return &agent{enc: control.NewEncoder(out), sampler: sampler, home: home}, nil
 }
 
-// read sends the messages of in to lines, and finally the error that ended in. It returns early if ctx ends.
+// read sends the messages from in to lines, and finally the error of the last read. It returns early if ctx ends.
 func read(ctx context.Context, in io.Reader, lines chan<- incoming) {
 	d := control.NewDecoder(in)
 	for {
@@ -227,8 +227,8 @@ func (a *agent) leave() {
 	}
 }
 
-// Lifeline returns in as a reader with a time limit, and a context that ends if that reader gets nothing for limit:
-// then the controller, or a machine on the way to it, has failed silently. Call Serve with both.
+// Lifeline returns a reader of in, and a context that ends if the reader gets nothing for limit: then the controller,
+// or a machine on the way to it, has failed silently. Call Serve with both.
 func Lifeline(ctx context.Context, in io.Reader, limit time.Duration) (context.Context, io.Reader) {
 	ctx, cut := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(limit, func() { cut(fmt.Errorf("no message from the controller for %s", limit)) })

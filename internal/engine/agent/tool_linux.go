@@ -72,7 +72,8 @@ func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
 	return l, nil
 }
 
-// hostFor returns p changed for our server of a tool's client: the server's window lies within the client's.
+// hostFor returns the request for our server if the client is a tool: p with a window that begins later and ends
+// earlier than the client's.
 func hostFor(p control.Prepare) control.Prepare {
 	window, _ := p.Workload.Measured(p.Window, p.Warmup)
 	p.Warmup, p.Window = min(margin, window/4), window-2*min(margin, window/4)
@@ -83,7 +84,7 @@ func hostFor(p control.Prepare) control.Prepare {
 	return p
 }
 
-// versions caches the versions of tools by path: each takes a process to read.
+// versions caches the versions of tools by their paths, because reading a version starts a process.
 var versions sync.Map
 
 // guest is a side that runs an external tool.
@@ -266,8 +267,8 @@ func (g *guest) tool() *sample.Tool {
 	return &sample.Tool{Name: g.ask.Workload.Tool, Version: g.version, Command: g.argv}
 }
 
-// host waits until the client has ended, and the server too if it ends with its client. It returns the
-// server's CPU time and duration.
+// host waits until the client has ended, and the server too if it ends with its client. It returns an observation
+// with the server's CPU time, and the time waited as its window. edge marks the begin and the end of the wait.
 func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	edge(false)
 	begin := time.Now()

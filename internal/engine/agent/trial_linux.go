@@ -39,7 +39,7 @@ type trial struct {
 	// side is the current side, nil before it is prepared.
 	mu   sync.Mutex
 	side side
-	// answered is true from just before the answer, cancelled from cancel on.
+	// answered is set just before the answer is written, cancelled by cancel.
 	answered, cancelled atomic.Bool
 }
 
@@ -183,7 +183,8 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	return o, nil
 }
 
-// serve waits before the warm-up, while the load threads already serve. It fails if the trial is cancelled.
+// serve waits for the time while, in which the load threads already serve, before the warm-up. It fails if the trial
+// is cancelled.
 func (t *trial) serve(while time.Duration) error {
 	timer := time.NewTimer(while)
 	defer timer.Stop()

@@ -89,7 +89,7 @@ func TestCongestionThatIsNotAllowed(t *testing.T) {
 			t.Errorf("%s: %v", barred[0], err)
 		}
 		stream := &Trial{traits: plan.Workload{Spec: plan.Stream{Congestion: "cubic"}}.Traits()}
-		if err := stream.open(fd); err != nil {
+		if err := stream.setReno(fd); err != nil {
 			t.Errorf("open: %v", err)
 		}
 		if got, err := sock.Congestion(fd); got != usual || err != nil {

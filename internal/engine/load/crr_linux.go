@@ -151,9 +151,9 @@ func (w *worker) sendPart(fd int, b []byte) syscall.Errno {
 	return 0
 }
 
-// again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the call's failure,
-// ETIMEDOUT, or ECANCELED if the trial is over. w.last is when the exchange began; if it is 0, the first interruption
-// counts as the begin, because a server does not read the clock earlier.
+// again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the error of the
+// call, ETIMEDOUT, or ECANCELED if the trial is over. w.last is when the exchange began. If it is 0, again sets it to
+// now: a server does not read the clock before its first interruption.
 func (w *worker) again(e syscall.Errno) syscall.Errno {
 	switch {
 	case e == 0:
@@ -175,8 +175,8 @@ func (w *worker) again(e syscall.Errno) syscall.Errno {
 	return 0
 }
 
-// receive takes the rest of the response and leaves its end unread if closing must reset the connection. It returns
-// when the response was complete.
+// receive receives the rest of the response. If closing must reset the connection, it only peeks at the end. It
+// returns when the response was complete.
 func (c *connector) receive(w *worker, fd int, rest []byte) (ended int64, e syscall.Errno) {
 	for {
 		flags, part := sock.WaitAll, rest

@@ -7,8 +7,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// pacedConnector is the client of crr that sends by a schedule: many connections of one thread, watched by an epoll
-// instance. The epoll instance costs one or two system calls more for a transaction. Connections end as in
+// pacedConnector is the client of crr with a schedule, on one thread: it has many connections at the same time,
+// watched by an epoll instance. That takes one or two more system calls for a transaction. Connections end as in
 // crr_linux.go.
 type pacedConnector struct {
 	pace

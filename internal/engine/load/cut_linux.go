@@ -68,7 +68,8 @@ func (c cut) fill(b *sock.Batch, sequence uint64, n int, now int64) (buffers, by
 	return buffers, bytes
 }
 
-// sum returns how many datagrams and bytes are in the first buffers, if fill wrote n datagrams.
+// sum returns how many datagrams and bytes the first buffers of a batch hold, after fill wrote n datagrams from
+// sequence on.
 func (c cut) sum(sequence uint64, n, buffers int) (sent, bytes uint64) {
 	sent = uint64(min(n, buffers*c.segments))
 	if len(c.sizes) == 1 {
@@ -80,9 +81,9 @@ func (c cut) sum(sequence uint64, n, buffers int) (sent, bytes uint64) {
 	return sent, bytes
 }
 
-// buffers sets both buffers of a socket to the size that the workload asks for. Without a size, it only sets the
+// setBuffers sets both buffers of a socket to the size that the workload asks for. Without a size, it only sets the
 // receive buffer of a UDP socket, to receiveBuffer.
-func (t *Trial) buffers(fd int) error {
+func (t *Trial) setBuffers(fd int) error {
 	size := t.work.buffer
 	if size == 0 {
 		if t.traits.Protocol != plan.UDP {
@@ -96,7 +97,7 @@ func (t *Trial) buffers(fd int) error {
 	return sock.SetSendBuffer(fd, size)
 }
 
-// withoutOffload returns the error for an offload that the kernel refuses.
-func withoutOffload(what string, err error) error {
+// offloadError returns the error for the offload what, which the kernel refuses with err.
+func offloadError(what string, err error) error {
 	return &Error{Kind: unsupported.String(), Op: what, Err: fmt.Errorf("this kernel refuses it: %w", err)}
 }

@@ -170,7 +170,7 @@ func (c *resolver) proceed(w *worker) bool {
 	return true
 }
 
-// follow does what a resolution asks for until it must wait or has ended.
+// follow carries out do and the actions that result from it, until the resolution must wait or has ended.
 func (c *resolver) follow(w *worker, tag uint32, do lookup.Do) {
 	r := &c.all[tag]
 	for do != lookup.Wait {
@@ -238,8 +238,8 @@ func (c *resolver) begin(w *worker) {
 	}
 }
 
-// second is a thread that sends the second query at the instant of the first, on another CPU than the load's if there
-// is one.
+// second is a thread that sends the second query of a name at the instant of the first. It runs on another CPU than
+// the load's thread if there is another.
 type second struct {
 	message       []byte
 	fd            int
@@ -267,7 +267,7 @@ func (c *resolver) sendBoth(w *worker, r *resolution) syscall.Errno {
 	s.message, s.fd = r.Due(s.message[:queriesSize]), r.fd
 	s.wanted.Add(1)
 	_, e := sock.Send(r.fd, m, 0)
-	for s.given.Load() != s.wanted.Load() {
+	for s.given.Load() != s.wanted.Load() && !w.trial.stopping(stop) { // the second thread ends with the trial
 		thread.Yield()
 	}
 	w.count.sent.Add(uint64(len(m) + len(s.message)))

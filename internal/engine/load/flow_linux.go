@@ -64,7 +64,7 @@ func (t *Trial) settle(fd int) error {
 			return err
 		}
 	}
-	if err := t.buffers(fd); err != nil || t.transport() == sock.Datagram {
+	if err := t.setBuffers(fd); err != nil || t.transport() == sock.Datagram {
 		return err
 	}
 	return t.settleStream(fd, t.work.standing)
@@ -143,28 +143,29 @@ func (t *Trial) load(index, fd int) error {
 		if err := sock.SetTimeouts(fd, timeout); err != nil {
 			return err
 		}
-		if err := t.open(fd); err != nil {
+		if err := t.setReno(fd); err != nil {
 			return err
 		}
 	}
 	return t.spawn(index, fd)
 }
 
-// opening is the congestion control with which a stream of CUBIC begins; opened is CUBIC. On a path of microseconds
-// HyStart ends CUBIC's slow start at a random window, which then grows for half a second. While the window limits a
-// flow, acknowledgements trigger the sends instead of the sender's system calls, which costs a sixth to a third less.
-// Reno has no HyStart: its slow start ends at a loss, or where the window no longer limits the flow.
+// opening is the congestion control with which a flow of a CUBIC stream begins; opened is CUBIC, which it gets later.
+// On a path of microseconds, HyStart ends CUBIC's slow start at a random window, which then takes half a second to
+// grow. While the window limits a flow, acknowledgements trigger its sends instead of the sender's system calls,
+// which costs a sixth to a third less. Reno has no HyStart: its slow start ends at a loss, or where the window no
+// longer limits the flow.
 const opening, opened = "reno", "cubic"
 
-// opens reports whether flows begin with Reno, the constant opening, instead of CUBIC.
-func (t *Trial) opens() bool {
+// startsWithReno reports whether flows begin with Reno (the constant opening) and get CUBIC later.
+func (t *Trial) startsWithReno() bool {
 	return t.traits.Bulk() && t.transport() == sock.Stream && t.traits.Congestion == opened
 }
 
-// open sets Reno, the constant opening, on a flow of a CUBIC stream. A socket without CUBIC, because this user may not
-// choose it, stays as it is.
-func (t *Trial) open(fd int) error {
-	if !t.opens() {
+// setReno sets Reno (the constant opening) on a flow of a CUBIC stream. A socket without CUBIC, because this user may
+// not choose it, stays as it is.
+func (t *Trial) setReno(fd int) error {
+	if !t.startsWithReno() {
 		return nil
 	}
 	if now, err := sock.Congestion(fd); err != nil || now != opened {
@@ -175,7 +176,7 @@ func (t *Trial) open(fd int) error {
 
 // settleWindows sets CUBIC on every flow that began with Reno. The congestion window stays as it is.
 func (t *Trial) settleWindows() error {
-	if !t.opens() {
+	if !t.startsWithReno() {
 		return nil
 	}
 	for _, w := range t.workers() {

@@ -19,7 +19,7 @@ type getter struct {
 	shares  shares
 	each    bool  // a connection for each request
 	open    bool  // an open loop: a link waits for a scheduled request
-	idle    queue // the links that do
+	idle    queue // the links that wait, in an open loop
 	down    int   // links without a connection
 	looked  int64 // when the links were last looked through
 }

@@ -38,8 +38,8 @@ const (
 	acceptsAtOnce = 64
 )
 
-// httpWork returns how one side runs http. The server has one thread for each of its CPUs. It may stay idle, because
-// one backend of several may get no connection.
+// httpWork returns how one side runs http. A server has one thread for each CPU that it is given, otherwise as many
+// as the client. It may stay idle, because one backend of several may get no connection.
 func httpWork(s plan.HTTP, client bool, cpus int) work {
 	w := work{open: openAnswerer, prepare: checkHTTP, threads: s.Threads, mayIdle: !client}
 	switch {

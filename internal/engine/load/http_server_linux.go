@@ -119,7 +119,7 @@ func (a *answerer) accept(w *worker) {
 				w.trial.meet()
 			}
 			if a.rolls {
-				w.trial.rolling.met(w.trial.now())
+				w.trial.rolling.noteConnection(w.trial.now())
 			}
 			g := a.place(fd)
 			a.serve(w, g, false)
@@ -248,7 +248,8 @@ func (a *answerer) watch(w *worker, g *guest, what uint32) {
 	g.watched = what
 }
 
-// missed counts a lasting connection that ended in the window, before the client may leave.
+// missed counts a failure if the workload keeps its connections and this one ended within the window, before the
+// client may leave.
 func (a *answerer) missed(w *worker) {
 	if a.lasting && w.phase == window && w.trial.now() < w.trial.edges[0].Load()+w.trial.soonest() {
 		w.fail(gone)

@@ -5,10 +5,10 @@ import "math"
 // memoryBits is how many of the latest sequence numbers a ledger remembers individually.
 const memoryBits = 1 << 16
 
-// ledger accounts for the datagrams of one flow by their sequence numbers, which count from 0. The span of a window is
-// from the highest number at its begin to the highest at its end. So datagrams in flight at an edge belong to neither
-// side of it, and a number missing inside the span was lost or is late. Late datagrams after the window still count,
-// until the results are frozen. Further back than memoryBits a duplicate counts as late.
+// ledger counts the datagrams of one flow by their sequence numbers, which begin at 0. The span of a window is from
+// the highest number at its begin to the highest at its end. A number missing in the span was lost or is late; late
+// datagrams still count after the window, until the results are frozen. Duplicates that are more than memoryBits
+// behind count as late.
 type ledger struct {
 	seen        [memoryBits / 64]uint64
 	next        uint64 // one above the highest number seen
@@ -90,7 +90,8 @@ func (j *jitter) note(transit, sent int64, alone bool) {
 	j.transit, j.sent, j.alone = transit, sent, alone
 }
 
-// mean returns the jitter in ns; 0 (unknown) if in more than a tenth of the pairs a datagram went or came in a batch.
+// mean returns the jitter in ns. It returns 0 (unknown) if more than a tenth of the pairs have a datagram that was
+// sent or received in a batch.
 func (j *jitter) mean() float64 {
 	if j.pairs == 0 || float64(j.pairs) < 0.9*float64(j.all-1) {
 		return 0

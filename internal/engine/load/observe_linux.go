@@ -116,8 +116,8 @@ func (t *Trial) emptyWindow(waited time.Duration) error {
 	return errors.New("nothing was completed in the window")
 }
 
-// elapsed returns the mean length of the threads' windows. That is the time of what they counted, even if Run or a
-// thread was late at an edge. Lost flows count only if all were lost.
+// elapsed returns the mean length of the windows that the threads marked, in ns: they may be late at an edge, and
+// their counts belong to that length. Lost flows count only if all were lost.
 func elapsed(workers []*worker, begin, end *edge) int64 {
 	var sum, n, sumLost, lost int64
 	for _, w := range workers {
@@ -158,7 +158,8 @@ func (t *Trial) soonest() int64 {
 	return int64(t.o.Window - skew)
 }
 
-// sumSchedules returns the sums of how the flows of an open loop kept to their schedules; nil in a closed loop.
+// sumSchedules returns the sums over the flows of an open loop: requests due, requests sent, and the distribution of
+// their lags. It returns nil in a closed loop.
 func sumSchedules(workers []*worker) *sample.Schedule {
 	var sum *sample.Schedule
 	for _, w := range workers {
@@ -209,8 +210,8 @@ func (t *Trial) states() map[*worker]sock.TCPState {
 	return readings(t.workers(), sock.State)
 }
 
-// readings reads the socket of each flow of the workload. It leaves out a flow whose socket cannot be read, such as one
-// that joined too late.
+// readings calls read with the socket of each flow of the workload and returns the results. It leaves out a flow
+// whose socket cannot be read, such as one that joined too late.
 func readings[T any](workers []*worker, read func(fd int) (T, error)) map[*worker]T {
 	all := map[*worker]T{}
 	for _, w := range workers {
@@ -264,13 +265,12 @@ func sumTCP(workers []*worker, begin, end map[*worker]sock.TCPState) *sample.TCP
 // limit: sequence numbers do not show what a dead path loses at the end.
 func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int64) uint64 {
 	var silent uint64
-	var receivers float64
+	var known float64 // flows whose jitter is known
 	for _, w := range workers {
 		r, ok := w.flow.(*datagramReceiver)
 		if !ok {
 			continue
 		}
-		receivers++
 		if o.Datagrams == nil {
 			o.Datagrams = &sample.Datagrams{}
 		}
@@ -280,15 +280,18 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 		d.Lost += l.lost()
 		d.Reordered += l.reordered
 		d.Duplicates += l.duplicates
-		d.JitterNs += l.jitter.mean()
+		if mean := l.jitter.mean(); mean > 0 {
+			known++
+			d.JitterNs += mean
+		}
 		d.SilentNs = max(d.SilentNs, limit-r.latest)
 		gap := int64(t.o.Window) / int64(max(l.received, 1))
 		if l.received > 0 && r.latest < limit-max(10*gap, int64(100*time.Millisecond)) {
 			silent++
 		}
 	}
-	if receivers > 0 {
-		o.Datagrams.JitterNs /= receivers
+	if known > 0 {
+		o.Datagrams.JitterNs /= known
 	}
 	return silent
 }

@@ -51,7 +51,7 @@ var _ interface {
 // offer counts the requests that were scheduled and sent since the trial began.
 type offer struct{ due, sent uint64 }
 
-// open gives the flow its part of the workload's schedule.
+// open sets up the flow's part of the workload's schedule.
 func (p *pace) open(w *worker) {
 	o := &w.trial.traits
 	*p = pace{ahead: mostAhead / 2}
@@ -132,8 +132,9 @@ func (p *pace) rest(w *worker, fd int, what int16, underWay int) {
 	}
 	now := w.trial.now()
 	switch _, ready := p.schedule.due(now, underWay); {
-	case ready && !p.stalled:
-		// Send at once: a response has just arrived (closed loop), or the thread is late (open loop).
+	case ready && (!p.stalled || underWay == 0 && what&sock.Output == 0):
+		// Send at once: a response has just arrived (closed loop), or the thread is late (open loop), or everything was
+		// answered and nothing would wake the thread.
 	case p.stalled:
 		// The next step tries the call again, whatever the result.
 		_ = sock.Await(fd, what, int64(tick))
@@ -181,8 +182,8 @@ func (t *Trial) flightSize() int {
 // retryable reports whether a call would have blocked or was interrupted.
 func retryable(e syscall.Errno) bool { return e == syscall.EAGAIN || e == syscall.EINTR }
 
-// flight keeps the times of a flow's requests that are under way, by their sequence numbers, which count from 0. It is
-// a ring of fixed size.
+// flight keeps the times of a flow's requests that are under way, in a ring of fixed size. Requests are numbered from
+// 0.
 type flight struct {
 	slots      []request
 	head, next uint64 // [head, next) are under way, except those answered out of order

@@ -186,8 +186,9 @@ func (r *rolling) stop() {
 	}
 }
 
-// met stores the time of an accepted connection: of the last one in the drain, and of the first one after the return.
-func (r *rolling) met(now int64) {
+// noteConnection stores the time of an accepted connection if it is the latest in the drain, or the first after the
+// return.
+func (r *rolling) noteConnection(now int64) {
 	switch {
 	case r.state.Load() == draining:
 		r.last.Store(now)
@@ -196,8 +197,8 @@ func (r *rolling) met(now int64) {
 	}
 }
 
-// letGo closes the connections of a thread after shutListeners. It reports whether it did: the reports of the
-// poll are then about closed descriptors, and the listener may be a new one.
+// letGo closes the connections of a thread after shutListeners. If it returns true, the thread must ignore the
+// pending reports of its poll: they are about closed descriptors, and the listener may be a new one.
 func (a *answerer) letGo(w *worker) bool {
 	r := &w.trial.rolling
 	round := r.round.Load()

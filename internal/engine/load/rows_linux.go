@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// rows takes the progress rows of a trial. Times are the trial's until finish makes them relative to the window.
+// rows collects the progress rows of a trial. Times are the trial's until finish makes them relative to the window.
 type rows struct {
 	trial             *Trial
 	every             int64 // 0: no rows
@@ -40,7 +40,7 @@ func (r *rows) take(now int64) {
 	}
 }
 
-// turn ends the current row at the end of a phase. A short remainder is added to the row before.
+// turn ends the current row at the end of a phase. It adds a row shorter than half of every to the row before.
 func (r *rows) turn() {
 	if r.every == 0 {
 		return

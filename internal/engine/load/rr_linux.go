@@ -36,7 +36,7 @@ func rrWork(s plan.RR, client bool) work {
 	return w
 }
 
-// messageFlow returns a function that opens a flow of messages made by make, without other state.
+// messageFlow returns a function for work.open that calls make with the worker's buffers.
 func messageFlow(make func(messages) flow) func(*worker) (flow, error) {
 	return func(w *worker) (flow, error) { return make(w.messages()), nil }
 }
@@ -44,7 +44,8 @@ func messageFlow(make func(messages) flow) func(*worker) (flow, error) {
 // messages are the buffers of one side of an exchange.
 type messages struct{ request, response []byte }
 
-// messages returns the buffers, sets the payload of each operation, and gives a client its histogram.
+// messages returns the buffers of the worker's side, sets the payload of each operation, and makes a client's
+// histogram of round-trip times.
 func (w *worker) messages() messages {
 	o, least := &w.trial.traits, 0
 	if o.Protocol == plan.UDP {
@@ -93,8 +94,9 @@ func (r *requester) complete(w *worker, done int) bool {
 	return w.finishRecv(w.fd, r.response, w.last, n, e)
 }
 
-// responder is the server of rr over TCP, on one thread. A step ends when the next request has arrived, and counts it:
-// a step in which the thread only waited counts nothing, so its edge is in time (see mark).
+// responder is the server of rr over TCP, on one thread. A step ends when the next request has arrived, and then
+// counts an operation. A step that only waits counts nothing, so the thread is idle and its edge is not late (see
+// mark).
 type responder struct {
 	messages
 	turn sock.Chain // send, recv
@@ -177,7 +179,8 @@ type asker interface {
 	ours(b []byte) bool
 }
 
-// awaitReply takes datagrams until one is the reply or its timeout is over, and reports whether the flow continues.
+// awaitReply receives datagrams until of calls one its reply, or the timeout is over. It counts the operation or the
+// failure, and reports whether the flow continues.
 func (w *worker) awaitReply(buffer []byte, of asker) bool {
 	for {
 		n, e := w.recv(w.fd, buffer, 0)

@@ -114,7 +114,7 @@ func (r *pacedRequester) reportTimeout(w *worker) {
 }
 
 // pacedDatagramRequester is the client of rr over UDP that sends by a schedule. A response repeats the number of its
-// request; a request without one is given up after the timeout.
+// request. A request without a response is given up after the timeout.
 type pacedDatagramRequester struct{ pipeline }
 
 func (r *pacedDatagramRequester) step(w *worker) bool {

@@ -15,7 +15,7 @@ import (
 // drainTime is how long Run waits for stragglers of a datagram stream.
 const drainTime = 20 * time.Millisecond
 
-// nudgeEvery is the time between wake-ups of a thread that is still blocked after the window because its peer is
+// nudgeEvery is the time between signals to a thread that is still blocked after the window, because its peer is
 // silent.
 const nudgeEvery = 2 * time.Millisecond
 
@@ -71,8 +71,8 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	return t.observe(&begin, &end, rows)
 }
 
-// warmUp waits until the window begins. After half of that time the flows' congestion windows are open, and it sets the
-// congestion control of the workload.
+// warmUp waits for the warm-up. In its middle, when congestion windows have grown, it sets CUBIC on the flows that
+// began with Reno.
 func (t *Trial) warmUp(ctx context.Context, rows *rows) error {
 	if err := t.pass(ctx, rows, t.o.Warmup/2); err != nil {
 		return err
@@ -157,8 +157,8 @@ func (t *Trial) settleDown(ctx context.Context, early bool) error {
 	return nil
 }
 
-// settled returns the phase from which a thread's marks are final. Only stragglers change them after the window. Other
-// workloads do not wait for a thread that blocks because its peer is silent.
+// settled returns the phase from which a thread's counts are final: after if stragglers may change them, otherwise
+// drain. So Run does not wait for a thread that blocks because its peer is silent.
 func (t *Trial) settled() int32 {
 	if t.work.straggles {
 		return after
@@ -188,9 +188,8 @@ func (t *Trial) giveUp(ctx context.Context, err error) error {
 	return t.worst(causes, err)
 }
 
-// cause returns the most frequent kind of failure. A message of the peer takes precedence over its consequence: a
-// server that refuses a request and ends the connection also fails the next request. What a paced sender could not
-// offer is a consequence.
+// cause returns the most frequent kind of failure. badStatus and protocol come first: a server that refuses a request
+// and ends the connection also fails the next request. notOffered is ignored, because it is a consequence.
 func cause(counts [kinds]uint64) kind {
 	for _, said := range []kind{badStatus, protocol} {
 		if counts[said] > 0 {

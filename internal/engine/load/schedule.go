@@ -124,8 +124,8 @@ const (
 	catchUp = 4
 )
 
-// pacer schedules the datagrams of one flow at a constant rate: datagram i is due at start + i*gap. It is plain
-// arithmetic on times in ns; rates from one datagram in minutes to tens of millions per second.
+// pacer schedules the datagrams of one flow at a constant rate: datagram i is due at start + i*gap. Rates may be from
+// one datagram in minutes to tens of millions per second. Times are in ns.
 type pacer struct {
 	start   int64
 	gap     float64 // ns between datagrams

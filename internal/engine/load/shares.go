@@ -31,8 +31,8 @@ func (s *share) is(name []byte) bool {
 	return s.length == len(name) && string(s.name[:s.length]) == string(name)
 }
 
-// find returns the slot of name, which need not outlive the call; noShare for an empty name and the last slot for names
-// that have no slot of their own. likely is the slot of the previous call.
+// find returns the slot that counts name: noShare for an empty name, the last slot for a name without a slot of its
+// own. likely is a slot to try first, or noShare. It copies a new name, so name may be a part of a buffer.
 func (s *shares) find(name []byte, likely int) int {
 	if len(name) == 0 {
 		return noShare

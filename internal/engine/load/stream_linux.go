@@ -33,7 +33,7 @@ func streamWork(s plan.Stream, client bool) work {
 	return w
 }
 
-// openBeside gives the last worker of rr a stream that runs at the same time.
+// openBeside returns the flow of the last worker of rr: a stream that runs at the same time.
 func openBeside(w *worker) (flow, error) {
 	w.beside, w.spin = true, false
 	if w.server() {
@@ -58,7 +58,7 @@ func openSender(w *worker) (flow, error) {
 	return &fileSender{file: file, size: len(message)}, nil
 }
 
-// filled returns n bytes that page sharing and compression cannot reduce.
+// filled returns n pseudo-random bytes, always the same, which cannot be compressed.
 func filled(n int) []byte {
 	b := make([]byte, n)
 	state := uint32(2463534242)

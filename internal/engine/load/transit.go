@@ -8,8 +8,8 @@ const mostPassages = 1 << 18
 // passage is when a datagram arrived and its transit time, by two clocks that need not agree.
 type passage struct{ at, transit int64 }
 
-// transits are the transit times of the window. The least is known only at the end, so they are stored: all, then every
-// second and so on when the room is full.
+// transits stores transit times of the window, because the least is known only at the end. When the room is full, it
+// drops every second time and then keeps only every stride-th.
 type transits struct {
 	kept    []passage
 	stride  int // of how many datagrams one is kept
@@ -41,8 +41,9 @@ func (s *transits) note(at, transit int64) {
 	s.kept = append(s.kept, passage{at, transit})
 }
 
-// excess returns by how much transit times exceed the least of the window (RFC 5481), nil without datagrams. If the
-// sides are apart, the clocks of two machines drift, so the least is a line.
+// excess returns the distribution of how much transit times exceed the least of the window (RFC 5481), nil without
+// datagrams. apart means that the sides are on two machines, whose clocks drift: the least is then the line that
+// lowest finds.
 func (s *transits) excess(apart bool) *sample.Histogram {
 	if len(s.kept) == 0 {
 		return nil

@@ -31,7 +31,7 @@ func openDatagramSender(w *worker) (flow, error) {
 	}
 	if specOf[plan.Stream](w).Mode == plan.GSO {
 		if err := sock.SetSegment(w.fd, o.Message); err != nil {
-			return nil, withoutOffload("segmentation offload of UDP", err)
+			return nil, offloadError("segmentation offload of UDP", err)
 		}
 	}
 	if s.paced {
@@ -91,7 +91,7 @@ func openDatagramReceiver(w *worker) (flow, error) {
 	r := &datagramReceiver{batch: sock.NewBatch(datagramsPerCall, max(cutOf(specOf[plan.Stream](w)).largest(), greetingSize))}
 	if specOf[plan.Stream](w).Mode == plan.GSO {
 		if err := sock.SetCoalesce(w.fd); err != nil {
-			return nil, withoutOffload("receive offload of UDP", err)
+			return nil, offloadError("receive offload of UDP", err)
 		}
 		r.size, r.batch = o.Message, sock.NewBatch(superPackets, superPacket)
 	}

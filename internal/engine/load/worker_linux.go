@@ -95,7 +95,8 @@ type flow interface {
 // starter is a flow with work at the start of its thread.
 type starter interface{ begin(w *worker) }
 
-// edged is a flow with its own counters. Its edge runs before the thread marks that edge of the window: 0 begin, 1 end.
+// edged is a flow with its own counters. edge is called just before the thread marks an edge of the window: 0 is the
+// begin, 1 the end.
 type edged interface{ edge(w *worker, edge int) }
 
 // closer is a flow that has its own descriptors. It is closed when its thread has left.
@@ -354,8 +355,7 @@ type work struct {
 	queues    bool                           // the server's threads take connections from one listener
 }
 
-// workOf returns how a side runs its workload. It fails for a workload that the engine cannot send. A throughput search
-// is many streams.
+// workOf returns how a side runs its workload. It fails for a workload that the engine cannot send.
 func workOf(o *control.Prepare) (work, error) {
 	client := o.Side == control.SideClient
 	if !client && o.Side != control.SideServer {

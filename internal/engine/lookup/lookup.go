@@ -24,12 +24,15 @@ import (
 // Do is the caller's next step.
 type Do int
 
-// The next step: only wait; send what Due returns on the open socket or on a new one (over TCP, if Stream); or stop,
-// because there is a result.
+// The steps.
 const (
+	// Wait: wait for a message or the deadline.
 	Wait Do = iota
+	// Send: send what Due returns on the open socket.
 	Send
+	// Reopen: open a new socket (TCP if Stream), and send what Due returns on it.
 	Reopen
+	// Done: stop, because there is a result.
 	Done
 )
 
@@ -60,7 +63,8 @@ type question struct {
 // types are the types of the two queries.
 var types = [2]dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeAAAA}
 
-// Names are the questions of a resolution with timeouts and attempts. Lookups share them.
+// Names has the queries for a name and its search list, with the timeouts and the number of attempts. Lookups share
+// it.
 type Names struct {
 	questions []question
 	itself    int
@@ -102,8 +106,8 @@ func New(name string, c names.Config, pair, stream bool) (*Names, error) {
 // Lookup is one resolution under way.
 type Lookup struct {
 	names *Names
-	// at is the question, try the attempt. single is how queries are sent after one of two answers was missing: 0 at
-	// once, 1 one after the other, 2 each from its own socket.
+	// at is the index of the question, try the number of the attempt. single is how queries are sent after one of two
+	// answers was missing: 0 at once, 1 one after the other, 2 each from its own socket.
 	at, try, single int
 	// ids are the ids of the two queries. due marks queries to send, open queries that wait for their answer.
 	ids       [2]uint16
@@ -171,7 +175,7 @@ func (l *Lookup) Due(to []byte) []byte {
 // Both reports whether both queries are due.
 func (l *Lookup) Both() bool { return l.due[0] && l.due[1] }
 
-// Take handles a message that has arrived, and returns the caller's next step.
+// Take handles a message that has arrived at now. It ignores a message that answers no pending query.
 func (l *Lookup) Take(message []byte, now int64) Do {
 	i, answer := l.match(message)
 	switch {
@@ -232,7 +236,7 @@ func (l *Lookup) Expire(now int64) Do {
 	return l.again(now, TimedOut)
 }
 
-// Refuse handles a server that cannot be reached or has nothing listening.
+// Refuse handles a failure to reach the current server: it begins the next attempt or ends the resolution as Failed.
 func (l *Lookup) Refuse(now int64) Do { return l.again(now, Failed) }
 
 // again begins the next attempt. After the last attempt at a name of the search list, it queries the name itself; after
@@ -285,7 +289,7 @@ func (l *Lookup) match(message []byte) (int, answer) {
 	return i, a
 }
 
-// hasAddress reports whether one of an answer's records is of a kind. torn means that the records are unreadable.
+// hasAddress reports whether an answer has a record of the type kind. torn means that the records are unreadable.
 func hasAddress(p *dnsmessage.Parser, kind dnsmessage.Type) (has, torn bool) {
 	err := p.SkipAllQuestions()
 	for err == nil {

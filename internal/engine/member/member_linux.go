@@ -257,9 +257,9 @@ func (t *Trial) Stands() string {
 	return text
 }
 
-// Run plays steps until the first member ends the window, and returns this member's observation. edge is called at both
-// edges of the window. The first member of a job that continues without a lost member returns the observation of the
-// steps before the loss. Every error is a *load.Error. The connections stay open until Close.
+// Run plays steps until the first member ends the window, and returns this member's observation. edge is called at
+// both edges of the window. If a member is lost and the job continues without it, the first member returns the
+// observation of the steps before the loss. Every error is a *load.Error. The connections stay open until Close.
 func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	if err := t.accept(ctx); err != nil {
 		return nil, t.over(ctx, err)

@@ -33,9 +33,9 @@ const noRank = math.MaxUint64
 // leg is a transfer from the view of one of its ends.
 type leg struct {
 	number, bytes int
-	needs         []int
-	after         int64
-	due           int64 // when it may be sent, set once its needs have arrived; 0 before
+	needs         []int // numbers of the transfers that must arrive before it is sent
+	after         int64 // how long after their arrival it is sent, in ns
+	due           int64 // when it may be sent; 0 until its needs have arrived
 }
 
 // link is the connection with another member. Control bytes go before data: no data of the previous step are left by
@@ -526,7 +526,7 @@ func (p *player) wait(due int64) error {
 	return nil
 }
 
-// look notes for Stands which members are waited for.
+// look stores for Stands which members are waited for.
 func (p *player) look() {
 	var mask uint64
 	for _, l := range p.links {

@@ -23,10 +23,11 @@ type Window struct {
 	// CPUs are the CPUs of the load threads: samples of other tasks on other CPUs do not count. nil means all CPUs.
 	// (optional)
 	CPUs []int
-	// Space returns the name of a packet's network namespace, "" for one that is not on this path. nil names none.
-	// (optional)
+	// Space returns the name of a packet's network namespace, "" for a namespace that is not on this path. Without
+	// Space, or for "", a stack keeps the name of its task's end. (optional)
 	Space func(inode uint32) string
-	// Unknown means that this trial does not follow packets although other trials do.
+	// Unknown means that this trial does not follow packets although other trials do: stacks that handle a packet get
+	// the root sample.UnknownSpace.
 	Unknown bool
 	// Apart means that the kernel accounts interrupts separately from tasks: softirqs count under any task.
 	Apart bool
@@ -48,7 +49,7 @@ type folder struct {
 // other is a task other than a load thread: its end of the path, and its name.
 type other struct{ where, command string }
 
-// foreign stands for the end of the path of a task that does not belong to the path.
+// foreign is the where of a task that does not belong to the path.
 const foreign = "-"
 
 // add counts a sample if it lies in the window: as a stack, or as a sample of other tasks or of the sampling itself.
@@ -98,7 +99,8 @@ func (f *folder) add(s perf.Sample) {
 	}
 }
 
-// end returns the end of the path that a sample's task belongs to, with the name of a task other than a load thread.
+// end returns the end of the path that a sample's task belongs to, or foreign. It also returns the name of a foreign
+// task.
 func (f *folder) end(s perf.Sample) other {
 	if where, ok := f.Threads[s.Task]; ok {
 		return other{where: where}

@@ -19,7 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// life is how much longer than a trial a sampler may run: between its requests, the pods of a run may be started.
+// life is how long a sampler waits for a request, in addition to the length of a trial: between two requests, the
+// pods of a run may be started.
 const life = 2 * time.Minute
 
 // server is the state of a sampler.

@@ -24,8 +24,8 @@ const (
 	annotationTag  = "org.opencontainers.image.ref.name"
 )
 
-// WriteOCI writes an OCI image layout as one tar. An image of one platform also has a manifest.json, through which
-// Docker without containerd's image store finds the same blobs.
+// WriteOCI writes the image to w as an OCI image layout in a tar archive. For an image of one platform it adds
+// manifest.json, which a Docker without containerd's image store reads to find the same blobs.
 func (i *Image) WriteOCI(w io.Writer) error {
 	index, err := i.layoutIndex()
 	if err != nil {
@@ -46,7 +46,7 @@ func (i *Image) WriteOCI(w io.Writer) error {
 	return writeTar(w, append(append(members, member{name: "blobs/"}, member{name: "blobs/sha256/"}), blobs...))
 }
 
-// WriteDocker writes the archive of docker save, which holds one platform.
+// WriteDocker writes the image to w as an archive in the format of docker save. It fails for an image of several platforms.
 func (i *Image) WriteDocker(w io.Writer) error {
 	if i.index != nil {
 		return advice.With(fmt.Errorf("a docker archive holds one platform, not %s", strings.Join(i.Platforms(), " and ")),
@@ -59,8 +59,8 @@ func (i *Image) WriteDocker(w io.Writer) error {
 	return tarball.Write(tag, i.single[0].image, w)
 }
 
-// layoutIndex returns index.json. It has one descriptor, of the image's manifest or of the index of several, annotated with
-// the image's name.
+// layoutIndex returns the contents of index.json: one descriptor, annotated with the image's name. It describes the image's
+// manifest, or for several platforms the image's index.
 func (i *Image) layoutIndex() ([]byte, error) {
 	d, err := partial.Descriptor(i.taggable())
 	if err != nil {
@@ -73,7 +73,7 @@ func (i *Image) layoutIndex() ([]byte, error) {
 	return json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{*d}})
 }
 
-// dockerManifest returns manifest.json, which docker load reads.
+// dockerManifest returns the contents of manifest.json, which docker load reads. The image must have one platform.
 func (i *Image) dockerManifest() ([]byte, error) {
 	m, err := i.single[0].image.Manifest()
 	if err != nil {
@@ -86,7 +86,7 @@ func (i *Image) dockerManifest() ([]byte, error) {
 	return json.Marshal(tarball.Manifest{entry})
 }
 
-// taggable returns the object that a registry tags: the index of several platforms, else the image of the only one.
+// taggable returns the object that the image's tag refers to: the index, or the image if it has only one platform.
 func (i *Image) taggable() described {
 	if i.index != nil {
 		return i.index
@@ -94,7 +94,7 @@ func (i *Image) taggable() described {
 	return i.single[0].image
 }
 
-// described has the common methods of images and indices.
+// described has the methods that images and indices have in common.
 type described interface {
 	partial.Describable
 	RawManifest() ([]byte, error)

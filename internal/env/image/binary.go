@@ -44,7 +44,7 @@ func ParseBinary(s string) (Binary, error) {
 	return Binary{*p, file}, nil
 }
 
-// machines maps architectures by Go's names to their numbers in an ELF header.
+// machines maps Go's names of architectures to the machine numbers in ELF headers.
 var machines = map[string]elf.Machine{
 	"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "arm": elf.EM_ARM, "386": elf.EM_386, "riscv64": elf.EM_RISCV,
 	"ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "loong64": elf.EM_LOONGARCH,
@@ -76,7 +76,7 @@ func (b Binary) read(version string) ([]byte, error) {
 	return content, nil
 }
 
-// checkPlatform fails unless the file is a static Linux program for b's platform.
+// checkPlatform fails unless content, the contents of b's file, is a static Linux program for b's platform.
 func (b Binary) checkPlatform(content []byte, info *debug.BuildInfo) error {
 	system, arch := setting(info, "GOOS"), setting(info, "GOARCH")
 	command := fmt.Sprintf("CGO_ENABLED=0 GOOS=linux GOARCH=%s go build -o FILE %s", b.Platform.Architecture, module)
@@ -96,7 +96,7 @@ func (b Binary) checkPlatform(content []byte, info *debug.BuildInfo) error {
 	return nil
 }
 
-// static returns an error if the program needs other files to start.
+// static returns an error if the program is linked dynamically, and so needs other files to start.
 func static(f *elf.File) error {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
@@ -110,8 +110,9 @@ func static(f *elf.File) error {
 	return nil
 }
 
-// hasVersion reports whether a program is of a version; always true for "" and "unknown". A stripped program does not
-// show where the linker put the version, so any occurrence counts. The agent's hello refuses a wrong version that passes.
+// hasVersion reports whether a program is of a version. It returns true for the versions "" and "unknown". A stripped
+// program does not show where the linker put the version, so any occurrence in content counts. If a wrong version passes
+// here, the run refuses the agent at its hello.
 func hasVersion(content []byte, info *debug.BuildInfo, version string) bool {
 	if version == "" || version == "unknown" || info.Main.Version == version || setting(info, "vcs.revision") == version {
 		return true

@@ -44,7 +44,7 @@ const (
 	source = "https://github.com/cnibench/cnibench"
 )
 
-// epoch is the time of everything in the image.
+// epoch is the timestamp of all files and of the image itself, so that equal inputs give equal digests.
 var epoch = v1.Time{Time: time.Unix(0, 0).UTC()}
 
 // Spec describes the image to build.
@@ -53,14 +53,14 @@ type Spec struct {
 	Name Name
 	// Version of cnibench, which every binary must have.
 	Version string
-	// Binaries are one or more, each of another platform.
+	// Binaries are one or more builds of cnibench, each for a different platform.
 	Binaries []Binary
-	// Tools are the names of tools that send loads. Programs are their files on this machine. Such an image has one
-	// platform. (optional)
+	// Tools are the names of load generators to include, Programs the paths of their files on this machine. An image
+	// with tools has one platform. (optional)
 	Tools, Programs []string
 }
 
-// Image is a built image: of one platform, or an index of several.
+// Image is a built image: the image of one platform, or an index of the images of several platforms.
 type Image struct {
 	name   Name
 	single []platformImage // by platform
@@ -74,7 +74,7 @@ type platformImage struct {
 	image    v1.Image
 }
 
-// Build builds the image. It fails with a list of everything that is wrong with the binaries and programs.
+// Build builds the image. The error lists every fault of the binaries and programs.
 func Build(s Spec) (*Image, error) {
 	if len(s.Binaries) == 0 {
 		return nil, errors.New("no binary to make an image of")
@@ -122,7 +122,7 @@ func Build(s Spec) (*Image, error) {
 	return i, i.finish(labels)
 }
 
-// finish sets the digest, and with several platforms the index.
+// finish sets the image's digest. For several platforms it also builds their index.
 func (i *Image) finish(labels map[string]string) (err error) {
 	if len(i.single) == 1 {
 		i.digest, err = i.single[0].image.Digest()
@@ -140,7 +140,7 @@ func (i *Image) finish(labels map[string]string) (err error) {
 	return err
 }
 
-// single makes the image of one platform.
+// single returns the image of one platform, with files and labels.
 func single(platform v1.Platform, files []packed, labels map[string]string) (v1.Image, error) {
 	l, err := newLayer(files)
 	if err != nil {
@@ -175,7 +175,7 @@ func labels(version string) map[string]string {
 // Name returns the reference of the image, without its digest.
 func (i *Image) Name() Name { return i.name }
 
-// Digest returns the digest of the manifest, or of the index of several.
+// Digest returns the digest of the image's manifest, or for several platforms of its index.
 func (i *Image) Digest() string { return i.digest.String() }
 
 // Reference returns name and digest, which identify exactly these bytes.
@@ -190,7 +190,7 @@ func (i *Image) Platforms() []string {
 	return list
 }
 
-// Only returns the image of one of several platforms, under the same name.
+// Only returns the part of the image for one platform, under the same name. It fails if the image lacks the platform.
 func (i *Image) Only(platform string) (*Image, error) {
 	for _, p := range i.single {
 		if p.platform.String() == platform {
@@ -201,8 +201,8 @@ func (i *Image) Only(platform string) (*Image, error) {
 	return nil, fmt.Errorf("the image is not for %s, but for %s", platform, strings.Join(i.Platforms(), ", "))
 }
 
-// newLayer packs files into the one layer of an image. The layer is compressed once, and reused for further archives and
-// pushes. With several files it has a writable /tmp, because tools may write files.
+// newLayer packs files into the only layer of an image. The layer is compressed once, also for several archives and pushes.
+// If there are several files, some are tools, which may write files: the layer then has a writable /tmp.
 func newLayer(files []packed) (v1.Layer, error) {
 	var text bytes.Buffer
 	archive := tar.NewWriter(&text)

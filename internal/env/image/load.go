@@ -34,9 +34,9 @@ const (
 
 // Target is where an image is loaded on this machine.
 type Target struct {
-	// Kind is one of the constants.
+	// Kind is Kind, Ctr or Docker.
 	Kind string
-	// Name is the cluster of kind or the namespace of ctr.
+	// Name is the name of the cluster for Kind, and the namespace of containerd for Ctr.
 	Name string
 }
 
@@ -45,7 +45,7 @@ func Targets() []string {
 	return []string{Kind + "[:CLUSTER]", Ctr + "[:NAMESPACE]", Docker}
 }
 
-// ParseTarget parses a target. Without a name it means the cluster kind, or the namespace Kubelet.
+// ParseTarget parses a target such as kind:NAME. The default name is the cluster "kind", or the namespace Kubelet for ctr.
 func ParseTarget(s string) (Target, error) {
 	t := Target{Kind: s}
 	if kind, name, named := strings.Cut(s, ":"); named {
@@ -69,8 +69,8 @@ func badTarget(s string) error {
 	return advice.With(fmt.Errorf("unknown target %q of --load", s), "write one of "+strings.Join(Targets(), ", "))
 }
 
-// Digested returns two names of the image: with its tag, and with only its digest. For a reference with both, the
-// kubelet looks up the second name in containerd.
+// Digested returns two names of the image: REPOSITORY:TAG and REPOSITORY@DIGEST. For a pod's image with both tag and digest,
+// the kubelet looks up the second name in containerd.
 func (i *Image) Digested() (tagged, digested string) {
 	return i.name.String(), i.name.repository + "@" + i.Digest()
 }
@@ -89,8 +89,8 @@ func (i *Image) LoadCtr(ctx context.Context, namespace string) error {
 	return feed(ctx, nil, append(argv, "images", "tag", "--force", tagged, digested)...)
 }
 
-// LoadDocker loads the image into Docker's daemon. With several platforms it loads that of the daemon, and fails without
-// it.
+// LoadDocker loads the image into Docker's daemon. Of several platforms it loads the daemon's own. It fails if the image
+// lacks that platform.
 func (i *Image) LoadDocker(ctx context.Context) error {
 	if i.index == nil {
 		return feed(ctx, i.WriteDocker, "docker", "load")
@@ -111,10 +111,11 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// lastWords is how long to wait for output from the children of a program that has ended.
+// lastWords is how long to read on from the output of a program that has ended, because its children may still write.
 const lastWords = time.Second
 
-// feed runs a program; write writes to its stdin, nil for no stdin. The error contains the program's output.
+// feed runs a program. write writes the program's stdin; nil means no stdin. The error contains the program's output. feed
+// also fails if the program does not read all of stdin.
 func feed(ctx context.Context, write func(io.Writer) error, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var said bytes.Buffer
@@ -136,8 +137,8 @@ func feed(ctx context.Context, write func(io.Writer) error, argv ...string) erro
 	return err
 }
 
-// Pipe calls run with a reader of what write writes. It returns the error of run, else the error of write:
-// io.ErrClosedPipe if run did not read everything.
+// Pipe calls write and run concurrently; run reads what write writes. It returns the error of run, else the error of write.
+// If run returns before it has read everything, write fails with io.ErrClosedPipe.
 func Pipe(write func(io.Writer) error, run func(io.Reader) error) error {
 	r, w := io.Pipe()
 	written := make(chan error, 1)

@@ -33,8 +33,8 @@ type Name struct{ repository, tag string }
 
 func (n Name) String() string { return n.repository + ":" + n.tag }
 
-// DefaultName returns the image that a run uses unless the user names one: the release's, or one in Repository that was
-// loaded on the nodes. The tag is the version.
+// DefaultName returns the image that a run uses unless the user names another one. For a release it is in
+// ReleaseRepository, otherwise in Repository. The tag is the version.
 func DefaultName(version string) Name {
 	if Released(version) {
 		return Name{ReleaseRepository, tagOf(strings.TrimPrefix(version, "v"))}
@@ -42,8 +42,8 @@ func DefaultName(version string) Name {
 	return Name{Repository, tagOf(version)}
 }
 
-// ParseName parses a reference; without a tag it uses the version's. The tag latest is refused: a node that has some
-// image of that name would either keep it or ask a registry each time.
+// ParseName parses the reference s of an image. The default tag is made from version. It fails for a reference with a digest
+// and for the tag latest, because nodes may have an older image of that name.
 func ParseName(s, version string) (Name, error) {
 	if strings.Contains(s, "@") {
 		return Name{}, advice.With(fmt.Errorf("image name %q has a digest, which is computed and not chosen", s), "leave out what follows the @")
@@ -73,7 +73,7 @@ var repositoryPath = pattern.New(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(
 // maxTag is the maximum length of a tag.
 const maxTag = 128
 
-// tagOf returns version with the characters that a tag may not have replaced: v1.2.0+dirty becomes v1.2.0-dirty.
+// tagOf returns version as a valid tag. It replaces every invalid character by a hyphen: v1.2.0+dirty becomes v1.2.0-dirty.
 func tagOf(version string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == '_' || r == '.' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {

@@ -14,16 +14,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// packed is a file of an image.
+// packed is a file to put into an image.
 type packed struct {
 	// name is the path in the image without the first slash.
 	name    string
 	content []byte
 }
 
-// programs returns installed programs as files of the image, in a directory of its PATH, with the loader and all
-// libraries that they are linked with. The error lists every fault. Files that a program opens at run time are not
-// included.
+// programs reads installed programs for machine and returns them as files of the image, in a directory of its PATH, together
+// with their loaders and all libraries that they are linked with. Files that a program opens at run time are not included.
+// The error lists every fault.
 func programs(files []string, machine elf.Machine) ([]packed, error) {
 	c := &closure{machine: machine, seen: map[string]bool{}}
 	for _, f := range files {
@@ -38,13 +38,14 @@ type closure struct {
 	machine elf.Machine
 	files   []packed
 	seen    map[string]bool // names in the image
-	// home is the directory of all libraries in the image: the directory of the C library. The loader searches it even
-	// without ld.so.cache, which the image does not have.
+	// home is the directory in the image for all libraries. It is this machine's directory of the C library, because
+	// the loader searches that even without ld.so.cache, which the image does not have.
 	home string
 	errs []error
 }
 
-// add adds a file once. added is false if it was added before or cannot be read.
+// add adds a file of this machine to the image as name. added is false if the image already has that name, or if the file
+// cannot be read, which add records in errs.
 func (c *closure) add(name, file string) (content []byte, added bool) {
 	if c.seen[name] {
 		return nil, false
@@ -121,7 +122,7 @@ func (c *closure) libraries(file string, e *elf.File) {
 	}
 }
 
-// find returns the path and the contents of a library for machine from the first of dirs that has it, else "" and nil.
+// find searches dirs in order for a library that is built for machine. It returns its path and contents, or "" and nil.
 func find(name string, dirs []string, machine elf.Machine) (string, *elf.File) {
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)

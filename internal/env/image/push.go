@@ -25,8 +25,8 @@ type Push struct {
 	Progress func(done, total int64)
 }
 
-// Push sends the image to a registry, with the credentials of docker login or podman login, and returns its reference
-// with the digest.
+// Push sends the image to a registry and returns its reference with the digest. It uses the credentials that docker login or
+// podman login has stored.
 func (i *Image) Push(ctx context.Context, p Push) (string, error) {
 	var options []name.Option
 	if p.Insecure {
@@ -68,7 +68,7 @@ func (p Push) transport() http.RoundTripper {
 	return t
 }
 
-// explainPush adds to the error of a push what to do about it.
+// explainPush adds the name of the image and an advice to the error of a push.
 func explainPush(err error, p Push, registry string) error {
 	wrapped := fmt.Errorf("push of %s: %w", p.Name, err)
 	var refused *transport.Error

@@ -18,7 +18,7 @@ import (
 const labelTools = "dev.cnibench.tools"
 
 const (
-	// withTools separates the version of an image from its tools in a tag.
+	// withTools stands between the version and the tools in the tag of an image.
 	withTools = "-with-"
 	// askLimit bounds a request to a registry.
 	askLimit = 10 * time.Second
@@ -32,14 +32,14 @@ func ToolsVersion(version string, tools []string) string {
 	return version + withTools + strings.Join(slices.Compact(slices.Sorted(slices.Values(tools))), "-")
 }
 
-// ToolsName returns the default name of an image with tools. No release pushes one, so it is always an image that was
-// loaded on the nodes.
+// ToolsName returns the default name of an image with tools. It is always in Repository: releases do not push such images, so
+// users load them on the nodes.
 func ToolsName(version string, tools []string) Name {
 	return Name{Repository, tagOf(ToolsVersion(version, tools))}
 }
 
-// ToolsOf returns the tools of an image. known is false if neither its tag nor its registry lists them. An image that
-// was loaded on nodes under another name is in no registry.
+// ToolsOf returns the tools in an image: from its tag, else from its label in the registry. known is false if neither shows
+// them, as for an image that was only loaded on nodes under another name.
 func ToolsOf(ctx context.Context, reference string) (tools []string, known bool) {
 	if _, tools, said := splitTools(reference); said {
 		return tools, true
@@ -64,17 +64,17 @@ func ToolsOf(ctx context.Context, reference string) (tools []string, known bool)
 	return tools, true
 }
 
-// MissingTools returns the error for an image that lacks some tools of a plan.
+// MissingTools returns the error for an image that lacks the tools missing of all tools that a plan uses.
 func MissingTools(reference string, missing, tools []string) error {
 	return advice.With(fmt.Errorf("image %s has no %s, which the plan names", reference, strings.Join(missing, ", ")),
 		"make one where the tools are installed: cnibench image --with "+strings.Join(tools, ",")+" --push REFERENCE, then --image REFERENCE")
 }
 
-// Local reports whether an image is in no registry, so that it must be loaded on the nodes.
+// Local reports whether an image has the name Repository, which is in no registry. It must be loaded on the nodes.
 func Local(reference string) bool { return strings.HasPrefix(reference, Repository+":") }
 
-// Serving returns the name in present that has all tools of wanted and the fewest others. Without such a name it
-// returns wanted.
+// Serving returns the image to use for wanted: of the images in present that are of the same version and have all its
+// tools, the image with the fewest tools. It returns wanted if there is no such image, or if wanted has no tools.
 func Serving(wanted string, present []string) string {
 	base, tools, said := splitTools(wanted)
 	if !said {

@@ -37,7 +37,7 @@ type upOptions struct {
 	Variant plan.Variant
 	// Kubeconfig is the file to create for the cluster, and to remove with it.
 	Kubeconfig string
-	// Charts is the directory or file of charts and manifests. (optional)
+	// Charts is a file or a directory with charts and manifests to use instead of downloads. (optional)
 	Charts string
 	// Say reports slow steps. (optional)
 	Say func(format string, args ...any)
@@ -50,7 +50,8 @@ type kindCluster struct {
 	provider         containerEngine
 }
 
-// nameOf returns the name of the cluster for a variant. A hash of the variant's own settings, if it has any, is appended.
+// nameOf returns the name of the cluster for a variant: "cnibench-", the profile, and a hash of the variant's own settings if
+// it has any.
 func nameOf(v plan.Variant) string {
 	name := "cnibench-" + v.Profile()
 	if own := v.Conditions(); own != "" {
@@ -61,8 +62,8 @@ func nameOf(v plan.Variant) string {
 	return name
 }
 
-// create creates a cluster and installs the profile there. It fails if a cluster of that name exists already. After a
-// later error it removes the cluster; the error also names what it could not remove.
+// create creates a cluster and installs the profile there. It fails if a cluster of that name exists already. After any
+// other error it removes the new cluster. The error also says if that failed.
 func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
@@ -85,7 +86,7 @@ func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, 
 	return c, nil
 }
 
-// check returns an error that lists all profiles that Open cannot make a cluster for.
+// check returns an error that lists the variants for which no kind cluster can be made, nil if there are none.
 func check(variants ...plan.Variant) error {
 	var faults []error
 	for _, name := range variants {
@@ -96,7 +97,8 @@ func check(variants ...plan.Variant) error {
 	return errors.Join(faults...)
 }
 
-// checkAbsent returns an error that lists all profiles whose cluster exists already.
+// checkAbsent returns an error that lists the clusters of variants that exist already. It also fails if the container engine
+// does not answer.
 func checkAbsent(p containerEngine, variants ...plan.Variant) error {
 	there, err := p.List()
 	if err != nil {

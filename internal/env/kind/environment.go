@@ -20,12 +20,13 @@ import (
 type environment struct {
 	*clusters.Environment
 	made []*kindCluster
-	// dir has their kubeconfigs.
+	// dir is the temporary directory with the kubeconfigs of the clusters.
 	dir string
 }
 
-// Open makes a kind cluster for each profile of a plan, with the image of the agents in it. All exist at the same time,
-// so that trials interleave. It returns the environment and the plan with the names of the clusters.
+// Open makes a kind cluster for each profile of a plan and loads the image agents into it. All clusters exist at the same
+// time, so that trials interleave. It returns the environment, and the plan with the contexts of the clusters. After an
+// error it removes the clusters.
 func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.Options) (*environment, plan.Plan, error) {
 	names := profiles(want)
 	engine, err := findEngine()
@@ -60,7 +61,7 @@ func profiles(p plan.Plan) []plan.Variant {
 	return names
 }
 
-// CheckPlan returns an error that lists all profiles of a plan that Open cannot make a cluster for.
+// CheckPlan returns an error that lists the profiles of a plan for which Open cannot make a cluster, nil if there are none.
 func CheckPlan(p plan.Plan) error { return check(profiles(p)...) }
 
 func (e *environment) make(ctx context.Context, engine containerEngine, names []plan.Variant, agents *image.Image, o clusters.Options) error {
@@ -81,8 +82,8 @@ func (e *environment) make(ctx context.Context, engine containerEngine, names []
 	return nil
 }
 
-// locations returns the plan and the kubeconfigs of its clusters. With several profiles, each profile gets the context of
-// its cluster, and the baseline is measured on every cluster.
+// locations returns the plan, and the kubeconfigs of its clusters. For one profile the plan is unchanged. With several, each
+// profile gets the context of its cluster, and the baseline is measured on every cluster.
 func (e *environment) locations(want plan.Plan, names []plan.Variant) (plan.Plan, []kube.Location) {
 	if len(names) == 1 {
 		return want, []kube.Location{{Kubeconfig: e.made[0].Kubeconfig}}

@@ -65,7 +65,7 @@ func loadNode(ctx context.Context, n nodes.Node, i *image.Image) error {
 	return command(ctx, n, nil, "images", "tag", "--force", tagged, digested)
 }
 
-// command runs ctr in a node. The error has its output.
+// command runs ctr with args in a node. The error contains ctr's output.
 func command(ctx context.Context, n nodes.Node, stdin io.Reader, args ...string) error {
 	var said bytes.Buffer
 	cmd := n.CommandContext(ctx, "ctr", append([]string{"--namespace", image.Kubelet}, args...)...).SetStdout(&said).SetStderr(&said)

@@ -17,21 +17,23 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Right is one verb on one kind of object, and what it is needed for.
+// Right is the right to use one verb on one kind of object.
 type Right struct {
 	// Group is the API group, "" for the core.
 	Group, Resource, Subresource, Verb string
 	// Namespaced means that the right is needed only in the run's own namespaces.
 	Namespaced bool
-	// Namespace and Name identify the one object that the right is for, which the run does not own. They are "" if the
-	// right is for all objects of the kind.
+	// Namespace and Name identify an object that the run did not create, if the right is for that object only. They are
+	// "" if the right is for all objects of the kind.
 	Namespace, Name string
-	Why             string
-	// Optional rights make messages better; nothing fails without them.
+	// Why is the purpose of the right.
+	Why string
+	// Optional means that a run works without the right. Some workloads and paths require it nevertheless; see
+	// Options.wants.
 	Optional bool
 }
 
-// String returns the right as kubectl auth can-i takes it: "create pods/exec", "get secrets/registry -n team".
+// String returns the right as arguments of kubectl auth can-i: "create pods/exec", "get secrets/registry -n team".
 func (r Right) String() string {
 	s := r.Verb + " " + r.Resource
 	if r.Group != "" {
@@ -52,18 +54,19 @@ var balancerRight = Right{Resource: "services", Verb: "get", Namespaced: true, O
 // rollRight is required for workloads that roll the backends of a Service, and optional otherwise.
 var rollRight = Right{Resource: "pods", Verb: "patch", Namespaced: true, Optional: true, Why: "to take backends out of their Service and put them back: a workload with roll needs it"}
 
-// renewRight is required for workloads that make pods. Without it, other runs measure only one instance of each pod.
+// renewRight is required for workloads that make pods, and optional otherwise. Without it, a run keeps the same pods in all
+// repetitions.
 var renewRight = Right{Resource: "pods", Verb: "delete", Namespaced: true, Optional: true, Why: "to make the run's pods anew between repetitions, so that intervals hold what instances differ by"}
 
 // watchRight is required for workloads that make pods, and optional otherwise.
 var watchRight = Right{Resource: "pods", Verb: "watch", Namespaced: true, Optional: true, Why: "to see when new pods are scheduled and end: ttfr needs it"}
 
-// restRight is needed only for the workload idle. It is not one of Rights, because it also allows its holder to execute
+// restRight is required for the workload idle. It is not in Rights, because it is far-reaching: its holder may also execute
 // commands in every pod of a node, through the node's kubelet.
 var restRight = Right{Resource: "nodes", Subresource: "proxy", Verb: "get", Why: "to read what nodes and daemons use at rest, from their kubelets: idle needs it. It also gives access to every pod of a node"}
 
-// Rights are the required and optional rights of a run on a cluster, ordered by resource. The role cnibench in
-// deploy/rbac.yaml grants exactly these.
+// Rights are the required and optional rights of a run on a cluster. Rights on the same resource are adjacent. The role
+// cnibench in deploy/rbac.yaml grants exactly these.
 var Rights = []Right{
 	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
 	{Resource: "namespaces", Verb: "get", Why: "to see that they are gone when the run ends, or why not"},
@@ -86,12 +89,12 @@ var Rights = []Right{
 	{Group: "networking.k8s.io", Resource: "networkpolicies", Verb: "list", Namespaced: true, Optional: true, Why: "to name the policy that blocks a path"},
 }
 
-// Rights returns Rights and the rights that the options of this cluster need in addition.
+// Rights returns the package's Rights, plus those for the workload idle and for image pull Secrets if the options have them.
 func (c *Cluster) Rights() []Right {
 	return append(rights(c.options.Rests), pullRights(c.options.PullSecrets, c.home)...)
 }
 
-// rights returns Rights, and the right of the workload idle if a run has it.
+// rights returns a copy of Rights, plus restRight if idle is true.
 func rights(idle bool) []Right {
 	all := slices.Clone(Rights)
 	if idle {
@@ -100,7 +103,7 @@ func rights(idle bool) []Right {
 	return all
 }
 
-// required returns the rights that these options require.
+// required returns the rights without which this run fails.
 func (c *Cluster) required() []Right {
 	return slices.DeleteFunc(c.Rights(), func(r Right) bool { return r.Optional && !c.options.wants(r) })
 }
@@ -118,8 +121,8 @@ func (o Options) wants(r Right) bool {
 	return false
 }
 
-// AdviceAccess returns how to grant missing rights. It names the namespace of each Secret, since an administrator has
-// to apply it.
+// AdviceAccess returns the command by which an administrator grants missing rights. It names the namespace of each image
+// pull Secret, because the administrator's context may have another default.
 func (c *Cluster) AdviceAccess() string {
 	flags, role := "", "role"
 	all := each.Of(c.PullSecrets(), func(s api.PullSecret) string { return s.Namespace + "/" + s.Name })
@@ -150,7 +153,7 @@ func (e *AccessError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Preflight asks the API server for every right that the run needs, before it creates anything. It returns an
+// Preflight asks the API server whether the user has every right that the run requires. It creates nothing. It fails with an
 // *AccessError that lists all missing rights.
 func (c *Cluster) Preflight(ctx context.Context) error {
 	missing, err := c.Missing(ctx, c.required())
@@ -193,9 +196,9 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// Manifest returns a ClusterRole with Rights, optional ones included, as YAML. Namespaced rights are in it too: the run
-// creates its namespaces itself, so no Role can exist in them beforehand. For each image pull Secret it adds a Role in
-// the Secret's namespace to read it. It includes the right for the workload idle if idle is true.
+// Manifest returns a ClusterRole with all Rights as YAML, and with restRight if idle is true. It also has the namespaced
+// rights, because no Role can exist in a run's namespaces beforehand. For each namespace with image pull Secrets it adds
+// a Role to read these Secrets.
 func Manifest(idle bool, pullSecrets ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The rights that cnibench needs to measure on a cluster, each with its reason.\n" +

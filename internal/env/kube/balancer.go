@@ -20,11 +20,12 @@ import (
 // adviceBalancer is the advice if no load balancer serves a Service.
 const adviceBalancer = "a Service of type LoadBalancer needs a cloud's controller, MetalLB or the like, and perhaps --load-balancer-class; or leave the path out"
 
-// lookup returns the addresses of a host, as net.Resolver.LookupNetIP does. network is ip, ip4 or ip6.
+// lookup is a function that resolves a host name, such as net.Resolver.LookupNetIP. network is "ip", "ip4" or "ip6".
 type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-// awaitBalancers waits at most LoadBalancerTimeout until every Service of type LoadBalancer has an address. A Service
-// without one gets the reason, and its paths are not served. It fails if the API server refuses a request.
+// awaitBalancers waits at most LoadBalancerTimeout until every Service of type LoadBalancer has an address. For a Service
+// that gets no address it stores the reason; the paths to that Service are then not served. It fails if the API server
+// refuses a request, or if ctx ends.
 func (c *Cluster) awaitBalancers(ctx context.Context) error {
 	waiting := slices.DeleteFunc(slices.Clone(c.layout.services), func(s serviceSpec) bool { return !s.Balancer() })
 	if len(waiting) == 0 {
@@ -54,8 +55,8 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 	return nil
 }
 
-// storeAddress reads a Service and stores the address of its load balancer, or why that cannot be used. there reports
-// whether it has an address of the wanted family.
+// storeAddress reads a Service and stores the first usable address of its load balancer, or why no address can be used.
+// there reports whether it has stored an address. If the API server does not answer, it returns false without an error.
 func (c *Cluster) storeAddress(ctx context.Context, s serviceSpec) (there bool, err error) {
 	r := c.services[s]
 	svc, err := c.client.Services(c.namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
@@ -82,8 +83,8 @@ func (c *Cluster) storeAddress(ctx context.Context, s serviceSpec) (there bool, 
 	return there, nil
 }
 
-// entrance returns the IP address of an ingress of a load balancer, or why it cannot be used. This machine resolves a
-// host name.
+// entrance returns the IP address of an entry of a load balancer's status, or why it cannot be used. If the entry has only
+// a host name, entrance resolves it on this machine.
 func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (address, why string) {
 	family := c.options.Family
 	if in.IP != "" {
@@ -109,7 +110,7 @@ func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (
 	return found[0].Unmap().String(), ""
 }
 
-// giveUp stores that a Service has no address, and why: the last reason that storeAddress found, else the last warning
+// giveUp stores that a Service has no address, with the reason that storeAddress found last, else the Service's last warning
 // event.
 func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 	r := c.services[s]
@@ -139,7 +140,8 @@ func (c *Cluster) balancers() []reachable {
 	return all
 }
 
-// balancerFact describes the addresses of Services of type LoadBalancer and their requested settings; "" without any.
+// balancerFact describes the addresses of Services of type LoadBalancer, with the requested class and annotations. It returns
+// "" if no such Service has an address.
 func (c *Cluster) balancerFact() string {
 	var parts []string
 	for _, r := range c.balancers() {
@@ -163,7 +165,8 @@ func (c *Cluster) balancerFact() string {
 	return strings.Join(parts, "; ")
 }
 
-// balancerWay describes which part of the path to a load balancer is measured; "" without a load balancer.
+// balancerWay describes which part of the path to a load balancer is measured. It returns "" if no Service of type
+// LoadBalancer has an address.
 func (c *Cluster) balancerWay() string {
 	all := c.balancers()
 	vip := func(r reachable) bool { return r.mode == corev1.LoadBalancerIPModeVIP }

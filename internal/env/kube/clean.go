@@ -12,27 +12,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CleanOptions select leftovers to remove; the zero value selects those that have expired.
+// CleanOptions select the leftovers that Clean removes. The zero value selects the leftovers that have expired.
 type CleanOptions struct {
 	// All also selects leftovers of runs that may still be active.
 	All bool
 	// Run selects only the leftovers of one run, expired or not. (optional)
 	Run string
-	// DryRun removes nothing.
+	// DryRun means that Clean removes nothing and only returns what it found.
 	DryRun bool
 }
 
-// removed is a namespace that a run left in a cluster, and what Clean did with it.
+// removed is a namespace that a run left in a cluster, and whether Clean removed it.
 type removed struct {
 	Namespace string
-	// Kept is why the namespace is kept; "" if Clean removes it, or would without DryRun.
+	// Kept is the reason why f does not select the namespace, "" if f selects it.
 	Kept string
-	// Err is why the removal failed.
+	// Err is why the removal failed, nil if it did not.
 	Err error
 }
 
-// Clean finds the namespaces that runs left in a cluster, by their label, and removes those that f selects. It returns
-// all of them, sorted by name. A removal that failed is in Err of its namespace.
+// Clean finds the namespaces that runs left in a cluster, and removes the namespaces that f selects. It returns all that it
+// found, sorted by name. If a removal fails, the error is in Err of that namespace.
 func Clean(ctx context.Context, o Options, f CleanOptions) ([]removed, error) {
 	c, err := Connect(o)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]r
 	return found, nil
 }
 
-// whyKept returns why Clean keeps a namespace, or "" if it removes it.
+// whyKept returns why f does not select a namespace, or "" if f selects it.
 func whyKept(ns corev1.Namespace, f CleanOptions, now time.Time) string {
 	text := ns.Annotations[annotationExpires]
 	expires, err := time.Parse(time.RFC3339, text)

@@ -43,17 +43,19 @@ type Cluster struct {
 
 	place  placement
 	layout layout
-	// hostPorts are the ports on which servers on the nodes listen, one for each slot.
+	// hostPorts are the ports on which servers in host-network pods listen, one for each slot.
 	hostPorts []int
 
 	mu sync.Mutex
-	// pods and services are those of the layout that exist.
+	// pods has the pods of the layout that became ready, services the Services that were created.
 	pods     map[string]standing
 	services map[serviceSpec]reachable
 	// forward is true once exec was refused and a port-forward worked; refused is the error of exec.
 	forward bool
 	refused string
+	// streams are the open connections to agents.
 	streams map[*stream]struct{}
+	// created are the names of the run's namespaces.
 	created []string
 	closed  bool
 }
@@ -65,8 +67,8 @@ const (
 	qps, burst = 50, 100
 )
 
-// Connect returns the cluster that o names, after a request for its version. It fails with a *ConfigError if the
-// kubeconfig, its context or its credentials are wrong, or if no API server answers.
+// Connect returns the cluster that o names. It requests the cluster's version, to see that the API server answers. It fails
+// with a *ConfigError if the kubeconfig, its context or its credentials are wrong, or if no API server answers.
 func Connect(o Options) (*Cluster, error) {
 	o = o.withDefaults()
 	quiet()
@@ -109,7 +111,7 @@ func newCluster(o Options, client *api.Client) *Cluster {
 	return c
 }
 
-// quiet turns off the log of the client library. Its functions also return what they log as errors.
+// quiet turns off the log of the client library, whose functions also return the errors that they log.
 var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // warnings passes the API server's warnings to say.
@@ -139,7 +141,7 @@ func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err err
 	return &ConfigError{advice.With(fmt.Errorf("kubeconfig: %w", err), wayOut)}
 }
 
-// unreachable describes why an API server did not give a valid answer.
+// unreachable returns an error that says why an API server did not give a valid answer, with an advice.
 func unreachable(config *rest.Config, err error) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -174,7 +176,8 @@ func unreachable(config *rest.Config, err error) error {
 		"see whether kubectl version has an answer with the same kubeconfig")
 }
 
-// expired returns when the credentials of config expired, "" if they did not or the time is unknown.
+// expired returns a text that says when the credentials of config expired. It returns "" if they have not expired, or if
+// their expiry time is unknown.
 func expired(config *rest.Config, now time.Time) string {
 	pemBytes := config.CertData
 	if len(pemBytes) == 0 && config.CertFile != "" {
@@ -196,7 +199,7 @@ func expired(config *rest.Config, now time.Time) string {
 	return ""
 }
 
-// tokenEnd reads the expiry time from a JSON Web Token; ok is false for other tokens, and for one without that time.
+// tokenEnd returns the expiry time of a JSON Web Token. ok is false for any other token, and if the token has no valid exp.
 func tokenEnd(token string) (end time.Time, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -222,8 +225,8 @@ func (c *Cluster) Run() string { return c.run }
 // Config returns a copy of the API client's configuration.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Close ends every agent, deletes the run's namespaces and waits until they are gone or ctx ends. The error names what
-// could not be removed and what keeps it. Close is idempotent.
+// Close ends the agents that were started by exec, deletes the run's namespaces, and waits until they are gone or ctx ends.
+// The error names what could not be removed and what keeps it. Close may be called again.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true

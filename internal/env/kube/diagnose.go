@@ -28,13 +28,13 @@ const (
 	adviceAdmit   = "a policy of this cluster refuses the run's objects: exempt namespaces with the label app.kubernetes.io/managed-by=cnibench"
 )
 
-// limitRange matches the error of a LimitRange, rightsLack the error of a missing right.
+// limitRange matches the message of a LimitRange that refuses a pod. rightsLack matches the message for a missing right.
 var (
 	limitRange = pattern.New(`(?:minimum|maximum) \S+ usage per \S+ is |max limit to request ratio per `)
 	rightsLack = pattern.New(`cannot \S+ resource "`)
 )
 
-// withAdvice adds the matching advice to an error of the API server. Without one it returns err unchanged.
+// withAdvice adds the matching advice to an error of the API server. If no advice matches, it returns err unchanged.
 func withAdvice(err error) error {
 	if err == nil {
 		return nil
@@ -62,8 +62,8 @@ func withAdvice(err error) error {
 	return err
 }
 
-// withHostAdvice is withAdvice for a host-network pod or its namespace. If a policy refuses it, the advice also tells how
-// to run without such pods.
+// withHostAdvice adds advice as withAdvice does, for the error of a host-network pod or its namespace. If a policy refuses
+// them, the advice also tells how to run without such pods.
 func withHostAdvice(err error) error {
 	err = withAdvice(err)
 	switch advice.Of(err) {
@@ -75,7 +75,8 @@ func withHostAdvice(err error) error {
 	return err
 }
 
-// withPodAdvice is withAdvice for a pod, or withHostAdvice if the error of a host-network pod mentions "host".
+// withPodAdvice adds advice to the error of the pod called name: as withHostAdvice does if it is a host-network pod and the
+// error mentions "host", otherwise as withAdvice does.
 func withPodAdvice(name string, err error) error {
 	if isHostPod(name) && err != nil && strings.Contains(strings.ToLower(strings.ReplaceAll(err.Error(), name, "")), "host") {
 		return withHostAdvice(err)
@@ -83,8 +84,8 @@ func withPodAdvice(name string, err error) error {
 	return withAdvice(err)
 }
 
-// look returns why a pod is not ready or gone: the fault of its node, its state, its last warning event, or its own
-// condition. It returns "" if the pod is ready or nothing is known.
+// look asks the API server why a pod is not ready. It returns the fault of the pod's node, else the pod's state, its last
+// warning event, or its condition Ready. It also reports that a pod is gone. It returns "" if it finds no fault.
 func (c *Cluster) look(ctx context.Context, name string) string {
 	p, err := c.client.Pods(c.namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -109,7 +110,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 	return "pod " + name + " on node " + p.Spec.NodeName + ": " + why
 }
 
-// unreadiness returns why a pod is not ready by its own condition Ready, or "".
+// unreadiness returns the reason and message of a pod's condition Ready if that is not true, or "".
 func unreadiness(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
@@ -119,7 +120,7 @@ func unreadiness(p *corev1.Pod) string {
 	return ""
 }
 
-// unhealthyNode returns what is wrong with the node of a pod, "" for nothing.
+// unhealthyNode returns why the node of a pod is not ready, "" if it is ready or cannot be read.
 func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", p.Spec.NodeName).String()})
 	if err != nil {

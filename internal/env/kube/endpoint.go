@@ -22,8 +22,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// lifeline is the keepalive timeout of agents: what lies between an agent and its controller may fail without closing
-// their connection.
+// lifeline is how long an agent waits for its controller's keepalives before it ends. The network between them may fail
+// without closing their connection.
 const lifeline = 15 * time.Second
 
 // bare reports whether v is the profile host or its twin.
@@ -88,8 +88,8 @@ func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, 
 	}, nil
 }
 
-// listenPort returns the first port on which servers of a profile listen in a pod. A twin has another port, and so has a
-// CNI profile in a host-network pod.
+// listenPort returns the port on which servers of a profile listen in a pod. It differs between a profile and its twin. In
+// a host-network pod it also differs between the profile host and a CNI's profile.
 func (c *Cluster) listenPort(profile plan.Variant, pod string) int {
 	slot := 0
 	if profile.IsTwin() {
@@ -104,8 +104,9 @@ func (c *Cluster) listenPort(profile plan.Variant, pod string) int {
 	return c.hostPorts[slot]
 }
 
-// through replaces a server's address, and for a NodePort also its port, by those of its Service. why is the reason if a
-// Service of type LoadBalancer has no address. It fails if the Service was not created or has no such port or family.
+// through sets the server's address to that of its Service. For a NodePort it sets the first node's address and the node
+// port. why is the reason if a Service of type LoadBalancer has no address. It fails if the Service was not created, has
+// no such port, or if the node has no address of the wanted family.
 func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, err error) {
 	c.mu.Lock()
 	r, ok := c.services[s]
@@ -135,8 +136,8 @@ func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, 
 	return "", nil
 }
 
-// rolled is the suffix of Services whose backends are rolled. They have the same backends as the Services without the
-// suffix. Only rolled workloads use them, so a roll that a node has not yet noticed disturbs no other trial.
+// rolled is the suffix of the names of Services whose backends Roll changes. Each has the same backends as the Service without
+// the suffix. Only workloads that roll use them, so a change that a node has not yet noticed disturbs no other trial.
 const rolled = "-rolled"
 
 // Roll removes a backend from its Service, or adds it again, by the pod's label that the Service selects. The pod and its
@@ -166,7 +167,7 @@ func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 	return nil
 }
 
-// Nodes returns the client's node, and the server's if it is another one.
+// Nodes returns the client's node, and the server's node if the cluster has one.
 func (c *Cluster) Nodes() []string {
 	return slices.DeleteFunc([]string{c.place.client, c.place.server}, func(name string) bool { return name == "" })
 }
@@ -180,8 +181,8 @@ func (c *Cluster) NodesOf(r plan.Route) ([]string, error) {
 	return each.Of(append([]string{at.client}, at.servers...), c.place.nodeOf), nil
 }
 
-// Ground returns the existing pods, and the plan's direct paths between them, for the proofs of package detect. On a run
-// over pairs it has only the pods of the first two nodes.
+// Ground returns the input for the proofs of package detect: the pods that are ready, and the plan's paths between them that
+// use no Service. In a run over pairs it has only the pods of the first two nodes.
 func (c *Cluster) Ground(profile string) detect.Ground {
 	g := detect.Ground{Profile: profile}
 	c.mu.Lock()

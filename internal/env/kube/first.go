@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// reportFile is the file from which kubelet reads the termination message of a container.
+	// reportFile is the file from which the kubelet reads the termination message of a container.
 	reportFile = "/dev/termination-log"
-	// resolverFile is written by containerd after the CNI plugins have connected the pod, before its first process.
+	// resolverFile is a file that containerd writes after the CNI plugins have attached the pod, and before the pod's
+	// first process starts.
 	resolverFile = "/etc/resolv.conf"
 )
 
-// ReportFirst sends the first request of a new pod to address, and writes the report where the kubelet reads the
-// container's termination message. request dials until it is answered, and fills in its observations. limit counts from
-// begin, when the program began.
+// ReportFirst calls request, which sends a new pod's first request to address until it is answered and stores its times.
+// Then it writes the report as the container's termination message. limit bounds all this from begin, the program's start.
 func ReportFirst(ctx context.Context, begin time.Time, address string, limit time.Duration, request func(context.Context, netip.AddrPort, time.Duration, *First)) error {
 	r := First{Begin: begin.UnixNano()}
 	if file, err := os.Stat(resolverFile); err == nil {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// tunnel is a connection to the main process of a pod by a port-forward through the API server.
+// tunnel is a connection to the main process of a pod, by a port-forward through the API server.
 type tunnel struct {
 	httpstream.Stream
 	r       *bufio.Reader
@@ -28,11 +28,11 @@ type tunnel struct {
 	pod     string
 	once    sync.Once
 	left    atomic.Bool
-	// faults collects what the far end of the port-forward reports.
+	// faults collects the errors that the kubelet reports for the port-forward.
 	faults tail
 }
 
-// dialPod opens a connection to a port on the loopback of a pod.
+// dialPod opens a port-forward to a port on the loopback of a pod, over WebSocket, or over SPDY if a proxy refuses that.
 func (c *Cluster) dialPod(pod string, port int) (*tunnel, error) {
 	url := c.client.REST.Post().Namespace(c.namespace(isHostPod(pod))).Resource("pods").Name(pod).SubResource("portforward").URL()
 	first, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.config)
@@ -58,7 +58,7 @@ func (c *Cluster) dialPod(pod string, port int) (*tunnel, error) {
 	return t, nil
 }
 
-// open makes the two streams of one forwarded connection: its data, and its errors.
+// open creates the two streams of a forwarded connection: one for its data, one for its errors.
 func (t *tunnel) open(port int) error {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
@@ -80,7 +80,7 @@ func (t *tunnel) open(port int) error {
 	return nil
 }
 
-// forwardAgent starts an agent in a pod through a port-forward. It fails if that is not open within helloLimit.
+// forwardAgent starts an agent in a pod through a port-forward. It fails if the port-forward does not open within helloLimit.
 func (c *Cluster) forwardAgent(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
 	type dialled struct {
 		tunnel *tunnel

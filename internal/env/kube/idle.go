@@ -23,18 +23,18 @@ const (
 	sampleLimit = 40 * time.Second
 )
 
-// kindNoSample is the kind of the error for a node whose kubelet provides no sample.
+// kindNoSample is the kind of the error for a node whose kubelet provides no new sample.
 const kindNoSample = "no sample"
 
-// Parts of a node that are not daemons of the network.
+// Names of the parts of a node that are not daemons of the network.
 const (
 	ownPods   = "this run"
 	otherPods = "other pods"
 )
 
-// Rest measures what the nodes of a route use during window, while the run sends nothing. It takes two samples of each
-// kubelet: the first one after Rest began, so that the previous trial is not included, and the first at least window
-// later. All times are the kubelets' sample times.
+// Rest measures the CPU time and memory that the nodes of a route use during window, while the run sends nothing. It uses two
+// samples of each kubelet: the first that is taken after Rest was called, and the first that is taken at least window
+// later. Their times are those in the kubelets' samples.
 func (c *Cluster) Rest(ctx context.Context, r plan.Route, window time.Duration) (*sample.Observation, error) {
 	at, err := c.NodesOf(r)
 	if err != nil {
@@ -68,19 +68,23 @@ func (c *Cluster) Rest(ctx context.Context, r plan.Route, window time.Duration) 
 type restWatch struct {
 	node string
 	// own are the namespaces of the run.
-	own  []string
+	own []string
+	// read returns the summary of a node's kubelet.
 	read func(ctx context.Context, node string) ([]byte, error)
-	// poll is the time between readings; limit bounds the wait for a sample.
+	// poll is the time between readings. limit bounds the wait for a sample, in addition to the window.
 	poll, limit time.Duration
 }
 
-// counter holds the counters of a container, or of the node, in one sample. part is what the container is counted as.
+// counter holds the counters of a container, or of the node, in one sample.
 type counter struct {
-	part    string
+	// part is the name of the part of the node that the container is added to.
+	part string
+	// network means that the part is a daemon of the network.
 	network bool
 	at      time.Time
-	cpuNs   uint64
-	memory  uint64
+	// cpuNs is the CPU time since the start in ns, memory the working set in bytes.
+	cpuNs  uint64
+	memory uint64
 }
 
 // whole is the key of the node's own counter.
@@ -103,8 +107,9 @@ func (w restWatch) rest(ctx context.Context, window time.Duration) (sample.NodeR
 	return w.between(before, first, last), nil
 }
 
-// await waits for span, then reads until each counter of since has a sample at least span later. Counters without one
-// by the limit are left out; it fails if the node's own counter is missing.
+// await waits for span, then reads until each counter in since has a newer sample, at least span later. It returns these
+// samples by the keys of since. A counter without such a sample within the limit is omitted; if it is the node's own
+// counter, await fails.
 func (w restWatch) await(ctx context.Context, since map[string]counter, span time.Duration) (map[string]counter, error) {
 	late := time.NewTimer(span + w.limit)
 	defer late.Stop()
@@ -147,7 +152,8 @@ func (w restWatch) await(ctx context.Context, since map[string]counter, span tim
 	}
 }
 
-// between returns the usage from first to last. A part of before whose counters are not all in both is listed as lost.
+// between returns the usage of the node and its parts from the samples first to the samples last. A part in before is listed
+// as lost if a counter of it is missing in first or last, or was reset.
 func (w restWatch) between(before, first, last map[string]counter) sample.NodeRest {
 	n := sample.NodeRest{Node: w.node}
 	parts, lost := map[string]*sample.RestPart{}, map[string]bool{}
@@ -186,7 +192,7 @@ func (w restWatch) between(before, first, last map[string]counter) sample.NodeRe
 	return n
 }
 
-// usage returns the CPU use between two samples of one counter, and the memory in the later one.
+// usage returns the mean CPU use from sample a to sample b of one counter, and the memory in b.
 func usage(a, b counter) sample.Usage {
 	span := b.at.Sub(a.at)
 	return sample.Usage{Cores: float64(b.cpuNs-a.cpuNs) / float64(span), SpanNs: int64(span), MemoryBytes: b.memory}
@@ -219,7 +225,8 @@ type stats struct {
 	} `json:"memory"`
 }
 
-// counters reads all counters of the node, by unique names. It omits a container without CPU time, which has ended.
+// counters reads the kubelet's summary and returns the counters of the node, of the kubelet, the runtime and all containers,
+// by unique keys. It omits a container without CPU time, which has ended.
 func (w restWatch) counters(ctx context.Context) (map[string]counter, error) {
 	raw, err := w.read(ctx, w.node)
 	if err != nil {

@@ -27,31 +27,31 @@ import (
 // attendance records which nodes take part in a run over pairs of nodes.
 type attendance struct {
 	nodes []mesh.Node
-	// leftOut are the other nodes, with the reasons.
+	// leftOut lists the nodes that do not take part because they are unsuitable, with the reasons.
 	leftOut string
 	mu      sync.Mutex
-	// away are the nodes that cannot be measured now.
+	// away has the nodes that cannot be measured now, by name.
 	away map[string]absence
 }
 
 // absence is why a node cannot be measured.
 type absence struct {
 	why string
-	// soon means that its pods are starting.
+	// soon means that the node's pods are starting.
 	soon bool
-	// asked is when the API server was last asked.
+	// asked is when the API server was last asked about the node.
 	asked time.Time
 }
 
 const (
-	// askAgain is the time between requests to the API server about a node that is away, askSoon about a node whose pods
-	// are starting.
+	// askAgain is the time between two requests to the API server about a node that is away, askSoon the time if the
+	// node's pods are starting.
 	askAgain, askSoon = 10 * time.Second, time.Second
 	// backLimit bounds the wait for starting pods.
 	backLimit = 30 * time.Second
 )
 
-// again reports whether the node was absent and it is time to ask the API server again.
+// again reports whether the node was away and it is time to ask the API server about it again.
 func (a absence) again() bool {
 	limit := askAgain
 	if a.soon {
@@ -60,8 +60,9 @@ func (a absence) again() bool {
 	return a.why != "" && time.Since(a.asked) > limit
 }
 
-// attend chooses the nodes of a run over pairs: those of nodes that a pair of the plan may include. unfit has the nodes
-// that cannot take pods, with the reasons; a chosen node among them is away and may come back.
+// attend returns the placement of a run over pairs. It chooses the nodes that some pair of the plan may include. unfit has the
+// nodes that cannot take pods, with the reasons; a chosen node in unfit counts as away and may come back. It fails if the
+// nodes do not fit the plan's pairs.
 func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement, error) {
 	if faults := o.Pairs.Fits(each.Of(nodes, func(n corev1.Node) string { return n.Name })); faults != nil {
 		var err error = faults
@@ -93,7 +94,7 @@ func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement,
 	return p, nil
 }
 
-// differences returns the properties in which nodes may differ.
+// differences returns the properties of a node in which nodes may differ: zone, instance type, architecture, kernel, system.
 func differences(n corev1.Node) map[string]string {
 	all := map[string]string{
 		"zone": n.Labels[corev1.LabelTopologyZone], "instance type": n.Labels[corev1.LabelInstanceTypeStable],
@@ -127,7 +128,7 @@ func (a *attendance) expected() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.away)), func(node string) bool { return !a.away[node].soon })
 }
 
-// present returns those of pods whose nodes are not away.
+// present returns pods without the pods whose node is away.
 func (p placement) present(pods []*podSpec) []*podSpec {
 	if p.mesh == nil {
 		return pods
@@ -135,8 +136,8 @@ func (p placement) present(pods []*podSpec) []*podSpec {
 	return slices.DeleteFunc(slices.Clone(pods), func(s *podSpec) bool { return p.mesh.absenceOf(s.Node).why != "" })
 }
 
-// lost returns a function that marks the node of a pod that does not become ready as away. It is nil for a run that
-// needs all of its pods.
+// lost returns the function to call for a pod that does not become ready: it marks the pod's node as away. lost returns nil if
+// the run is not over pairs, because it then needs all of its pods.
 func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 	if p.mesh == nil {
 		return nil
@@ -150,7 +151,7 @@ func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 	}
 }
 
-// foremost returns the first two nodes that are not away. It fails if there are fewer.
+// foremost returns the first two members that are not away. It fails if there are fewer.
 func (p placement) foremost() (first, second string, err error) {
 	var there []string
 	away := map[string]string{}
@@ -167,8 +168,8 @@ func (p placement) foremost() (first, second string, err error) {
 	return there[0], there[1], nil
 }
 
-// meetings returns routes. On a run over pairs it returns each route once for every node: from it to the next node, and
-// from the last node to the first.
+// meetings returns routes unchanged if the run is not over pairs. In a run over pairs it returns each route once for every
+// node: from that node to the next one, and from the last node to the first.
 func (p placement) meetings(routes []plan.Route) []plan.Route {
 	if p.mesh == nil {
 		return routes
@@ -183,8 +184,8 @@ func (p placement) meetings(routes []plan.Route) []plan.Route {
 	return all
 }
 
-// between returns the ends of a route on its pair of nodes. A route without a pair uses p.client and p.server, the first
-// two nodes whose pods became ready. why is the reason if a node does not take part in the run.
+// between returns the pods at the ends of a route over a pair of nodes. For a route without a pair it uses p.client and
+// p.server. why is the reason if a node of the pair does not take part in the run.
 func (p placement) between(r plan.Route) (e ends, why string) {
 	if r.Pair.IsZero() {
 		r.Pair = mesh.Pair{From: p.client, To: p.server}
@@ -214,8 +215,9 @@ type Mesh struct{ *Cluster }
 // Nodes returns the nodes that take part, with the properties in which they may differ.
 func (m Mesh) Nodes() []mesh.Node { return slices.Clone(m.place.mesh.nodes) }
 
-// Away returns a node of a pair that cannot be measured now, and why, or "" if both can. It asks the API server about a
-// node that was away, at most once in askAgain or askSoon, and about both nodes if a trial has failed.
+// Away returns a node of a pair that cannot be measured now, and why, or "" if both can. failed means that a trial of the
+// pair has just failed; Away then asks the API server about both nodes. Otherwise it asks only about nodes that were away,
+// at most once in askAgain or askSoon.
 func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
 	for _, node := range []string{p.From, p.To} {
 		was := m.place.mesh.absenceOf(node)
@@ -229,7 +231,7 @@ func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why str
 	return "", ""
 }
 
-// Await waits, at most backLimit, until no node has starting pods.
+// Await waits, at most backLimit, until the pods that are starting are ready or have failed.
 func (m Mesh) Await(ctx context.Context) {
 	// If they do not become ready, their pairs stay away.
 	_ = wait.PollUntilContextTimeout(ctx, askSoon, backLimit, true, func(ctx context.Context) (bool, error) {
@@ -240,7 +242,7 @@ func (m Mesh) Await(ctx context.Context) {
 	})
 }
 
-// ask asks the API server why a node cannot be measured, stores the answer and returns it. If ctx ends it returns was.
+// ask asks the API server whether a node can be measured, stores the answer and returns it. If ctx ends, it returns was.
 func (m Mesh) ask(ctx context.Context, node string, was absence) absence {
 	now := m.nodeAbsence(ctx, node)
 	if ctx.Err() != nil {
@@ -250,8 +252,8 @@ func (m Mesh) ask(ctx context.Context, node string, was absence) absence {
 	return now
 }
 
-// nodeAbsence asks the API server why a node cannot be measured; the zero absence means that it can. On a suitable node
-// it creates missing pods again, without waiting for them.
+// nodeAbsence asks the API server whether a node can be measured; the zero absence means that it can. If the node can take
+// pods, nodeAbsence creates missing pods again, without waiting for them.
 func (m Mesh) nodeAbsence(ctx context.Context, node string) absence {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
@@ -282,8 +284,9 @@ func (m Mesh) nodeAbsence(ctx context.Context, node string) absence {
 	return absence{why: strings.Join(slices.Compact(all), "; "), soon: soon}
 }
 
-// podOf returns why a pod cannot be used; "" if it can, and then stores its addresses. soon reports whether it is
-// starting. It deletes a pod that has ended after it was ready. With anew it creates a missing pod again.
+// podOf returns why a pod cannot be used, or "" if it can; it then stores the pod's addresses. soon reports whether the pod
+// may become ready without help. podOf deletes a pod that has ended after it was ready. If anew is true, it creates a
+// missing pod again.
 func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soon bool) {
 	pods := m.client.Pods(m.namespace(s.Host()))
 	p, err := pods.Get(ctx, s.Name, metav1.GetOptions{})

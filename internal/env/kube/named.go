@@ -23,9 +23,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Find returns the Service or pod of a cluster that text names: NAMESPACE/NAME, or NAMESPACE/NAME:PORT with the number
-// or the name of a port. A Service takes precedence over a pod of the same name. It fails with a *ConfigError if there
-// is neither, or if the user may not read it.
+// Find returns the Service or pod that text names: NAMESPACE/NAME, or NAMESPACE/NAME:PORT with the number or the name of a
+// port. A Service takes precedence over a pod of the same name. It fails with a *ConfigError if neither exists, or if
+// the user may not read them.
 func Find(ctx context.Context, at Location, text string) (diagnose.Named, error) {
 	c, err := Connect(Options{Kubeconfig: at.Kubeconfig, Context: at.Context})
 	if err != nil {
@@ -60,8 +60,8 @@ func find(ctx context.Context, client *api.Client, text string) (diagnose.Named,
 	return diagnose.Named{}, advice.With(errors.Join(err, podErr), "what --from and --to name must be readable: kubectl auth can-i get services,pods -n "+namespace)
 }
 
-// findPod returns a pod with the port to connect to: the number or name port, or for "" the first TCP port that the pod
-// declares. Without such a port, Why has the reason.
+// findPod returns a pod with the port to connect to. port is a number, or the name of a TCP port that the pod declares; "" is
+// the first declared TCP port. If there is no such port, Why has the reason.
 func findPod(ctx context.Context, client *api.Client, pod *corev1.Pod, port string) diagnose.Named {
 	n := diagnose.Named{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName}
 	number, _ := strconv.Atoi(port)
@@ -85,8 +85,8 @@ func findPod(ctx context.Context, client *api.Client, pod *corev1.Pod, port stri
 	return n
 }
 
-// findService returns a Service and the pods behind its TCP port with the number or name port, or for "" the first. A
-// Service without such a port has the reason in Why. It fails if the user may not list EndpointSlices.
+// findService returns a Service and the pods behind one of its TCP ports. port is the port's number or name; "" is the first
+// TCP port. If there is no such port, Why has the reason. It fails if it cannot list the Service's EndpointSlices.
 func findService(ctx context.Context, client *api.Client, service *corev1.Service, port string) (diagnose.Named, error) {
 	n := diagnose.Named{Name: "Service " + service.Namespace + "/" + service.Name}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
@@ -156,8 +156,8 @@ func podsBehind(ctx context.Context, client *api.Client, service *corev1.Service
 	return pods
 }
 
-// add adds a ready pod to n.Pods, which the caller connects to, and any other to n.Unready, with the reason. behind has
-// the pods by name.
+// add adds the pod at to n.Pods if it is ready, otherwise to n.Unready with the reason. behind has the pods by name, from
+// which it takes the reason.
 func add(n *diagnose.Named, at diagnose.Pod, ready bool, behind map[string]*corev1.Pod) {
 	if ready {
 		n.Pods = append(n.Pods, at)

@@ -29,12 +29,12 @@ const (
 	mostNewPods = 32
 	// newPod is the prefix of the names of new pods.
 	newPod = "new-"
-	// reportLimit bounds the wait for the report of a pod that has its answer: kubelet looks for ended containers every
-	// second.
+	// reportLimit bounds the wait for the report of a pod after its request's timeout. The kubelet looks for ended
+	// containers every second.
 	reportLimit = 10 * time.Second
 	// removeLimit bounds the removal of a pod.
 	removeLimit = 30 * time.Second
-	// clockReadings is how often the clock of a node is read. Only the reading with the shortest round trip is used.
+	// clockReadings is how many times the clock of a node is read. Only the reading with the shortest round trip is used.
 	clockReadings = 12
 )
 
@@ -49,13 +49,14 @@ const (
 
 // First is a new pod's report of its first request. Times are of its node's clock, in ns since 1970; 0 is unknown.
 type First struct {
-	// Network is when the container runtime had connected the pod, Begin when this program began. Connected is when the
-	// connection was established and Answered when the response came, both of the attempt that was answered first.
-	Network, Begin, Connected, Answered int64
-	// Dials is the number of attempts, DialNs the CPU time of the thread that made them.
+	// Network is when the container runtime had attached the pod to the network, Begin when this program began.
+	Network, Begin int64
+	// Connected is when the connection of the successful attempt was established, Answered when its response came.
+	Connected, Answered int64
+	// Dials is the number of attempts, DialNs the CPU time in ns of the thread that made them.
 	Dials  int
 	DialNs int64
-	// Kind and Failure are why there was no response.
+	// Kind is the kind of the error if there was no response, "" if there was. Failure is its message.
 	Kind, Failure string
 }
 
@@ -63,25 +64,28 @@ type First struct {
 type arrivals struct {
 	control.Arrivals
 	c *Cluster
-	// ahead is how far the node's clock is ahead of this machine's, plus or minus doubt.
+	// ahead is how far the node's clock is ahead of this machine's clock. Its error is at most doubt.
 	ahead, doubt time.Duration
-	// room has an element for each existing pod, at most mostNewPods.
+	// room is a semaphore: it has an element for each existing pod, at most mostNewPods.
 	room chan struct{}
 
-	mu   sync.Mutex
+	mu sync.Mutex
+	// pods has the pods of the trial by name, seen what they have reported.
 	pods map[string]*arrival
 	seen sample.Observation
-	// failed is why a pod could not be removed.
+	// failed is the error of a pod that could not be removed, nil if there is none.
 	failed error
 }
 
-// arrival is one new pod as the API server shows it.
+// arrival is the state of one new pod, as the API server shows it.
 type arrival struct {
-	// changed has a value after each change.
-	changed   chan struct{}
+	// changed receives a value after each change.
+	changed chan struct{}
+	// scheduled is when this machine first saw that the pod has a node.
 	scheduled time.Time
-	last      *corev1.Pod
-	gone      bool
+	// last is the newest state of the pod, nil before the first. gone means that the pod is deleted.
+	last *corev1.Pod
+	gone bool
 }
 
 // NewPods creates pods on the client's node at a rate. Each dials a server until one request is answered, and reports
@@ -146,8 +150,8 @@ func (a *arrivals) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// pod creates the pod that was due at the given time, waits for its report and removes it. It records the result in o,
-// unless o is nil.
+// pod creates a pod, waits for its report and removes it. due is when the pod should have been created. pod records the
+// result in o, unless o is nil or ctx has ended.
 func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation) {
 	p := a.object()
 	now := &arrival{changed: make(chan struct{}, 1)}
@@ -169,7 +173,8 @@ func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation
 	a.remove(ctx, p, now)
 }
 
-// object returns a pod like the run's other pods, whose program dials until one request is answered, and ends.
+// object returns a new pod to create. It is like the run's other pods, but its program sends one request, dialling until it
+// is answered, and then ends.
 func (a *arrivals) object() *corev1.Pod {
 	name := newPod + strings.ToLower(RunID())
 	p := podObject(a.c.identity, a.c.options, podSpec{Name: name, Node: a.c.place.client})
@@ -181,7 +186,8 @@ func (a *arrivals) object() *corev1.Pod {
 	return p
 }
 
-// report returns a pod's report of its first request, or why there is none.
+// report waits for a pod's report of its first request and returns it. It fails if the pod does not start, ends without a
+// report, or is late, and if the request failed.
 func (a *arrivals) report(ctx context.Context, name string, now *arrival, due time.Time) (First, error) {
 	late := time.NewTimer(time.Until(due.Add(a.Timeout + reportLimit)))
 	defer late.Stop()
@@ -239,8 +245,9 @@ func (a *arrivals) state(ctx context.Context, name string, now *arrival) string 
 	return said
 }
 
-// saw returns the times of a pod since it was due. The time from the start of its program uses only its node's clock. The
-// scheduler's part uses this machine's clock; the other parts use the node's clock, corrected to this machine's.
+// saw returns how long a pod took, in total from when it was due, and in parts. The time when it was scheduled is of this
+// machine's clock. All later times are of the node's clock, converted to this machine's clock. Start, the time from the
+// start of the pod's program to the answer, needs no conversion.
 func (a *arrivals) saw(now *arrival, due time.Time, first First) sample.NewPod {
 	here := func(ns int64) time.Time { return time.Unix(0, ns).Add(-a.ahead) }
 	end := here(first.Answered)
@@ -273,7 +280,8 @@ func (a *arrivals) saw(now *arrival, due time.Time, first First) sample.NewPod {
 	return seen
 }
 
-// note counts a pod in o: as failed if err is not nil, or if its answer came after the timeout or before it was due.
+// note adds the result of a pod to o; it does nothing if o is nil. The pod counts as failed if err is not nil, or if its answer
+// came after the timeout or before the pod was due.
 func (a *arrivals) note(o *sample.Observation, lag time.Duration, seen sample.NewPod, err error) {
 	if o == nil {
 		return
@@ -297,7 +305,7 @@ func (a *arrivals) note(o *sample.Observation, lag time.Duration, seen sample.Ne
 	o.AddPod(seen)
 }
 
-// remove deletes a pod and waits until it is gone. If it is not gone after removeLimit, it sets a.failed.
+// remove deletes a pod and waits until it is gone or ctx ends. If the pod still exists after removeLimit, it sets a.failed.
 func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
 	// The deletion begins even if the run is interrupted; the namespace is then deleted, too.
 	ask, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
@@ -321,7 +329,8 @@ func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
 	}
 }
 
-// watch follows the run's pods until ctx ends. A watch that breaks is restarted with the state of all pods.
+// watch stores the changes that w reports until ctx ends. If the watch breaks, it begins a new one, which first reports the
+// state of all existing pods.
 func (a *arrivals) watch(ctx context.Context, w watch.Interface) {
 	again := time.NewTicker(beat)
 	defer again.Stop()
@@ -370,7 +379,7 @@ func (a *arrivals) changed(p *corev1.Pod, gone bool) {
 	}
 }
 
-// observed returns the observations of the pods. It fails if none got an answer.
+// observed returns the observations of all pods. It fails if no pod got an answer.
 func (a *arrivals) observed() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil
@@ -378,7 +387,8 @@ func (a *arrivals) observed() (*sample.Observation, error) {
 	return nil, &control.Error{Kind: a.seen.CommonError(control.KindNoTraffic), Message: fmt.Sprintf("none of %d new pods got an answer: %s", a.seen.Schedule.Due, a.seen.Pods.Failure)}
 }
 
-// readClock returns how far the clock of a pod's node is ahead of this machine's, plus or minus doubt.
+// readClock reads the clock of a pod's node by exec. ahead is how far it is ahead of this machine's clock; its error is at
+// most doubt.
 func (c *Cluster) readClock(ctx context.Context, pod string) (ahead, doubt time.Duration, err error) {
 	ctx, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()

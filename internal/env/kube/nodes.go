@@ -18,18 +18,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// placement has the nodes that a run uses: the names of the client's, the server's and a third node. A name is "" if the
-// cluster has no such node.
+// placement has the nodes that a run uses.
 type placement struct {
+	// client, server and third are the names of the nodes of the client, of the server, and of a client outside the
+	// Services' nodes. A name is "" if the cluster has no such node.
 	client, server, third string
 	// why is the reason if there is no server node, or no third node.
 	why string
-	// nodes are the chosen nodes, beginning with those three.
+	// nodes are the chosen nodes. The nodes of client, server and third come first, if they are set.
 	nodes []corev1.Node
-	// members are the nodes of the largest job's members, first those of the two ends; in a run over pairs, all its
-	// nodes.
+	// members are the nodes of the largest job's members: first the client's and the server's node, then others. In a run
+	// over pairs they are all nodes of the run.
 	members []string
-	// mesh is nil but for a run over pairs of nodes.
+	// mesh is set only in a run over pairs of nodes.
 	mesh *attendance
 }
 
@@ -53,9 +54,9 @@ func (p placement) controlPlanes() string {
 	return strings.Join(all, ", ")
 }
 
-// choose chooses the nodes of the two ends, and a third for a client outside the Services' nodes. It prefers nodes without
-// the control plane, then nodes of one zone, instance type and architecture, then the order of names. It fails if no
-// node, or too few for a job, can take pods.
+// choose chooses a run's nodes: for the client, for the server, a third for clients outside the Services' nodes, and more
+// for a job. It prefers nodes without the control plane, then of one zone, instance type and architecture, then the
+// order of names. It fails if no node, too few for a job, or a node that o names cannot take pods.
 func choose(nodes []corev1.Node, o Options) (placement, error) {
 	named := func(name string) bool { return name == o.ClientNode || name == o.ServerNode }
 	var fit []corev1.Node
@@ -102,8 +103,8 @@ func choose(nodes []corev1.Node, o Options) (placement, error) {
 	return p, nil
 }
 
-// join chooses the nodes of n members of a job among fit: first those of the two ends, then by their fitness for the
-// client's node.
+// join chooses the nodes for the n members of a job, and adds them to p.nodes. They are the client's and the server's node,
+// then the nodes in fit that have the highest fitness together with the client's node.
 func (p *placement) join(fit []corev1.Node, n int) {
 	first := p.nodes[0]
 	rest := slices.Clone(fit)
@@ -122,8 +123,8 @@ func (p *placement) join(fit []corev1.Node, n int) {
 	}
 }
 
-// pick chooses the nodes of the two ends and the third node by fitness among fit, which is sorted by name. unfit has the
-// reasons against the other nodes.
+// pick chooses the client's, the server's and the third node from fit, which is sorted by name, by their fitness. unfit has
+// the other nodes of the cluster with the reasons, for messages.
 func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 	var client, server *corev1.Node
 	best := -1
@@ -159,7 +160,7 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 	return p
 }
 
-// noOtherNode returns a text that says why no other nodes can take pods.
+// noOtherNode returns a text that says that only nodes can take pods, and why the nodes in unfit cannot.
 func noOtherNode(nodes string, unfit map[string]string) string {
 	if len(unfit) == 0 {
 		return nodes + " alone can take pods"
@@ -167,8 +168,8 @@ func noOtherNode(nodes string, unfit map[string]string) string {
 	return nodes + " alone can take pods: " + reasons(unfit)
 }
 
-// fitness returns a score of two nodes: higher the fewer of them are control-plane nodes, and then the more they have in
-// common.
+// fitness returns a score of two nodes for the ends of a path. Fewer control-plane nodes count most, then what the nodes have
+// in common.
 func fitness(a, b corev1.Node) int {
 	score := likeness(a, b)
 	for _, n := range []corev1.Node{a, b} {
@@ -235,7 +236,7 @@ func reasons(unfit map[string]string) string {
 	return cmp.Or(strings.Join(all, "; "), "the cluster has no nodes")
 }
 
-// names lists the names of the first ten nodes and counts the others.
+// names lists the names of the nodes, sorted. Of more than ten it lists ten and counts the others.
 func names(nodes []corev1.Node) string {
 	all := each.Of(nodes, func(n corev1.Node) string { return n.Name })
 	slices.Sort(all)
@@ -246,7 +247,7 @@ func names(nodes []corev1.Node) string {
 	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
-// chooseNodes lists the cluster's nodes and sets the run's placement.
+// chooseNodes lists the cluster's nodes and stores the run's placement.
 func (c *Cluster) chooseNodes(ctx context.Context) error {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -256,7 +257,7 @@ func (c *Cluster) chooseNodes(ctx context.Context) error {
 	return err
 }
 
-// findNodes sets the run's placement and image.
+// findNodes chooses the run's nodes, and then the image, which may depend on the nodes. It stores both.
 func (c *Cluster) findNodes(ctx context.Context) error {
 	if err := c.chooseNodes(ctx); err != nil {
 		return err

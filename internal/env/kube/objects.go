@@ -30,21 +30,21 @@ const (
 	labelPod = "cnibench.dev/pod"
 	// annotationExpires is when the run's leftovers may be removed, RFC 3339.
 	annotationExpires = api.AnnotationExpires
-	// labelBehind is the prefix of the label of a Service's backends; the Service's name follows.
+	// labelBehind, followed by a Service's name, is the label of that Service's backends. Its value is isBehind.
 	labelBehind = "cnibench.dev/behind-"
 	isBehind    = "true"
 )
 
 const (
-	// containerName is the name of the one container of a pod.
+	// containerName is the name of a pod's only container.
 	containerName = "agent"
-	// agentVerb is the command of this program that runs one end of a trial.
+	// agentVerb is the subcommand of cnibench that runs one end of a trial.
 	agentVerb = "agent"
-	// program is this program in the image.
+	// program is the path of cnibench in the image.
 	program = "/cnibench"
-	// forwardPort is the loopback port of a pod's main process, which a port-forward connects to.
+	// forwardPort is the loopback port on which a pod's main process accepts port-forwards.
 	forwardPort = 5199
-	// Host-network pods listen on the loopback of their node, below the ports of NodePorts and of clients.
+	// Host-network pods use a port of this range instead. It is below the ports of NodePorts and of clients.
 	firstHostForwardPort, hostForwardPorts = 20000, 2000
 	// toolFiles bounds the bytes that tools write into /tmp.
 	toolFiles = 256 << 20
@@ -52,8 +52,9 @@ const (
 	TokenVariable = "CNIBENCH_TOKEN"
 )
 
-// identity identifies a run: in the names and labels of its objects, and to its pods.
+// identity identifies a run in the names, labels and annotations of its objects, and towards its pods.
 type identity struct {
+	// run is the run's id.
 	run string
 	// expires is when the run's objects may be removed.
 	expires time.Time
@@ -61,7 +62,7 @@ type identity struct {
 	token string
 }
 
-// namespace returns the namespace of a run's pods, or of its host-network pods.
+// namespace returns the name of the namespace of a run's pods, or of its host-network pods if host is true.
 func (i identity) namespace(host bool) string {
 	if host {
 		return "cnibench-" + i.run + "-host"
@@ -77,8 +78,8 @@ func (i identity) meta(name string, host bool) metav1.ObjectMeta {
 	}
 }
 
-// namespaceObject returns the namespace of a run's pods, or of its host-network pods, with the strictest PodSecurity level
-// that admits them.
+// namespaceObject returns the namespace of a run's pods, or of its host-network pods if host is true. Its PodSecurity level is
+// the strictest that admits these pods.
 func namespaceObject(i identity, host bool) *corev1.Namespace {
 	meta, level := i.meta(i.namespace(host), host), "restricted"
 	meta.Namespace = ""
@@ -88,7 +89,7 @@ func namespaceObject(i identity, host bool) *corev1.Namespace {
 	return api.Namespace(meta, level)
 }
 
-// podObject returns a pod that runs until it is deleted or the run has expired.
+// podObject returns the pod to create for s. It runs until it is deleted or the run has expired.
 func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	host := s.Host()
 	if strings.HasPrefix(s.Name, backend+"-") {
@@ -128,8 +129,8 @@ func containerOf(i identity, o Options, host bool) corev1.Container {
 	}
 }
 
-// forwardPort returns the port of a pod's main process. For a host-network pod it depends on the run, because other runs
-// may listen on the same node.
+// forwardPort returns the loopback port on which a pod's main process accepts port-forwards. For a host-network pod it depends
+// on the run, because pods of other runs may listen on the same node.
 func (i identity) forwardPort(host bool) int {
 	if !host {
 		return forwardPort
@@ -168,8 +169,9 @@ func resources(o Options) corev1.ResourceRequirements {
 	return r
 }
 
-// serviceObject returns a Service over the ports of the slots, for TCP and UDP. A Service of type LoadBalancer has only
-// the ports that are needed: clouds charge by the port, and not all support both protocols on one.
+// serviceObject returns the Service to create for s. It serves each of ports and the next port, for TCP and UDP. A Service of
+// type LoadBalancer serves only ports, and UDP only if it is needed: clouds charge by the port, and not all support both
+// protocols on one port.
 func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Service {
 	svc := &corev1.Service{ObjectMeta: i.meta(s.Name, s.Host)}
 	svc.Spec = corev1.ServiceSpec{
@@ -220,8 +222,8 @@ func entered(svc *corev1.Service) map[int]int {
 	return ports
 }
 
-// sameNodePorts reports whether every port has the same node port for TCP and UDP. The API server allocates them
-// separately.
+// sameNodePorts reports whether each port of a Service has the same node port for TCP and UDP. The API server allocates the
+// two separately.
 func sameNodePorts(svc *corev1.Service) bool {
 	tcp := entered(svc)
 	return !slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {

@@ -12,25 +12,26 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
-// Options name the cluster, and what a valid plan needs there. A Cluster without pods uses only Kubeconfig, Context and
-// PullSecrets.
+// Options name a cluster and describe what a plan needs there. Kubeconfig and Context suffice to connect; the other fields are
+// for a Cluster on which pods are created.
 type Options struct {
-	// Kubeconfig and Context choose the cluster; empty ones follow kubectl's rules: KUBECONFIG, ~/.kube/config, and in a
-	// pod the cluster that it runs in.
+	// Kubeconfig and Context choose the cluster. If they are "", kubectl's rules apply: KUBECONFIG, ~/.kube/config, and in
+	// a pod the pod's own cluster.
 	Kubeconfig, Context string
-	// Cluster is the plan's. Its Image has this program as /cnibench. TTL bounds the run's time: then its pods end by
-	// themselves, and leftovers may be removed. The default is a day.
+	// Cluster has the plan's settings for clusters. Its Image has cnibench as /cnibench. After its TTL, by default a day,
+	// the run's pods end by themselves and its objects may be removed.
 	plan.Cluster
-	// Paths are the paths to serve. Backends are the numbers, more than one, of pods behind one Service; Rolled the
-	// numbers behind a Service that Roll changes.
-	Paths            []plan.Path
+	// Paths are the paths to serve.
+	Paths []plan.Path
+	// Backends are the numbers of backends, all above 1, for which Services with several backends are needed. Rolled are
+	// the numbers of backends for which Services are needed that Roll may change.
 	Backends, Rolled []int
-	// Family is 4 or 6; 0 is the cluster's first.
+	// Family is the IP family, 4 or 6; 0 is the cluster's first family.
 	Family int
 	Sends
 	// NewPods means that some workload creates pods.
 	NewPods bool
-	// Rests means that some workload reads what the nodes use at rest.
+	// Rests means that some workload is idle: it reads the nodes' CPU time and memory while nothing is sent.
 	Rests bool
 	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside; default TrafficCluster.
 	TrafficPolicy condition.TrafficPolicy
@@ -45,9 +46,10 @@ type Options struct {
 
 // Waits bound waiting times. (optional)
 type Waits struct {
-	// Ready bounds the wait for the pods, image pulls included; default three minutes. Settle bounds the wait for a
-	// first connection on each path; default 90 s.
-	Ready, Settle time.Duration
+	// Ready bounds the wait for the pods, image pulls included. The default is three minutes.
+	Ready time.Duration
+	// Settle bounds the wait for a first connection on each path. The default is 90 s.
+	Settle time.Duration
 }
 
 // Sends describes what the workloads send, and between which nodes.
@@ -56,7 +58,8 @@ type Sends struct {
 	UDP bool
 	// Members is the number of members of the largest job, each on its own node; 0 without jobs.
 	Members int
-	// Pairs are set for a run over pairs of nodes; zero for one pair that the cluster chooses.
+	// Pairs selects the pairs of nodes of a run over pairs. The zero value means that the run uses one pair, which
+	// this package chooses.
 	Pairs mesh.Pairs
 	// Seed is the seed of the random choice of nodes if Pairs is a sample.
 	Seed uint64
@@ -67,8 +70,8 @@ const (
 	defaultReady = 3 * time.Minute
 )
 
-// ConfigError means that the request or the access to the cluster is wrong: nothing was done, and a retry fails until
-// it is corrected.
+// ConfigError means that the plan, the options or the access to the cluster must be corrected. A retry without that fails
+// again.
 type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }
@@ -100,10 +103,10 @@ func RunID() string {
 	}
 }
 
-// Location is how to reach a cluster. Empty fields follow kubectl's rules.
+// Location names a cluster. For an empty field, kubectl's rules apply.
 type Location struct{ Kubeconfig, Context string }
 
-// Flags returns the flags of a command for this cluster, each with a space before it.
+// Flags returns the flags --context and --kubeconfig for this cluster, each after a space; "" without fields.
 func (l Location) Flags() string {
 	var flags string
 	if l.Context != "" {

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// dialLimit bounds one attempt; dialPause is the time between two.
+	// dialLimit bounds one attempt to connect; dialPause is the time between two attempts.
 	dialLimit = time.Second
 	dialPause = 100 * time.Millisecond
-	// portTries is how many local ports one attempt may find in use.
+	// portTries is how many local ports one attempt tries while they are in use.
 	portTries = 16
 )
 
 // errNoPort means that no connection was tried.
 var errNoPort = errors.New("not tried: all local ports are in use")
 
-// Reach dials every address until it accepts a connection or limit is over. It writes a JSON object of the others, each
-// with the error that shows most about its path.
+// Reach dials all addresses concurrently, each until it accepts a connection or limit is over. It writes a JSON object to w
+// that maps each address without a connection to its most informative error.
 func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Writer) error {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -47,12 +47,12 @@ func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Wr
 	return json.NewEncoder(w).Encode(failed)
 }
 
-// portRangeFile has the range of ports that the system gives to clients.
+// portRangeFile contains the range of local ports that the kernel gives to clients.
 const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// portsApart returns a function that draws a random local port outside the system's range for clients, or 0 if there is
-// none. A dial before a node knows the Service leaves a conntrack entry without translation for two minutes. A connection
-// of a trial never uses these ports, so it cannot fail because of such an entry.
+// portsApart returns a function that draws a random local port outside the kernel's range for clients, which file has; 0 if
+// there is none. A dial before a node knows the Service leaves a conntrack entry without translation for two minutes.
+// Trials never use these ports, so such an entry cannot fail them.
 func portsApart(file string) func() int {
 	const lowest, highest = 1024, 65535
 	first, last := 32768, 60999 // Linux' own
@@ -71,8 +71,8 @@ func portsApart(file string) func() int {
 	}
 }
 
-// dialUntil dials address from the ports that draw returns until it accepts a connection. When ctx ends, it returns the
-// last of the errors with the highest errorRank.
+// dialUntil dials address until it accepts a connection, then returns nil. draw returns the local ports to dial from. If ctx
+// ends first, dialUntil returns the last of the errors with the highest errorRank.
 func dialUntil(ctx context.Context, address string, draw func() int) error {
 	pause := time.NewTicker(dialPause)
 	defer pause.Stop()
@@ -93,8 +93,8 @@ func dialUntil(ctx context.Context, address string, draw func() int) error {
 	return why
 }
 
-// errorRank returns a number that is higher the more an error shows about a path: 0 for nil, then a missing local port, a
-// timeout, and any other error.
+// errorRank returns how much an error shows about a path: 0 for nil, 1 for a missing local port, 2 for a timeout or a
+// canceled dial, 3 for any other error.
 func errorRank(err error) int {
 	var slow net.Error
 	switch {
@@ -121,8 +121,8 @@ func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, e
 	return nil, errNoPort
 }
 
-// Answer accepts connections at ports, and closes them, until in or ctx ends. It writes answering to w once all ports
-// listen.
+// Answer accepts connections at ports, and closes them, until in or ctx ends. It writes the line answering to w once all
+// ports listen. It fails if a port cannot be opened.
 func Answer(ctx context.Context, ports []string, in io.Reader, w io.Writer) error {
 	var listeners []net.Listener
 	var all sync.WaitGroup
@@ -157,7 +157,7 @@ func Answer(ctx context.Context, ports []string, in io.Reader, w io.Writer) erro
 	}
 }
 
-// drop closes whatever connects to l until l is closed.
+// drop accepts connections of l and closes each at once, until l is closed.
 func drop(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -170,7 +170,7 @@ func drop(l net.Listener) {
 	}
 }
 
-// FreePorts writes as a JSON list the ports that servers can listen on together with the next port.
+// FreePorts writes a JSON list of those of ports that are free together with the next higher port, for TCP and UDP.
 func FreePorts(ctx context.Context, ports []int, w io.Writer) error {
 	free := []int{}
 	for _, n := range ports {

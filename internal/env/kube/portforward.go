@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	greeting = "cnibench " // begins the controller's line
-	accepted = "open\n"    // answers the right token
-	// maxLine bounds the controller's line, loginLimit the time until it is complete.
+	greeting = "cnibench " // the start of the controller's first line; the token follows
+	accepted = "open\n"    // the pod's answer to the right token
+	// maxLine bounds the length of the controller's first line in bytes, loginLimit the time until the line is complete.
 	maxLine    = 256
 	loginLimit = 5 * time.Second
 	// maxSessions bounds the concurrent connections.
@@ -26,8 +26,8 @@ const (
 // errRefused is the error of authenticate when the pod does not accept the token.
 var errRefused = errors.New("it does not accept the token of this run")
 
-// authenticate sends the token to w and returns once the pod has accepted it. It fails with errRefused otherwise. r reads
-// from the same connection; the caller must read on from r.
+// authenticate sends the token to w and waits until the pod accepts it. It fails with errRefused if the pod does not accept
+// it. r reads from the same connection; the caller must read on from r, which may have buffered more.
 func authenticate(w io.Writer, r *bufio.Reader, token string) error {
 	if _, err := io.WriteString(w, greeting+token+"\n"); err != nil {
 		return err
@@ -42,15 +42,15 @@ func authenticate(w io.Writer, r *bufio.Reader, token string) error {
 	return errRefused
 }
 
-// ServeForwarded lets a run's controller into a pod where exec is refused. The pod's main process listens on a loopback
-// port, the API server's port-forward leads there, and the run's token authenticates the controller.
+// ServeForwarded serves a run's controller in a pod where exec is refused. The controller connects by a port-forward of the
+// API server to a loopback port of the pod's main process, and authenticates with the run's token.
 //
 //	controller              pod
 //	"cnibench TOKEN\n"  ->
 //	                    <-  "open\n", then the stream is an agent's; or the end of the stream
 //
-// It accepts connections from l until ctx ends, closes l, and returns when the last session has ended. It calls session
-// for each connection that sends the token, with the stream after the token; session does not close it.
+// It accepts connections from l until ctx ends, then closes l, and returns when the last session has ended. For each
+// connection that sends the token it calls session with the stream after the token; session must not close the stream.
 func ServeForwarded(ctx context.Context, l net.Listener, token string, session func(context.Context, net.Conn)) error {
 	if token == "" {
 		return errors.Join(errors.New("an empty token would admit everybody"), l.Close())
@@ -86,8 +86,8 @@ func ServeForwarded(ctx context.Context, l net.Listener, token string, session f
 	}
 }
 
-// login reads the controller's line, and reports whether it has the right token after it has confirmed it. It reads byte
-// by byte, so that it consumes nothing of what follows.
+// login reads the controller's first line. If it has the right token, login writes accepted and returns true. It reads byte
+// by byte, so that it consumes nothing of what follows the line.
 func login(conn net.Conn, token string) bool {
 	_ = conn.SetDeadline(time.Now().Add(loginLimit)) // a connection without one fails below
 	var line []byte

@@ -13,17 +13,17 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Servers on nodes listen below the NodePorts (from 30000) and below the ports that clients get (from 32768).
+// Servers in host-network pods listen below the NodePorts (from 30000) and below the ports that clients get (from 32768).
 const (
 	firstHostPort, lastHostPort = 22000, 29990
-	// candidates is how many ports are tried on each node.
+	// candidates is how many ports are checked on each node.
 	candidates = 64
 	// requestsAtOnce bounds the concurrent requests to the API server.
 	requestsAtOnce = 16
 )
 
-// findHostPorts sets ports for servers on the nodes that are free on every node: other runs and the nodes' own daemons
-// listen there, too. Where exec is refused, it sets ports that it has not checked.
+// findHostPorts chooses ports for the servers in host-network pods, and stores them. The ports are free on every node, where
+// other runs and daemons also listen. If exec is refused, it chooses ports without that check. It fails if too few are free.
 func (c *Cluster) findHostPorts(ctx context.Context) error {
 	if !c.layout.hosts() {
 		return nil
@@ -66,8 +66,8 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 	return nil
 }
 
-// candidatePorts returns the ports to try on the nodes. They and their order depend on the run, so that two runs seldom
-// choose the same.
+// candidatePorts returns the ports to check on the nodes. They and their order depend on the run's id, so that two runs
+// seldom choose the same ports.
 func candidatePorts(run string) []int {
 	var seed [32]byte
 	copy(seed[:], run)

@@ -13,7 +13,7 @@ import (
 // pullRole is the name of the Role in Manifest that reads the image pull Secrets of one namespace.
 const pullRole = "cnibench-pull"
 
-// copyRight is additionally needed if images are pulled with Secrets.
+// copyRight is required in addition to Rights if images are pulled with Secrets.
 var copyRight = Right{Resource: "secrets", Verb: "create", Namespaced: true, Why: "the copy of an image pull Secret beside the pods that are pulled with it"}
 
 // pullRights returns the rights to copy the image pull Secrets refs, nil without refs. home is the namespace of references
@@ -37,8 +37,8 @@ func (c *Cluster) PullSecrets() []api.PullSecret {
 	return api.PullSecrets(c.options.PullSecrets, c.home)
 }
 
-// pullRules returns the additional rule of Manifest's ClusterRole for image pull Secrets, and a Role for each of their
-// namespaces. A reference without a namespace uses the namespace of the context that the manifest is applied with.
+// pullRules returns what Manifest adds for image pull Secrets, as YAML: a rule of the ClusterRole, and a Role for each
+// namespace of refs. The Role for references without a namespace names none, so that the context of kubectl decides.
 func pullRules(refs []string) []byte {
 	var b bytes.Buffer
 	if len(refs) == 0 {

@@ -25,19 +25,18 @@ import (
 )
 
 const (
-	// defaultSettle bounds the wait until the nodes have put created Services into force: kube-proxy took up to 75 s on
-	// a busy machine.
+	// defaultSettle bounds the wait until the nodes serve new Services: kube-proxy took up to 75 s on a busy machine.
 	defaultSettle = 90 * time.Second
-	// hangUpLimit is how long a program that answers dials may take to end after its input was closed. Then its stream is
+	// hangUpLimit is how long a program that runs Answer may take to end after its input was closed. Then its stream is
 	// cut.
 	hangUpLimit = 5 * time.Second
-	// answering is the first output of a program that answers dials, written once all its ports listen.
+	// answering is the line that Answer writes once all its ports listen.
 	answering = "answering\n"
 )
 
 // unreachedError means that no connection was established on a route before its first trial.
 type unreachedError struct {
-	// Target is the dialled address. Why is the failure within Limit that shows most about the path.
+	// Target is the dialled address. Why is the most informative error of the attempts within Limit.
 	Target, Why string
 	Limit       time.Duration
 	// Policies are the NetworkPolicies that select an end of the path.
@@ -62,7 +61,8 @@ type call struct {
 	port    int
 }
 
-// calls returns the connections to try on all routes of variants that the cluster serves.
+// calls returns the connections to try for variants: one for each route that the cluster serves, and for a job one to each
+// server.
 func (c *Cluster) calls(variants []plan.Variant) []call {
 	var all []call
 	for _, r := range c.options.routes(variants) {
@@ -84,8 +84,8 @@ func (c *Cluster) calls(variants []plan.Variant) []call {
 }
 
 // Reach waits, at most Waits.Settle, until a connection is established on every route of profiles, so that no trial uses a
-// Service that the nodes do not know yet. For each route without one it returns an *unreachedError. It fails if the pods
-// cannot be told to try. In a run over pairs, and where exec is refused, it tries nothing.
+// Service that the nodes do not know yet. It returns an *unreachedError for each route without a connection. It fails if
+// it cannot start its programs in the servers' pods. In a run over pairs, and where exec is refused, it tries nothing.
 //
 // One connection proves that the client's node, or the node or balancer that is entered, translates the Service's TCP
 // port to some backend. It does not prove that the node knows all of several backends, how it chooses among them, or
@@ -148,8 +148,8 @@ func (c *Cluster) forwarding() bool {
 	return c.forward
 }
 
-// answer starts a program in every server pod of calls that accepts connections, and waits until all of them listen. The
-// caller must call hangUp, which ends the programs, also after an error.
+// answer runs Answer in every server pod of calls, and waits until all of them listen. The caller must call hangUp, also
+// after an error: it ends the programs and waits for their end.
 func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err error) {
 	ports := map[string][]string{}
 	for _, one := range calls {
@@ -196,8 +196,8 @@ func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err 
 	return hangUp, err
 }
 
-// dialAll has a pod dial targets. It returns the targets that the pod did not reach, with the reason; all of them if the
-// pod does not report.
+// dialAll runs Reach in a client pod. It returns the targets to which the pod got no connection, with the error of each. If
+// the pod does not report, it returns all targets.
 func (c *Cluster) dialAll(ctx context.Context, client string, targets []string) map[string]string {
 	limit := c.options.Settle + helloLimit
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from pod %s for %s", client, limit))
@@ -216,8 +216,8 @@ func (c *Cluster) dialAll(ctx context.Context, client string, targets []string) 
 	return failed
 }
 
-// Policies returns the names of the NetworkPolicies that select an end of a path under a profile. It returns none if
-// the user may not list them, or the API server is away.
+// Policies returns the names of the NetworkPolicies that select an end of a path under a profile. It returns nil if they
+// cannot be listed, or if the cluster does not serve the path.
 func (c *Cluster) Policies(ctx context.Context, profile plan.Variant, p plan.Path) []string {
 	e, why := c.place.ends(c.options, plan.Single(profile, p))
 	if why != "" {
@@ -238,8 +238,8 @@ func (c *Cluster) policies(ctx context.Context, names ...string) []string {
 	return policiesOn(ctx, c.client, c.namespace(false), pods)
 }
 
-// policiesOn returns the names of the NetworkPolicies of a namespace that select one of pods; nil if the user may not list
-// them.
+// policiesOn returns the sorted names of the NetworkPolicies of a namespace that select one of pods; nil if they cannot be
+// listed.
 func policiesOn(ctx context.Context, client *api.Client, namespace string, pods []*corev1.Pod) []string {
 	list, err := client.NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -253,7 +253,7 @@ func policiesOn(ctx context.Context, client *api.Client, namespace string, pods 
 	return slices.Compact(names)
 }
 
-// selecting returns the names of the policies that select a pod.
+// selecting returns the names of those of policies that select the pod.
 func selecting(policies []networkingv1.NetworkPolicy, p *corev1.Pod) []string {
 	var names []string
 	for _, policy := range policies {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// recoverLimit bounds the wait for an API server or a node that is away: a restart takes less.
+	// recoverLimit bounds the wait for an API server or a node that does not answer. A restart takes less.
 	recoverLimit = 2 * time.Minute
-	// askLimit bounds one request to an API server that may be away.
+	// askLimit bounds one request to an API server that may not answer.
 	askLimit = 5 * time.Second
 )
 
@@ -52,8 +52,8 @@ type lostError struct{ why string }
 
 func (e *lostError) Error() string { return e.why }
 
-// checkPods returns an error if the API server does not answer, or if a pod of the run is not ready. It is a *lostError if
-// a pod will never be. For node pairs it checks only the API server.
+// checkPods fails if the API server does not answer, or if a pod of the run is not ready. The error is a *lostError if a pod
+// will never be ready. In a run over pairs it checks only the API server.
 func (c *Cluster) checkPods(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
@@ -86,7 +86,7 @@ func (c *Cluster) checkPods(ctx context.Context) error {
 	return waits
 }
 
-// short returns the error of a request without the URL, and a timeout in plain words.
+// short returns the error of a request without its URL. It replaces a timeout by "no answer within 5s".
 func short(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", askLimit)
@@ -98,7 +98,8 @@ func short(err error) error {
 	return err
 }
 
-// describe returns a text about a pod that is not ready: why, else the pod's own condition, and the fault of its node.
+// describe returns a message about a pod that is not ready: the reason why, or if that is "" the message of the pod's
+// condition Ready; then the fault of its node, if it has one.
 func (c *Cluster) describe(ctx context.Context, p *corev1.Pod, why string) string {
 	said := "pod " + p.Name + " on node " + p.Spec.NodeName + ": " + cmp.Or(why, unreadiness(p), "it is not ready")
 	if node := c.unhealthyNode(ctx, p); node != "" {

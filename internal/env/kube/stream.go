@@ -23,11 +23,11 @@ const (
 	helloLimit = 15 * time.Second
 	// farewell is how long an agent may take to end after its input was closed.
 	farewell = time.Second
-	// lookLimit bounds the search for the reason why an agent has gone.
+	// lookLimit bounds the requests that find out why an agent has ended.
 	lookLimit = 2500 * time.Millisecond
-	// tailSize is how much of an agent's standard error is kept.
+	// tailSize is how many bytes at the end of a program's stderr are kept.
 	tailSize = 4 << 10
-	// outputLimit bounds the output of Exec.
+	// outputLimit bounds the output of Exec in bytes.
 	outputLimit = 16 << 20
 )
 
@@ -88,7 +88,7 @@ func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteClose
 	return other, nil
 }
 
-// refused reports whether a rule of the cluster forbids exec.
+// refused reports whether err, an error of exec, means that the cluster forbids exec.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -110,9 +110,10 @@ type stream struct {
 	tail    tail
 	stop    context.CancelFunc
 	once    sync.Once
-	// heard is closed with the first output, done when the agent has ended; err is set by then.
+	// heard is closed at the agent's first output, done when the agent has ended.
 	heard, done chan struct{}
-	err         error
+	// err is why the agent ended. It may be read once done is closed.
+	err error
 	// left means that this controller called Close.
 	left atomic.Bool
 }
@@ -160,7 +161,7 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	return nil, err
 }
 
-// broken adds to err that the exec stream broke. It returns nil and the exit code of the command unchanged.
+// broken adds to err that the exec stream broke. It returns err unchanged if it is nil or the exit code of the command.
 func broken(err error) error {
 	var exit exec.CodeExitError
 	if err == nil || errors.As(err, &exit) {
@@ -169,10 +170,11 @@ func broken(err error) error {
 	return fmt.Errorf("the exec stream broke: %w", err)
 }
 
-// AgentArguments returns the arguments that start this program as an agent of a cluster.
+// AgentArguments returns the arguments with which cnibench runs as an agent in a cluster.
 func AgentArguments() []string { return []string{agentVerb, "--lifeline", lifeline.String()} }
 
-// keep stores a stream, so that Cluster.Close can end it. After Close it closes the stream and returns errGone.
+// keep stores a stream, so that Cluster.Close can end it. If the cluster is closed already, it closes the stream and returns
+// errGone.
 func (c *Cluster) keep(s *stream) error {
 	c.mu.Lock()
 	closed := c.closed
@@ -219,7 +221,7 @@ func (s *stream) LastWords() string {
 	return strings.Trim(s.tail.String()+"; "+s.cluster.lookAt(s.pod), "; ")
 }
 
-// withPodState adds to err what is wrong with a pod, if the API server shows it.
+// withPodState adds the text of lookAt about a pod to err, if it is not "".
 func (c *Cluster) withPodState(err error, pod string) error {
 	if seen := c.lookAt(pod); seen != "" {
 		return fmt.Errorf("%w; %s", err, seen)
@@ -245,7 +247,7 @@ func (a announcing) Write(b []byte) (int, error) {
 	return a.Writer.Write(b)
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the last tailSize bytes. It is safe for concurrent use.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -267,7 +269,7 @@ func (t *tail) String() string {
 	return strings.TrimSpace(string(t.text))
 }
 
-// bounded keeps the first outputLimit bytes that are written to it. over reports that there were more.
+// bounded is a writer that keeps the first outputLimit bytes. over is true if more bytes were written.
 type bounded struct {
 	bytes.Buffer
 	over bool

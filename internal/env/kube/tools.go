@@ -25,9 +25,9 @@ const (
 	imagesReported = 50
 )
 
-// settleImage chooses the image of a plan with tools that no registry has: one with all tools that all nodes report. It
-// waits up to imageReportLimit for one, then fails with a *ConfigError. If a node reports no images, or so many that
-// some may be omitted, it keeps the plan's image.
+// settleImage chooses the run's image if the plan has tools and its image is in no registry: an image with all tools that
+// all nodes report. It waits up to imageReportLimit for such an image, then fails with a *ConfigError. If a node reports
+// no images, or so many that its list may be incomplete, it keeps the plan's image.
 func (c *Cluster) settleImage(ctx context.Context) error {
 	if len(c.options.Tools) == 0 || !image.Local(c.options.Image) {
 		return nil
@@ -64,11 +64,11 @@ func (c *Cluster) settleImage(ctx context.Context) error {
 	return cause(ctx, err)
 }
 
-// Image returns the image of the run's pods. After the nodes are chosen, it may be another one than the plan's, with more
+// Image returns the image of the run's pods. Once the nodes are chosen, it may differ from the plan's image: it may have more
 // tools.
 func (c *Cluster) Image() string { return c.options.Image }
 
-// imagesOn returns the names of images that all of the nodes report.
+// imagesOn returns the names of the images that every node reports.
 func imagesOn(nodes []corev1.Node) []string {
 	on := map[string]int{}
 	for _, n := range nodes {
@@ -81,8 +81,8 @@ func imagesOn(nodes []corev1.Node) []string {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(on)), func(name string) bool { return on[name] < len(nodes) })
 }
 
-// findTools runs the image's agent in a pod, and fails with a *ConfigError if the image lacks tools of the plan. It ignores
-// that the cluster forbids exec.
+// findTools asks the agent in a pod which of the plan's tools the image lacks, and fails with a *ConfigError if it lacks any.
+// If the cluster forbids exec, it checks nothing and returns nil.
 func (c *Cluster) findTools(ctx context.Context) error {
 	if len(c.options.Tools) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 // profileHost is the profile without a CNI: host-network pods at both ends of every path.
 const profileHost = "host"
 
-// Names of the pods. The pod external, and pods whose name begins with host-, are in the network of their node.
+// Names of the pods. Host-network pods are the pod external, and the pods whose names begin with inHost.
 const (
 	podClient  = "client"
 	podPeer    = "peer"
@@ -23,34 +23,38 @@ const (
 	hostClient = "host-client"
 	hostServer = "host-server"
 	external   = "external"
-	// backend is the prefix of pods behind a Service of several: backend-NODE-NUMBER.
+	// backend is the prefix of the pods behind a Service with several backends: backend-NODE-NUMBER.
 	backend = "backend"
-	// member is the prefix of a job's pods beyond the first two, which are the pods of the ends: member-3, and
-	// host-member-3 in the network of a node.
+	// member is the prefix of a job's third pod and of all later ones: member-3, or host-member-3 for a host-network pod.
+	// The first two are the client's and the server's pod. In a run over pairs, all pods have such names.
 	member = "member-"
 )
 
-// inHost is the prefix of the names of pods in the network of their node.
+// inHost is the prefix of the names of host-network pods.
 const inHost = "host-"
 
-// Names of the Services: local has a backend on the client's node, remote one on the server's node, and self the client's
-// own pod.
+// Names of the Services.
 const (
+	// serviceLocal has a backend on the client's node, serviceRemote a backend on the server's node. The backend of
+	// serviceSelf is the client's own pod.
 	serviceLocal  = "local"
 	serviceRemote = "remote"
 	serviceSelf   = "self"
-	nodePort      = "-nodeport"
-	// serviceBalancer is the Service of type LoadBalancer. The balancer decides where it is entered.
+	// nodePort is the suffix of the Services of type NodePort.
+	nodePort = "-nodeport"
+	// serviceBalancer is the Service of type LoadBalancer. The balancer decides through which node packets enter.
 	serviceBalancer = "balancer"
 )
 
-// A server listens on the port of its slot, and a tool that needs two ports also on the next. So agents that share a
-// pod, one for a profile and one for its twin, use different ports.
+// Ports of the servers. Agents in one pod, such as those of a profile and of its twin, have different slots. A server listens
+// on the first port of its slot; a tool that needs two ports also uses the next one.
 const (
 	firstPort = 5201
 	slotSize  = 10
-	podSlots  = 2
-	// hostSlots: the profile host, its twin, and both for paths of the cluster's CNI that end at a host.
+	// podSlots is the number of slots in a pod: the profile and its twin.
+	podSlots = 2
+	// hostSlots is the number of slots on a node: the profile host and its twin, and the cluster's CNI and its twin on
+	// paths that end at a host.
 	hostSlots = 4
 )
 
@@ -63,17 +67,17 @@ func podPorts() []int {
 	return ports
 }
 
-// ends are the ends of a route: pods by name, and the Service between them.
+// ends has the names of the pods at the ends of a route, and of the Service between them.
 type ends struct {
 	client string
 	// servers has at least one name. If the path leads to the server's node, the first server is there.
 	servers []string
-	// service is the Service that the client dials, "" for the server itself.
+	// service is the Service that the client dials. If it is "", the client dials the server itself.
 	service string
 }
 
-// ends returns the ends of a route in the cluster. The profile "host" has host-network pods. why is the reason if the
-// route is not served, "" if it is.
+// ends returns the ends of a route in the cluster. For the profile host they are host-network pods. why is the reason if the
+// cluster does not serve the route, "" if it does.
 func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	if at.mesh != nil {
 		return at.between(r)
@@ -133,7 +137,7 @@ func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	return e, ""
 }
 
-// membersOf returns the pods of a job: the first is the client, the others are servers.
+// membersOf returns the ends of a job's route: its first pod is the client, all others are servers.
 func membersOf(r plan.Route) ends {
 	host, e := "", ends{client: podClient, servers: []string{podServer}}
 	if bare(r.Variant) || r.Path.From == plan.Host {
@@ -152,7 +156,8 @@ func serviceOf(p plan.Path) string {
 	return serviceLocal
 }
 
-// several returns the ends of a route with several backends, given the ends with one.
+// several returns the ends of a route with several backends. e has the ends of the same route with one backend. The text is
+// the reason if the route is not served, "" if it is.
 func (at placement) several(e ends, r plan.Route) (ends, string) {
 	nodes := 2
 	if at.server == "" {
@@ -177,7 +182,7 @@ func (at placement) several(e ends, r plan.Route) (ends, string) {
 	return e, ""
 }
 
-// layout is what a run creates in the cluster, computed only from the plan and the nodes.
+// layout has the pods and Services that a run creates in the cluster. It depends only on the plan and the nodes.
 type layout struct {
 	pods     []*podSpec
 	services []serviceSpec
@@ -190,7 +195,7 @@ type podSpec struct {
 	Behind []string
 }
 
-// Host reports whether the pod is in the node's network, and in the namespace for such pods.
+// Host reports whether the pod is a host-network pod, which is in the run's namespace for such pods.
 func (p podSpec) Host() bool { return isHostPod(p.Name) }
 
 func isHostPod(name string) bool {
@@ -225,7 +230,7 @@ func (at placement) nodeOf(pod string) string {
 	return at.client
 }
 
-// arrange returns the layout of a run: every pod and Service that a path of the plan needs, and nothing else.
+// arrange returns the layout of a run: the pods and Services that the served paths of the plan need, and no others.
 func arrange(o Options, at placement) layout {
 	var l layout
 	variants := []plan.Variant{{}} // any variant with the cluster's CNI
@@ -245,8 +250,8 @@ func arrange(o Options, at placement) layout {
 	return l
 }
 
-// routes returns all routes of variants: each path with one server, with every number of backends, also rolled, and where
-// possible for the largest job.
+// routes returns all routes of variants. For each path they are: a route with one server, one for each number in Backends,
+// one for each number in Rolled, and one for the largest job if the path can have it.
 func (o Options) routes(variants []plan.Variant) []plan.Route {
 	var routes []plan.Route
 	for _, v := range variants {
@@ -266,7 +271,7 @@ func (o Options) routes(variants []plan.Variant) []plan.Route {
 	return routes
 }
 
-// pod returns the pod called name, and adds it if necessary.
+// pod returns the pod called name. It adds the pod to the layout if it is missing.
 func (l *layout) pod(at placement, name string) *podSpec {
 	i := slices.IndexFunc(l.pods, func(p *podSpec) bool { return p.Name == name })
 	if i < 0 {
@@ -276,7 +281,8 @@ func (l *layout) pod(at placement, name string) *podSpec {
 	return l.pods[i]
 }
 
-// behind makes p a backend of the Service called name, and adds that Service if necessary; "" means no Service.
+// behind makes p a backend of the Service called name. It adds the Service to the layout if it is missing. For the name "" it
+// does nothing.
 func (l *layout) behind(name string, p *podSpec) {
 	if name == "" {
 		return
@@ -289,7 +295,7 @@ func (l *layout) behind(name string, p *podSpec) {
 	}
 }
 
-// hosts reports whether any pod is in the network of its node.
+// hosts reports whether the layout has a host-network pod.
 func (l layout) hosts() bool {
 	return slices.ContainsFunc(l.pods, func(p *podSpec) bool { return p.Host() })
 }
@@ -298,7 +304,8 @@ func (l layout) hosts() bool {
 const (
 	// FactAgents is how agents are reached: exec, or port-forward with the reason.
 	FactAgents = "kube.agents"
-	// factClient, FactServer and factThird are the nodes of the ends and of a client outside.
+	// factClient, FactServer and factThird are the nodes of the client, of the server, and of a client outside the
+	// Services' nodes.
 	factClient = "kube.node.client"
 	FactServer = "kube.node.server"
 	factThird  = "kube.node.third"
@@ -306,11 +313,11 @@ const (
 	factLeftOut = facts.KubeLeftOut
 	// factControl are the control-plane nodes among the run's nodes: the control plane competes for their CPUs.
 	factControl = "kube.node.control_plane"
-	// factRequests and factLimit are the pods' resource requests, and the CPU limit, which throttles them.
+	// factRequests are the pods' requests of CPU and memory, factLimit is their CPU limit.
 	factRequests = "kube.pods.requests"
 	factLimit    = "kube.pods.cpu_limit"
-	// FactBalancer are the addresses of Services of type LoadBalancer. FactBalancerWay is the part of the path to them
-	// that is measured.
+	// FactBalancer has the addresses of Services of type LoadBalancer. FactBalancerWay says which part of the path to
+	// these addresses is measured.
 	FactBalancer    = "kube.load_balancer"
 	FactBalancerWay = "kube.load_balancer.way"
 )

@@ -27,34 +27,35 @@ const (
 	beat = 200 * time.Millisecond
 	// accountLimit bounds the wait for the service account of a new namespace, which pods need.
 	accountLimit = 30 * time.Second
-	// patience is how long a state that may pass is tolerated.
+	// patience is how long a pod may have a fault that may pass, such as a failed image pull.
 	patience = 15 * time.Second
-	// undoLimit bounds the removal of a run that could not be raised.
+	// undoLimit bounds the removal of the run's objects after Up has failed.
 	undoLimit = time.Minute
 )
 
 // standing is a pod that became ready.
 type standing struct {
 	node string
-	// addresses are the pod's, in the cluster's order.
+	// addresses are the pod's IP addresses, in the cluster's order.
 	addresses []string
 }
 
-// reachable is a created Service, with the address at which clients reach it.
+// reachable is a created Service, with the address at which clients reach it. The last three fields are only for Services of
+// type LoadBalancer.
 type reachable struct {
 	address string
-	// nodePorts are the node ports by Service port, nil for a Service without them.
+	// nodePorts are the node ports by Service port, nil for a Service without node ports.
 	nodePorts map[int]int
-	// Services of type LoadBalancer have these. balancer is the name that the balancer gave instead of an address, ""
-	// if it gave an address. mode is the ipMode of the address: VIP, the default, or Proxy. why is the reason if there
-	// is no address.
+	// balancer is the host name of the load balancer, "" if it has an address instead.
 	balancer string
-	mode     corev1.LoadBalancerIPMode
-	why      string
+	// mode is the ipMode of the address: VIP, the default, or Proxy.
+	mode corev1.LoadBalancerIPMode
+	// why is the reason if there is no address.
+	why string
 }
 
-// Up chooses the nodes and creates what the plan needs: namespaces, pods, Services. It returns when all pods are ready
-// and the wait for addresses of Services is over. After an error it removes everything again.
+// Up chooses the nodes and creates what the plan needs: namespaces, pods and Services. It returns when all pods are ready,
+// and every load balancer has an address or has had LoadBalancerTimeout to get one. After an error it removes everything.
 func (c *Cluster) Up(ctx context.Context) error {
 	err := c.raise(ctx)
 	if err == nil {
@@ -98,7 +99,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 	return c.awaitBalancers(ctx)
 }
 
-// Renews reports whether the user may delete the run's pods, as Renew does.
+// Renews reports whether the user may delete pods, which Renew requires.
 func (c *Cluster) Renews(ctx context.Context) bool {
 	missing, err := c.Missing(ctx, []Right{renewRight})
 	return err == nil && len(missing) == 0
@@ -126,7 +127,7 @@ func (c *Cluster) Renew(ctx context.Context) error {
 }
 
 // makePods creates the pods of all nodes that are not away, and waits until they are ready. It fails if the API server
-// refuses a pod.
+// refuses a pod, or as awaitPods does.
 func (c *Cluster) makePods(ctx context.Context) error {
 	making, first := errgroup.WithContext(ctx)
 	making.SetLimit(requestsAtOnce)
@@ -144,7 +145,7 @@ func (c *Cluster) makePods(ctx context.Context) error {
 	return c.awaitPods(ctx)
 }
 
-// unserved describes why paths of the plan are not served, "" if all are.
+// unserved lists the paths of the plan that the cluster does not serve, with the reasons. It returns "" if it serves all.
 func (c *Cluster) unserved() string {
 	var all []string
 	for _, p := range c.options.Paths {
@@ -155,8 +156,8 @@ func (c *Cluster) unserved() string {
 	return strings.Join(all, "; ")
 }
 
-// Unserved describes which paths of the plan this cluster does not serve and why, "" if it serves all. It creates
-// nothing.
+// Unserved chooses the nodes, and lists the paths of the plan that the cluster does not serve, with the reasons. It returns ""
+// if it serves all. It creates nothing in the cluster.
 func (c *Cluster) Unserved(ctx context.Context) (string, error) {
 	if err := c.chooseNodes(ctx); err != nil {
 		return "", err
@@ -185,8 +186,8 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 	return nil
 }
 
-// makePod creates a pod. It waits for the service account of a new namespace. A pod that exists already was created by
-// a request whose answer was lost.
+// makePod creates a pod. It waits for the service account of a new namespace. If the pod exists already, it was created by an
+// earlier request whose answer was lost. makePod fails if the cluster adds containers to the pod.
 func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	p := podObject(c.identity, c.options, *s)
 	var made *corev1.Pod
@@ -210,8 +211,8 @@ func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	return unaccompanied(made)
 }
 
-// unaccompanied returns an error if the cluster has injected containers into a pod, as service meshes do: its traffic may
-// go through a proxy there, whose cost would be attributed to the CNI.
+// unaccompanied fails if the cluster has injected containers into a pod, as service meshes do. The pod's traffic may then go
+// through a proxy, whose cost would be attributed to the CNI.
 func unaccompanied(p *corev1.Pod) error {
 	var others []string
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -228,8 +229,9 @@ func unaccompanied(p *corev1.Pod) error {
 		"have the webhook that injects them leave out namespaces labelled "+LabelManagedBy+"="+ManagedBy)
 }
 
-// awaitPods waits until every pod is ready and stores their addresses. It fails if one is late, on another node, or
-// without an address of the wanted family. In a run over pairs, a node whose pod fails is away instead.
+// awaitPods waits until every pod is ready and stores the pods' addresses. It fails if a pod cannot become ready or is late,
+// runs on a wrong node, or has no address of the wanted family. In a run over pairs, a node whose pod does not become
+// ready is marked as away instead; awaitPods fails if fewer than two nodes remain.
 func (c *Cluster) awaitPods(ctx context.Context) error {
 	names := each.Of(c.place.present(c.layout.pods), func(s *podSpec) string { return s.Name })
 	pods, err := api.Await{
@@ -267,7 +269,7 @@ func (c *Cluster) listPods(ctx context.Context) (map[string]*corev1.Pod, error) 
 	return all, nil
 }
 
-// late returns the error for pods that are not ready in time. It describes the first three of them.
+// late returns the error for the pods in waiting, which are not ready in time. It describes up to three of them.
 func (c *Cluster) late(ctx context.Context, waiting map[string]api.State) error {
 	const most = 3
 	var lines []string

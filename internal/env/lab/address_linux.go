@@ -9,9 +9,13 @@ import (
 
 // addressing has the addresses of an instance. Instances are isolated, so all of them use the same addresses.
 type addressing struct {
-	underlay              netip.Prefix
-	switchAddr, outside   netip.Addr
-	cluster, services     netip.Prefix
+	// underlay is the range of the switch, the nodes and the external client.
+	underlay netip.Prefix
+	// switchAddr and outside are the addresses of the switch and of the external client.
+	switchAddr, outside netip.Addr
+	// cluster is the range of the pods, services that of the Services.
+	cluster, services netip.Prefix
+	// local, remote and itself are the addresses of LocalService, RemoteService and SelfService.
 	local, remote, itself netip.Addr
 	// firstFiller is the address of the first Service that is not measured; the others follow.
 	firstFiller netip.Addr
@@ -21,8 +25,8 @@ type addressing struct {
 	forTests netip.Addr
 	// churned is the address of the Service that changes under churn.
 	churned netip.Addr
-	// beforeNodes is added to a node's number to make the last byte of its address.
-	beforeNodes int
+	// nodeOffset plus a node's number is the last byte of its address.
+	nodeOffset int
 	// everywhere is the destination of a default route.
 	everywhere netip.Prefix
 }
@@ -30,7 +34,7 @@ type addressing struct {
 var (
 	addressing4 = addressing{
 		underlay:   netip.MustParsePrefix("172.18.0.0/16"),
-		switchAddr: netip.MustParseAddr("172.18.0.1"), outside: netip.MustParseAddr("172.18.0.250"), beforeNodes: 10,
+		switchAddr: netip.MustParseAddr("172.18.0.1"), outside: netip.MustParseAddr("172.18.0.250"), nodeOffset: 10,
 		cluster: netip.MustParsePrefix("10.244.0.0/16"), services: netip.MustParsePrefix("10.96.0.0/12"),
 		local: netip.MustParseAddr("10.96.100.1"), remote: netip.MustParseAddr("10.96.100.2"), itself: netip.MustParseAddr("10.96.100.3"),
 		balanced:    netip.MustParseAddr("172.18.1.1"),
@@ -39,7 +43,7 @@ var (
 	// A node has a /64 of the cluster's /56, as kubeadm assigns them. Node addresses are ::11 and up.
 	addressing6 = addressing{
 		underlay:   netip.MustParsePrefix("fd00:172:18::/64"),
-		switchAddr: netip.MustParseAddr("fd00:172:18::1"), outside: netip.MustParseAddr("fd00:172:18::250"), beforeNodes: 0x10,
+		switchAddr: netip.MustParseAddr("fd00:172:18::1"), outside: netip.MustParseAddr("fd00:172:18::250"), nodeOffset: 0x10,
 		cluster: netip.MustParsePrefix("fd00:10:244::/56"), services: netip.MustParsePrefix("fd00:10:96::/112"),
 		local: netip.MustParseAddr("fd00:10:96::f001"), remote: netip.MustParseAddr("fd00:10:96::f002"), itself: netip.MustParseAddr("fd00:10:96::f003"),
 		balanced:    netip.MustParseAddr("fd00:172:18::1:1"),
@@ -62,8 +66,8 @@ func (a addressing) onUnderlay(name string, addr netip.Addr) hostSpec {
 	return hostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
 }
 
-// elsewhere returns the address of endpoint i of those without a pod: in the cluster's range, but in the range of no
-// node. After 50,000 endpoints the addresses repeat with the next port.
+// elsewhere returns the address of the i-th endpoint that has no pod. It is in the cluster's range, but not in the range
+// of a node. After 50,000 endpoints the addresses repeat, with the next port.
 func (a addressing) elsewhere(i, port int) netip.AddrPort {
 	const first, size = 32, 50_000
 	b := a.cluster.Addr().AsSlice()
@@ -80,7 +84,7 @@ func (a addressing) elsewhere(i, port int) netip.AddrPort {
 // node returns the address of the node with this number.
 func (a addressing) node(number int) netip.Addr {
 	b := a.underlay.Addr().AsSlice()
-	b[len(b)-1] = byte(a.beforeNodes + number)
+	b[len(b)-1] = byte(a.nodeOffset + number)
 	addr, _ := netip.AddrFromSlice(b) // the length has not changed
 	return addr
 }

@@ -19,8 +19,8 @@ import (
 type agent struct {
 	name string
 	cmd  *exec.Cmd
-	// left is called when the agent is closed.
-	left func()
+	// onClose is called when the agent is closed.
+	onClose func()
 	// in and out are our ends of the pipes.
 	in, out *os.File
 	stderr  child.Tail
@@ -29,7 +29,8 @@ type agent struct {
 	once  sync.Once
 }
 
-// startAgent starts an agent in h. ctx bounds only the start: the agent lives until it or the lab is closed.
+// startAgent starts an agent in h. It fails if ctx is done; after the start, ctx has no effect. The agent runs until it
+// or the lab is closed.
 func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWriteCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -52,8 +53,8 @@ func StartAgent(name string, program []string, start func(*exec.Cmd) error) (io.
 	return newAgent(name, program, nil, func() {}).launch(start)
 }
 
-func newAgent(name string, program, env []string, left func()) *agent {
-	a := &agent{name: name, left: left, ended: make(chan struct{}), cmd: exec.Command(program[0], program[1:]...)}
+func newAgent(name string, program, env []string, onClose func()) *agent {
+	a := &agent{name: name, onClose: onClose, ended: make(chan struct{}), cmd: exec.Command(program[0], program[1:]...)}
 	a.cmd.Env = append([]string{control.RuntimeVariable + "=" + control.RuntimeSetting}, env...)
 	a.cmd.Stderr = &a.stderr
 	// A grandchild may hold the pipes open.
@@ -114,7 +115,8 @@ func (l *Lab) start(h *Host, cmd *exec.Cmd, onStart func()) error {
 	return nil
 }
 
-// Read reads the agent's stdout. If the agent ended by itself, the error has what it wrote to stderr.
+// Read reads the agent's stdout. At its end, the error has the last words of the agent, or is io.EOF if it wrote nothing
+// to stderr.
 func (a *agent) Read(b []byte) (int, error) {
 	n, err := a.out.Read(b)
 	if !errors.Is(err, io.EOF) {
@@ -138,9 +140,9 @@ func (a *agent) Write(b []byte) (int, error) { return a.in.Write(b) }
 // LastWords returns the last 4 KiB of the agent's stderr.
 func (a *agent) LastWords() string { return strings.TrimSpace(a.stderr.String()) }
 
-// Close kills the agent and waits for it.
+// Close kills the agent and waits until it has ended.
 func (a *agent) Close() error {
-	a.left()
+	a.onClose()
 	a.end()
 	return nil
 }

@@ -22,7 +22,7 @@ type backendSet struct {
 	Rolled bool
 }
 
-// backends returns all requests of the options.
+// backends returns a backendSet for each entry of o.Backends, then for each entry of o.Rolled.
 func (o Options) backends() []backendSet {
 	var all []backendSet
 	for i, n := range slices.Concat(o.Backends, o.Rolled) {
@@ -31,8 +31,8 @@ func (o Options) backends() []backendSet {
 	return all
 }
 
-// withRoomFor returns l with enough pods for the client and the largest number of backends. It fails if a number is out
-// of range, or if a node would get too many pods.
+// withRoomFor returns l with enough pods per node for the client and the largest set of backends. It fails if the size
+// of a set is out of range, or if a node would get too many pods.
 func withRoomFor(l plan.Lab, backends []backendSet) (plan.Lab, error) {
 	if len(backends) == 0 {
 		return l, nil
@@ -51,9 +51,8 @@ func withRoomFor(l plan.Lab, backends []backendSet) (plan.Lab, error) {
 	return l, nil
 }
 
-// severalBackends describes the Services with several backends. For each number there are two Services: the first
-// backend of one is on the client's node, of the other on the next node. If pods share their node's address and ports,
-// no Service has more backends than nodes.
+// severalBackends describes two Services for each entry of backends. The first backend of one Service is on the client's
+// node, that of the other on the next node. It omits a Service if two of its backends would share an address.
 func (s instanceSpec) severalBackends(backends []backendSet) []serviceSpec {
 	var list []serviceSpec
 	vip := s.net.itself

@@ -23,8 +23,8 @@ func (s instanceSpec) announcer() int {
 	return 0
 }
 
-// balance assigns load balancer addresses to the Services whose first backend is on the second node. It assigns none
-// where unbalanced rules them out.
+// balance sets the load balancer addresses of those services whose first backend is on the second node. It sets none if
+// kube-proxy is in ipvs mode or if answersElsewhere.
 func (s instanceSpec) balance(services []serviceSpec) {
 	if s.ProxyIPVS() || answersElsewhere(s) {
 		return
@@ -37,8 +37,8 @@ func (s instanceSpec) balance(services []serviceSpec) {
 	}
 }
 
-// unbalanced returns why the lab cannot serve a path to a load balancer. It returns "" if it can, and for every other
-// destination.
+// unbalanced returns why the lab cannot serve a path to a load balancer. It returns "" if it can, and for paths to other
+// destinations.
 func (s instanceSpec) unbalanced(p plan.Path) string {
 	if p.To == plan.LoadBalancer && s.ProxyIPVS() {
 		return "the lab does not model addresses of load balancers under kube-proxy in ipvs mode"
@@ -72,8 +72,8 @@ func (s instanceSpec) withoutBalancer() instanceSpec {
 	return s
 }
 
-// entered returns the node port path that enters at the announcer and leads to the same backend, if p leads to a load
-// balancer. It returns any other path unchanged.
+// entered returns, for a path to a load balancer, the node port path through the announcer to the same backend. It
+// returns any other path unchanged.
 func (s instanceSpec) entered(p plan.Path) plan.Path {
 	if p.To != plan.LoadBalancer {
 		return p

@@ -163,7 +163,7 @@ func (b *builder) makeNamespace(h *Host) error {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	b.at[h] = at
-	if err := netns.SetSysctls(ns, b.spec.fresh()); err != nil {
+	if err := netns.SetSysctls(ns, b.spec.namespaceSettings()); err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	return at.Up(link.Loopback)
@@ -174,15 +174,16 @@ func (b *builder) makeNamespace(h *Host) error {
 // The kernel's own largest send buffer is 4 MiB. The lab's is smaller: the packets of one flow in flight must fit into
 // the receive backlog of a CPU, 1000 packets, which a namespace cannot change. Otherwise the backlog drops packets.
 //
-// The kernel's receive buffer begins at 128 KiB. Whether it grows within a trial's window is random, and a flow that it
-// limits costs a sixth to a third less: acknowledgements trigger the sends instead of the sender's system calls.
+// The kernel's receive buffer begins at 128 KiB. Whether it grows within a trial's window is random. A flow that the
+// buffer limits takes a sixth to a third less CPU time, because acknowledgements trigger the sends.
 const (
 	sendBuffer    = "4096 16384 1048576"
 	receiveBuffer = "4096 6291456 6291456"
 )
 
-// fresh returns the settings of a new namespace: of IPv4 always, and with IPv6 on or off as the lab's family requires.
-func (s instanceSpec) fresh() []netns.Setting {
+// namespaceSettings returns the sysctls of a new namespace: those of IPv4, and those that switch IPv6 on or off as the
+// lab's family requires.
+func (s instanceSpec) namespaceSettings() []netns.Setting {
 	if s.Lab.Family == IPv6 {
 		return slices.Concat(fresh6, fresh4)
 	}
@@ -367,7 +368,8 @@ func (b *builder) forwarding() []link.Thing {
 	return []link.Thing{link.Settings{{Name: name, Value: "1"}}}
 }
 
-// attach connects a pod to its node, whose handle is at, or to the switch.
+// attach connects a pod to its node, or to the switch if the dataplane does so. at is the handle of the node, in that of
+// the pod.
 func (b *builder) attach(at *link.Handle, n dataplane.Node, p dataplane.Pod, in *link.Handle) error {
 	if s, ok := b.spec.dataplane.(dataplane.Switched); ok {
 		return b.at[b.inst.Switch].Add(s.PlugPod(switchBridge, p, in)...)
@@ -375,7 +377,8 @@ func (b *builder) attach(at *link.Handle, n dataplane.Node, p dataplane.Pod, in 
 	return at.Add(b.spec.dataplane.AttachPod(n, p, in)...)
 }
 
-// nics applies the NIC model, BIG TCP, receive steering and the line rate to all devices, and prepares lossy links.
+// nics applies the NIC model, BIG TCP and receive steering to all devices and the line rate to the NICs, and prepares
+// lossy links.
 func (b *builder) nics(context.Context) error {
 	b.inst.nic = plan.NICIdeal
 	for h, at := range b.at {
@@ -415,7 +418,7 @@ const BigTCP = 192 << 10
 var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packet steering changes nothing"), "take --cpu split")
 
 // steer makes the receive work of a host's devices run on the host's CPUs, if placement and rps ask for it. It does not
-// change the switch. A kernel that cannot steer is an error only with rps=on.
+// change the switch. If the kernel cannot steer, it fails with rps=on, and otherwise records the reason for Facts.
 func (b *builder) steer(h *Host, at *link.Handle) error {
 	if b.place.mode != condition.PlacementSplit || b.spec.Lab.RPS == condition.RPSOff || h == b.inst.Switch {
 		return nil

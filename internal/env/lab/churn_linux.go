@@ -19,19 +19,21 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// churnService is the Service that changes under churn. It is the last Service. Its endpoint is a pod on the second
-// node, or on the first after a change.
+// churnService is the Service that changes under churn, the last of the instance. It is raised with one endpoint, a pod
+// on the second node; see churned for its other form.
 const (
 	churnService = "svc-churn"
 	churnPort    = 5301
 )
 
-// churnKind returns the kind of object that changes: during trials as the conditions say, otherwise in AccountChange as
-// the options say. It returns "" if there is none, or if changes of that kind do not affect the instance.
+// churnKind returns the kind of object that changes: that of the churn in the conditions, otherwise with Options.Account
+// that of Options.Changed, for AccountChange. It returns "" if there is none, if the instance has no such object, or if a
+// change in AccountChange would take minutes.
 func (l *Lab) churnKind(s instanceSpec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
@@ -147,7 +149,7 @@ func (i *Instance) transaction(k int, before, after *nft.Table) (func(context.Co
 }
 
 // iptablesChange returns an action that changes the iptables rules of node k by one run of iptables-restore --noflush.
-// The run also rewrites the chains named whole.
+// The run rewrites the changed chains and the chains named in whole.
 func (i *Instance) iptablesChange(k int, before, after policy.Node, whole ...string) (func(context.Context) error, error) {
 	tool, err := i.lab.tools.iptables()
 	if err != nil {
@@ -169,8 +171,8 @@ func (n *Node) daemonCPUs() []int {
 	return n.CPUs
 }
 
-// churned returns the instance's description with the Service of churn in form f. In the form changed, the Service does
-// not exist (services) or its endpoint is on the first node (endpoints).
+// churned returns the instance's description with churnService in form f. In the form changed, it does not exist if kind
+// is services; otherwise its endpoint is on the first node.
 func (i *Instance) churned(kind plan.ChurnKind, f form) instanceSpec {
 	s := i.Spec
 	if f == asRaised {
@@ -186,7 +188,7 @@ func (i *Instance) churned(kind plan.ChurnKind, f form) instanceSpec {
 	return s
 }
 
-// onlyChurned returns the entries of list for the Service of churn; none if it is not in list.
+// onlyChurned returns the entries of list for churnService.
 func onlyChurned(list []service.Service) []service.Service {
 	return slices.DeleteFunc(slices.Clone(list), func(s service.Service) bool { return s.Name != churnService })
 }
@@ -256,7 +258,7 @@ func (l *Lab) Churn(ctx context.Context, o control.Churning) (seen *sample.Churn
 	return seen, err
 }
 
-// run makes the changes of one trial, and returns those that were due and made in its window.
+// run makes the changes of one trial, and returns the number and the times of those in its window.
 func (c *changes) run(ctx context.Context, o control.Churning, p *prober) (*sample.Churn, error) {
 	rate := c.inst.Spec.Lab.Churn.Rate
 	every := int(math.Ceil(rate/watchedRate)) | 1
@@ -347,12 +349,12 @@ const (
 	accountTime = 5 * time.Second
 )
 
-// AccountChange changes one object several times while nothing else runs. It adds the median delay until a change is
-// enforced and the mean CPU time of one, in ns, to Raised. It does nothing without Options.Account or such an object,
-// and with delay or loss, which would distort the probes. Run self-tests before: drop counters may grow.
+// AccountChange changes one object several times. It sets in Raised the median delay until a change is enforced and the
+// mean CPU time of a change, in ns. It does nothing without Options.Account or an object that changes, or if the
+// conditions have delay or loss, which would distort the probes. Run self-tests before: drop counters may grow.
 func (i *Instance) AccountChange(ctx context.Context) (err error) {
 	c := i.changing
-	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Delay > 0 || i.Spec.Lab.Loss > 0 {
+	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Delay > 0 || i.Spec.Lab.Loss > 0 || mesh.Impair(i.Spec.Lab.Plants) {
 		return nil
 	}
 	p, err := c.prober(ctx)

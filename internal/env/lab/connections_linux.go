@@ -11,7 +11,8 @@ import (
 )
 
 // Connect adds the standing connections of the conditions to the tables of all nodes, and their kernel memory to
-// Raised. It returns the smallest number that a node tracks. Call it after self-tests, which empty the tables.
+// Raised. It returns the smallest number of connections in a node's table, 0 if the conditions have none. Call it after
+// self-tests, which empty the tables.
 func (i *Instance) Connect() (tracked int, err error) {
 	want := i.Spec.Lab.Connections
 	if i.Err != nil || want == 0 {

@@ -29,7 +29,7 @@ type Dialer struct {
 	stderr *child.Tail
 }
 
-// Dialer returns a dialer of a host. The caller closes it; closing the lab closes it too. Without cgroup v2 or
+// Dialer returns a dialer of a host. The caller closes it; its process ends with the lab. Without cgroup v2 or
 // Options.Program, its connections have the host's namespace but not its cgroup.
 func (i *Instance) Dialer(h *Host) (*Dialer, error) {
 	d := &Dialer{host: h}

@@ -42,23 +42,25 @@ type prober struct {
 
 // attempt is one probe: it tries to connect.
 type attempt struct {
-	fd    int
+	fd int
+	// sent is the time of the attempt, in ns of the monotonic clock.
 	sent  int64
 	ended bool
-	how   syscall.Errno
+	// how is the result of an attempt that has ended, 0 for an established connection.
+	how syscall.Errno
 }
 
 // Times of the prober in ns.
 const (
-	// leastApart is the least time between two probes. The time between probes grows with the time since the change
-	// began: it is at least 1/apart of that.
+	// leastApart is the least time between two probes. It is 1/apart of the time since the change began, if that is longer.
 	leastApart = 50_000
 	apart      = 10
-	// settles is how long the answer to a probe may take. After stale, a probe counts as unanswered: TCP repeats it.
+	// settles is how long the answer to a probe may take. After stale, a probe has ended without an answer, even if TCP
+	// sends it again.
 	settles = 50_000_000
 	stale   = 500_000_000
-	// unseenAfter is how long after its end a change must be observed. The limit is half of the change's duration if that
-	// is longer, because probes are then rarer.
+	// unseenAfter is how long after the end of a change probes may fail to observe it. Half of the change's duration is
+	// the limit if that is longer, because probes are then rarer.
 	unseenAfter = 2_000_000_000
 	// mostProbes bounds the sockets.
 	mostProbes = 256
@@ -113,8 +115,9 @@ func (p *prober) close() error {
 	return errors.Join(errs...)
 }
 
-// look sends probes until a change that began at begin is over and its sign was observed. It returns the time from
-// begin to the first probe after which all probes had the sign, in ns. applied receives the result of the change.
+// look sends probes until a change that began at begin is over and probes have the sign want. It returns the time in ns
+// from begin to the first probe after which all probes had the sign, and the number of probes. applied receives the
+// result of the change.
 func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64, probes int, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -128,7 +131,8 @@ func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64
 		}
 	}()
 	<-done
-	return delay, len(p.probes), errors.Join(err, p.reset())
+	err = errors.Join(err, p.reset())
+	return delay, len(p.probes), err
 }
 
 // watch does the work of look on the current thread.
@@ -214,8 +218,9 @@ func (p *prober) collect() {
 	}
 }
 
-// enforced returns when the first probe of the last unbroken series with the sign was sent. ok is false until the
-// series has a probe from after over, the end of the change, and no recent unanswered probe before that one.
+// enforced returns when the first probe of the last series was sent in which every probe has the sign want. ok is false
+// until the series has a probe that was sent after over, the end of the change, and no earlier probe still waits for its
+// answer.
 func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
 	now := thread.Monotonic()
 	for i := len(p.probes) - 1; i >= 0; i-- {
@@ -234,7 +239,7 @@ func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
 	return at, ok
 }
 
-// shows reports whether a probe has the sign. It must have ended or waited for settles.
+// shows reports whether a probe has the sign want. The probe must have ended, or have waited for the time settles.
 func (b attempt) shows(want sign) bool {
 	established := b.ended && b.how == 0
 	switch want {

@@ -22,9 +22,9 @@ const (
 	factPods       = "lab.pods"       // pods of each node
 	factFamily     = "lab.family"     // version of IP that nodes, pods and Services have
 	factServices   = "lab.services"   // Services in addition to the measured ones
-	factEndpoints  = "lab.endpoints"  // of each of these
+	factEndpoints  = "lab.endpoints"  // endpoints of each of these Services
 	factPosition   = "lab.position"   // position of the measured Services among them
-	factLineRate   = "lab.line_rate"  // of each node's NIC in bit/s, or "unshaped"
+	factLineRate   = "lab.line_rate"  // line rate of each node's NIC in bit/s, or "unshaped"
 	factDelay      = "lab.delay"      // added to packets from a node, for tests
 	factPlants     = "lab.plants"     // faults of nodes and links, planted for tests
 	factLoss       = "lab.loss"       // share of the frames from a node that are lost, for tests
@@ -33,9 +33,9 @@ const (
 	factPodMTU     = "lab.pod_mtu"    // set if it differs from the profile's own
 	factGRO        = "lab.gro"        // which received packets nodes merge
 	factBigTCP     = "lab.big_tcp"    // whether super-packets may be longer than 64 KiB
-	factEncryption = "lab.encryption" // of packets between nodes, in the profiles that can
+	factEncryption = "lab.encryption" // encryption of packets between nodes, in profiles that support it
 	factIPSet      = "ipset"
-	// factBackend is why the lab chose this backend of iptables.
+	// factBackend is why the lab chose iptables-legacy; not set if it did not.
 	factBackend = "lab.iptables.reason"
 	// factPolicies is the number of NetworkPolicies that select every pod, and of those that select none.
 	factPolicies = "lab.policies"
@@ -43,7 +43,8 @@ const (
 	factTrafficPolicy = "lab.traffic_policy"
 	// factConntrack is yes or no: whether connections between pods are tracked.
 	factConntrack = "lab.conntrack"
-	// factFlowtable is after how many packets a connection passes the rules of nodes whose CNI has a flowtable; 0 is never.
+	// factFlowtable is after how many packets a connection bypasses the rules of nodes whose CNI has a flowtable; 0 is
+	// never.
 	factFlowtable = "lab.flowtable"
 	// factBridgeNetfilter says whether netfilter sees bridged packets.
 	factBridgeNetfilter = "lab.bridge_netfilter"
@@ -59,7 +60,7 @@ const (
 	factDefaultCongestion = "tcp.congestion.default"
 )
 
-// Facts returns the conditions that the lab was raised under.
+// Facts returns the conditions of the lab, and the tools and settings that it uses.
 func (l *Lab) Facts() facts.Facts {
 	c := l.options.Lab
 	f := facts.Facts{

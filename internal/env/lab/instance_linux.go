@@ -32,7 +32,7 @@ type Instance struct {
 	// Services are in the order of kube-proxy's rules.
 	Services []Service
 	Spec     instanceSpec
-	// Raised is the cost of creating its state, in base units by metric name; nil unless Options.Account is set.
+	// Raised is the cost of creating the instance's state, in ns or bytes, by metric name; nil without Options.Account.
 	Raised map[string]float64
 
 	lab *Lab
@@ -85,11 +85,12 @@ type Node struct {
 
 	// programs is empty for a dataplane without BPF programs.
 	programs dataplane.Programs
-	// own runs the programs of a profile file, nil without them. attached has its BPF programs, and the routers of the
-	// node's other interfaces.
-	own      *own.Node
+	// own runs the programs of a profile file, nil without them.
+	own *own.Node
+	// attached must be closed with the node: the BPF programs of a profile file, the routers of the node's other
+	// interfaces, and processes of WireGuard in user space.
 	attached []io.Closer
-	// before has the iptables rules that its programs added before the lab loaded kube-proxy's.
+	// before has the iptables rules that the programs of own added before the lab loaded kube-proxy's.
 	before string
 }
 

@@ -40,8 +40,8 @@ func (b *builder) interfaces() error {
 	return nil
 }
 
-// plugInterface connects a node's additional device to the switch. Its packets go to the switch's address, and the
-// router at its port delivers them.
+// plugInterface connects a node's additional device to the switch. The device sends to the switch's address; a router at
+// the port of the switch delivers these packets.
 func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interface) error {
 	at, sw := b.at[&to.Host], b.at[b.inst.Switch]
 	end := portOf(n, d)
@@ -68,7 +68,8 @@ func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interfac
 	return router.Attach(b.inst.Switch.NS, port)
 }
 
-// stations returns the MAC addresses to which the underlay delivers the addresses of nodes and pods.
+// stations maps the address of each node, and of each pod on an additional interface, to the MAC address to which the
+// underlay delivers its packets.
 func stations(nodes []dataplane.Node) map[netip.Addr]net.HardwareAddr {
 	all := map[netip.Addr]net.HardwareAddr{}
 	for _, n := range nodes {

@@ -13,7 +13,7 @@ import (
 )
 
 // serveIPVS gives a node the cluster addresses of all Services, and virtual servers for these addresses and the node
-// ports. It updates existing servers.
+// ports. It updates existing servers and removes those of other Services, but not their addresses.
 func serveIPVS(ns *netns.NS, c service.Config) error {
 	at, err := link.Open(ns)
 	if err != nil {
@@ -26,7 +26,7 @@ func serveIPVS(ns *netns.NS, c service.Config) error {
 	}
 	if held == nil {
 		if err := at.Add(link.Dummy{Name: service.IPVSDevice}); err != nil {
-			return withoutIPVS(err)
+			return ipvsAdvice(err)
 		}
 	}
 	for _, a := range service.IPVSAddresses(c) {
@@ -36,11 +36,11 @@ func serveIPVS(ns *netns.NS, c service.Config) error {
 			}
 		}
 	}
-	return withoutIPVS(ipvs.Apply(ns, service.IPVSServers(c, node)))
+	return ipvsAdvice(ipvs.Apply(ns, service.IPVSServers(c, node)))
 }
 
-// localAddresses returns the addresses of the node's devices without loopback, and separately those of the device for
-// Services. held is nil without that device.
+// localAddresses returns the addresses of the node's devices except loopback and the device for Services, and in held
+// those of the device for Services. held is nil without that device.
 func localAddresses(at *link.Handle) (node []netip.Addr, held []netip.Prefix, err error) {
 	devices, err := at.Devices()
 	for _, d := range devices {
@@ -57,8 +57,8 @@ func localAddresses(at *link.Handle) (node []netip.Addr, held []netip.Prefix, er
 	return node, held, err
 }
 
-// withoutIPVS adds advice to the error of a kernel without IPVS.
-func withoutIPVS(err error) error {
+// ipvsAdvice returns err, with advice if it is that of a kernel without IPVS.
+func ipvsAdvice(err error) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return advice.With(err, "modprobe ip_vs ip_vs_rr dummy, or use another mode: --service-proxy iptables")
 	}

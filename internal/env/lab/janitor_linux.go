@@ -38,8 +38,8 @@ func Janitor(path string, stdin io.Reader) error {
 	return cgroup.Remove(ctx, path)
 }
 
-// watch is a janitor process and its stdin.
-type watch struct {
+// janitorProcess is a running janitor and its stdin.
+type janitorProcess struct {
 	cmd  *exec.Cmd
 	pipe *os.File
 }
@@ -63,7 +63,7 @@ func (l *Lab) claim(ctx context.Context) error {
 }
 
 // startJanitor starts the janitor in its own session, so that Ctrl-C does not end it.
-func startJanitor(program, path string) (*watch, error) {
+func startJanitor(program, path string) (*janitorProcess, error) {
 	in, out, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func startJanitor(program, path string) (*watch, error) {
 		_ = out.Close()
 		return nil, err
 	}
-	return &watch{cmd: cmd, pipe: out}, nil
+	return &janitorProcess{cmd: cmd, pipe: out}, nil
 }
 
 // group makes the cgroup of a node. It returns nil without cgroup v2.

@@ -78,7 +78,7 @@ type groups struct {
 	tree   *cgroup.Group
 	failed error
 	// janitor is nil if it could not be started.
-	janitor *watch
+	janitor *janitorProcess
 }
 
 // tools finds iptables and ipset once, when the first profile needs them.
@@ -93,14 +93,15 @@ type tools struct {
 var errClosed = errors.New("the lab is closed")
 
 // Up raises an instance of every variant, twins included. An instance that cannot be raised has Instance.Err set; the
-// others are not affected. Up fails if this machine lacks the memory, descriptors or rights, or if ctx is done; then it
-// removes everything. The caller closes the lab.
+// others are not affected. Up fails if the conditions are not valid, if this machine lacks memory, descriptors or rights,
+// or if ctx is done; then it removes everything. The caller closes the lab.
 func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
-	left, where := memoryLeft()
-	if err := checkMemory(o.Lab.Filled(), profiles, left, where); err != nil {
+	roomy, err := withRoomFor(o.Lab.Filled(), o.backends())
+	if err != nil {
 		return nil, err
 	}
-	if err := raiseDescriptorLimit(o.Lab.Filled(), profiles); err != nil {
+	left, where := memoryLeft()
+	if err := errors.Join(checkMemory(roomy, profiles, left, where), raiseDescriptorLimit(roomy, profiles)); err != nil {
 		return nil, err
 	}
 	l, err := open(ctx, o)
@@ -153,8 +154,8 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 // reasonable time. The time grows with the square of their number: minutes for 10,000.
 const fewForNFT = 2000
 
-// chooseIptables makes the whole lab use iptables-legacy if the user did not choose a backend and a variant has more
-// Services or policies than iptables-nft can load. All variants use the same backend, so that they can be compared.
+// chooseIptables makes the whole lab use iptables-legacy, if it works, when the user did not choose a backend and a
+// variant has more than fewForNFT Services or policies. All variants use the same backend, so that they can be compared.
 func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 	c := l.options.Lab
 	most, what := 0, ""
@@ -264,7 +265,7 @@ func (l *Lab) Instance(name plan.Variant) *Instance {
 	return nil
 }
 
-// up returns the instance called name. It fails if that was not raised.
+// up returns the instance called name. It fails if there is none or it was not raised.
 func (l *Lab) up(name plan.Variant) (*Instance, error) {
 	inst := l.Instance(name)
 	if inst == nil || inst.Err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// noMemoryError means that the state of a lab would not fit into memory. Without this check, the kernel might kill the
-// program while it raises the lab.
+// noMemoryError means that the state of a lab would not fit into memory: the kernel might kill the program while it
+// raises the lab. Need and Left are in bytes.
 type noMemoryError struct {
 	Need, Left int64
 	// Where is the cgroup with the limit, "" for the machine's memory.

@@ -23,23 +23,24 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// waits measures one pod's time to first response, from when the pod is due. Times are in ns of the monotonic clock.
-// parts has the durations of the parts, by the names in package metric; they add up to the whole.
-type waits struct {
+// podTimes has the times of one pod until its first response, in ns of the monotonic clock.
+type podTimes struct {
+	// begin is when the pod is due, last the time of the last mark.
 	begin, last int64
 	// start is when the program of the pod began, after its attachment; 0 if it did not begin.
 	start int64
+	// parts has the durations in ns between the marks, by metric name. They add up to last - begin.
 	parts map[string]int64
 	// dialled is the result of the attempts to connect.
 	dialled first.Result
 }
 
 // mark adds the time since the previous mark to a part.
-func (w *waits) mark(part string) { w.markAt(part, thread.Monotonic()) }
+func (w *podTimes) mark(part string) { w.markAt(part, thread.Monotonic()) }
 
 // markAt adds the time from the previous mark to at, the new mark, to a part. It does nothing if at is not after the
 // previous mark.
-func (w *waits) markAt(part string, at int64) {
+func (w *podTimes) markAt(part string, at int64) {
 	if at > w.last {
 		w.parts[part] += at - w.last
 		w.last = at
@@ -47,7 +48,7 @@ func (w *waits) markAt(part string, at int64) {
 }
 
 // pod returns the times of the pod up to the last mark.
-func (w *waits) pod() sample.NewPod {
+func (w *podTimes) pod() sample.NewPod {
 	return sample.NewPod{Whole: w.last - w.begin, Start: w.last - w.start, Parts: w.parts, Dials: w.dialled.Dials, DialNs: w.dialled.CPUNs}
 }
 
@@ -75,7 +76,7 @@ func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error
 		if s.in, err = link.Open(s.ns); err != nil {
 			return err
 		}
-		if err := errors.Join(netns.SetSysctls(s.ns, a.inst.Spec.fresh()), s.in.Up(link.Loopback)); err != nil {
+		if err := errors.Join(netns.SetSysctls(s.ns, a.inst.Spec.namespaceSettings()), s.in.Up(link.Loopback)); err != nil {
 			return err
 		}
 		where := a.node().NS
@@ -109,8 +110,8 @@ func (s *newPod) close() error {
 }
 
 // add attaches a pod as the dataplane's CNI plugin does, and makes the changes of agents for which a plugin waits. It
-// adds the times to w. What an error leaves behind, remove undoes.
-func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
+// adds the times to w. After an error, remove undoes what was done.
+func (a *arrivals) add(ctx context.Context, s *newPod, w *podTimes) error {
 	spec := a.inst.Spec
 	if spec.Plugged() {
 		return a.plug(ctx, s, w)
@@ -133,8 +134,8 @@ func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 	return a.program(s, w)
 }
 
-// startFelix starts writing the chains of a pod as Felix does. The returned function waits until that has ended and
-// returns the time of the end, 0 for a profile without such chains. Calico's plugin does not wait for Felix, so the
+// startFelix starts to write the chains of a pod as Felix does. The returned function waits until they are written and
+// returns the time when they were, 0 for a profile without such chains. Calico's plugin does not wait for Felix, so the
 // program of the pod begins meanwhile; its packets are dropped until the chains are complete.
 func (a *arrivals) startFelix(ctx context.Context, s *newPod) func() (at int64, err error) {
 	if a.rules.Calico == nil {
@@ -157,7 +158,7 @@ func (a *arrivals) startFelix(ctx context.Context, s *newPod) func() (at int64, 
 
 // plug attaches a pod by the plugins of a profile file. Their ADD is one part of the time. The plugins of a node run
 // for one pod at a time; plug fails if they are busy until the timeout.
-func (a *arrivals) plug(ctx context.Context, s *newPod, w *waits) error {
+func (a *arrivals) plug(ctx context.Context, s *newPod, w *podTimes) error {
 	a.agent.Lock()
 	defer a.agent.Unlock()
 	left := a.left(w)
@@ -173,7 +174,7 @@ func (a *arrivals) plug(ctx context.Context, s *newPod, w *waits) error {
 	return err
 }
 
-// waitOf returns the part of the time that the creation of t counts for.
+// waitOf returns the metric of the part to which the time of adding t belongs.
 func waitOf(t link.Thing) string {
 	switch t.(type) {
 	case link.Address:
@@ -185,7 +186,7 @@ func waitOf(t link.Thing) string {
 }
 
 // program adds a pod to the BPF programs and maps of all nodes. It does nothing for a dataplane without programs.
-func (a *arrivals) program(s *newPod, w *waits) error {
+func (a *arrivals) program(s *newPod, w *podTimes) error {
 	programs := a.node().programs.Pods
 	if programs == nil {
 		return nil
@@ -216,8 +217,8 @@ func (a *arrivals) onOtherNodes(do func(*dataplane.PodPrograms) error) error {
 	return nil
 }
 
-// writeChains changes the node's chains to a changed set of pods as Calico's agent Felix does. change returns the new
-// host devices of pods. A node has one agent, so one change is made at a time.
+// writeChains changes the node's chains for other pods, as Calico's agent Felix does. change gets the host devices of the
+// present pods and returns the new ones. A node has one agent, so one change is made at a time.
 func (a *arrivals) writeChains(ctx context.Context, change func(devices []string) []string) error {
 	a.agent.Lock()
 	defer a.agent.Unlock()
@@ -235,13 +236,13 @@ func (a *arrivals) writeChains(ctx context.Context, change func(devices []string
 }
 
 // left returns the time that a pod has left to get its answer.
-func (a *arrivals) left(w *waits) time.Duration {
+func (a *arrivals) left(w *podTimes) time.Duration {
 	return a.o.Timeout - time.Duration(thread.Monotonic()-w.begin)
 }
 
 // request sends the pod's first request, while Felix may still write its chains, and waits for the answer. It fails if
 // the answer does not arrive within the timeout, or if Felix fails.
-func (a *arrivals) request(ctx context.Context, s *newPod, w *waits) error {
+func (a *arrivals) request(ctx context.Context, s *newPod, w *podTimes) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	rule := a.startFelix(ctx, s)

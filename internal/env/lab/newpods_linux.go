@@ -29,7 +29,7 @@ const (
 	madeAhead   = 2
 )
 
-// Failures of a new pod that no connection has.
+// Kinds of failures that only new pods have, in addition to those of connections.
 const (
 	kindNamespace = "no namespace"
 	kindAttach    = "not attached"
@@ -113,7 +113,7 @@ type made struct {
 
 // NewPods attaches pods at a rate to the first node. Each namespace exists before the intended time of its pod. Then
 // the pod is attached, its program starts, and it dials until one request is answered. NewPods returns when all pods
-// are removed. Pods count if their intended time is in the window; one pod before it warms up.
+// are removed. Pods count if their intended time is in the window; one earlier pod warms up.
 func (l *Lab) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observation, error) {
 	inst, err := l.up(o.Route.Variant)
 	if err != nil {
@@ -258,8 +258,8 @@ func sleepUntil(ctx context.Context, at int64) bool {
 	}
 }
 
-// pod attaches one pod that is due, if a namespace is ready within patience ns, sends its request and removes it. It
-// adds its times to o; o is nil for a pod that does not count.
+// pod attaches one pod that is due at the time due, sends its request and removes it. It does nothing if no namespace is
+// ready within patience, in ns. It adds the pod's times to o; o is nil for a pod that does not count.
 func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Observation) {
 	late := time.NewTimer(time.Duration(patience))
 	defer late.Stop()
@@ -280,7 +280,7 @@ func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Obser
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
-		w := &waits{begin: due, last: due, parts: map[string]int64{}}
+		w := &podTimes{begin: due, last: due, parts: map[string]int64{}}
 		err := thread.SetCPUs(a.node().CPUs)
 		w.mark(metric.WaitSchedule)
 		if err == nil {
@@ -296,7 +296,7 @@ func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Obser
 }
 
 // serve attaches a pod and sends its request. A failure is a *failedPod.
-func (a *arrivals) serve(ctx context.Context, s *newPod, w *waits) error {
+func (a *arrivals) serve(ctx context.Context, s *newPod, w *podTimes) error {
 	if err := a.add(ctx, s, w); err != nil {
 		return &failedPod{kindAttach, err}
 	}
@@ -320,7 +320,7 @@ func (f *failedPod) Unwrap() error { return f.err }
 
 // note adds a pod to o as answered, or as failed if err is not nil. w is nil for a pod without a namespace. It does
 // nothing if o is nil.
-func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
+func (a *arrivals) note(o *sample.Observation, w *podTimes, err error) {
 	if o == nil {
 		return
 	}
@@ -344,7 +344,8 @@ func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
 	o.AddPod(seen)
 }
 
-// blame ends the trial if removal, the error of removing a pod, is not nil. failed is why the pod got no answer.
+// blame ends the trial if removal, the error of removing a pod, is not nil. failed is why the pod got no answer, nil if
+// it got one; its kind is then that of the trial's error.
 func (a *arrivals) blame(failed, removal error) {
 	if removal == nil {
 		return

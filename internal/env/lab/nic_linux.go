@@ -31,7 +31,7 @@ func (i *Instance) offload(h *Host, at *link.Handle, model plan.NIC) (err error)
 	return at.SegmentationOn(h.cut)
 }
 
-// switchTo brings a NIC model into force on all hosts.
+// switchTo applies a NIC model to all hosts, unless it is in force.
 func (i *Instance) switchTo(model plan.NIC) error {
 	if i.nic == model {
 		return nil
@@ -54,8 +54,8 @@ func (i *Instance) withHandle(h *Host, do func(*link.Handle) error) error {
 	return nil
 }
 
-// offloads returns two functions for a trial: ready prepares the ends of its route for its NIC model, connected must be
-// called when its connections are established.
+// offloads returns two functions that apply the NIC model of a trial on a route. ready must be called before the trial
+// connects, connected when its connections are established.
 func (i *Instance) offloads(r plan.Route, ends ...*Host) (ready, connected func() error) {
 	model := cmp.Or(r.NIC, i.Spec.Lab.NIC)
 	ready = func() error {
@@ -68,8 +68,8 @@ func (i *Instance) offloads(r plan.Route, ends ...*Host) (ready, connected func(
 	return ready, func() error { return i.limit(1, ends) }
 }
 
-// limit sets how many segments a super-packet may have on those devices of ends that kept their features. It does
-// nothing unless the model is "wire".
+// limit sets how many segments a super-packet may have, on those devices of ends whose features cannot be switched off.
+// It does nothing unless the model is "wire".
 func (i *Instance) limit(segments int, ends []*Host) error {
 	if i.nic != plan.NICWire {
 		return nil
@@ -118,7 +118,7 @@ func (i *Instance) InterfacesOf(n *Node) []dataplane.Interface {
 	return i.Spec.Nodes[slices.Index(i.Nodes, n)].Interfaces
 }
 
-// senders returns the nodes, and also the pods if they are connected to the switch and not to their node.
+// senders returns the nodes, and also the pods if they are connected to the switch instead of their node.
 func (i *Instance) senders() []*Host {
 	_, switched := i.Spec.dataplane.(dataplane.Switched)
 	var list []*Host

@@ -37,7 +37,7 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 		reason = s.refusedByFile(p)
 	}
 	if reason == "" {
-		reason = s.notByPolicy(entered)
+		reason = s.refusedByPolicy(entered)
 	}
 	if reason == "" && s.Lab.Conntrack == condition.ConntrackOff && p.ByService() && s.Profile.Services != ebpfServices {
 		reason = "connections between pods are not tracked (conntrack=off), and replies of a Service's endpoint need tracking"
@@ -51,8 +51,8 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	return s.Way(p), nil
 }
 
-// between returns the ends of a path. With a pair, they are on its two nodes: the node itself or its first pod; the
-// path must lead to a host or a pod. It fails like Ends, or if a node is unknown.
+// between returns the ends of a path, for the zero pair those of Ends. Otherwise they are on the two nodes of the pair:
+// the node itself or its first pod; the path must lead to a host or a pod. It fails like Ends, or if a node is unknown.
 func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	e, err := s.Ends(p)
 	if err != nil || pair.IsZero() {
@@ -94,14 +94,14 @@ func membersOf(s instanceSpec, p plan.Path, n int) ([]string, error) {
 	}), nil
 }
 
-// unfilteredBridge reports whether netfilter does not see packets that the pods' bridge switches, although the
-// profile's CNI lets it.
+// unfilteredBridge reports whether bridge-netfilter=off hides from netfilter the packets that the pods' bridge switches.
+// It returns false for profiles where netfilter never sees such packets.
 func (s instanceSpec) unfilteredBridge() bool {
 	return s.Lab.BridgeNetfilter == condition.BridgeNetfilterOff && s.Profile.FiltersBridge()
 }
 
-// notByPolicy returns why externalTrafficPolicy rules out a node port path, "" if it does not.
-func (s instanceSpec) notByPolicy(p plan.Path) string {
+// refusedByPolicy returns why externalTrafficPolicy rules out a node port path, "" if it does not.
+func (s instanceSpec) refusedByPolicy(p plan.Path) string {
 	if s.Lab.TrafficPolicy != condition.TrafficLocal || p.To != plan.NodePort {
 		return ""
 	}

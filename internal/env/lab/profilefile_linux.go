@@ -144,10 +144,11 @@ func expectByFile(d *described, x profilefile.Expect) {
 	}
 }
 
-// plain is the dataplane of a node whose pods are connected only by plugins. Each node has a range of addresses, and
-// routes to the other ranges unless unrouted; or pods have addresses of the underlay.
+// plain is the dataplane of nodes whose pods are connected only by plugins. Each node has a range of addresses for its
+// pods, and routes to the ranges of the other nodes.
 type plain struct {
 	dataplane.Nothing
+	// onUnderlay means that pods have addresses of the underlay instead. unrouted means that the routes are missing.
 	onUnderlay, unrouted bool
 }
 
@@ -236,7 +237,7 @@ func (s instanceSpec) peer(k int) map[string]string {
 	return values
 }
 
-// openOwn opens node k for a profile file, runs the commands of node.prepare, and starts the daemons until they are
+// openOwn opens node k for a profile file, runs the commands of node.prepare, starts the daemons and waits until they are
 // ready. It does nothing if the file has neither plugins, commands nor daemons.
 func (b *builder) openOwn(ctx context.Context, k int) error {
 	file := b.spec.file
@@ -315,7 +316,7 @@ func (b *builder) plugin(ctx context.Context, k, j int) error {
 }
 
 // joinOwn runs the commands of node.join on every node for every other node, and records the addresses of tunnels that
-// the file's daemons made. Then it runs the commands of node.services.
+// the file's daemons made. If the file serves Services, it then runs the commands of node.services.
 func (b *builder) joinOwn(ctx context.Context) error {
 	for k, n := range b.inst.Nodes {
 		for other := range b.inst.Nodes {
@@ -408,8 +409,8 @@ func (i *Instance) restoreRules(ctx context.Context, k int) error {
 	return nil
 }
 
-// endOwn disconnects the pods of a profile file's plugins, ends its daemons and removes its BPF programs. The error has
-// each DEL that failed.
+// endOwn disconnects the pods of a profile file's plugins, ends its daemons, and closes what is attached to the nodes. The
+// error has the first DEL that failed on each node.
 func (i *Instance) endOwn() error {
 	var errs []error
 	for _, n := range i.Nodes {
@@ -452,8 +453,9 @@ func (i *Instance) CheckPods(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Rehearse connects one more pod to the first node by the plugins, and disconnects it. It returns what DEL leaves: new
-// devices, routes and routing rules of the node, and any in the pod.
+// Rehearse connects one more pod to the first node by the plugins, and disconnects it. It returns what is left: new
+// devices, routes and routing rules of the node, and any in the pod. Devices in the pod are ignored if the file says
+// leaves-devices.
 func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
 	n := i.Nodes[0]
 	ns, err := netns.New()
@@ -490,15 +492,16 @@ func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
 	return left, err
 }
 
-// added reports whether a program added the device: each namespace has a loopback and a device ipip from the kernel.
-func added(d link.Device) bool { return d.Name != link.Loopback && d.Kind != "ipip" }
+// addedByProgram reports whether a program added the device. The kernel itself adds a loopback and, if its module is
+// loaded, an ipip device to each namespace.
+func addedByProgram(d link.Device) bool { return d.Name != link.Loopback && d.Kind != "ipip" }
 
 // removeDevices removes all devices of a namespace that a program added.
 func removeDevices(ns *netns.NS) error {
 	return link.In(ns, func(at *link.Handle) error {
 		devices, err := at.Devices()
 		for _, d := range devices {
-			if added(d) {
+			if addedByProgram(d) {
 				err = errors.Join(err, at.Remove(d.Name))
 			}
 		}
@@ -516,7 +519,7 @@ func listState(ns *netns.NS) ([]string, error) {
 		routes, err := at.Routes()
 		var all []string
 		for _, d := range devices {
-			if added(d) {
+			if addedByProgram(d) {
 				all = append(all, "device "+d.Name)
 			}
 		}

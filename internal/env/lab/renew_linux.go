@@ -17,7 +17,7 @@ import (
 var errGone = errors.New("it is being raised anew")
 
 // Renew removes the instances of variants with every process in them, and raises new ones in the given order. It
-// returns when the kernel has removed the old ones, which takes CPU time. For each variant it returns why it cannot be
+// waits until the kernel has removed the old ones, because that takes CPU time. For each variant it returns why it cannot be
 // measured, nil if it can.
 func (l *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	var all sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Roll removes a backend from its Service, or with in adds it again, on all nodes at the same time. It returns when the
+// Roll removes a backend from its Service, or adds it again if in is true, on all nodes at the same time. It returns when the
 // rules or programs of all nodes have changed. All other backends must be in the Service.
 func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 	inst, err := l.up(b.Route.Variant)

@@ -76,7 +76,7 @@ func (s instanceSpec) ServiceEngine() condition.ProxyMode {
 	return condition.ProxyIptables
 }
 
-// Flowtable returns after how many packets a connection passes the nodes' rules, 0 for never.
+// Flowtable returns after how many packets a connection bypasses the nodes' rules by a flowtable, 0 for never.
 func (s instanceSpec) Flowtable() int {
 	if s.Profile.Flowtables() == 0 {
 		return 0
@@ -99,11 +99,11 @@ func (s instanceSpec) Needs() []string {
 // ebpfServices is the Services engine of a profile whose BPF programs replace kube-proxy.
 const ebpfServices = "ebpf"
 
-// FileServices is the Services engine of a profile whose file defines them.
+// FileServices is the Services engine of a profile file whose own commands serve the Services (node.services).
 const FileServices = "file"
 
-// kubeProxy returns the Services as kube-proxy of this node sees them. A Service with UDP has an entry for each
-// protocol.
+// kubeProxy returns the Services as kube-proxy on the node with this index gets them. A Service with UDP has an entry for
+// each protocol.
 func (s instanceSpec) kubeProxy(node int) []service.Service {
 	var out []service.Service
 	for _, svc := range s.Services {

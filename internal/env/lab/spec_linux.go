@@ -60,9 +60,10 @@ type hostSpec struct {
 type serviceSpec struct {
 	Name string
 	VIP  netip.Addr
-	// Port is at the VIP and the load balancer address, TargetPort in the pods, NodePort at every node; 0 means no node
-	// port.
-	Port, TargetPort, NodePort int
+	// Port is the port at the VIP and the load balancer address, TargetPort that in the pods.
+	Port, TargetPort int
+	// NodePort is the port at every node, 0 for none.
+	NodePort int
 	// Balanced is the load balancer address, not valid without one.
 	Balanced netip.Addr
 	// UDP means that the Service serves UDP in addition to TCP. Affinity means that a client keeps its backend.
@@ -145,9 +146,8 @@ func (s instanceSpec) newNode(number int) dataplane.Node {
 	return n
 }
 
-// services returns the Services of an instance: idle ones, with the measured ones at the position of the conditions. In
-// iptables mode, a new connection passes the rules of all Services before its own, so in the middle the cost is the
-// mean.
+// services returns the Services of an instance: idle Services, and among them the measured ones at Lab.Position. In
+// iptables mode, a new connection passes the rules of all Services before its own, so the middle costs the mean.
 func services(s instanceSpec, backends []backendSet) []serviceSpec {
 	measured := []serviceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},

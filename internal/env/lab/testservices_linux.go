@@ -6,7 +6,7 @@ import (
 )
 
 // The Services that Options.TestServices adds: NoneService has no endpoints, StickyService has session affinity, and
-// SharedService has up to maxShared pods as backends, but not the client's.
+// SharedService has up to maxShared pods as backends, without the client's.
 const (
 	NoneService   = "svc-none"
 	StickyService = "svc-sticky"
@@ -23,7 +23,7 @@ func (s instanceSpec) testServices() []serviceSpec {
 	list := []serviceSpec{
 		{Name: NoneService, UDP: true},
 		{Name: StickyService, Affinity: true, Backends: []PodRef{{0, 1}, {1, 0}}},
-		{Name: SharedService, NodePort: sharedNodePort, Backends: s.sharing()},
+		{Name: SharedService, NodePort: sharedNodePort, Backends: s.sharedBackends()},
 	}
 	vip := s.net.forTests
 	for i := range list {
@@ -33,9 +33,9 @@ func (s instanceSpec) testServices() []serviceSpec {
 	return list
 }
 
-// sharing returns the backends of SharedService: the first maxShared pods with different addresses, without the
+// sharedBackends returns the backends of SharedService: the first maxShared pods with different addresses, without the
 // client's pod.
-func (s instanceSpec) sharing() []PodRef {
+func (s instanceSpec) sharedBackends() []PodRef {
 	var pods []PodRef
 	seen := map[netip.Addr]bool{}
 	for n, node := range s.Nodes {

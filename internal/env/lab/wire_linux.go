@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// wire inserts a link with delay and loss behind end, a device of the switch that leads to a host. It returns the
-// device to use as port of the bridge, which is end itself without delay and loss. The link delays and drops nothing
-// until Impair.
+// wire inserts a link between the bridge and end, the device of the switch that leads to host, if the conditions have
+// delay or loss for it. It returns the device to add to the bridge, otherwise end. The link delays and drops nothing until
+// Impair.
 func (b *builder) wire(end, host string) (port string, err error) {
 	delay, loss := b.spec.Lab.Delay, b.spec.Lab.Loss
 	for _, p := range b.spec.Lab.Plants {

@@ -35,8 +35,8 @@ func ServeWireGuard(args []string, stdin io.Reader, stdout io.Writer) error {
 	return wireguardgo.Serve(args[0], mtu, stdin, stdout)
 }
 
-// inUserSpace replaces each WireGuard device among things by a step that makes it in user space if the kernel does not
-// support WireGuard.
+// inUserSpace returns things with a step in place of each WireGuard device. The step adds the device, in user space if the
+// kernel does not support WireGuard.
 func (b *builder) inUserSpace(n *Node, things []link.Thing) []link.Thing {
 	return each.Of(things, func(t link.Thing) link.Thing {
 		w, ok := t.(link.WireGuard)
@@ -84,7 +84,7 @@ func (l *Lab) startWireGuard(n *Node, w link.WireGuard) error {
 	return nil
 }
 
-// wireGuardProcess is the process of a device, and its stdin.
+// wireGuardProcess is the process of a WireGuard device in user space, and the process's stdin.
 type wireGuardProcess struct {
 	cmd *exec.Cmd
 	in  *os.File

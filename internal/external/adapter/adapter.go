@@ -3,8 +3,8 @@
 //	bytes ──► Format.Match ──► Format.Decode ──► Batch{Readings}
 //	plan.Workload ──► Sender.Client, Sender.Server ──► argv
 //
-// A decoder is a total function of bytes: it opens nothing, runs nothing, trusts no size and no path, and returns
-// readings or an error with the line. A metric that the tool did not measure is missing from a reading, never 0. A
+// A decoder works on bytes alone: it opens no file, runs no program, and trusts no size and no path. It returns readings, or
+// an error with the line. A metric that the tool did not measure is missing from a reading, never 0. A
 // failed trial stays failed. Numbers without a metric of ours are listed in Batch.LeftOut.
 package adapter
 
@@ -22,7 +22,7 @@ import (
 type Tool struct {
 	// Formats are the outputs that can be decoded.
 	Formats []Format
-	// Sender describes how it sends our workloads; nil if it cannot. The first of Formats reads the output of a sender.
+	// Sender describes how it sends our workloads; nil if it cannot. The first of Formats reads the output of its client.
 	Sender *Sender
 }
 
@@ -34,7 +34,7 @@ type Format struct {
 	Match func(b []byte) bool
 	// Decode reads b.
 	Decode func(b []byte) (Batch, error)
-	// Folder reads a folder, for formats that are folders. Those have neither Match nor Decode.
+	// Folder reads the folder called name; nil if the format is a file. Formats that are folders have no Match and Decode.
 	Folder func(name string) (Batch, error)
 }
 
@@ -44,11 +44,11 @@ type Sender struct {
 	plan.Tool
 	// Program returns the name of the program file; nil means the name of the tool.
 	Program func(w plan.Workload) string
-	// Client and Server return command lines. Server is nil if our engine or the kernel is the server.
+	// Client and Server return the command lines of the two sides. Server is nil if our engine or the kernel is the server.
 	Client, Server func(a Ask) []string
 	// Ends is true if the server ends by itself when its client has ended.
 	Ends bool
-	// Datagrams is true if the server of a UDP workload listens only at UDP.
+	// Datagrams is true if the server of a UDP workload listens on UDP only.
 	Datagrams bool
 	// Differs lists how a trial differs from one by our engine, except for its window; nil means no difference.
 	Differs func(a Ask) []string
@@ -65,7 +65,7 @@ type Ask struct {
 	// Address is what the client dials, or what the server binds to ("" is any), with Port.
 	Address string
 	Port    int
-	// Window and Warmup are the plan's; plan.Workload.Measured returns the tool's.
+	// Window and Warmup are those of the plan. Measured returns those that the tool uses.
 	Window, Warmup time.Duration
 	// SystemCongestion means that the user of the tool may not set the congestion control: the system's default
 	// applies, and the tool's output names it.
@@ -87,7 +87,7 @@ func (a Ask) Seconds() string {
 	return strconv.Itoa(int((window + t.Lead + t.Tail) / time.Second))
 }
 
-// Family returns "-4" or "-6" for the version of IP of the address, "" if the address has none.
+// Family returns "-4" or "-6" for the version of IP of the address, "" if Address is a name or empty.
 func (a Ask) Family() string {
 	addr, err := netip.ParseAddr(a.Address)
 	switch {

@@ -8,12 +8,12 @@ import (
 )
 
 var (
-	// marked matches a line that a script prints above a run: a title between signs, a command of set -x, or a prompt
-	// with a command.
+	// marked matches a line that a script prints above a run: a title behind signs such as ##, a command of set -x, or a
+	// prompt with a command.
 	marked = pattern.New(`^(?:#{1,6}|={2,}|-{2,}|\*{2,}|~{2,}|\++|\$)[ \t]+\S.*$`)
 	// own matches lines of ping, sockperf, wrk2 and uperf that look like marked lines.
 	own = pattern.New(`ping statistics ---$|^# (?:dropped|cnibench)|^={2,}>|^-{2,}>|^#\[`)
-	// counts matches words that only count or date runs.
+	// counts matches what only numbers or dates a run: "run 3 of 5", "#2", a date, a time of day.
 	counts = pattern.New(`(?i)\b(?:run|round|rep|repetition|repeat|iteration|iter|try|attempt|test|trial)\b[ #:.=_-]*(?:\d+(?: *(?:/|of) *\d+)?)?|` +
 		`#\d+\b|\b\d+ *(?:/|of) *\d+\b|\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}[0-9:.]*(?:Z|[+-]\d{2}:?\d{2})?)?|` +
 		`(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(?:\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +\d{1,2}|\b\d{1,2} +(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)?[ ,]*(?:\d{4} +)?\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: *(?:AM|PM))?(?: +[A-Z]{3,4})?(?: +\d{4})?`)
@@ -23,12 +23,13 @@ var (
 	held = pattern.New(`\biperf3?\b.* ((?:-b|--bitrate|--bandwidth|--fq-rate)[ =]*[1-9]\S*)`)
 	// named matches a line that a script prints before a run: a word, or words followed by a colon.
 	named = pattern.New(`^[A-Za-z][\w./+-]*(?:(?: [\w./+()-]+)*:)?$`)
+	// level matches the log level at the start of a line.
 	level = pattern.New(`^\[?(?i:info|debug|notice|log|inf)\]?:? `)
 	words = pattern.New(`[\pL\pN]`)
 )
 
-// Heading returns the description of a run in the text above it, without words that only count or date runs; "" if
-// nothing remains.
+// Heading returns the description of a run in text, a line above the run: without signs, log level, run number and date. It
+// returns "" if nothing remains, or if the line is a message of kubectl or a shell.
 func Heading(text string) string {
 	text = strings.TrimSpace(text)
 	if noise.MatchString(strings.Trim(text, "#=-*~ ")) || noise.MatchString(text) {
@@ -57,5 +58,5 @@ func (r *Reading) Above(heading string) {
 	}
 }
 
-// IsMarked reports whether a line is one that a script prints above a run.
+// IsMarked reports whether line is a marked title or command, as scripts print it above a run.
 func IsMarked(line string) bool { return marked.MatchString(line) && !own.MatchString(line) }

@@ -49,8 +49,7 @@ func EachItem[T any](b []byte, take func(T) error) error {
 	return Alone(b, d)
 }
 
-// Alone fails if a second JSON result follows the one that d has read from b. Other text may follow, such as a tool's
-// messages.
+// Alone fails if another JSON object or list follows in b what d has read. Other text may follow, such as messages.
 func Alone(b []byte, d *json.Decoder) error {
 	if StartsJSON(b[min(d.InputOffset(), int64(len(b))):]) {
 		return fmt.Errorf("line %d: a second result begins: put each into its own file", LineAt(b, d.InputOffset()))
@@ -128,19 +127,25 @@ func Twice(b []byte, allowed ...string) error {
 	return s.found
 }
 
-// repeats is a search for keys that an object has twice. found is the error about the first one.
+// repeats searches JSON for keys that an object has twice. found is the error about the first such key.
 type repeats struct {
 	b       []byte
 	d       *json.Decoder
 	allowed []string
 	found   error
+	depth   int
 }
+
+// mostDepth is how deep arrays and objects may be in each other, as in encoding/json.
+const mostDepth = 10_000
 
 // value reads one value at path. It returns false if nothing more can be read, or a fault was found.
 func (s *repeats) value(path string) bool {
+	s.depth++
+	defer func() { s.depth-- }()
 	t, err := s.d.Token()
 	switch {
-	case err != nil || s.found != nil:
+	case err != nil || s.found != nil || s.depth > mostDepth:
 		return false
 	case t == json.Delim('['):
 		for s.d.More() {
@@ -208,8 +213,8 @@ func Values(b []byte, key string) (values []json.RawMessage) {
 	return values
 }
 
-// Unread returns the values of unknown keys of the JSON object b, as "key=value": words, numbers and flags, unless they
-// are zero. It skips lists and objects.
+// Unread returns the keys of the JSON object b that are not in known, as sorted "key=value". It skips lists, objects, and
+// the values "", 0 and false.
 func Unread(b []byte, known ...string) (conditions []string) {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(b, &all) != nil {

@@ -39,7 +39,7 @@ func Number(s string) (float64, error) {
 	return v, nil
 }
 
-// Amount reads a number that cannot be negative.
+// Amount parses s like Number, and fails for negative numbers.
 func Amount(s string) (float64, error) {
 	v, err := Number(s)
 	if err == nil && v < 0 {
@@ -48,7 +48,7 @@ func Amount(s string) (float64, error) {
 	return v, err
 }
 
-// Amounts reads numbers that cannot be negative, each into its element of to.
+// Amounts parses texts[i] like Amount and stores it in *to[i]. It ignores further texts. Its error lists all faults.
 func Amounts(texts []string, to ...*float64) error {
 	var errs []error
 	for i, at := range to {
@@ -95,7 +95,7 @@ func CheckProfile(name string) error {
 	return nil
 }
 
-// Whole converts a size that was read as a number into an integer, 0 if that is impossible.
+// Whole converts v into an integer. It returns 0 if v is negative or not a whole number.
 func Whole(v float64) int {
 	n, err := strconv.Atoi(strconv.FormatFloat(v, 'f', -1, 64))
 	if err != nil || n < 0 {
@@ -110,7 +110,7 @@ func ThreeDigits(v float64) int { return rounded(v, 2) }
 // TwoDigits rounds a rate to two digits, as users request rates.
 func TwoDigits(v float64) int { return rounded(v, 1) }
 
-// rounded rounds v to its first digit and this number of further digits, and to a whole number.
+// rounded rounds v to its first digit and the given number of further digits, then to a whole number.
 func rounded(v, digits float64) int {
 	scale := math.Pow(10, math.Floor(math.Log10(max(v, 1)))-digits)
 	return int(math.Round(math.Round(v/scale) * scale))

@@ -50,16 +50,16 @@ type Reading struct {
 	Work float64
 	// Client is the client's time series, nil if the tool reports none.
 	Client *sample.Observation
-	// Run identifies the run within all inputs, "" if the tool does not: two readings of one run are copies, or its two
-	// sides.
+	// Run is the tool's id of the run, unique among all inputs; "" if it prints none. Two readings with the same Run are
+	// copies, or the outputs of client and server.
 	Run string
 	// Conditions are the properties of the test in the tool's output that workloads do not have, as "key=value"; see
 	// Condition.
 	Conditions []string
-	// Sizes bounds the message size of Workload if the tool's digits leave a range: repetitions of one run agree on one
-	// size within it. The zero value means that the size is printed.
+	// Sizes is the range of possible message sizes if the tool printed too few digits: repetitions are given the same size
+	// in that range. The zero value means that the size was printed.
 	Sizes SizeRange
-	// RateAssumed means that the rate of Workload was not printed, but is close to what was sent.
+	// RateAssumed means that the rate of Workload was not printed. It was derived from the rate that was sent.
 	RateAssumed bool
 }
 
@@ -83,7 +83,7 @@ const (
 	Paced = "paced"
 	// Aggregated marks a reading that is a mean of several.
 	Aggregated = "aggregated"
-	// Corrected marks times that are not those of the requests sent, but of requests on a schedule.
+	// Corrected marks times that the tool corrected for requests sent late: as if each had been sent on schedule.
 	Corrected = "corrected-times"
 	// Rounded marks numbers that the tool printed with few digits.
 	Rounded = "rounded"
@@ -119,11 +119,12 @@ func (r *Reading) Condition(conditions ...string) {
 	slices.Sort(r.Conditions)
 }
 
-// Omitted is the prefix of a condition that states what was discarded before the window. It is a condition if runs of a
-// case differ in it.
+// Omitted is the prefix of the condition that says how much time was discarded before the window. Package external removes
+// the condition unless runs of one case differ in it.
 const Omitted = "omit="
 
-// Omit records how many seconds the tool discarded before the window: in the batch's warm-up, and as a condition of r.
+// Omit records how many seconds the tool discarded before the window: as the batch's warm-up, if that is shorter, and as a
+// condition of r.
 func (b *Batch) Omit(r *Reading, seconds float64) {
 	if d := Seconds(seconds); d > 0 {
 		b.Warmup = max(b.Warmup, d)
@@ -150,7 +151,7 @@ func (r *Reading) URL(text string) {
 	r.Host(u.Hostname())
 }
 
-// Received records the rate at which bytes arrived, in bit/s. If it is 0, the trial has failed.
+// Received records the rate at which bytes arrived, in bit/s. If rate is 0, it turns r into a failed trial.
 func (r *Reading) Received(rate float64) {
 	if rate == 0 {
 		r.Fail("error", "the receiver reported no bytes")
@@ -182,7 +183,7 @@ func (r *Reading) Fail(kind, message string) {
 	r.Metrics, r.Client = nil, nil
 }
 
-// whole is the least share of its intended time that a run must last, and that its time series must cover.
+// whole is the least share of the intended time that a run must last, and of the window that a time series must cover.
 const whole = 0.9
 
 // EndedEarly turns r into a failed trial if its window is clearly shorter than asked. It does nothing if one of them is
@@ -193,7 +194,8 @@ func (r *Reading) EndedEarly(asked time.Duration) {
 	}
 }
 
-// Rows stores the client's time series o in r if it covers the window. Otherwise it lists the series as left out.
+// Rows stores the client's time series o in r if o covers at least the share whole of the window. Otherwise it lists o as
+// left out. It does nothing if o is empty or the trial has failed.
 func (b *Batch) Rows(r *Reading, o *sample.Observation) {
 	covered := int64(0)
 	for _, i := range o.Intervals {
@@ -216,7 +218,7 @@ type Batch struct {
 	Tool string
 	// Title, Environment ("lab", "kubernetes" or "") and Baseline have the meaning of a plan's; they are mostly "".
 	Title, Environment, Baseline string
-	// Created is when it was measured; zero uses the first reading's start.
+	// Created is when it was measured. If it is zero, the earliest start of a reading is used.
 	Created time.Time
 	// Warmup is the time discarded before each window.
 	Warmup   time.Duration
@@ -296,7 +298,8 @@ func Cause(err error) error {
 	return err
 }
 
-// MergeFacts adds the facts of another input, more. If the values of a fact differ, it keeps all, separated by " | ".
+// MergeFacts adds the facts of more to into, which must not be nil. If the values of a fact differ, it keeps all, separated
+// by " | ".
 func MergeFacts(into, more facts.Facts) {
 	for name, value := range more {
 		if have, ok := into[name]; ok && !slices.Contains(strings.Split(have, " | "), value) {
@@ -314,10 +317,10 @@ var NetperfTests = map[string]plan.Spec{
 	"TCP_CRR": plan.CRR{Close: "fin"},
 }
 
-// Sizes are the sizes in an output of one of NetperfTests; 0 means unknown.
+// Sizes are the number of flows and the sizes in bytes that the output of one of NetperfTests shows; 0 means unknown.
 type Sizes struct{ Flows, Message, Request, Response int }
 
-// Sized returns one of NetperfTests with the sizes that apply to its kind.
+// Sized returns the workload of s, one of NetperfTests, with those sizes of n that its kind has.
 func Sized(s plan.Spec, n Sizes) plan.Workload {
 	switch w := s.(type) {
 	case plan.Stream:

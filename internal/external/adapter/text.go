@@ -45,12 +45,13 @@ type RunText[R Run] struct {
 	New  func() R
 	// After returns the run that follows another; nil means New. A table may hold a run in each row below one head.
 	After func(run R) R
-	// Again reports whether line repeats the error of run, which means that the next run failed without its first line;
-	// nil means never.
+	// Again reports whether line repeats an error or a total of run. Then the next run has begun, without its usual first
+	// line. nil means never.
 	Again func(run R, line string) bool
-	// Over reports whether run failed before it began, so that a later begin is another run; nil means never.
+	// Over reports whether run failed before its first line, so that the next first line begins another run; nil means
+	// never.
 	Over func(run R) bool
-	// Begins reports whether line begins a run; run has the lines before it.
+	// Begins reports whether line is the first line of a run. run has read the lines before.
 	Begins func(run R, line string) bool
 	// Indented keeps the space before a line.
 	Indented bool

@@ -15,7 +15,7 @@ var percentiles = []struct {
 	name  string
 }{{50, "p50"}, {90, "p90"}, {99, "p99"}, {99.9, "p99.9"}}
 
-// Beyond is how many values must lie beyond a computed percentile, as for our own trials.
+// Beyond is how many values must lie above a percentile that is computed from single times, as for our own trials.
 const Beyond = 10
 
 // Distribution sets the metrics of a family (min, mean, max, stddev and percentiles) from single times in ns, and sorts
@@ -46,7 +46,7 @@ func (r *Reading) Distribution(family string, times []float64) {
 	}
 }
 
-// Time sets one member of a family of times in ns, unless it is 0 or not in the catalogue.
+// Time sets the metric "family.member", a time in ns, unless ns is 0 or there is no such metric.
 func (r *Reading) Time(family, member string, ns float64) {
 	name := family + "." + member
 	if _, ok := metric.Lookup(name); ok && ns > 0 {

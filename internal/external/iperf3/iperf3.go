@@ -63,7 +63,7 @@ type iperf3Doc struct {
 	Data  json.RawMessage `json:"data"`
 	// iperf3Asked is present in the documents of -d.
 	iperf3Asked
-	// streamed are the intervals of --json-stream, which come in single lines. ended is true after its end event.
+	// streamed are the intervals of --json-stream, which has a line for each. ended is true after its event "end".
 	streamed []iperf3Interval
 	ended    bool
 }
@@ -72,8 +72,8 @@ type iperf3Interval struct {
 	Sum iperf3Sum `json:"sum"`
 }
 
-// iperf3Asked has the fields of the documents that -d prints before that of the test: what the client requests from the
-// server, and what each side counted.
+// iperf3Asked has fields of the documents that -d prints before the document of the test. Client and FQ are in the request
+// that the client sends to the server. Counted is in the results that each side sends to the other.
 type iperf3Asked struct {
 	Client  string   `json:"client_version"`
 	FQ      float64  `json:"fqrate"`
@@ -83,7 +83,7 @@ type iperf3Asked struct {
 // debugLine matches a line of -d between documents.
 var debugLine = pattern.New(`^(?:warning: (?:Debug|Verbose) output|send_parameters:|(?:send|get)_results$|(?:SND|RCV)BUF is|Setting \S+ (?:socket )?pacing|Congestion algorithm is|Control connection MSS|sent \d+ bytes|tcpi_snd_|interval_len|interval forces)`)
 
-// IsDebug reports whether iperf3 -d prints line between JSON documents. Such lines can be ignored.
+// IsDebug reports whether line is one that iperf3 -d prints between JSON documents. Such lines can be ignored.
 func IsDebug(line []byte) bool { return debugLine.Match(line) }
 
 type iperf3Test struct {
@@ -241,8 +241,8 @@ func (doc *iperf3Doc) join(to *iperf3Doc) error {
 	return err
 }
 
-// read adds the reading of a run to batch. It adds none for the end of a server, or if this side did not observe what
-// arrived. It fails if the run has neither a test nor an error.
+// read adds the reading of a run to batch. It adds no reading if a server was stopped, or if this side did not observe what
+// arrived. It fails if the workload is not supported, or if the run has neither a test nor an error.
 func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 	batch.Tool = cmp.Or(strings.Replace(doc.Start.Version, "iperf ", "iperf3 ", 1), "iperf3")
 	batch.SystemFacts(doc.Start.SystemInfo)
@@ -316,8 +316,8 @@ func notCarried(protocol string) error {
 	return fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(protocol))
 }
 
-// labelled records the user's text from -T or --extra-data as a condition: it may describe what was measured.
-func labelled(batch *adapter.Batch, r *adapter.Reading, title string) {
+// recordTitle records title, the user's text from -T or --extra-data, as a condition: it may describe what was measured.
+func recordTitle(batch *adapter.Batch, r *adapter.Reading, title string) {
 	if title != "" {
 		batch.LeaveOut("title %s of a run", adapter.Quoted(title))
 		if title = adapter.Heading(title); title != "" {
@@ -352,10 +352,11 @@ func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
 // leftCPU is the note that the CPU utilization is left out, for JSON and text.
 const leftCPU = "cpu_utilization_percent, which is of the iperf3 processes and not of the machines"
 
-// way is one direction of a test: what arrived, the row that counts its datagrams, and what was sent, nil if unknown.
+// way has the rows of totals of one direction. received is what arrived, counted is the row with the number of datagrams, and
+// sent is what was sent, nil if unknown.
 type way struct{ received, counted, sent *iperf3Sum }
 
-// ways returns the directions of the test; nil if a total is missing.
+// ways returns the one or two directions of the test; nil if the total of what arrived is missing for one of them.
 func (doc *iperf3Doc) ways(is plan.Traits) []way {
 	e := doc.End
 	there := way{e.Received, e.Received, e.Sent}
@@ -379,7 +380,8 @@ func (doc *iperf3Doc) ways(is plan.Traits) []way {
 	return []way{there}
 }
 
-// measure sets the numbers of r from the totals. It returns false if this side of the run did not observe what arrived.
+// measure sets the numbers of r from the totals, or makes r a failed trial. It returns false if r must be left out: this
+// side of the run did not observe what arrived.
 func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	is := r.Workload.Traits()
 	ways := doc.ways(is)
@@ -418,7 +420,7 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 		batch.LeaveOut(leftFQ)
 		warnSteadyRate(r)
 	}
-	labelled(batch, r, strings.TrimSpace(doc.Title+" "+doc.Extra))
+	recordTitle(batch, r, strings.TrimSpace(doc.Title+" "+doc.Extra))
 	return true
 }
 

@@ -30,21 +30,21 @@ func held(r *adapter.Reading, rate float64) {
 // defaultRate is the rate of a UDP client without -b, in bit/s a stream.
 const defaultRate = 1 << 20
 
-// leftFQ is the note about the condition --fq-rate, for output that does not show it.
+// leftFQ is the note for output that does not show whether --fq-rate was given.
 const leftFQ = "whether fq paced the sender (--fq-rate), which iperf3 prints in JSON since 3.13, and with -d"
 
 // near is how far the sent rate may be from the requested rate, as a share of it.
 const near = 0.002
 
-// rounded rounds a rate to a multiple of step in its first digit: with step 1 to one digit, with 0.5 to two digits whose
-// second is 0 or 5.
+// rounded rounds a rate to a multiple of step in units of its first digit. Step 1 leaves one digit; step 0.5 leaves two
+// digits, the second 0 or 5.
 func rounded(rate, step float64) float64 {
 	step *= math.Pow(10, math.Floor(math.Log10(max(rate, 1))))
 	return math.Round(rate/step) * step
 }
 
-// warnSteadyRate warns if the rate of a TCP sender was the same in all intervals, and has two digits as with -b or
-// --fq-rate, but no warning of r is about a rate limit. Call it if the output does not show these options.
+// warnSteadyRate warns of a possible rate limit: the rate of a TCP sender was the same in all intervals, and has two digits
+// as with -b or --fq-rate. It does not if r has such a warning already. Call it if the output does not show these options.
 func warnSteadyRate(r *adapter.Reading) {
 	const least, apart = 3, 0.03
 	each := r.Metrics[metric.Goodput] / float64(max(r.Workload.Traits().Flows, 1))
@@ -73,9 +73,9 @@ const unlimited = ", no rate limit"
 
 func isPaced(w sample.Warning) bool { return w.ID == adapter.Paced }
 
-// assumeRate sets the rate of s, which the output does not name, from offered, the sent rate in bit/s (0 if unknown):
-// iperf3's default, or two digits of which the second is 0 or 5, as users pass to -b, else as fast as possible. A stream
-// may send one datagram too many; last is the rate of that datagram in bit/s.
+// assumeRate sets the rate of s, which the output lacks, and adds a warning. offered is the sent rate in bit/s, 0 if unknown.
+// If it is near iperf3's default, or near a rate of two digits (the second 0 or 5) as users pass to -b, that rate is assumed,
+// else none. last is the rate in bit/s of one datagram: a stream may send one too many.
 func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int, last float64) {
 	const furthest = 0.04
 	each := offered / float64(max(flows, 1))

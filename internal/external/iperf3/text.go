@@ -39,10 +39,10 @@ func matchText(b []byte) bool {
 
 // textRun is one run within the text.
 type textRun struct {
-	said
+	textInfo
 	udp, reverse, both bool
-	// done is true after the last line of a run, theirs in the part of --get-server-output, and server in the output of
-	// a server.
+	// done is true after the last line of a run. theirs is true in the part of --get-server-output. server is true in the
+	// output of a server.
 	done, theirs, server bool
 	// failure is the run's latest error, complaint the line with it.
 	failure       string
@@ -51,17 +51,17 @@ type textRun struct {
 	omit, seconds float64
 	started       time.Time
 	ids           map[string]bool
-	// single and sums are the words of the rows of totals by role, of one flow and of all flows. The roles of the
-	// reverse direction of a bidirectional test end in wayBack.
+	// single and sums have the words of a row of totals by role, "sender" or "receiver": single of the last flow, sums of
+	// all flows (SUM). In the reverse direction of a bidirectional test, the role ends in wayBack.
 	single, sums map[string][]string
-	// client is true if the side that wrote the run is the client. intervals is its time series, with separate rows for
-	// all flows together.
+	// client is true if the client wrote the output. intervals are the time series of single flows, together that of all
+	// flows.
 	client              bool
 	intervals, together []sample.Interval
 }
 
-// said has what the text says about a test besides its numbers.
-type said struct {
+// textInfo has what the text says about a test besides its numbers.
+type textInfo struct {
 	congestion, host string
 	// cookie identifies the test. title is the value of -T. target is the rate of -b, in bit/s a stream.
 	cookie, title string
@@ -71,12 +71,13 @@ type said struct {
 	// fq is the rate of --fq-rate, in bit/s a stream.
 	fq         float64
 	conditions []string
-	// debug is true after the parameters that -d prints before a test. seen are the rows of totals, by flow, direction
-	// and side.
+	// debug is true after the parameters that -d prints before a test. seen has the rows of totals that were read, by
+	// flow, direction and side.
 	debug bool
 	seen  map[string]bool
 }
 
+// wayBack ends the roles of the reverse direction in single and sums.
 const wayBack = " back"
 
 // parameters is the line before the parameters of a test with -d.
@@ -92,7 +93,7 @@ const coarse = 1
 var text = adapter.RunText[*textRun]{
 	Tool: "iperf3",
 	New: func() *textRun {
-		return &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}, said: said{seen: map[string]bool{}}}
+		return &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}, textInfo: textInfo{seen: map[string]bool{}}}
 	},
 	Begins: func(run *textRun, line string) bool {
 		return strings.HasPrefix(line, parameters) || !run.debug && strings.HasPrefix(line, "Connecting to host") || strings.HasPrefix(line, "Accepted connection from") ||
@@ -107,8 +108,8 @@ var text = adapter.RunText[*textRun]{
 	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint || run.repeats(line) },
 }
 
-// repeats reports whether line is a row of the next run, whose first lines are missing, as after grep: r has these totals
-// already, or line is an interval and r has totals.
+// repeats reports whether line is a row of the next run, whose first lines are missing, as in the output of grep: line is a
+// total that r has already, or an interval after a total.
 func (r *textRun) repeats(line string) bool {
 	m := textRow.FindStringSubmatch(line)
 	if m == nil || r.theirs {
@@ -139,7 +140,7 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	batch.Omit(out, r.omit)
 	out.Host(r.host)
 	out.Condition(r.conditions...)
-	labelled(batch, out, r.title)
+	recordTitle(batch, out, r.title)
 	if pacedByFQ(out, r.fq); r.fq == 0 && r.failure == "" && !r.debug {
 		batch.LeaveOut(leftFQ)
 	}
@@ -254,7 +255,7 @@ func (r *textRun) totals() map[string][]string {
 	return r.sums
 }
 
-// row reads a row of the tables: id, role in a bidirectional test, from, to, and the rest.
+// row reads a row of the tables. m[1:] are its id, its role in a bidirectional test, its begin and end in s, and the rest.
 func (r *textRun) row(m []string) error {
 	to, err := adapter.Amount(m[4])
 	words := strings.Fields(m[5])
@@ -425,8 +426,8 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 // digits returns the number of significant digits of a number, without leading zeros.
 func digits(s string) int { return len(strings.TrimLeft(strings.ReplaceAll(s, ".", ""), "0")) }
 
-// workload sets the workload that the text reports, with warnings about what is assumed. Messages have size bytes; offered
-// is the sent rate in bit/s, 0 if unknown.
+// workload sets the workload that the text reports, with warnings about what is assumed. size is the size of messages in
+// bytes; offered is the sent rate in bit/s; both are 0 if unknown.
 func (r *textRun) workload(out *adapter.Reading, size int, offered float64) error {
 	s := plan.Stream{
 		Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Bidirectional: r.both, Congestion: r.congestion,

@@ -103,7 +103,8 @@ func (n *neperRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 var settings = []string{"delay", "tcp_tx_delay", "tcp_fastopen", "max_pacing_rate", "no_delay", "nonblocking", "mark", "enable_udp", "skip_rx_copy", "zerocopy",
 	"pin_cpu", "async_connect", "noburst", "edge_trigger", "reuseaddr"}
 
-// singles are settings whose default is 1. Output of transactions with other values is not read as a workload.
+// singles are settings whose default is 1. Other values become conditions; of a stream only num_ports, as its workload has
+// the number of flows.
 var singles = []string{"num_ports", "num_flows", "request_size", "response_size"}
 
 // numbers reads the values of keys, each into its element of to; a missing key leaves it unchanged.

@@ -39,12 +39,13 @@ type netperfRun struct {
 	// keys are the values of the omni output by its selectors.
 	keys map[string]string
 	// rows are the first lines of numbers of a classic table; head is the line before them.
-	rows   [][]float64
-	head   string
+	rows [][]float64
+	head string
+	// titles are the column titles of -o, until their row is read.
 	titles []string
-	// above has the last lines unchanged; -O stacks its titles in them.
+	// above has the last lines that were read, unchanged: -O writes its titles over several lines.
 	above []string
-	// table is the head of the rows that were read.
+	// table is the head above the last row of -o or -O.
 	table table
 	place
 	failure string
@@ -55,10 +56,11 @@ type netperfRun struct {
 	congestion string
 }
 
-// place is the position of a run in the output.
+// place has flags of a run, from its position in the output and from messages.
 type place struct {
-	// below is true for a run that is another row of a table. detailed is true below the table of the test, where -v 2
-	// writes another table. unsure is true for a run whose iterations differed too much for netperf.
+	// below is true if the run is another row of a table, without a banner or head of its own.
+	// detailed is true below the table of the test, where -v 2 writes another table.
+	// unsure is true if netperf did not reach the requested confidence.
 	below, detailed, unsure bool
 }
 
@@ -312,7 +314,8 @@ func (r *netperfRun) unsaid(w plan.Workload) string {
 	return strings.Join(taken, ", ")
 }
 
-// numbers returns the numbers of r.keys that have a use here. It leaves out negative numbers: netperf did not measure them.
+// numbers returns the values in r.keys that are imported, as numbers. It leaves out negative numbers, which netperf did not
+// measure.
 func (r *netperfRun) numbers() (map[string]float64, error) {
 	values := map[string]float64{}
 	for _, key := range slices.Sorted(maps.Keys(r.keys)) {
@@ -430,10 +433,11 @@ var netperfUnits = map[string]float64{
 	"Bytes/s": 8, "KBytes/s": 8 << 10, "MBytes/s": 8 << 20, "GBytes/s": 8 << 30,
 }
 
-// machineCPU is the note about what is left out because readings have the CPU time of processes.
+// machineCPU is the note that netperf's CPU numbers are left out: a reading has the CPU time of processes.
 const machineCPU = "netperf's CPU utilization and service demand, which are of the whole machines"
 
-// leaveOutKeys lists the values that are not read. netperf writes -1 for values that it did not measure.
+// leaveOutKeys lists the values that are not imported as left out. It skips empty values, and -1, which netperf writes for
+// what it did not measure.
 func leaveOutKeys(batch *adapter.Batch, keys map[string]string) {
 	unread := 0
 	for key, value := range keys {

@@ -9,15 +9,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// table is the head of rows that are one run each: the titles of -o, or the lines that -O stacks and the words of a
-// row.
+// table is the head of a table whose rows are one run each. titles are the column titles of -o. stack are the lines with the
+// titles of -O, words is the number of words in a row below.
 type table struct {
 	titles []string
 	stack  []string
 	words  int
 }
 
-// nextRun returns the run that follows r. Until that has its own banner or head, it is another row below the head of r.
+// nextRun returns the run that follows r. It keeps the banner and head of r until it reads its own: it may be another row of
+// the same table.
 func nextRun(r *netperfRun) *netperfRun {
 	next := &netperfRun{keys: map[string]string{}}
 	if r.table.titles == nil && r.table.stack == nil && len(r.rows) == 0 {
@@ -30,7 +31,7 @@ func nextRun(r *netperfRun) *netperfRun {
 
 var numberFirst = pattern.New(`^ *[0-9.]+( |$)`)
 
-// furtherRow reports whether line is another row below the head whose row was read.
+// furtherRow reports whether line is another row of the table whose row r has read.
 func (r *netperfRun) furtherRow(line string) bool {
 	words := strings.Fields(line)
 	switch {

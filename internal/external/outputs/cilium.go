@@ -72,7 +72,7 @@ func decodeCilium(b []byte) (adapter.Batch, error) {
 	return c.batch, err
 }
 
-// read sets the numbers of an item. A 0 means that netperf had no number.
+// read sets the numbers of an item in r. kind is the item's metric. A rate of 0 makes r a failed trial.
 func (item ciliumItem) read(r *adapter.Reading, kind string) error {
 	for name, v := range item.Data {
 		if v < 0 {
@@ -97,7 +97,8 @@ func (item ciliumItem) read(r *adapter.Reading, kind string) error {
 // ciliumTests joins the parts of a test, such as its times and its rate, into one reading.
 type ciliumTests struct {
 	batch adapter.Batch
-	// seen counts the parts of each kind of a test. of has the indices of its readings: a repeated test adds one.
+	// seen counts the parts that were read, by test and kind. of has, by test, the indices of its readings in batch: one for
+	// each time that the test was run.
 	seen map[string]int
 	of   map[string][]int
 }
@@ -106,7 +107,8 @@ func newCiliumTests() *ciliumTests {
 	return &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
 }
 
-// reading returns the reading of a test that has no part called kind yet, or nil if the test is not supported.
+// reading returns the first reading of a test that has no part called kind yet, and adds one if all have it. It returns nil,
+// and lists the test as left out, if the test is not supported.
 func (c *ciliumTests) reading(scenario, node, test, kind string) (*adapter.Reading, error) {
 	locality, ok := map[string]string{"same-node": "same-node", "other-node": "cross-node"}[node]
 	if !ok {

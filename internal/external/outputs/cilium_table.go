@@ -77,7 +77,7 @@ func (c *ciliumTests) row(titles, cells []string) error {
 	return nil
 }
 
-// ciliumRate sets a rate. If it is 0, netperf had no rate and the trial has failed.
+// ciliumRate sets the metric called name, a rate. If v is 0, netperf had no rate: it turns r into a failed trial.
 func ciliumRate(r *adapter.Reading, name string, v float64) {
 	if v == 0 {
 		r.Fail("error", "netperf reported no throughput")

@@ -50,7 +50,7 @@ type csvFile struct {
 	columns map[string]int
 	// at has the index of the reading of a trial.
 	at map[plan.Trial]int
-	// said has the line of each metric of each reading.
+	// said has, for each reading, the line of each of its metrics.
 	said []map[string]int
 }
 
@@ -152,7 +152,7 @@ func (f *csvFile) preamble(b []byte) ([]byte, int) {
 	return []byte{}, lines
 }
 
-// fact reads "key: value"; other comments are ignored.
+// fact stores "key: value" of a comment: as a field of the batch, such as its title, or as a fact. It ignores other comments.
 func (f *csvFile) fact(text string) error {
 	key, value, ok := strings.Cut(text, ":")
 	value = strings.TrimSpace(value)
@@ -307,7 +307,8 @@ func (r csvRow) trial() (plan.Trial, error) {
 	return t, errors.Join(errs[:]...)
 }
 
-// value reads one number in its unit. said has the lines of the numbers that the trial has already.
+// value stores the number of a row in reading, in base units. said has the line of each metric that the trial has already; it
+// fails if the metric is among them.
 func (r csvRow) value(line int, reading *adapter.Reading, said map[string]int) error {
 	name := r["metric"]
 	before, twice := said[name]

@@ -101,7 +101,7 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 		if doc.MethodOverride != "" {
 			p.about.Condition("method=" + doc.MethodOverride)
 		}
-		p.shares = h.believed(batch)
+		p.shares = h.crediblePercentiles(batch)
 		return p, nil
 	})
 }
@@ -113,10 +113,9 @@ const (
 	contradicts = 1.5
 )
 
-// believed returns the credible percentiles in ns, by share. fortio interpolates within its buckets, which are 1 ms wide
-// unless -r sets another width. If one bucket has the whole distribution of a fast network, its percentiles are
-// meaningless and left out.
-func (h fortioHistogram) believed(batch *adapter.Batch) map[float64]float64 {
+// crediblePercentiles returns percentiles in ns, by their share in percent. fortio interpolates within its buckets, 1 ms
+// wide without -r. On a fast network one bucket may hold all times: such percentiles are left out.
+func (h fortioHistogram) crediblePercentiles(batch *adapter.Batch) map[float64]float64 {
 	shares := map[float64]float64{}
 	implied, count := 0.0, 0.0
 	for _, d := range h.Data {

@@ -12,24 +12,24 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// httpReport is the report of a load generator for HTTP about a run, in the tool's own units, so that one function
-// reads them all. Zero means unknown, except for counts.
+// httpReport is what a load generator for HTTP reports about a run, in one form for all tools. Zero means unknown, except for
+// counts.
 type httpReport struct {
 	tool string
-	// about has when it began, the settings that workloads do not have, the parts of the URL that change what is
-	// measured, and as its window the requested time.
+	// about has the start, and the conditions, such as TLS. Its Window is the requested time, not the measured one.
 	about adapter.Reading
 	// seconds is how long it measured.
 	seconds float64
-	// threads and connections are the client's. body is the mean length of a body in bytes; whole means that it
-	// includes headers. reconnect means a connection for each request.
+	// threads and connections are the client's.
 	threads, connections int
 	// usual is the tool's default number of connections.
-	usual            int
-	body             float64
+	usual int
+	// body is the mean length of a body in bytes.
+	body float64
+	// whole means that body includes headers, reconnect that each request has its own connection.
 	whole, reconnect bool
-	// good and bad are responses with and without success, failed are requests without a response. failure is why the
-	// first failed.
+	// good and bad count responses with and without success, failed counts requests without a response. failure is the
+	// reason of one of them.
 	good, bad, failed float64
 	failure           string
 	// perSecond is the rate of good responses, if the tool prints it with more digits than its seconds.
@@ -43,7 +43,7 @@ type httpReport struct {
 	shares map[float64]float64
 }
 
-// reading converts the report into a reading, which fails if it ended early or no request succeeded.
+// reading converts the report into a reading. It is a failed trial if the run ended early, or if no request succeeded.
 func (p httpReport) reading() adapter.Reading {
 	r := p.about
 	asked := r.Window
@@ -88,8 +88,8 @@ func (p httpReport) rate() float64 {
 	return p.good / p.seconds
 }
 
-// contradicts returns a remark about the concurrency that rate and mean time imply, "" if it agrees with the number of
-// connections, or if a rate limit makes it meaningless.
+// contradicts returns a remark if the number of concurrent requests, as rate times mean time, does not fit the number of
+// connections. It returns "" if it fits, is unknown, or if the client has a rate limit.
 func (p httpReport) contradicts(connections int) string {
 	const least, most = 0.5, 1.2
 	n := p.rate() * p.times["mean"] / 1e9
@@ -154,7 +154,8 @@ func (p *httpReport) statuses(codes map[string]float64) {
 	}
 }
 
-// roundRate returns a rate of at most two digits within a share of v, 0 if there is none: users request such rates.
+// roundRate returns v rounded to two digits, as users request rates, or 0 if that differs from v by more than the share
+// within.
 func roundRate(v, within float64) float64 {
 	if v <= 0 {
 		return 0
@@ -167,7 +168,8 @@ func roundRate(v, within float64) float64 {
 	return asked
 }
 
-// httpDocuments decodes JSON documents of the tool called name: read makes a report of each, or nil to leave it out.
+// httpDocuments decodes the JSON documents of the tool called name. read converts each into a report; it returns nil to leave
+// a document out. It fails if a report has no request.
 func httpDocuments[T any](b []byte, name string, read func(T, *adapter.Batch) (*httpReport, error)) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: name}
 	err := adapter.Documents(b, func(doc T) error {

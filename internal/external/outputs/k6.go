@@ -13,8 +13,8 @@ func matchK6(b []byte) bool {
 	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"http_req_duration"`)) && bytes.Contains(b, []byte(`"metrics"`))
 }
 
-// k6Doc is the summary of k6: in --summary-export the values of a metric are its fields, in the data of handleSummary
-// they are in its field values.
+// k6Doc is the summary of k6. The object of a metric has its values as fields in the file of --summary-export, and in a field
+// "values" in the data of handleSummary.
 type k6Doc struct {
 	Metrics map[string]json.RawMessage `json:"metrics"`
 	// Results are from the summary of 1.5 and later, in which metrics are a list.
@@ -57,7 +57,8 @@ func (doc k6Doc) values(name string) map[string]float64 {
 	return numbers
 }
 
-// idle is the least share of time with a request under way; below it, the client waited for something else.
+// idle is the least mean number of requests under way per connection. Below it, the client must have waited between
+// requests.
 const idle = 0.5
 
 func decodeK6(b []byte) (adapter.Batch, error) {

@@ -36,7 +36,7 @@ type k8sRow struct {
 	LatencyUnit string   `json:"ltcyMetric"`
 	Retransmits *float64 `json:"tcpRetransmits"`
 	Loss        *float64 `json:"udpLossPercent"`
-	// The networks in addition to the pod network.
+	// The names of networks in addition to the pod network, "" for none.
 	UDN      string `json:"udnInfo"`
 	Bridge   string `json:"bridgeInfo"`
 	SRIOV    string `json:"sriovInfo"`
@@ -96,8 +96,8 @@ func readK8sItem(raw json.RawMessage, batch *adapter.Batch, drivers map[string]s
 // tcpAndUDP are the drivers that send the protocol of a profile's name. ib_write_bw uses RDMA for every profile.
 var tcpAndUDP = []string{"", "netperf", "iperf", "iperf3", "uperf"}
 
-// read adds the reading of a scenario to batch, unless it is not supported. drivers has the driver of each case that was
-// read: it leaves out the same case by another driver, which is another tool.
+// read adds the reading of a scenario to batch, unless the scenario is not supported. drivers has the driver of each case
+// that was read. If another driver, which is another tool, measures the same case, read leaves that scenario out.
 func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
 	what := fmt.Sprintf("%s by %s", r.Profile, r.Driver)
 	switch {
@@ -142,7 +142,8 @@ func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
 	return nil
 }
 
-// numbers sets the metrics of a scenario. It fails the trial without a throughput; the tool writes 0 for averages of nothing.
+// numbers sets the metrics of a scenario. Without a throughput, or with 0, which the tool writes if it has no sample, out
+// becomes a failed trial.
 func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 	if r.Throughput == nil || *r.Throughput <= 0 {
 		out.Fail("error", "k8s-netperf reported no throughput")
@@ -170,7 +171,7 @@ func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 	return fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(r.Unit))
 }
 
-// faults sets retransmits and loss of a stream. A 0 may be an average of nothing.
+// faults sets the retransmits or the loss of a stream. It leaves out a 0, which the tool also writes if it has no sample.
 func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
 	v := r.Retransmits
 	if out.Workload.Traits().Protocol == plan.UDP {

@@ -33,7 +33,7 @@ type knbFile struct {
 		Server  string `yaml:"server-node"`
 		Client  string `yaml:"client-node"`
 		Buffer  string `yaml:"socket-buffer-size"`
-		// OnHost has for the client and for the server whether its pod was on the host's network.
+		// OnHost says whether the pods of client and server were on the host's network.
 		OnHost struct{ Client, Server bool } `yaml:"-"`
 		// More are iperf3's arguments in addition to knb's own.
 		More string `yaml:"-"`
@@ -48,8 +48,8 @@ type knbFile struct {
 	} `yaml:"data"`
 }
 
-// knbTest is one test: its bandwidth in Mbit/s as text, and the reading from its log, if there is one, which replaces
-// it.
+// knbTest is one test. Bandwidth is a text in Mbit/s. logged is the reading from the test's log, which has more; nil if
+// there is no log.
 type knbTest struct {
 	Bandwidth yaml.Node `yaml:"bandwidth"`
 	logged    *adapter.Reading
@@ -140,7 +140,7 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 	return b, nil
 }
 
-// onHosts returns a path whose client, server or both are on the hosts' network; false if it is not supported.
+// onHosts returns p with the client, the server or both on the hosts' network; false if that path is not supported.
 func onHosts(p plan.Path, client, server bool) (plan.Path, bool) {
 	if client {
 		p.From = plan.Host
@@ -237,7 +237,7 @@ func knbLog(log []byte, p plan.Protocol) *adapter.Reading {
 
 var knbSetting = pattern.New("^([A-Z][A-Z0-9_]*)=\"([^\"$`\\\\]*)\"$")
 
-// knbEnv reads the settings of the file env.
+// knbEnv parses the settings NAME="text" of the file env. It fails if b is nil, or if a line has another form.
 func knbEnv(b []byte) (map[string]string, error) {
 	if b == nil {
 		return nil, advice.With(errors.New("the archive has no file env: it is not a knb archive"), "unpack it and give its files")

@@ -51,7 +51,8 @@ type knbFolder struct {
 	files fs.FS
 	// name is the name of the folder, above the name of its parent.
 	name, above string
-	// tests has the test and profile of each reading. known is the workload of each test, from the runs that report it.
+	// tests has a key, "PROFILE TEST", for each reading. known has the workload by key, from the runs that report it. total
+	// is how many bytes were read.
 	tests []string
 	known map[string]plan.Workload
 	total int64
@@ -174,7 +175,8 @@ func (f *knbFolder) run(dir string) error {
 	return nil
 }
 
-// workload completes the workload of a test: with iperf3's -Z, which its JSON lacks, and for a failed run with work.
+// workload completes the workload of r. If r has none, because the run failed, it is work. If the command of the test had
+// -Z, which the JSON of iperf3 lacks, it uses sendfile.
 func (f *knbFolder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
 	key := r.Profile + " " + test
 	f.tests = append(f.tests, key)
@@ -223,7 +225,7 @@ func (f *knbFolder) read(name string) ([]byte, error) {
 	return b, err
 }
 
-// mostKnbFolder bounds the bytes that are read of a folder; that of 2024 has 170 MB, of which a third is read.
+// mostKnbFolder bounds the bytes that are read from a folder. The published folder of 2024 has 170 MB; a third is read.
 const mostKnbFolder = 1 << 30
 
 // knbSettings returns the values of NAME=value lines. It ignores other lines and runs nothing.

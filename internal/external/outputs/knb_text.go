@@ -18,7 +18,7 @@ func matchKnbText(b []byte) bool {
 var (
 	knbGenerator   = pattern.New(`(?m)^[ \t]*Generator[ \t]*: *knb`)
 	knbTextSetting = pattern.New(`^([A-Z][A-Za-z0-9 ]*?) *: *(.*)$`)
-	// knbOwnName matches the name of a run without --name.
+	// knbOwnName matches the name that knb gives a run without --name.
 	knbOwnName       = pattern.New(`^knb-\d+$`)
 	knbTextBandwidth = pattern.New(`^bandwidth = (\S*) *Mbit/s$`)
 )
@@ -50,7 +50,9 @@ func decodeKnbText(b []byte) (adapter.Batch, error) {
 		}
 		readings := append(all.Readings, one.Readings...)
 		facts := all.Facts
-		if all = one; facts != nil {
+		if all = one; all.Facts == nil {
+			all.Facts = facts
+		} else if facts != nil {
 			adapter.MergeFacts(all.Facts, facts)
 		}
 		all.Readings = readings

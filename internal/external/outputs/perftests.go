@@ -58,8 +58,8 @@ func decodePerfTests(b []byte) (adapter.Batch, error) {
 	return batch, faults.Err()
 }
 
-// The options of its tools: iperf3 over TCP uses eight streams, zero-copy and large buffers; iperf3 over UDP and
-// netperf use one stream.
+// Options that perf-tests gives its tools: iperf3 over TCP uses eight streams, zero-copy and large buffers; iperf3 over UDP
+// and netperf use one stream.
 const (
 	perfTestsFlows  = 8
 	perfTestsBuffer = 512 << 20

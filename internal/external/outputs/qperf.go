@@ -183,7 +183,7 @@ func (r *qperfRun) latency(out *adapter.Reading) error {
 	return err
 }
 
-// size returns the size of a message, "64 KiB (65,536)" or "1 bytes"; false if it is not printed.
+// size returns the size of a message in bytes, printed as "64 KiB (65,536)" or "1 bytes"; false if it is not printed.
 func (r *qperfRun) size() (int, bool, error) {
 	text := r.values["msg_size"]
 	if text == "" {

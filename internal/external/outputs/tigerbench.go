@@ -83,8 +83,8 @@ func (r tigerResult) read(batch *adapter.Batch) error {
 	return nil
 }
 
-// profile returns a name for the network of the cluster, "" if it would be invalid: tiger-bench changes dataplane and
-// encapsulation between tests.
+// profile returns a name for the cluster's network, since tiger-bench changes dataplane and encapsulation between tests. It
+// returns "" if the name would be invalid.
 func (r tigerResult) profile() string {
 	parts := []string{r.Details.Product, r.Details.Dataplane, r.Details.Encapsulation}
 	if cni := r.Details.CNIOption; cni != "" && !strings.EqualFold(cni, "Calico") { // Calico has the policies alone

@@ -20,8 +20,8 @@ var (
 
 func matchUperf(b []byte) bool { return uperfStarting.Match(b) }
 
-// uperfRun is one run. Its transactions open connections, move data and close them; only the transaction that moved most
-// counts. rate is in bit/s, op in operations per second; dp is how many bytes the true total may differ from bytes.
+// uperfRun is one run. Its transactions open connections, move data and close them. The numbers are of the transaction that
+// moved most bytes: rate in bit/s, op in operations per second. dp is the possible error of bytes, in bytes.
 type uperfRun struct {
 	profile, failure             string
 	flows                        int

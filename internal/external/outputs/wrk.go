@@ -65,8 +65,8 @@ type wrkRun struct {
 	httpReport
 	requests, read float64 // read is in bytes, headers included
 	rate           float64 // of all responses, less than 0 until it is printed
-	late           float64
-	calibrated     bool // by wrk2, which is held to a rate
+	late           float64 // responses after wrk's timeout; of wrk2, connections that wait
+	calibrated     bool    // by wrk2, which is held to a rate
 	// uncorrected is true below the head of a second table of times.
 	uncorrected bool
 }
@@ -136,7 +136,7 @@ func (r *wrkRun) Take(_ *adapter.Batch, line string) error {
 	return err
 }
 
-// wrkTime reads a time that its unit follows directly, and returns it in ns.
+// wrkTime parses a time with its unit, such as "45.60us", and returns it in ns.
 func wrkTime(s string) (float64, error) {
 	v, suffix, err := adapter.Suffixed(s)
 	if err != nil {
@@ -151,7 +151,7 @@ func wrkTime(s string) (float64, error) {
 	return number.Convert(v, suffix, "ns")
 }
 
-// wrkSize reads a size that its unit follows directly, and returns it in bytes. Its units are powers of 1024.
+// wrkSize parses a size with its unit, such as "1.23GB", and returns it in bytes. Its units are powers of 1024.
 func wrkSize(s string) (float64, error) {
 	v, suffix, err := adapter.Suffixed(s)
 	scale, ok := map[string]float64{"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}[suffix]

@@ -142,8 +142,8 @@ func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
 	return r, nil
 }
 
-// interval returns the time between echoes, rounded to one digit, from the total time; 0 for a flood or a single echo.
-// BusyBox does not print the total time: then it is a second.
+// interval returns the time between echoes, derived from the total time and rounded to one digit; 0 for a flood or a single
+// echo. Without a total time, as from BusyBox, it returns ping's default of 1 s.
 func (p *pingRun) interval() time.Duration {
 	if p.flood || p.took > 0 && p.sent < 2 {
 		return 0

@@ -22,7 +22,7 @@ var Tool = adapter.Tool{
 	},
 }
 
-// quietFrom is the window from which ping prints no line for each reply, because there would be too many.
+// quietFrom is the shortest window for which a flood of pings prints no line for each reply: there would be too many.
 const quietFrom = 4 * time.Second
 
 // quiet reports whether a flood of pings is too long to print each reply.

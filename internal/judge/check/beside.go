@@ -14,13 +14,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// beside compares pairs of cells. A cell that is worse than the other by more than margin is a finding; with better set, a
-// cell that is better. margin is a share, counted between the near ends of the two intervals.
+// beside compares each judged cell with the cells of other cases. A cell that is worse by more than margin is a finding.
+// margin is a share; it is counted between the near ends of the two intervals.
 type beside struct {
 	// metrics are the metrics to compare; nil means all judged ones.
 	metrics []string
-	better  bool
-	margin  float64
+	// better reverses the question: a cell that is better by more than margin is a finding.
+	better bool
+	margin float64
 	// impossible is the factor at which the finding becomes impossible; 0 means never.
 	impossible float64
 	// silent returns true if the question does not apply to a result. (optional)
@@ -82,7 +83,8 @@ func onPaths(c plan.Case, paths ...plan.Path) []plan.Case {
 
 func pathPhrase(other *Cell) string { return "on " + other.Path.String() }
 
-// fasterThanHosts does not apply in a lab without a wire, where a pod's path may avoid rules that the host's does not.
+// fasterThanHosts finds paths that are faster than the path between the bare hosts. It does not apply without a wire:
+// there a pod's path may avoid rules that the host's path passes.
 var fasterThanHosts = []beside{
 	{metrics: judged[:1], better: true, margin: beyondHosts, impossible: 1.5,
 		silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
@@ -99,8 +101,8 @@ func bareHosts(_ *View, c plan.Case) []plan.Case {
 	return onPaths(c, plan.ZeroPath)
 }
 
-// podsBelowHosts does not apply to the lab, whose profiles are correct by construction, nor if pods' packets are
-// encrypted.
+// podsBelowHosts finds paths that are far slower than the path between the bare hosts. It does not apply to the lab,
+// whose profiles are correct by construction, to encrypted pods, to clients outside, or to datagrams.
 var podsBelowHosts = []beside{{margin: belowHosts, silent: (*View).inLab, name: betweenHosts,
 	others: func(v *View, c plan.Case) []plan.Case {
 		if encrypts(c.Profile.String()) || c.Path.From == plan.External || c.Path.To == plan.External || c.Workload.Traits().Datagrams() {
@@ -132,7 +134,8 @@ func (v *View) hosts(c plan.Case) []plan.Case {
 	return nil
 }
 
-// directionsApart compares a case with the opposite direction: sent by the server, or begun by the other end.
+// directionsApart compares a case with its opposites: the same path with the other end as the sender, and the path that
+// begins at the other end.
 var directionsApart = []beside{{margin: apartWays,
 	others: func(_ *View, c plan.Case) []plan.Case {
 		var cases []plan.Case
@@ -170,13 +173,14 @@ func waysApart(v *View, found *list) {
 	}
 }
 
-// nearSlower does not apply if each node has its own CPUs: both ends within one node then share the CPUs that two nodes
-// have separately.
+// nearSlower finds paths within a node that are slower than paths between nodes. It does not apply in a lab in which
+// each node has its own CPUs: both ends on one node then share the CPUs of that node.
 var nearSlower = []beside{{margin: beyondFar, name: pathPhrase,
 	silent: func(v *View) bool { return v.inLab() && strings.HasPrefix(v.facts[facts.Placement], "split") },
 	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
 
-// nearQuicker finds what is probably a wrong unit: no network between two nodes is so slow.
+// nearQuicker finds paths within a node that are better than paths between nodes by a factor that no network explains.
+// Probably a unit is wrong.
 var nearQuicker = []beside{{better: true, margin: unitApart, name: pathPhrase,
 	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
 
@@ -213,7 +217,8 @@ var partSlower = []beside{{margin: beyondModes, name: pathPhrase,
 		return onPaths(c, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
 	}}}
 
-// flowsSlower does not apply to the lab, where flows share a CPU.
+// flowsSlower finds workloads of several flows that are slower than one flow. It does not apply to the lab, where flows
+// share a CPU.
 var flowsSlower = []beside{{margin: slowerFlows, silent: (*View).inLab,
 	others: func(_ *View, c plan.Case) []plan.Case {
 		if c.Workload.Traits().Flows <= 1 || !c.Workload.Traits().Bulk() && !c.Workload.Traits().Datagrams() {
@@ -243,8 +248,9 @@ var tunnelsDisagree = []beside{{metrics: judged[:1], margin: beyondTunnel,
 		return "by " + p.Name + ", which uses " + p.Encapsulation + " too"
 	}}}
 
-// onTunnel returns the cases of the profiles with the encapsulation, if c's path is encapsulated. Paths to nodes are not. It
-// leaves out profiles with a stand-in, whose cost is not the encapsulation's.
+// onTunnel returns c's case for those of profiles that use the encapsulation. It returns nil if c's path is not
+// encapsulated, such as a path to a node. It leaves out profiles with a stand-in: their cost is not that of the
+// encapsulation.
 func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation string) []plan.Case {
 	if !c.Path.Crosses() || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.imitated(c.Profile) {
 		return nil
@@ -265,7 +271,7 @@ func variant(name string) bool {
 	return slices.ContainsFunc(variants, func(v string) bool { return strings.HasSuffix(name, v) })
 }
 
-// siblings returns the profiles of the catalogue that differ from one only in encapsulation.
+// siblings returns the profiles of the catalogue that differ from the profile called name only in encapsulation.
 func siblings(name plan.Variant) (others []profile.Profile) {
 	p, ok := profile.Lookup(name.String())
 	if !ok || variant(p.Name) {

@@ -37,15 +37,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// rule has the questions of a Rule: about each trial, about pairs of cells, or about a whole result.
+// rule has the checks behind one finding.Rule.
 type rule struct {
-	id     string
-	trial  func(*trial) string
+	id string
+	// trial returns what is wrong with a trial, or "". (optional)
+	trial func(*trial) string
+	// beside has comparisons between cells. (optional)
 	beside []beside
-	find   func(*View, *list)
+	// find adds its findings about the whole result. (optional)
+	find func(*View, *list)
 }
 
-// list is the findings of a rule: where and what. A finding without a severity has the rule's.
+// list collects the findings of a rule. A finding without a severity gets the severity of the rule.
 type list []finding.Finding
 
 func (l *list) add(where, format string, args ...any) *finding.Finding {
@@ -53,7 +56,7 @@ func (l *list) add(where, format string, args ...any) *finding.Finding {
 	return &(*l)[len(*l)-1]
 }
 
-// groups are lists by a key, in the order in which the keys first occurred.
+// groups has a list of values for each key. all yields them in the order in which the keys were first added.
 type groups[K comparable, V any] struct {
 	keys []K
 	of   map[K][]V
@@ -98,7 +101,8 @@ type Report struct {
 	// Name is the file. Source is the source that the result names, "" for none.
 	Name   string `json:"name"`
 	Source string `json:"source,omitempty"`
-	// Cells, Trials and Failed count what was checked, Claims the sentences that were compared with the numbers.
+	// Cells and Trials count what was checked; Trials includes the failed ones.
+	// Failed counts the failed trials, Claims the claims that could be parsed.
 	Cells  int `json:"cells"`
 	Trials int `json:"trials"`
 	Failed int `json:"failed"`
@@ -125,7 +129,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 			continue
 		}
 		var found list
-		v.tallied(i, &found)
+		v.addTrialFindings(i, &found)
 		for _, b := range q.beside {
 			b.ask(v, &found)
 		}

@@ -223,6 +223,8 @@ func TestParseClaim(t *testing.T) {
 		"goodput of a over b on pod-to-pod/cross-node under stream = -35%":                             {Metric: "goodput", A: "a", B: "b", Low: 0.65, High: 0.65, Step: 0.01},
 		"goodput of a over b on pod-to-pod/cross-node under stream = +5..10%":                          {Metric: "goodput", A: "a", B: "b", Low: 1.05, High: 1.1, Step: 0.01},
 		"goodput of a over b on pod-to-pod/cross-node under stream = -5..10%":                          {Metric: "goodput", A: "a", B: "b", Low: 0.9, High: 0.95, Step: 0.01},
+		"goodput of a over b on pod-to-pod/cross-node under stream = -10..-5%":                         {Metric: "goodput", A: "a", B: "b", Low: 0.9, High: 0.95, Step: 0.01},
+		"goodput of a over b on pod-to-pod/cross-node under stream = -5..+10%":                         {Metric: "goodput", A: "a", B: "b", Low: 0.95, High: 1.1, Step: 0.01},
 		"goodput of a over b on pod-to-pod/cross-node under stream = 3.7x":                             {Metric: "goodput", A: "a", B: "b", Low: 3.7, High: 3.7, Step: 0.1},
 		"joy of a over b on pod-to-pod/cross-node under rr(request=1024,response=1024) is worse":       {Metric: "joy", A: "a", B: "b", Word: "worse"},
 		"rtt.p50 of a on pod-to-pod/cross-node under rr is second":                                     {Metric: "rtt.p50", A: "a", Word: "second"},

@@ -33,7 +33,8 @@ type Claim struct {
 	Low, High, Step float64
 }
 
-// Words of claims: about two profiles, and about one among all.
+// pairWords are the words of claims that compare two profiles. rankWords are those of claims that compare one profile
+// with all.
 var (
 	pairWords = []string{"better", "worse", "same"}
 	rankWords = []string{"best", "second", "worst"}
@@ -136,7 +137,7 @@ func (c *Claim) setValue(said string) error {
 	case c.B != "" && unitOf == "x":
 	case c.B != "" && unitOf == "%":
 		a, b = quantity{1 + a.value/100, a.step / 100}, quantity{1 + b.value/100, b.step / 100}
-		if strings.HasPrefix(low, "-") && ranged { // -5..10% is a fall of 5 to 10
+		if strings.HasPrefix(low, "-") && ranged && !strings.ContainsAny(high, "+-") { // -5..10% is a fall of 5 to 10
 			b.value = 2 - b.value
 			a, b = b, a
 		}
@@ -182,7 +183,7 @@ type verdict struct {
 	slip  slip
 }
 
-// judge compares a claim with the numbers, which must exist.
+// judge compares a claim with the numbers. The caller ensures by numbers that the claim has its cells.
 func (v *View) judge(c Claim) verdict {
 	a, b, _ := v.numbers(c)
 	switch {

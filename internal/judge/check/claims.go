@@ -31,7 +31,8 @@ var claimRules = []rule{
 	{id: "claim-one-sided", find: oneSided},
 }
 
-// misjudged adds the claims that the numbers contradict, if their slip is wanted; the zero slip means no slip.
+// misjudged adds a finding for each claim that the numbers contradict, if wanted returns true for its slip. A
+// contradiction that no known slip explains has the zero slip.
 func (v *View) misjudged(found *list, wanted func(slip) bool) {
 	for _, c := range v.claims {
 		if _, _, ok := v.numbers(c); !ok {
@@ -84,8 +85,9 @@ func claimsOfOneRun(v *View, found *list) {
 	}
 }
 
-// size returns by how much the two sides of a claim differ, as a share of the smaller: as measured, or as claimed if a
-// number is missing. For a rank, it returns by how much A is better than the next. ok is false if that is unknown.
+// size returns by how much the two sides of a claim differ, as a share of the smaller. It uses the measured medians, or
+// the claimed ratio if a number is missing. For a rank, it compares A with the next profile. ok is false if the size is
+// unknown.
 func (v *View) size(c Claim) (float64, bool) {
 	factor := 0.0
 	a, b, ok := v.numbers(c)
@@ -107,8 +109,8 @@ func (v *View) size(c Claim) (float64, bool) {
 	return max(factor, 1/factor) - 1, true
 }
 
-// twoMeasures compares the largest difference that a claim calls the same with the smallest that a claim calls a
-// difference, among claims that the numbers do not contradict.
+// twoMeasures finds a double standard: one claim calls two values the same that differ by more than two values which
+// another claim calls different. Claims that the numbers contradict do not count.
 func twoMeasures(v *View, found *list) {
 	var same, other *Claim
 	var large, small float64
@@ -155,7 +157,8 @@ func retransmitCounts(v *View, found *list) {
 	}
 }
 
-// oneSided finds cells in which the order of two profiles is opposite to a claim, if no claim mentions that.
+// oneSided finds cells in which the order of two profiles is the reverse of their order in a claimed cell, if no claim
+// mentions those cells.
 func oneSided(v *View, found *list) {
 	mentioned := map[Key]bool{}
 	for _, c := range v.claims {

@@ -13,10 +13,11 @@ const (
 	// fewRows is the least number of rows that is judged. leastTail is the least length of a window's end that is judged.
 	fewRows   = 4
 	leastTail = time.Second
-	// tail is the share of the window that counts as its end. A row is dead below the share dead of the best row.
+	// tail is the share of the window that counts as its end. The end is dead if no row of it exceeds the share dead of
+	// the best row's rate.
 	tail = 0.25
 	dead = 0.05
-	// hardly is a rate in bit/s that a path between machines has only if packets are lost.
+	// hardly is a goodput in bit/s. Between machines, a TCP transfer falls below it only if packets are lost.
 	hardly = 1e6
 )
 

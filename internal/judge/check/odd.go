@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// oddFactor is how many times worse a value must be than its row, and than its profile's values in other rows. tooGood is
-	// the factor for a better value. It is larger because a dataplane may have one short cut.
+	// oddFactor is how many times worse a value must be than the nearest other profile of its row. Compared with the
+	// median of its row, it must also be worse by that factor than the same profile is on any other path.
+	// tooGood is the factor for a better value. It is larger because a dataplane may have one short cut.
 	oddFactor = 2.5
 	tooGood   = 5
 	// oddRow is how many other profiles a row needs.
@@ -46,7 +47,7 @@ func oddOneOut(v *View, found *list) {
 	}
 }
 
-// table is the judged cells by path, workload and metric.
+// table has the judged cells by path, workload and metric, without profiles with a stand-in.
 type table struct {
 	rows  groups[Key, *Cell]
 	paths []plan.Path
@@ -56,8 +57,9 @@ func row(c *Cell) Key {
 	return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
 
-// elsewhere returns a similar path to c's on which its profile has a number, or "", and the factor by which the profile
-// is worse (or better) than the others on any other path, at least 1.
+// elsewhere looks at c's profile on other paths. similar is a path of the same kind on which it has a number, or "".
+// most is the largest factor by which it is worse (or better) than the median of the other profiles on a path, at least
+// 1.
 func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most float64) {
 	most = 1
 	for _, other := range onPaths(c.Case, t.paths...) {
@@ -77,8 +79,8 @@ func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most fl
 	return similar, most
 }
 
-// distance returns the factors by which c is worse (or better) than the median of the others in its row, and than the nearest
-// of them. The second is counted between the near ends of the intervals. Both are NaN if the row is too short.
+// distance returns two factors by which c is worse (or better): than the median of the others in its row, and than the
+// nearest other. The second is counted between the near ends of the intervals. Both are NaN if the row is too short.
 func distance(c *Cell, row []*Cell, better bool) (toMedian, toNearest float64) {
 	m, _ := metric.Lookup(c.Metric)
 	var medians []float64

@@ -16,7 +16,8 @@ type quantity struct {
 	step float64
 }
 
-// parseNumber parses a decimal number and keeps its last digit.
+// parseNumber parses a decimal number and sets step by its last digit. It fails for exponents, hexadecimal numbers and
+// NaN.
 func parseNumber(s string) (quantity, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.ContainsAny(s, "xXeEpPnN_") || math.IsInf(x, 0) {

@@ -102,7 +102,8 @@ func exactly(k Key, x float64) string {
 
 // Numbers of significant digits.
 const (
-	// A number that several profiles share is copied if it has sureDigits; from someDigits, that is only doubtful.
+	// A value that several profiles share counts as copied if it has at least sureDigits digits. With at least
+	// someDigits it is only doubtful.
 	sureDigits = 5
 	someDigits = 3
 	// allDigits is the most that the function digits counts.
@@ -135,7 +136,7 @@ func copied(v *View, found *list) {
 	recordedTwice(v, found)
 }
 
-// recordedTwice adds the cases in which two trials have exactly the same value of a quotient.
+// recordedTwice adds one finding for all cases in which two trials have the same value of a quotient, in all digits.
 func recordedTwice(v *View, found *list) {
 	var twice []string
 	for _, c := range v.cells {

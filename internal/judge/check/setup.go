@@ -259,10 +259,12 @@ func notServed(v *View, found *list) {
 	}
 }
 
-// generatedPod is a pod's name: the hash of its template, if a Deployment made it, and a generated end.
+// generatedPod matches the name of a pod that a controller created: the hash of the template, if a Deployment made the
+// pod, and a generated suffix.
 var generatedPod = pattern.New(`^[a-z0-9-]+?(?:-([a-z0-9]{8,10}))?-([a-z0-9]{5})$`)
 
-// Letters of k8s.io/apimachinery/pkg/util/rand: for encoded decimal digits, and for generated names.
+// Alphabets of k8s.io/apimachinery/pkg/util/rand: hashLetters encodes the digits of a template hash, generatedLetters is
+// for generated names.
 const (
 	hashLetters      = "456789bcdf"
 	generatedLetters = "bcdfghjklmnpqrstvwxz2456789"

@@ -197,11 +197,13 @@ func (t *trial) order(family string) []string {
 
 // flight is how many requests a closed loop had under way.
 type flight struct {
-	// under is the rate times the mean latency. most is the largest possible number.
+	// under is how many requests were under way on average: the rate times the mean latency.
+	// most is how many can be under way at once.
 	under float64
 	most  int
-	// before is the share that requests under way at the window's begin may add: they count with their whole time, at
-	// most the longest time, while requests that are cut off at its end do not count. It is 0 if unknown.
+	// before is the largest share that requests sent before the window may add to under. Such a request counts with its
+	// whole latency, at most the longest latency; requests that the end of the window cuts off do not count. It is 0 if
+	// unknown.
 	before float64
 }
 

@@ -36,7 +36,8 @@ type View struct {
 	trials, failed int
 	// values gathers the numbers; finish makes cells from them.
 	values compare.Collector
-	// cells and cases are in the order of their first record. at finds a cell, of a case.
+	// cells and cases are in the order of their first record.
+	// at has the cells by key, of has the cases.
 	cells []*Cell
 	cases []*tally
 	// judged are the cells that are compared with one another.
@@ -51,16 +52,17 @@ type tally struct {
 	trials, failed int
 	// failure is why the first failed trial failed.
 	failure string
-	// seen has, by the index of a rule, the trials in which the rule found something.
+	// seen counts the trials in which a rule found something, by the index of the rule.
 	seen map[int]*occurrences
-	// warnings has the warnings of the trials, by id.
+	// warnings counts the trials with a warning, by the id of the warning.
 	warnings map[string]*occurrences
 }
 
-// remark is the id of an imported trial's warning with its source's remarks, which are not doubts.
+// remark is the id of the warning that carries a source's remarks on an imported trial. Remarks raise no doubt, so rules
+// ignore them.
 const remark = "note"
 
-// occurrences is how often something was found, and the first text.
+// occurrences counts the trials in which something was found. first is the text of the first.
 type occurrences struct {
 	times int
 	first string
@@ -89,10 +91,11 @@ func (v *View) Add(r result.Record) error {
 	return v.values.Add(&r)
 }
 
-// sent returns the properties of what a case sent, with the flows and the message size of its variant.
+// sent returns the traits of the workload that a case ran, with the flows and the message size of its variant.
 func (v *View) sent(c plan.Case) plan.Traits { return v.header.Plan.Loaded(c).Workload.Traits() }
 
-// trial applies the rules to a trial and returns its numbers with those that follow from them.
+// trial counts a trial and applies the rules about single trials to it. It returns the metrics, with those derived from
+// others; nil for a failed trial.
 func (v *View) trial(r result.Record) map[string]float64 {
 	c := r.Case
 	c.Workload = c.Workload.Normalize()
@@ -131,7 +134,7 @@ func (v *View) trial(r result.Record) map[string]float64 {
 	return one.metrics
 }
 
-// finish summarizes the records so far; more may be added afterwards.
+// finish sets cells, judged and at from the records so far. More records may be added afterwards.
 func (v *View) finish() {
 	v.cells, v.judged, v.at = nil, nil, map[Key]*Cell{}
 	for _, cell := range v.values.Cells(confidence) {
@@ -145,9 +148,9 @@ func (v *View) finish() {
 	}
 }
 
-// tallied adds the findings of rule i in single trials. A finding in a minority of a case's trials does not affect
-// its median: it is a note, unless it is impossible.
-func (v *View) tallied(i int, found *list) {
+// addTrialFindings adds the findings of rule i in single trials. A finding in fewer than half of a case's trials does
+// not affect its median: it is a note, unless the rule's severity is impossible.
+func (v *View) addTrialFindings(i int, found *list) {
 	for _, t := range v.cases {
 		r := t.seen[i]
 		if r == nil {
@@ -166,11 +169,11 @@ func (v *View) tallied(i int, found *list) {
 // cell returns the cell of a case and a metric, nil if there is no number.
 func (v *View) cell(c plan.Case, name string) *Cell { return v.at[Key{Case: c, Metric: name}] }
 
-// imported reports whether another tool measured. For our own trials, the two sides were compared where both windows
-// are known, and a disagreement is one of their warnings.
+// imported reports whether another tool measured the result. Some rules apply only to imported results: our own trials
+// compare their two sides themselves and record a warning.
 func (v *View) imported() bool { return v.header.Origin != "" }
 
-// inLab reports whether it is a run of the lab, in which both ends share one machine.
+// inLab reports whether the result is our own run in the lab, where both ends share one machine.
 func (v *View) inLab() bool { return !v.imported() && v.header.Plan.Environment != "kubernetes" }
 
 // withoutWire reports whether there is no wire between nodes: in a lab or on one machine, without a line rate.

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Margins between cells beyond their intervals, as shares.
+// Margins of the comparisons between cells, as shares. They are counted between the near ends of the intervals.
 const (
 	beyondHosts  = 0.15 // in goodput
 	beyondTimes  = 0.25 // for times and rates of exchanges, where the node's own rules cost hosts time, too
@@ -48,8 +48,8 @@ var wireRules = []rule{
 	{id: "token-bucket", find: tokenBucket},
 }
 
-// The bytes around the payload of a small TCP packet on Ethernet, gaps included, and the speed of light in fibre in
-// m/s.
+// framing is the number of bytes around the payload of a small TCP packet on Ethernet, with the gap between packets.
+// fibreLight is the speed of light in fibre in m/s.
 const (
 	framing    = 90
 	fibreLight = 2e8

@@ -82,8 +82,9 @@ type index struct {
 	quiet  quiet
 	// scatter is the pooled variance of the undisturbed values of all cells of a table.
 	scatter map[Key]stat.Scatter
-	// contrasts are undisturbed values without the effect that their moments had on all cells; residual is their pooled
-	// variance.
+	// contrasts has the undisturbed values of each cell without the effect that the time of measurement had on all
+	// cells.
+	// residual is the pooled variance of the contrasts of a table.
 	contrasts contrasts
 	residual  map[Key]stat.Scatter
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Budget is a limit on a metric that B must keep. ParseBudget parses its text.
+// Budget is a limit on a metric of B, the second result of a pair. ParseBudget parses its text.
 type Budget struct {
 	// Text is the budget as the user wrote it.
 	Text string
@@ -52,9 +52,8 @@ type Holding struct {
 	Why string
 }
 
-// Hold applies budgets to the cells of p that keep selects. All of them are one family. The holdings of a budget are in
-// the order of p.Matches; there are none if no cell matches. A change of the common baseline itself is judged only if
-// the filter names its profile.
+// Hold applies budgets to the cells of p that keep selects. It returns the holdings of each budget in the order of
+// p.Matches. All holdings are one family. A relative budget judges the common baseline only if its filter has a profile.
 func (p *Pair) Hold(budgets []Budget, keep func(Key) bool) [][]Holding {
 	out := make([][]Holding, len(budgets))
 	var all []*Holding
@@ -106,7 +105,7 @@ func (b Budget) test(m Match) float64 {
 	return stat.MoreThan(scaled(m.before, limit), m.after, 1)
 }
 
-// least returns the smallest p value that test can have.
+// least returns the smallest p value that test can return with the numbers of values of m.
 func (b Budget) least(m Match) float64 {
 	switch {
 	case b.Relative && m.Test == stat.StudentT:

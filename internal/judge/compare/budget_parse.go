@@ -93,7 +93,7 @@ func (b *Budget) setMetric(s string) error {
 	return nil
 }
 
-// tinyUnits maps base units that are too small to be meant by a limit without a unit to an example of a limit.
+// tinyUnits are base units so small that a limit must state its unit. The value is an example of a limit for the error.
 var tinyUnits = map[string]string{"ns": "5us", "bit/s": "900Mbit/s", "B": "20MB"}
 
 // setLimit parses a limit: a change such as +5%, or a value. in is its unit.
@@ -114,14 +114,14 @@ func (b *Budget) setLimit(text, in string) error {
 	}
 	b.Limit = v
 	if in != "" {
-		b.Limit, err = number.Convert(v, spelled(in, m.Unit), m.Unit)
+		b.Limit, err = number.Convert(v, normalizeUnit(in, m.Unit), m.Unit)
 	}
 	return err
 }
 
-// spelled converts the unit of a limit into the form of package number. The unit of work, which depends on the workload and
-// is not part of the catalogue's unit, is optional and ignored: 9us/transaction is 9us. /s is 1/s.
-func spelled(in, base string) string {
+// normalizeUnit converts the unit of a limit into the form of package number: /s becomes 1/s. base is the metric's unit.
+// The unit of work depends on the workload and is ignored: 9us/transaction is 9us.
+func normalizeUnit(in, base string) string {
 	if !strings.Contains(base, "/") {
 		in, _, _ = strings.Cut(in, "/")
 	}

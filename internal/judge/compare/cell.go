@@ -55,7 +55,7 @@ type Cell struct {
 	Lost float64 `json:"failed_share,omitempty"`
 	// AtLeast means that the median is the timeout of new pods, so the true median is at least that.
 	AtLeast bool `json:"at_least,omitempty"`
-	// Attached is what attached the new pods, "" for other work.
+	// Attached is how the new pods were attached to the network; "" for other work.
 	Attached string `json:"attached,omitempty"`
 	// Instances is the number of instances of the profile that the values come from.
 	Instances int `json:"instances"`
@@ -199,7 +199,7 @@ func estimateOf(samples []Sample, confidence float64) Estimate {
 }
 
 // weigh summarizes each cell with undisturbed values by their weighted mean. The interval comes from the cell's
-// instances and from the pooled scatter of all cells of its table, which it also stores in a.
+// instances and from the pooled scatter of all cells of its table. It sets scatter, residual and contrasts.
 func (a *Analysis) weigh() {
 	tables := map[Key][]*Cell{}
 	for i := range a.cells {
@@ -208,7 +208,7 @@ func (a *Analysis) weigh() {
 		}
 	}
 	for _, of := range tables {
-		keepOwn(of, a.Confidence)
+		restoreOwnLoss(of, a.Confidence)
 	}
 	a.scatter, a.residual, a.contrasts = map[Key]stat.Scatter{}, map[Key]stat.Scatter{}, contrasts{}
 	for k, of := range tables {
@@ -224,15 +224,15 @@ func (a *Analysis) weigh() {
 	}
 }
 
-// level returns the level of the undisturbed values of cells, which count as one cell.
+// level returns the level of the undisturbed values of cells, taken together as one cell.
 func (a *Analysis) level(cells ...*Cell) stat.Level {
 	all := slices.Concat(each.Of(cells, func(c *Cell) []Sample { return c.units() })...)
 	return levelOf(all).Among(a.scatter[cells[0].table()])
 }
 
-// beside returns the level of cells for a comparison with other cells of the run: without the effect of each moment on
-// all cells.
-func (a *Analysis) beside(cells ...*Cell) stat.Level {
+// contrastLevel returns the level of cells for a comparison with other cells of the run. The effect that the time of
+// measurement had on all cells is removed.
+func (a *Analysis) contrastLevel(cells ...*Cell) stat.Level {
 	return a.contrasts.level(cells...).Among(a.residual[cells[0].table()])
 }
 
@@ -269,7 +269,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	if missing := a.trials - a.failed - s.valued - s.odd; missing > 0 && !slices.Contains(metric.Counted, name) {
 		add(missingValues, missing, "%d of %d finished trials have no such number and are not in the median", missing, a.trials-a.failed)
 	}
-	a.failures(&cell)
+	a.setFailures(&cell)
 	if cell.Lost > mostLost {
 		add(manyFailed, 0, "%.2g %% of its work failed: it is not ranked and never called better", 100*cell.Lost)
 	}
@@ -283,9 +283,8 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	return cell
 }
 
-// failures sets how the new pods of a cell were attached, the share of its work that failed, and whether its median is only
-// a lower bound: the timeout of new pods.
-func (a *attempts) failures(c *Cell) {
+// setFailures sets Attached, Lost and AtLeast of c.
+func (a *attempts) setFailures(c *Cell) {
 	c.Attached = a.attached
 	if failed := a.series[metric.ErrorRate]; failed != nil && len(failed.samples) > 0 && !slices.Contains(metric.Failures, c.Metric) {
 		for _, s := range failed.samples {

@@ -57,7 +57,7 @@ type attempts struct {
 	warnings       []raised
 	series         map[string]*series
 	pieces         []pieces
-	// attached and timeout are set for new pods: what attached them, and the longest timeout in ns.
+	// attached and timeout are set for new pods: how they were attached to the network, and the longest timeout in ns.
 	attached string
 	timeout  float64
 }
@@ -77,7 +77,8 @@ type raised struct {
 // series is the values of one metric.
 type series struct {
 	samples []Sample
-	// valued counts the finite values of finished trials, odd the others, level how often the series was thinned.
+	// valued counts the finite values of finished trials, odd the values that are not finite.
+	// level is how often the series was thinned.
 	valued, odd, level int
 	// finished is true if any finished trial had the metric.
 	finished bool
@@ -114,7 +115,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	}
 	a.trials++
 	if rec.Status == result.OK {
-		a.raise(rec)
+		a.addWarnings(rec)
 		a.newPods(rec)
 		c.slice(a, rec)
 	} else {
@@ -129,8 +130,8 @@ func (c *Collector) Add(rec *result.Record) error {
 	return c.checkBounds()
 }
 
-// raise counts the warnings of a finished trial.
-func (a *attempts) raise(rec *result.Record) {
+// addWarnings counts the warnings of a finished trial by id. It keeps the message of the earliest trial.
+func (a *attempts) addWarnings(rec *result.Record) {
 	for i, w := range rec.Warnings {
 		at := [2]int{rec.Repetition, i}
 		j := slices.IndexFunc(a.warnings, func(x raised) bool { return x.ID == w.ID })

@@ -20,13 +20,14 @@ type contest struct {
 	cells []*Cell
 	// level is the significance level of Holm's first step: a test that cannot reach it with the number of values is not used.
 	level float64
-	// typical has the units of each cell's whole windows; contrasts has them without the effect of their moments on all cells.
-	// levels has the level of each cell's contrasts. contrasts and levels are nil if there are too few cells, or if a value
-	// has no logarithm.
+	// typical has the units of each cell's whole windows.
+	// contrasts has the same without the effect of their moments on all cells, levels the level of each cell's
+	// contrasts. Both are nil if there are too few cells, or if a value has no logarithm.
 	typical, contrasts [][]Sample
 	levels             []stat.Level
-	// size is the number of pairs in the family. adjusted are their corrected p values, factors the divisors of their
-	// level.
+	// size is the number of pairs in the family.
+	// adjusted has the corrected p value of each pair.
+	// factors has the number by which Holm's procedure divides the significance level of each pair.
 	size              int
 	adjusted, factors map[two]float64
 }
@@ -35,7 +36,7 @@ type contest struct {
 // cells, the remainder of a cell mirrors that of the others.
 const fewestRanked = 4
 
-// two are the indices of a pair, the larger one first.
+// two has the indices of a pair of cells, the larger index first.
 type two struct{ i, j int }
 
 // contest tests all pairs of a row, as one family.
@@ -51,7 +52,7 @@ func (a *Analysis) contest(row []Standing) *contest {
 		}
 	}
 	c.size, c.level = len(pairs), (1-a.Confidence)/float64(max(1, len(pairs)))
-	c.takeMoments()
+	c.setLevels()
 	ps := each.Of(pairs, func(p two) float64 {
 		return widen(a.widening(cells[p.i], cells[p.j]), c.test(p.i, p.j, a.Confidence)).P
 	})
@@ -124,9 +125,9 @@ func (c *contest) test(i, j int, confidence float64) scaledTest {
 	}
 }
 
-// takeMoments sets typical, contrasts and levels. It removes the effect of the moments on all cells as for undisturbed
-// values, with equal weights.
-func (c *contest) takeMoments() {
+// setLevels sets typical, contrasts and levels. It removes the effect of the moments on all cells as for undisturbed
+// values, but with equal weights.
+func (c *contest) setLevels() {
 	alike := each.Of(c.cells, func(x *Cell) *Cell {
 		y := &Cell{Key: x.Key, Estimate: Estimate{Samples: slices.Clone(x.Recorded().Samples)}}
 		for k := range y.Samples {

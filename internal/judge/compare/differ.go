@@ -23,9 +23,10 @@ var indifferent = []string{
 	"name", "profiles", "paths", "workloads", "baseline", "twin", "repetitions", "max_repetitions", "precision", "margin", "budget", "seed",
 }
 
-// conditionsDiffer returns the conditions in which two results differ: facts except those of the moment, settings of
-// the plan, and the stand-ins of a profile that both have. The order is facts, settings, profiles, each by name.
-func conditionsDiffer(a, b result.Header) []Difference {
+// differingConditions returns the conditions in which two results differ: facts except those that change with every run,
+// settings of the plan, and the stand-ins of a profile that both have. The order is facts, settings, profiles, each by
+// name.
+func differingConditions(a, b result.Header) []Difference {
 	var out []Difference
 	add := func(name, x, y string) {
 		if x != y {

@@ -14,9 +14,9 @@ import (
 type Comparison struct {
 	Key
 	Baseline plan.Variant `json:"baseline"`
-	// BaselinePath is the path of the baseline's cell if it is not Path: a profile without pods of its own has
-	// host-to-host only, which then replaces paths between nodes, or paths within a node if it was measured there. The
-	// zero Path otherwise.
+	// BaselinePath is the path of the baseline's cell if it differs from Path, otherwise the zero Path. A profile
+	// without pods has only host-to-host. Host-to-host between nodes replaces its paths between nodes, host-to-host
+	// within a node the others.
 	BaselinePath plan.Path `json:"baseline_path"`
 	// Effect has the ratio of the cell to the baseline with its interval, widened by Widened, and the uncorrected p
 	// value of a difference beyond that.
@@ -55,7 +55,8 @@ func (p pending) undecided(values int) {
 	p.x.Need, p.x.Trials = repetitionsOf(values, p.x.N, min(p.c.N, p.base.N)), min(p.c.N, p.base.N)
 }
 
-// repetitionsOf returns how many repetitions have so many values, given that trials repetitions gave n values.
+// repetitionsOf returns how many repetitions give so many values, if trials repetitions gave n values. It returns at
+// most most.
 func repetitionsOf(values, n, trials int) int {
 	if n <= 0 || n >= trials {
 		return values
@@ -85,14 +86,15 @@ func (a *Analysis) baselineCell(key Key, baseline plan.Variant) *Cell {
 	return a.standIn(key, baseline, under)
 }
 
-// moment returns the baseline's cell that shows how a run's moments affected the cell of key, or nil. It may have another
-// path.
+// moment returns the baseline's cell that shows how the time of measurement affected the cell of key, or nil. It may
+// have another path.
 func (a *Analysis) moment(key Key, baseline plan.Variant) *Cell {
 	return a.standIn(key, baseline, plan.ZeroPath)
 }
 
-// standIn returns the baseline's cell on key's path. If the baseline does not serve that path and is raw or host, it returns
-// the cell on the path other: they are the floor of every dataplane. No path of another dataplane stands in.
+// standIn returns the baseline's cell on key's path. If the baseline is raw or host and does not serve that path, it
+// returns the cell on the path other: these profiles are the floor of every dataplane. It returns nil if there is no
+// cell.
 func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cell {
 	path := key.Path
 	key.Profile = baseline
@@ -133,7 +135,7 @@ type scaledTest func(factor float64) stat.Effect
 // enough pairs, otherwise an unpaired test.
 func (a *Analysis) between(c, base *Cell, confidence float64) scaledTest {
 	if undisturbed(c, base) {
-		mine, theirs := a.beside(c), a.beside(base)
+		mine, theirs := a.contrastLevel(c), a.contrastLevel(base)
 		return func(factor float64) stat.Effect { return stat.Welch(mine.Times(factor), theirs, confidence) }
 	}
 	mine, theirs := c.Recorded().units(), base.Recorded().units()

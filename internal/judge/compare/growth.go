@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// GrowthFamily is the growth of one metric on a path under a workload with the swept condition: a curve for each
-// profile, and the crossings of each two curves.
+// GrowthFamily describes how one metric grows with the swept condition, on a path under a workload. It has a curve for
+// each profile.
 type GrowthFamily struct {
 	// Path and Workload are zero for the cost of an instance's state.
 	Path     plan.Path
@@ -20,7 +20,7 @@ type GrowthFamily struct {
 	Unit string
 	// Lines are in report order, without skipped profiles.
 	Lines []GrowthLine
-	// Crossings has each two lines whose order is known, the first in report order first.
+	// Crossings has the relation of each two lines, unless it is unclear. First is the earlier line in report order.
 	Crossings []Crossing
 }
 

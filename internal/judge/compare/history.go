@@ -127,7 +127,7 @@ func (h *Historian) History() (*History, error) {
 	out := &History{Confidence: h.confidence, Margin: h.margin}
 	for i, run := range h.runs {
 		if i > 0 {
-			run.Changed = conditionsDiffer(h.runs[i-1].header, run.header)
+			run.Changed = differingConditions(h.runs[i-1].header, run.header)
 		}
 		out.Runs = append(out.Runs, run.HistoryRun)
 	}

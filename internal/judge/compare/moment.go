@@ -15,8 +15,8 @@ import (
 // of its cell's and its moment's effect, over all cells together. The remainder is the error of a comparison: this is
 // the paired test, for many profiles at once.
 
-// fewestTogether is the number of profiles in a repetition from which the effect of its moment is estimated. With two
-// it is the paired test itself.
+// fewestTogether is the least number of profiles in a moment for which its effect is estimated. With two profiles, the
+// result is the paired test.
 const fewestTogether = 2
 
 // moment is a repetition of one invocation, or a block of repetitions that share instances.
@@ -33,8 +33,8 @@ func (m moment) compare(o moment) int {
 // contrasts are the units of undisturbed values without the effect of their moments on all cells, by cell.
 type contrasts map[Key]contrast
 
-// contrast is the contrast of one cell. The cell itself contributes to its moments' effects, so only a share of its
-// degrees of freedom remains: half of them with one other profile, as in the paired test.
+// contrast has the contrasts of one cell. left is the share of its degrees of freedom that remains: the cell itself
+// contributes to the effects of its moments. With one other profile it is half, as in the paired test.
 type contrast struct {
 	units []Sample
 	left  float64
@@ -51,7 +51,8 @@ func (m contrasts) level(cells ...*Cell) stat.Level {
 	return levelOf(all).Left(left / float64(max(1, len(all))))
 }
 
-// row is a cell: its units, the logarithm and the moment of each, and the logarithm of the cell.
+// row is a cell with the values to fit. logs and moments have the logarithm and the moment of each unit. own is the
+// fitted logarithm of the cell.
 type row struct {
 	*Cell
 	units   []Sample
@@ -60,8 +61,8 @@ type row struct {
 	own     float64
 }
 
-// shared is the estimate of a moment's effect from its cells: its logarithm, the weights of all cells and of each
-// profile, and the sum that the logarithm is computed from.
+// shared is the estimated effect of a moment on all cells, a logarithm. weight is the weight of all its units, profiles
+// that of the units of each profile. sum is the weighted sum of what is left of their logarithms without the cells' own.
 type shared struct {
 	effect, weight, sum float64
 	profiles            map[plan.Variant]float64
@@ -71,7 +72,8 @@ type shared struct {
 // between instances.
 func (t *shared) known() bool { return len(t.profiles) >= fewestTogether }
 
-// withoutMoments returns the units of the cells of a table without the effects of their moments.
+// withoutMoments returns the units of the cells of a table without the effects of their moments. A cell with a value
+// that is not positive is not changed.
 func withoutMoments(cells []*Cell) contrasts {
 	out := contrasts{}
 	var rows []row

@@ -10,22 +10,23 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// slowMoments means that a cell's whole windows are slower than its undisturbed slices by more than other profiles' in
-// the same repetitions: the path itself has slow moments, which its value includes.
+// slowMoments means that the path itself is slow at times: its whole windows are slower than its undisturbed slices by
+// more than those of other profiles in the same repetitions. The cell's value includes that.
 const slowMoments = "slow-moments"
 
 const (
-	// surely is the two-sided confidence that a cell's loss is its own: 1 of 1000 cells without a difference shows one.
-	// leastOwn is the least share that is given back, and toldOwn the least that causes a warning.
+	// surely is the two-sided confidence of the test of a cell's own loss: by chance, 1 of 1000 cells shows a loss.
+	// leastOwn is the least loss that is added to the values, as a share. toldOwn is the least that causes a warning.
 	surely            = 0.998
 	leastOwn, toldOwn = 0.003, 0.01
 	// fewestOwn is the number of repetitions from which a cell's own loss is estimated.
 	fewestOwn = 4
 )
 
-// keepOwn corrects the cells of a table whose undisturbed values lost more against whole windows than other profiles' in the
-// same repetitions. No disturbance from outside affects the same profile in every repetition.
-func keepOwn(cells []*Cell, confidence float64) {
+// restoreOwnLoss corrects the cells whose whole windows are slower than their undisturbed slices by more than those of
+// other profiles in the same repetitions. No disturbance from outside affects the same profile in every repetition, so
+// this loss belongs to the path. All cells are of one table.
+func restoreOwnLoss(cells []*Cell, confidence float64) {
 	sign := 1.0
 	if direction(cells[0].Metric) == metric.Higher {
 		sign = -1
@@ -57,14 +58,14 @@ func keepOwn(cells []*Cell, confidence float64) {
 			}
 		}
 		if len(more) >= fewestOwn {
-			c.giveBack(stat.LevelOf(more, of).Around(stat.Summary{}, surely), sign, confidence)
+			c.addLoss(stat.LevelOf(more, of).Around(stat.Summary{}, surely), sign, confidence)
 		}
 	}
 }
 
-// giveBack multiplies the undisturbed values of a cell by its additional loss, a ratio with its interval, if that is
-// significant. With sign -1, it divides.
-func (c *Cell) giveBack(more stat.Summary, sign, confidence float64) {
+// addLoss multiplies the undisturbed values of a cell by more, the cell's own loss as a ratio with its interval, if it
+// is significant. With sign -1, it divides.
+func (c *Cell) addLoss(more stat.Summary, sign, confidence float64) {
 	if !(more.Low > 1 && more.Median > 1+leastOwn) {
 		return
 	}

@@ -47,7 +47,7 @@ type Match struct {
 	// Common is the baseline that both results measured in turn with the cell, on the same path, or "". The Effect then
 	// compares quotients to it, which cancels a moment's effect on all cells.
 	Common plan.Variant
-	// Plain compares the values themselves, Quotient only the quotients if there are any.
+	// Plain compares the values. Quotient compares only the quotients; it is the zero value if there are none.
 	Plain, Quotient stat.Effect
 	// Yardstick is true for the cells of the common baseline: they show how the moments differ, and are not judged.
 	Yardstick bool
@@ -100,7 +100,7 @@ func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 		slices.SortFunc(errs, func(x, y error) int { return strings.Compare(x.Error(), y.Error()) })
 		return nil, errors.Join(errs...)
 	}
-	p := &Pair{A: a, B: b, Confidence: a.Confidence, Margin: a.Margin, Differences: conditionsDiffer(a.Header, b.Header)}
+	p := &Pair{A: a, B: b, Confidence: a.Confidence, Margin: a.Margin, Differences: differingConditions(a.Header, b.Header)}
 	p.match(names)
 	if len(p.Matches) == 0 {
 		return nil, advice.With(fmt.Errorf("%s and %s have no cell in common", a.Name, b.Name),
@@ -139,9 +139,9 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		if c.Unlike(other) && !slices.Contains(p.Differences, attached) { // no verdict compares them
 			p.Differences = append(p.Differences, attached)
 		}
-		m := p.beside(c, other)
+		m := p.plainMatch(c, other)
 		if common := p.Common; !common.IsZero() && (c.Profile != common || k.Profile != common) {
-			p.quotients(&m, p.A.base(c.Key, common), p.B.base(k, common))
+			p.useQuotients(&m, p.A.base(c.Key, common), p.B.base(k, common))
 		}
 		if m.Widened > 0 && !m.Common.IsZero() {
 			before, after := p.A.floorOf(k.Workload, k.Metric).Share, p.B.floorOf(k.Workload, k.Metric).Share
@@ -153,8 +153,8 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 	p.judge()
 }
 
-// beside compares a cell of B with one of A by their values, without quotients.
-func (p *Pair) beside(c, other *Cell) Match {
+// plainMatch compares a cell of B with one of A by their values, without quotients.
+func (p *Pair) plainMatch(c, other *Cell) Match {
 	both := ofOneKind(c, other)
 	c, other = both[0], both[1]
 	m := Match{A: c, B: other, Comparison: Comparison{Key: other.Key, Baseline: c.Profile}}
@@ -170,13 +170,14 @@ func (p *Pair) beside(c, other *Cell) Match {
 	return m
 }
 
-// allow adds the run-to-run difference of equal runs to the error of undisturbed values. Other values stay.
+// allow adds the usual difference between equal runs to the error of undisturbed values. It changes nothing if the match
+// compares other values.
 func (m *Match) allow(of allowance) {
+	if m.values != nil {
+		m.values.allow(of)
+	}
 	if share := of[string(m.Workload.Kind())+" "+m.Metric]; share > 0 && m.levels != nil {
 		m.levels[0] = m.levels[0].Allowing(math.Log1p(share))
-		if m.values != nil {
-			m.values.allow(of)
-		}
 	}
 }
 
@@ -212,18 +213,18 @@ func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
 	return []*Cell{below}
 }
 
-// quotients makes a match compare quotients to the baseline, if both results have it on the same path. Undisturbed values are
-// divided by the level of the baseline's cells. Of the change of that level, only the part beyond its error is removed. Other
-// values are divided by the baseline's value in the same repetition.
-func (p *Pair) quotients(m *Match, below, under []*Cell) {
+// useQuotients makes a match compare quotients to the baseline, if both results have it on the same path. Undisturbed
+// values are divided by the level of the baseline's cells; if that level changed from A to B, only the part of the
+// change beyond its error is removed. Other values are divided by the baseline's value in the same repetition.
+func (p *Pair) useQuotients(m *Match, below, under []*Cell) {
 	if below == nil || under == nil || below[0].Path != under[0].Path {
 		return
 	}
 	values := *m
 	if m.levels != nil && undisturbed(below[0], under[0]) {
-		after, before := p.B.beside(under...), p.A.beside(below...)
+		after, before := p.B.contrastLevel(under...), p.A.contrastLevel(below...)
 		unsure := after.Over(before).Unsure()
-		m.levels = &[2]stat.Level{p.B.beside(m.B).Over(after).Times(unsure), p.A.beside(m.A).Over(before)}
+		m.levels = &[2]stat.Level{p.B.contrastLevel(m.B).Over(after).Times(unsure), p.A.contrastLevel(m.A).Over(before)}
 		m.Common, m.values = p.Common, &values
 		return
 	}
@@ -270,6 +271,7 @@ func (p *Pair) judge() {
 	var open []pending
 	for i := range p.Matches {
 		m := &p.Matches[i]
+		m.Need, m.Trials = 0, 0 // of the family in which it was judged before
 		test := m.test(alpha / float64(max(1, family)))
 		m.setEffect(m.by(test, p.Confidence), p.Margin)
 		if m.values != nil {
@@ -304,7 +306,8 @@ func isTail(name string) bool {
 	return slices.ContainsFunc([]string{".p90", ".p95", ".p99", ".p99.9", ".max"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// covering returns an effect whose interval covers both estimates', so that a verdict holds for both.
+// covering returns an effect whose interval covers the intervals of both, so that a verdict holds for both. Its p value
+// is the larger one, or 1 if the two ratios are on different sides of 1. An effect without a ratio is ignored.
 func covering(a, b stat.Effect) stat.Effect {
 	switch {
 	case math.IsNaN(a.Ratio):
@@ -334,8 +337,8 @@ func (m *Match) quotient() *Match {
 	return &q
 }
 
-// by returns the comparison of both sides by a test. If Student's test is impossible, because values are not positive or
-// do not scatter, it uses ranks.
+// by returns the comparison of both sides by a test. A match with quotients is compared by its values and by its
+// quotients. If Student's test is impossible, because values are not positive or do not scatter, it uses ranks.
 func (m *Match) by(test stat.Test, confidence float64) scaledTest {
 	if m.values != nil {
 		one, other := m.values.by(test, confidence), m.quotient().by(test, confidence)
@@ -358,8 +361,8 @@ func (m *Match) by(test stat.Test, confidence float64) scaledTest {
 	}
 }
 
-// missing returns the cells that others lack, by the names that both use. A case that they lack completely is one key
-// without a metric.
+// missing returns the keys of the cells that others does not have. name and otherName return the names by which keys are
+// compared. If others has no cell of a case, it returns one key without a metric for the case.
 func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key) Key) []Key {
 	there := map[Key]bool{}
 	for _, c := range others {

@@ -120,7 +120,7 @@ func TestDiffer(t *testing.T) {
 	b := a
 	b.Plan.Name, b.Plan.Seed, b.Plan.Repetitions = "other", 9, 99
 	b.Facts = facts.Facts{facts.Kernel: "6.1", facts.LoadAverage: "7", facts.MTU: "1500"}
-	if d := conditionsDiffer(a, b); len(d) != 0 {
+	if d := differingConditions(a, b); len(d) != 0 {
 		t.Errorf("names, seeds, repetitions and the load of the moment are no conditions: %v", d)
 	}
 	b.Facts = facts.Facts{facts.Kernel: "6.12", facts.CPUModel: "y", facts.MTU: "9000"}
@@ -132,7 +132,7 @@ func TestDiffer(t *testing.T) {
 		{"origin", "", "netperf"}, {"cpu.model", "", "y"}, {"kernel", "6.1", "6.12"}, {"lab.mtu", "1500", "9000"},
 		{"duration", "0s", "1s"}, {"lab.nic", "ideal", "wire"}, {"stand_in of calico-ipip", "IPIP by BPF", ""},
 	}
-	if got := conditionsDiffer(a, b); !slices.Equal(got, want) {
+	if got := differingConditions(a, b); !slices.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
 }

@@ -26,8 +26,8 @@ import (
 // machine have no undisturbed values (speed.go). docs/explanation/undisturbed.md has the measurements.
 
 const (
-	// fastest is the share of readings that defines the machine's fastest state. near is the distance from it (a
-	// logarithm) at which a slice counts half.
+	// fastest is the share of readings that defines the machine's fastest state.
+	// near is the distance from that state at which a slice counts half. Like readings, it is a logarithm.
 	fastest, near = 0.05, 0.05
 	// tolerance is how many times slower than the fastest a slice may be and still be called undisturbed. The median of
 	// those slices is the reading at full speed, to which slices are corrected.
@@ -56,8 +56,9 @@ const (
 	clocks
 )
 
-// slice is the kept part of a sample.Interval: its time in ns by each clock, and the logarithm of the machine's
-// reading, as it was read and as an analysis corrects it.
+// slice is the kept part of a sample.Interval. work is the number of operations.
+// read is the logarithm of the yardstick's reading, smoothed; yard is the same after replaceReadings.
+// time is the time in ns by each clock.
 type slice struct {
 	work, read, yard float32
 	time             [clocks]float32
@@ -83,17 +84,19 @@ type pieces struct {
 	percentiles    map[string]float64
 }
 
-// estimator describes what a metric is proportional to, whether it includes the server's slices, and whether its values
-// are the undisturbed percentiles.
+// estimator describes how the undisturbed value of a metric is estimated. of returns a number that the metric is
+// proportional to.
+// server is true if it needs the slices of the server. percentile is true if the values are the recorded undisturbed
+// percentiles.
 type estimator struct {
 	of         func(client, server tempo) float64
 	server     bool
 	percentile bool
 }
 
-// estimators are the metrics of exchanges that have an undisturbed value. A median does not follow from sums, and the
-// connect time is a part of a transaction: both are only weighted by how near the machine was to full speed. The same
-// applies to streams, whose batches vary by themselves in both directions.
+// estimators are the metrics of exchanges that have an undisturbed value. Medians and connect times are not scaled, only
+// weighted by how near the machine was to full speed: a median does not follow from sums, and the connect time is only a
+// part of a transaction.
 var estimators = map[string]estimator{
 	metric.ServiceDemand:          {of: func(client, server tempo) float64 { return client.each(cpuClock) + server.each(cpuClock) }, server: true},
 	metric.ClientCPU:              {of: func(client, _ tempo) float64 { return client.each(cpuClock) }},
@@ -107,17 +110,20 @@ var estimators = map[string]estimator{
 	metric.ConnectTime + ".mean":  {of: asRecorded},
 }
 
+// asRecorded is for metrics whose values are only weighted, not scaled.
 func asRecorded(_, _ tempo) float64 { return 1 }
 
-// streamed are the metrics of streams that have an undisturbed value. Goodput has none: other programs on the CPU take time
-// from it that the yardstick does not show.
+// streamed are the metrics of streams that have an undisturbed value. They are only weighted: the batches of a stream
+// vary by themselves in both directions. Goodput has none: other programs on the CPU take time from it that the
+// yardstick does not show.
 var streamed = map[string]estimator{
 	metric.ServiceDemand: {of: asRecorded, server: true},
 	metric.ClientCPU:     {of: asRecorded},
 	metric.ServerCPU:     {of: asRecorded, server: true},
 }
 
-// estimator returns the estimator of a metric of a case, given its number of values.
+// estimator returns the estimator of a metric of a case; recorded is its number of values. ok is false if the metric has
+// no undisturbed value.
 func (a *attempts) estimator(name string, recorded int) (e estimator, ok bool) {
 	if a.Workload.Traits().Work == plan.Kilobyte {
 		e, ok = streamed[name]
@@ -174,7 +180,8 @@ func (c *Collector) slice(a *attempts, rec *result.Record) {
 	}
 }
 
-// slicesOf returns the slices of a window that have all numbers.
+// slicesOf returns the slices of a window, without the warm-up and without slices that lack a number. The readings are
+// smoothed.
 func slicesOf(o *sample.Observation, of plan.Case, server bool) sliced {
 	s := sliced{place: place{o.Machine, of, server}}
 	var middles []int64
@@ -215,10 +222,11 @@ type quiet struct {
 	slope map[plan.Workload][clocks]float64
 	// moments has the mean weight of the slices of each repetition.
 	moments map[moment]float64
-	// share is the share of the slices near full speed, typical the median of how much slower than full speed slices are.
+	// share is the share of the slices near full speed.
+	// typical is the median factor by which slices are slower than full speed.
 	share, typical float64
-	// alone means that the moments are known only from the profiles. cold means that slices have readings that cannot
-	// be used.
+	// alone is true if there is no reference profile, so that moments is from all profiles.
+	// cold is true if slices have readings that cannot be used.
 	alone, cold bool
 	// mixed are the rows in which a profile was measured only at a lower speed of the machine.
 	mixed map[plan.Case]bool
@@ -397,8 +405,8 @@ func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
 	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.enough()
 }
 
-// Alone reports whether a result has no bare path in addition to its profiles, so that its machine's state is known
-// only from the profiles.
+// Alone reports whether the state of the machine is known only from the profiles, because no bare path was measured. It
+// is also true if there are no readings at all.
 func (a *Analysis) Alone() bool { return a.quiet.alone }
 
 // Cold reports whether a result is from a version that read the yardstick with the path's caches, so that no value is
@@ -417,7 +425,7 @@ func (a *Analysis) Weight(machine string, of plan.Case, ns int64) float64 {
 
 func (q quiet) enough() bool { return q.typical <= crowded }
 
-// tempos returns two sums of the slices of a side: weighted and corrected to full speed, and as measured.
+// tempos returns two sums over the slices of a side: weighted and corrected to full speed, and as measured.
 func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
 	fast, full, slope := q.fastest[s.place], q.full[s.place], q.slope[s.Workload]
 	for _, x := range s.slices {

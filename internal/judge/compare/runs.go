@@ -19,7 +19,8 @@ var runsTable string
 // allowance has the shares of the table by "kind metric".
 type allowance map[string]float64
 
-// alone and besideWork are the two columns of the table.
+// alone and besideWork are the two columns of runs.tsv: for runs alone on the machine, and if one run had other work
+// beside it.
 var alone, besideWork = readRuns(runsTable)
 
 func readRuns(table string) (alone, beside allowance) {

@@ -30,7 +30,8 @@ type pace struct {
 	trials  []float64
 }
 
-// slower counts the trials whose fastest reading is that of a lower speed than the given reading. Readings are logarithms.
+// slower counts the trials that ran at a lower speed: their fastest reading exceeds the given reading by more than
+// otherSpeed. Readings are logarithms.
 func (p *pace) slower(than float64) int {
 	return len(each.Where(p.trials, func(x float64) bool { return x > than+math.Log(otherSpeed) }))
 }

@@ -50,8 +50,8 @@ func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
 	return t, found
 }
 
-// Groups splits standings, in the order of Rank, into groups of neighbours of which no two differ, each as long as possible
-// from the front. Standings are compared as in a row.
+// Groups splits standings, in the order of Rank, into groups of neighbours of which no two differ. Starting with the
+// best, each group is as long as possible.
 func (a *Analysis) Groups(ranks []Standing) [][]Standing {
 	all := a.contest(ranks)
 	var out [][]Standing

@@ -20,8 +20,8 @@ const (
 	// margin.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// Same: two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin (TOST). That
-	// the ratio alone is within is not enough.
+	// Same: two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin (TOST). A
+	// ratio within the margin is not enough.
 	Same Verdict = "same"
 	// Inconclusive: none of these is proved.
 	Inconclusive Verdict = "inconclusive"
@@ -182,8 +182,8 @@ func moreRepetitions(n int, half, room float64, least int) int {
 	return int(min(most, max(1, float64(least-n), math.Ceil(in*(1-1e-12))-float64(n))))
 }
 
-// Visible returns the difference that three of four comparisons would have found with a chance of 90 %. of counts the
-// comparisons judged by a ratio, found those that would have found it.
+// Visible returns the smallest difference, as a share, that three of four comparisons would have found with a chance of
+// 90 %. of is the number of comparisons that have a ratio. found is the number of those that would have found it.
 func Visible(xs []Comparison, confidence float64) (share float64, found, of int) {
 	var all []float64
 	for _, x := range xs {
@@ -213,10 +213,10 @@ type Standing struct {
 	ToBest, ToLast Comparison
 }
 
-// Rank orders the profiles by their medians of metric name on one path, the best first, and compares each with the
-// first and with the last. The test accounts for the selection of those two among all (see contest). It leaves out
-// failing profiles, and profiles whose new pods were attached in another way than the others'. It returns nil for a
-// metric without direction.
+// Rank orders the profiles by their medians of metric name on one path, the best first, and compares each with the first
+// and with the last. The test accounts for the selection of those two among all (see contest). It leaves out failing
+// profiles, and profiles whose new pods were attached in another way than those of the first profile of the report. It
+// returns nil for a metric without direction.
 func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing {
 	m, _ := metric.Lookup(name)
 	if m.Better == metric.Neither {

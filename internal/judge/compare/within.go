@@ -17,9 +17,9 @@ func Within(s Side) *Pair {
 		if base == nil {
 			base = &Cell{Key: k}
 		}
-		m := p.beside(base, c)
+		m := p.plainMatch(base, c)
 		if m.levels != nil {
-			m.levels = &[2]stat.Level{s.beside(c), s.beside(base)}
+			m.levels = &[2]stat.Level{s.contrastLevel(c), s.contrastLevel(base)}
 			m.Plain = m.by(stat.StudentT, p.Confidence)(1)
 		}
 		// Filters choose by the profile that is judged.

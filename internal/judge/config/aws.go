@@ -127,10 +127,10 @@ func awsBranches(j *judge, v *values) []string {
 	return []string{"pods with security groups reach each other through the VPC only, on one node, too"}
 }
 
-// firstMarkMinor is the version of aws-node that marks connections after kube-proxy's nftables rules.
+// firstMarkMinor is the first minor version of aws-node that marks connections after kube-proxy's nftables rules.
 const firstMarkMinor = 23
 
-// awsMarks reports marks that are set before kube-proxy translates.
+// awsMarks reports a version of aws-node that marks connections before kube-proxy's nftables rules translate them.
 func awsMarks(j *judge, v *values) {
 	version := v.at("aws-node.image")
 	if version.text = imageTag(version.text); version.text == "" {

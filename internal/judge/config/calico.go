@@ -119,7 +119,7 @@ func (j *judge) judgeCalico() {
 	} else {
 		j.notBPF(c)
 	}
-	j.kubeProxyBeside(c.dataplane == "BPF" && !j.managed(c), c.at, "dataplane "+c.dataplane)
+	j.kubeProxyBeside(c.dataplane == "BPF" && !j.operatorStopsKubeProxy(c), c.at, "dataplane "+c.dataplane)
 	j.calicoNetwork(c)
 	j.calicoProfile(c)
 }
@@ -307,8 +307,8 @@ func (j *judge) notBPF(c calicoState) {
 	}
 }
 
-// managed reports whether the operator stops kube-proxy. It cannot do so in RKE2 and K3s, where kube-proxy is not a DaemonSet.
-func (j *judge) managed(c calicoState) bool {
+// operatorStopsKubeProxy reports whether the operator stops kube-proxy. It cannot do so in RKE2 and K3s, where kube-proxy is not a DaemonSet.
+func (j *judge) operatorStopsKubeProxy(c calicoState) bool {
 	return c.inst.at("calicoNetwork.kubeProxyManagement").is("Enabled") && j.rke2 == nil && j.k3s == nil
 }
 
@@ -402,7 +402,7 @@ func (j *judge) calicoProfile(c calicoState) {
 		return
 	}
 	but := c.others
-	if c.dataplane == "BPF" && j.proxyState().runs == yes && !j.managed(c) {
+	if c.dataplane == "BPF" && j.proxyState().runs == yes && !j.operatorStopsKubeProxy(c) {
 		but = append(but, "kube-proxy runs beside it")
 	}
 	if c.dataplane != "Iptables" && c.encapsulation != "VXLAN" && name != "calico-ebpf-underlay" {

@@ -215,8 +215,8 @@ func cniOfChart(chart string) (profile.CNI, bool) {
 	return all[i], true
 }
 
-// readCarrier reads the values that an object carries. It returns why they are not judged, "" if they are, and whether the
-// object configures the network.
+// readCarrier reads the values that an object carries. The text is the reason why they are not judged, or "". The bool
+// is true if the object configures the network. It adds a fault if a HelmChartConfig has no values.
 func (j *judge) readCarrier(c carrier, s source, n *position.Node) (string, bool) {
 	if !configures(c.chart) {
 		return "", false

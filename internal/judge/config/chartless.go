@@ -35,8 +35,8 @@ var signs = []struct {
 	{"antrea", []string{"trafficEncapMode", "antreaProxy", "trafficEncryptionMode", "noSNAT", "tunnelType"}, nil},
 }
 
-// chartOf returns the name of the chart whose values n has, recognized by its keys, and n. The name is "" if the keys match no
-// chart.
+// chartOf returns the name of the chart whose values n has, recognized by its keys; "" if the keys match no chart. own
+// is always n.
 func chartOf(n *position.Node) (name string, own *position.Node) {
 	for _, s := range signs {
 		has := func(key string) bool { return n.At(strings.Split(key, ".")...) != nil }
@@ -103,7 +103,8 @@ func versionShown(chart string, l layer) minors {
 	return minorsOf(&values{leaves: optionsIn(l)}, true)
 }
 
-// optionOf are the agent's options that one value of Cilium's chart sets, in every version that has both.
+// optionOf maps values of Cilium's chart to options of the agent. Each value alone sets its option, in every version
+// that has both.
 var optionOf = map[string]string{
 	"routingMode": "routing-mode", "tunnelProtocol": "tunnel-protocol", "tunnel": "tunnel", "kubeProxyReplacement": "kube-proxy-replacement",
 	"autoDirectNodeRoutes": "auto-direct-node-routes", "directRoutingSkipUnreachable": "direct-routing-skip-unreachable",
@@ -126,8 +127,8 @@ var decisive = []string{"eni.enabled", "azure.enabled", "alibabacloud.enabled", 
 var certain = []string{"agent-value", "masquerade-refused", "encryption-refused", "routing-refused", "ipam-refused", "egress-gateway", "native-cidr",
 	"dsr-refused", "direct-routes-tunnel", "mtu-is-underlay", "mtu-too-large", "node-encryption"}
 
-// judgeOptions judges values of Cilium's chart without the chart: options that one value sets, by rules whose result no
-// other value can change. It claims no profile.
+// judgeOptions judges values of Cilium's chart if the chart is not given. It applies only the rules in certain, to the
+// options in optionOf. It does nothing if a value in decisive is set, and it adds no profile.
 func (j *judge) judgeOptions() {
 	if len(j.options) == 0 || j.agent != nil {
 		return
@@ -142,7 +143,8 @@ func (j *judge) judgeOptions() {
 		}
 	}
 	m := minorsOf(agent, true)
-	if n, ok := Minor(cmp.Or(j.known.Version, j.Needs[0].Version)); ok {
+	of := slices.IndexFunc(j.Needs, func(n Needed) bool { return n.Name == cilium || n.Name == "rke2-cilium" }) // withoutChart added it
+	if n, ok := Minor(cmp.Or(j.known.Version, j.Needs[of].Version)); ok {
 		m = singleMinor(n, "the version given")
 	}
 	part := &judge{faults: j.faults, known: j.known, objects: objects{agent: agent}}

@@ -30,8 +30,8 @@ type Input struct {
 	Name string
 	// Text is its contents, YAML or JSON.
 	Text string
-	// Unlined means that there are no lines that a reader could look up: an object of a cluster, or values on the command
-	// line.
+	// Unlined means that the input has no lines that a user could look up, such as an object of a cluster or values on
+	// the command line.
 	Unlined bool
 }
 
@@ -218,7 +218,7 @@ type judge struct {
 	given []layer
 	// documents are the documents of the current input.
 	documents []*position.Node
-	// firsts are the objects that a cluster has once.
+	// firsts has the latest object of each kind that a cluster has only once.
 	firsts map[string]first
 	// passed are the objects of the current input that do not configure the network. beside are the inputs that have only such
 	// objects.
@@ -269,7 +269,7 @@ func documentsOf(kind string, documents []Document) []int {
 	return places
 }
 
-// find adds a finding of a rule at v; the zero value has no place.
+// find adds a finding of the rule called id. Its place is where v was given; a default has no place.
 func (j *judge) find(id string, v value, format string, args ...any) {
 	where := ""
 	if v.origin == Given {

@@ -25,8 +25,9 @@ type others struct {
 	// gke is the DaemonSet of GKE Dataplane V2, or an option that only Google's build of Cilium's agent has.
 	gke     value
 	ignored []string
-	// proxyDaemon is the DaemonSet of kube-proxy, its text the mode by its flags. noProxy is the setting that omits it.
-	// podSubnet is what kubeadm gives kube-proxy as its clusterCIDR.
+	// proxyDaemon is the DaemonSet of kube-proxy; its text is the mode that its flags set.
+	// noProxy is the setting that disables kube-proxy.
+	// podSubnet is the range of pods in a file of kubeadm, from which kubeadm sets kube-proxy's clusterCIDR.
 	proxyDaemon, noProxy, podSubnet value
 	// pluginBut lists how the plugins of a configuration list differ from the profile.
 	pluginBut []string
@@ -50,7 +51,7 @@ type dialect struct {
 	judge func(j *judge, v *values)
 }
 
-// dialects are the CNIs that have no code of their own here, by the names in profile.CNIs.
+// dialects has the dialect of each CNI that needs no other code here, by the names in profile.CNIs.
 var dialects = map[string]dialect{
 	awsVPC: awsDialect, kubeRouter: kubeRouterDialect, kindnet: kindnetDialect, antrea: antreaDialect, ovn: ovnDialect, azure: azureDialect,
 }
@@ -202,13 +203,15 @@ func sectionSettings(s source, file leaf) []value {
 	return all
 }
 
-// changed reports whether a setting is given and not the default. Manifests write their defaults.
+// changed returns a setting and reports whether it is given with a value other than the default. A default that a
+// manifest repeats does not count.
 func (v *values) changed(path string) (value, bool) {
 	g := v.at(path)
 	return g, g.set() && !g.is(v.defaults[path]) || g.given() && g.text != "" && !g.is(v.defaults[path]) && v.defaults[path] != ""
 }
 
-// unused reports settings that are given but not read. why is the reason.
+// unused adds a finding for each given setting that is not read. It ignores a setting whose value is the default. why is
+// the reason for the finding.
 func unused(j *judge, v *values, why string, paths ...string) {
 	for _, p := range paths {
 		if g, is := v.changed(p); is {
@@ -292,7 +295,7 @@ func judgePolicies(j *judge) {
 	}
 }
 
-// amounts adds the profile called name, or title if there is no such profile.
+// amounts adds the profile called name to Measured. If there is no such profile, it adds title instead.
 func amounts(j *judge, name, title string, but ...string) {
 	if known(name) {
 		j.measured(name, but...)

@@ -16,7 +16,7 @@ var netconfDefaults = values{reader: flannel, defaults: map[string]string{"Backe
 type backend struct {
 	// profile is the profile with the backend, "" without one. encapsulation is "" if unknown.
 	profile, encapsulation string
-	// mtu is what the backend leaves of 1500 bytes, 0 if unknown.
+	// mtu is the MTU of pods over an underlay of 1500 bytes; 0 if unknown.
 	mtu int
 	// reads are the options that the backend reads.
 	reads []string

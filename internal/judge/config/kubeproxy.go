@@ -32,7 +32,7 @@ func ProxyConfig(data map[string]string) (mode, clusterCIDR string, ok bool, err
 	return "", "", false, err
 }
 
-// answer is yes, no, or unknown from the documents.
+// answer is what the documents say about a question: yes, no, or nothing (unsaid).
 type answer int
 
 const (
@@ -45,12 +45,13 @@ const (
 type proxyState struct {
 	runs answer
 	mode string
-	// why is the reason, at the setting that decides.
+	// why is the reason, in words. at is the setting that decides.
 	why string
 	at  value
 }
 
-// proxyState returns whether the documents show a kube-proxy in addition to the CNI.
+// proxyState returns whether kube-proxy runs, and its mode, as far as the documents show it. runs is unsaid if they do
+// not.
 func (j *judge) proxyState() proxyState {
 	if j.noProxy.given() {
 		return proxyState{no, "", j.noProxy.text, j.noProxy}
@@ -82,7 +83,7 @@ func (j *judge) proxyState() proxyState {
 	return proxyState{}
 }
 
-// proxyObject reads the DaemonSet of kube-proxy.
+// proxyObject reads the DaemonSet of kube-proxy. It ignores a DaemonSet that runs on no node.
 func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
 	if n.ScalarAt("status", "desiredNumberScheduled") == "0" || spec.At("nodeSelector", "non-calico") != nil {
 		return // stopped by a selector that no node has, as in Calico's documentation
@@ -95,8 +96,8 @@ func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
 	}
 }
 
-// withoutProxy reports whether a file of kubeadm disables kube-proxy, and stores the setting that does. It also stores the
-// podSubnet.
+// withoutProxy reports whether a file of kubeadm disables kube-proxy. It stores the setting that disables it, and the
+// podSubnet if the file has one.
 func withoutProxy(j *judge, kind string, s source, n *position.Node) bool {
 	if at := n.At("networking", "podSubnet"); kind == "ClusterConfiguration" && at != nil {
 		j.podSubnet = s.value("networking.podSubnet", at, at.Text)

@@ -29,10 +29,10 @@ type objects struct {
 	netconf *values
 	canal   bool
 	podMTU  value
-	// plugins are from a CNI configuration list, with its index in the report.
+	// plugins are the plugins of CNI configuration lists. conflists are the indices of these lists in the report.
 	plugins   []string
 	conflists []int
-	// silent are CNIs that are configured by other objects than the given ones.
+	// silent are CNIs of which objects were given, but not the objects that configure them.
 	silent []profile.CNI
 	// unread are the titles of CNIs that are configured but that no rule reads.
 	unread []string
@@ -177,7 +177,7 @@ func nameOf(n *position.Node) string {
 	return name
 }
 
-// first is where an object that exists once in a cluster was first read, and its content.
+// first is the place and the content of an object of a kind that exists only once in a cluster.
 type first struct {
 	name string
 	line int

@@ -44,7 +44,7 @@ func refuses(option string, holds func(c ciliumState) bool, why string) func(cil
 	}
 }
 
-// optionOn and stated test one option: whether it is true, or has a text.
+// optionOn returns a test whether an option is true; stated returns a test whether it has a text.
 func optionOn(option string) func(ciliumState) bool {
 	return func(c ciliumState) bool { return c.at(option).on() }
 }

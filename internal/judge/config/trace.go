@@ -19,8 +19,8 @@ type layer struct {
 	node *position.Node
 }
 
-// renderValues renders the chart with the given values and reads its objects. It renders once more without each value:
-// what changes is what the value decides.
+// renderValues renders the chart with the given values and reads its objects. To find what each value decides, it
+// renders again without that value and compares.
 func (j *judge) renderValues() {
 	switch {
 	case j.chart == nil:
@@ -70,7 +70,8 @@ func (j *judge) renderValues() {
 	}
 }
 
-// culprit returns the value without which the chart renders, the zero value if there is none or if there are too many to try.
+// culprit returns a value without which the chart renders. It returns the zero value if there is none, or if there are
+// too many values to try.
 func (j *judge) culprit(all map[string]any, at map[string]value) value {
 	if len(at) > mostTraced {
 		return value{}
@@ -224,7 +225,7 @@ type tracer struct {
 	base []object
 	// skip are templates whose objects differ each time.
 	skip map[string]bool
-	// decides are the values that decide the leaves of each object.
+	// decides has the values that decide the leaves of objects, by the name of the object and the path of the leaf.
 	decides map[string]map[string]value
 }
 

@@ -15,8 +15,8 @@ func unreadWhy(c profile.CNI) string {
 	return fmt.Sprintf("it configures %s, and no rule reads that; cnibench run --env kubernetes measures the cluster as %s", c.Title, c.Name)
 }
 
-// unreadObject reads an object of a CNI with a dialect. For an object of a CNI that no rule reads, or of another tool, it
-// returns why the object was not judged.
+// unreadObject reads an object of a CNI with a dialect. For an object of a CNI that no rule reads, or of another tool,
+// why is the reason. relevant is false for all other objects.
 func (j *judge) unreadObject(kind string, s source, n *position.Node) (why string, relevant bool) {
 	c, ok := profile.CNIOfObject(kind, nameOf(n), n.ScalarAt("apiVersion"))
 	if network := cmp.Or(n.ScalarAt("spec", "defaultNetwork", "type"), n.ScalarAt("spec", "networkType")); network != "" && kind == "Network" {
@@ -113,7 +113,7 @@ var foreigners = []struct {
 	{"ConfigMap", "v1", "the agent that masquerades", []string{"data"}, "azure-ip-masq-agent-config"},
 }
 
-// foreign reports whether a document is one of the foreigners, and why it is not judged.
+// foreign reports whether a document is one of foreigners. why is the reason that it is not judged.
 func foreign(kind string, n *position.Node) (why string, is bool) {
 	group, _, _ := strings.Cut(n.ScalarAt("apiVersion"), "/")
 	for _, f := range foreigners {

@@ -119,7 +119,7 @@ type source struct {
 	unlined bool
 	// traced are the origins of the leaves of an object that a chart rendered, by their path; nil for a file.
 	traced map[string]value
-	// chart made the object.
+	// chart is the chart that rendered the object; "" if it is from a file or a cluster.
 	chart string
 }
 

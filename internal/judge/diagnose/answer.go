@@ -65,7 +65,8 @@ type Answer struct {
 	Verdict Verdict `json:"verdict"`
 	// Cause is the rule that gave the verdict, "" without a fault.
 	Cause string `json:"cause,omitempty"`
-	// Text is the answer in a sentence. Confidence is "high", "medium" or "low", Sure the reason for it.
+	// Text is the answer in a sentence.
+	// Confidence is "high", "medium" or "low"; Sure is the reason.
 	Text       string `json:"answer"`
 	Confidence string `json:"confidence"`
 	Sure       string `json:"confidence_because"`

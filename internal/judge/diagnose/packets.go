@@ -126,8 +126,8 @@ func checksum(e *Evidence) []Statement {
 	return proven(fault(e.damages(at), where, "%s", strings.Join(saw, "; ")))
 }
 
-// damages returns the verdict on damaged packets: the side of the first path that shows them, or CNI. A node also counts
-// the packets of the hosts' own path.
+// damages returns the verdict on damaged packets: the side of the first path that shows them, or CNI if no path does. at
+// are the counters of wrong checksums. A node also counts the packets of the hosts' own path.
 func (e *Evidence) damages(at []At) Verdict {
 	node := slices.ContainsFunc(at, func(a At) bool { return !a.Place.Pod && a.N >= fewErrors })
 	switch {
@@ -184,9 +184,9 @@ func (e *Evidence) invalid() []Statement {
 	return nil
 }
 
-// otherwise returns how many packets were dropped by rules other than those for invalid packets; 0 if the latter explain all
-// that is missing. Datagrams without a checksum are never invalid: if they are lost about as often, it returns the largest
-// number.
+// otherwise returns how many packets were dropped by rules other than rules for invalid packets; 0 if the rules for
+// invalid packets explain all that is missing. Datagrams without a checksum are never invalid: if they are lost about as
+// often as others, it returns math.MaxUint64.
 func (e *Evidence) otherwise(path plan.Path, missing uint64) (n uint64) {
 	refusing := uint64(0)
 	for _, p := range e.Places {

@@ -26,8 +26,8 @@ const (
 	tableFull     = 0.95   // of the entries of a table
 )
 
-// Delays in ns that waiting for a CPU does not add to the shortest of many, unless other tasks use most of the CPUs. They
-// are judgements, not measured.
+// Delays in ns. If even the shortest of many times exceeds them, it did not wait for a CPU, unless other tasks use most
+// of the CPUs. They are judgements, not measured.
 const (
 	lateConnect = 10e6
 	lateName    = 500e6
@@ -105,8 +105,9 @@ func (e *Evidence) starved() string {
 	return ""
 }
 
-// crowded returns how other work used the prober's CPUs, "" if it did not: other tasks took much of their time, ends were
-// often ready without a CPU, or the hosts' usual round trip is much longer than the shortest.
+// crowded returns how other work used the prober's CPUs, "" if it did not. Other tasks took much of their time, ends
+// were often ready without a CPU, or the usual round trip between hosts is much longer than the shortest while most
+// trials saw other work.
 func (e *Evidence) crowded() string {
 	p, share := e.prober(), e.foreignShare()
 	least, usual, ok := e.trip(HostPath)

@@ -94,7 +94,8 @@ const (
 // lateEcho is a round trip in ns at which a trial of echoes may end before the first has returned.
 const lateEcho = 50e6
 
-// tripKind is something that takes one round trip.
+// tripKind is a measurement of one round trip. kind is its workload, name its metric without the statistic, and text
+// describes it.
 type tripKind struct{ kind, name, text string }
 
 // tripKinds has connections last: trip uses them only if neither requests nor echoes were measured.
@@ -112,8 +113,8 @@ func (e *Evidence) trip(path plan.Path) (least, usual float64, ok bool) {
 	return least, usual, ok
 }
 
-// tripOf returns the shortest and the usual round trip of a kind in ns, from the trials. For "crr" without trials, it uses the
-// connections opened between them.
+// tripOf returns the shortest and the usual round trip of a kind in ns. If no trial measured "crr", it uses the
+// connections that were opened between the trials.
 func (e *Evidence) tripOf(path plan.Path, kind string) (least, usual float64, ok bool) {
 	t := e.Paths[path]
 	for _, m := range tripKinds {
@@ -142,8 +143,8 @@ func (e *Evidence) far(path plan.Path) bool {
 	})
 }
 
-// allowed returns by how many ns a round trip between pods may exceed the hosts': twice the hosts' round trip, four
-// times with WireGuard, for encapsulation and processing at both ends. A multiple of ownTrip is always allowed.
+// allowed returns by how many ns a round trip between pods may exceed the hosts', for encapsulation and processing at
+// both ends. It is twice the hosts' round trip and at least ownTrip; with WireGuard four times each.
 func (e *Evidence) allowed(host float64) float64 {
 	if e.Encapsulation == "wireguard" {
 		return max(4*host, 4*ownTrip)
@@ -233,8 +234,9 @@ func (e *Evidence) largeLate() []Statement {
 }
 
 const (
-	// someMuch is the ratio of the average request to the usual one above which some requests wait long. Between hosts, which
-	// have no baseline, it is someMost. They are judgements, not measured.
+	// someMuch is how many times longer than the usual request the average request must be to show that some requests
+	// wait long.
+	// someMost is the same between hosts, which have no baseline. Both are judgements, not measured.
 	someMuch, someMost = 3, 5
 	// someTrip is the least average request in that case.
 	someTrip = 100e3

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// unit is one observation of shares: the sampled trials of an instance.
+// unit is one observation of shares: the sampled trials of an instance, or one trial if there is only one instance.
 type unit struct {
-	// known are weighted samples by the id of their part, open those whose network namespace is unknown.
+	// known has the weight of samples by the id of their part.
+	// open has the weight of the samples whose network namespace is unknown.
 	known map[string]float64
 	open  map[placement]float64
 	// followed has the switch's share by receipt, from trials that follow packets.
@@ -33,6 +34,7 @@ func (u *unit) add(o placement, weight float64, samples int) {
 // prefixes have, for each prefix of a receipt, the weight of the switch's samples and of all samples.
 type prefixes map[string]beginning
 
+// beginning sums the samples whose receipts have one prefix. switched is the weight of those of the switch, all of all.
 type beginning struct {
 	switched, all float64
 	samples       int
@@ -60,7 +62,8 @@ func (p prefixes) join(o prefixes) {
 // fewest is the least number of samples of a receipt's prefix from which the switch's share is estimated.
 const fewest = 4
 
-// longest returns the longest prefix of a receipt with enough samples, not counting the samples in but.
+// longest returns the longest prefix of a receipt that has enough samples, and these samples. The samples in but do not
+// count.
 func (p prefixes) longest(receipt string, but prefixes) (at string, b beginning) {
 	for at = receipt; at != ""; at = shorter(at) {
 		x, less := p[at], but[at]
@@ -220,9 +223,9 @@ func shares(units []unit, of func(string) string) map[string]Share {
 // negligible is the share of a variance below which the uncertainty of the switch's share does not matter.
 const negligible = 0.05
 
-// shareVariance returns the variance of a share, summed over units that do not follow packets and units that do, with its
-// degrees of freedom. The former have at least the variance least of their samples. There are few of the latter, so their
-// scatter is combined with told, the variance of their samples.
+// shareVariance returns the variance of a share and its degrees of freedom, summed over units that do not follow packets
+// and units that do. The variance of the former is at least least. There are few of the latter, so their scatter is
+// combined with told, the variance expected from their samples.
 func shareVariance(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
 	one, freeOne := jackknife(groups[0], id)
 	if one < least {

@@ -51,7 +51,7 @@ type trial struct {
 	events map[string]map[placement]sample.Happened
 }
 
-// slice has the samples of a slice by their part.
+// slice has the samples of one slice by their part. yard is the yardstick's reading in the slice, in ns.
 type slice struct {
 	yard   int64
 	counts map[placement]tally

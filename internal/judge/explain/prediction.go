@@ -19,7 +19,7 @@ type Removal struct {
 	// parts are the parts that disappear with it on every path, neighbours those that disappear only between pods of
 	// one node.
 	parts, neighbours []string
-	// variant returns the variant that has all but the piece.
+	// variant returns v without the piece. It fails if there is no such variant.
 	variant func(plan.Variant) (plan.Variant, error)
 }
 
@@ -46,6 +46,7 @@ func (r Removal) on(p plan.Path) []string {
 // From returns the variant that differs from v only by the missing piece. It fails if the lab has no such variant.
 func (r Removal) From(v plan.Variant) (plan.Variant, error) { return r.variant(v) }
 
+// unbridged returns v without netfilter on bridges. It fails if no pod of the profile is on a bridge.
 func unbridged(v plan.Variant) (plan.Variant, error) {
 	if p, known := profile.Lookup(v.Profile()); known && !p.FiltersBridge() {
 		return plan.Variant{}, fmt.Errorf("no pod of profile %q is on a bridge", p.Name)
@@ -59,6 +60,7 @@ var routes = map[string]string{
 	"calico-ipip": "calico-underlay", "cilium-vxlan": "cilium-native",
 }
 
+// routed returns v with the profile in routes that has no tunnel. It fails if there is none.
 func routed(v plan.Variant) (plan.Variant, error) {
 	name := routes[v.Profile()]
 	if name == "" {

@@ -52,8 +52,9 @@ type Side struct {
 	Trials  int    `json:"trials"`
 	Failed  int    `json:"failed"`
 	Failure string `json:"failure,omitempty"`
-	// Lost counts samples for which the buffer had no room, Throttled the pauses of the sampling, Foreign the samples of other
-	// tasks on the CPUs.
+	// Lost counts samples for which the buffer had no room.
+	// Throttled counts the pauses of the sampling.
+	// Foreign counts the samples of other tasks on the CPUs.
 	Lost      uint64 `json:"lost"`
 	Throttled uint64 `json:"throttled"`
 	Foreign   uint64 `json:"foreign"`

@@ -25,8 +25,8 @@ import (
 
 const (
 	confidence = 0.95
-	// near is the largest distance of a quotient from 1, with all of its interval, at which the lab counts as accurate:
-	// the run-to-run difference of service demand.
+	// near is how far from 1 a quotient may be, with its whole interval, if the lab counts as accurate. It is the
+	// run-to-run difference of service demand.
 	near = 0.05
 )
 

@@ -69,7 +69,7 @@ func (f *Figure) claim() Claim {
 	return Claim{Metric: c.Metric, Workload: c.Workload, Paths: []plan.Path{c.Path}}
 }
 
-// lookUp sets Here, the cell of the result, and Why.
+// lookUp sets Here, the cell of the result, and Why: the reason why the number alone is not judged.
 func (f *Figure) lookUp(a *compare.Analysis) {
 	j := &judgement{a: a, claim: f.claim()}
 	here, ok := j.cell(f.Published.Case)

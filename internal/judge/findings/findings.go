@@ -34,7 +34,8 @@ type Outcome string
 // The outcomes.
 const (
 	Reproduced Outcome = "reproduced"
-	// InPart: the direction is right and the size is not, or only a part was measured, which agrees.
+	// InPart: the direction is right, and the size is wrong or not decided. Or only a part was measured, and that part
+	// agrees.
 	InPart       Outcome = "reproduced in part"
 	Contradicted Outcome = "contradicted"
 	Inconclusive Outcome = "inconclusive"
@@ -342,7 +343,7 @@ func (j *judgement) better(p plan.Path, profile, other string) {
 	}
 }
 
-// pairs returns how many comparisons the order of the claim makes.
+// pairs returns how many comparisons the order of the claim needs, over all its paths.
 func (j *judgement) pairs() int {
 	n, before := 0, 0
 	for _, these := range j.claim.Order {

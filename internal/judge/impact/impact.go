@@ -3,7 +3,7 @@
 //
 // Parse reads the description of the job, Assess applies an analysis to it. Times follow from goodput or from the rate
 // of transactions, CPU time from service demand, and differences from the baseline from the comparisons in the report.
-// A job is more than its network: Estimate.Job is Amdahl's law, so that a 70 % faster network does not read as a 70 %
+// A job is more than its network: Change.Job is Amdahl's law, so that a 70 % faster network does not read as a 70 %
 // faster job. Pure: values in, values out; times are in ns.
 package impact
 

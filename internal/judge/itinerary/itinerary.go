@@ -194,7 +194,8 @@ func transactions(t journey.Trace, events []journey.Event) (all []transaction, o
 	return all, len(by)
 }
 
-// mostAlike returns the transactions that take the most common way.
+// mostAlike returns the transactions that take the most common way: those whose events have the same hosts, devices and
+// points.
 func mostAlike(all []transaction) []transaction {
 	by := map[string][]transaction{}
 	var most string

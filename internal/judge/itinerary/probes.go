@@ -81,10 +81,10 @@ func within(all []transaction, rounds []journey.Round, window func(journey.Round
 	return f
 }
 
-// none is the number of no round: without(none) keeps all rounds.
+// none is not the number of a round: without(none) leaves out no round.
 const none = -1
 
-// without returns the undisturbed transactions of all rounds but one.
+// without returns the undisturbed transactions of all rounds except one. round is the round to leave out.
 func (f followed) without(round int) []transaction {
 	var rest []transaction
 	for i, x := range f.all {
@@ -123,7 +123,8 @@ func inner(all []probe) (sum probe) {
 	return sum
 }
 
-// figuresWithout returns the figures of all rounds but one. ok is false with too few undisturbed transactions.
+// figuresWithout returns the figures of all rounds except round. ok is false if there are too few undisturbed
+// transactions.
 func figuresWithout(t journey.Trace, full, ends followed, round int) (f figures, ok bool) {
 	all, few := full.without(round), ends.without(round)
 	if len(all) < fewest || len(few) < fewest || len(all[0]) == len(few[0]) {

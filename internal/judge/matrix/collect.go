@@ -58,7 +58,7 @@ func (m measure) cost(v float64) float64 {
 	return math.Log(max(v, math.SmallestNonzeroFloat64))
 }
 
-// value returns the value that has a cost.
+// value returns the value with the given cost: the inverse of cost.
 func (m measure) value(cost float64) float64 {
 	if m.higher {
 		return math.Exp(-cost)
@@ -95,7 +95,7 @@ func (c *Collector) Add(rec *result.Record) {
 		return
 	}
 	if c.layers == nil {
-		c.numbers, c.layers = map[string]uint16{}, map[Layer][]point{}
+		c.layers = map[Layer][]point{}
 	}
 	add := func(name string, v float64) {
 		l := Layer{Case: rec.Case, Metric: name}
@@ -120,6 +120,9 @@ func (c *Collector) Number(t plan.Trial) int {
 
 func (c *Collector) number(name string) uint16 {
 	n, ok := c.numbers[name]
+	if c.numbers == nil {
+		c.numbers = map[string]uint16{}
+	}
 	if !ok {
 		n = uint16(len(c.names))
 		c.numbers[name] = n
@@ -134,11 +137,12 @@ type Matrix struct {
 	measure
 	// Typical is the median cost of a pair. Spread is the standard deviation of costs from the fit.
 	Typical, Spread float64
-	// both, send and receive are the effects of the nodes: in either role, and in addition as senders (clients) and as
-	// receivers.
+	// both is the effect of each node in either role. send and receive are its additional effects as a sender (client)
+	// and as a receiver.
 	both, send, receive []float64
-	// group has the number of the group of each node. groups are the additional costs between groups, nil if groups
-	// explain nothing. key is the label that defines the groups.
+	// group has the number of the group of each node.
+	// groups has the additional cost between two groups; nil if groups explain nothing.
+	// key is the label that defines the groups.
 	group  []int
 	groups map[[2]int]float64
 	key    string
@@ -149,13 +153,14 @@ type Matrix struct {
 
 // values are the values of a layer.
 type values struct {
-	// points are sorted by their nodes, whose numbers are the collector's. They are shared with the collector, since a
-	// map would take ten times the memory. place maps a number to the order of the analysis, number is the reverse.
+	// points are sorted by the numbers of their nodes. They are shared with the collector, since a map would take ten
+	// times the memory.
+	// place maps the collector's number of a node to its index in the analysis; number is the reverse.
 	points        []point
 	place, number []uint16
 }
 
-// Worse returns how many times worse the direction from one node to another is than the typical one of their groups, at
+// Worse returns how many times worse the direction from one node to another is than is typical for their groups, at
 // least 1; 0 if it was not measured.
 func (m *Matrix) Worse(from, to int) float64 {
 	costs := m.costs(from, to)
@@ -189,7 +194,7 @@ func (m *Matrix) Over(other *Matrix) float64 {
 // TypicalValue returns the typical value in base units.
 func (m *Matrix) TypicalValue() float64 { return m.value(m.Typical) }
 
-// Rare reports whether the metric is 0 as a rule.
+// Rare reports whether the metric is usually 0, such as a loss.
 func (m *Matrix) Rare() bool { return m.floor > 0 }
 
 // Pairs returns the number of pairs with a value in either direction.

@@ -18,7 +18,8 @@ const (
 	// fewestRole is the number of values that an effect of one role needs: with fewer, there are more effects than
 	// values can determine.
 	fewestRole = 6
-	// explained is the largest part of the spread that may remain for groups to count as its explanation.
+	// explained is the largest share of the spread that may remain after groups are taken into account. If more remains,
+	// groups explain nothing.
 	explained = 0.7
 )
 
@@ -57,7 +58,8 @@ func (m *Matrix) fit(a *Analysis) {
 	m.Spread = spread(m.rests())
 }
 
-// lines returns the entries of each node in one role, by their indices.
+// lines returns the entries of each node in one role, as indices into entries. of returns the node of an entry in that
+// role.
 func lines(entries []entry, nodes int, of func(entry) uint16) [][]uint32 {
 	counts := make([]int, nodes)
 	for _, e := range entries {
@@ -114,8 +116,8 @@ func block(group []int, a, b int) [2]int {
 	return [2]int{min(x, y), max(x, y)}
 }
 
-// sweep adds to each effect the median of the remainder of its node's entries in the given roles, keeps the median
-// effect at 0, and returns the largest change.
+// sweep adds to the effect of each node the median residual of its entries in the given roles. It then shifts all
+// effects so that their median is 0. It returns the largest change of an effect.
 func (m *Matrix) sweep(entries []entry, effects []float64, least int, roles ...[][]uint32) (change float64) {
 	var rests []float64
 	for i := range effects {

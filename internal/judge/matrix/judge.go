@@ -145,8 +145,8 @@ func (a *Analysis) judge() {
 	a.collect(found)
 }
 
-// node judges a node in one layer, in which the effects of the nodes have the spread apart. A doubt is why the result
-// is not certain.
+// node judges a node in one layer. apart is the spread of the effects of all nodes. doubt is the reason if the result is
+// not certain.
 func (m *Matrix) node(i int, margin, apart float64) (e Evidence, doubt Doubt, differs bool) {
 	partners := m.partners[i]
 	if len(partners) == 0 {
@@ -181,7 +181,8 @@ func (m *Matrix) node(i int, margin, apart float64) (e Evidence, doubt Doubt, di
 	return e, doubt, true
 }
 
-// side is the measurements of a node in one role: how much worse they are than without it, and the costs, by partner.
+// side has the measurements of a node in one role, one for each partner. excess is by how much the cost exceeds the cost
+// without the node's own effect; hits counts the values of excess above the limit.
 type side struct {
 	role          string
 	excess, costs []float64
@@ -230,7 +231,8 @@ func (m *Matrix) nodeSpread() float64 {
 	return spread(effects)
 }
 
-// link judges the residuals of a pair. at are its nodes in the direction.
+// link judges the residuals of a pair of nodes. at are the two nodes, the sender first if the finding is a direction. ok
+// is false if no residual exceeds the limit.
 func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence, ok bool) {
 	limit := math.Log1p(margin) + valueLimit*m.Spread
 	var hits, of [2]int
@@ -343,10 +345,11 @@ func (a *Analysis) scope(f *Finding) Scope {
 			if m.Path != plan.ZeroPath || m.Profile != f.Profile || m.Workload != e.Workload || m.Metric != e.Metric {
 				continue
 			}
-			hosts = true
-			if m.excessOf(a, f) > math.Log(e.Factor)/2 {
+			excess, measured := m.excessOf(a, f)
+			if measured && excess > math.Log(e.Factor)/2 {
 				return Hosts
 			}
+			hosts = hosts || measured
 		}
 	}
 	if hosts {
@@ -355,24 +358,27 @@ func (a *Analysis) scope(f *Finding) Scope {
 	return ""
 }
 
-// excessOf returns how much worse the nodes of a finding are in a layer, as a logarithm.
-func (m *Matrix) excessOf(a *Analysis, f *Finding) float64 {
+// excessOf returns how much worse the nodes of a finding are in a layer, as a logarithm. measured is false if the layer has no
+// value for them.
+func (m *Matrix) excessOf(a *Analysis, f *Finding) (excess float64, measured bool) {
 	i := a.at(f.Nodes[0])
-	if len(f.Nodes) == 1 {
-		excess := math.Inf(-1)
-		for _, s := range m.sides(i) {
-			if len(s.excess) > 0 {
-				excess = max(excess, stat.Median(s.excess))
-			}
+	if len(f.Nodes) == 2 {
+		j := a.at(f.Nodes[1])
+		rests := slices.Concat(m.restsOf(i, j), m.restsOf(j, i))
+		if len(rests) == 0 {
+			return 0, false
 		}
-		return excess
+		return stat.Median(rests), true
 	}
-	j := a.at(f.Nodes[1])
-	rests := slices.Concat(m.restsOf(i, j), m.restsOf(j, i))
-	if len(rests) == 0 {
-		return 0
+	for _, s := range m.sides(i) {
+		if len(s.excess) == 0 {
+			continue
+		}
+		if worse := stat.Median(s.excess); !measured || worse > excess {
+			excess, measured = worse, true
+		}
 	}
-	return stat.Median(rests)
+	return excess, measured
 }
 
 // deciding returns pairs whose measurement would decide an undecided finding: the link again, or the node with new partners.

@@ -97,7 +97,8 @@ type finder struct {
 	found         []Change
 }
 
-// stretch is a part of the series with its sharpest border and the sharpness of that; 0 if there is none.
+// stretch is a part of the series, from low up to high, with its sharpest border. sharp is how sharp that border is; 0
+// if no border counts.
 type stretch struct {
 	low, high int
 	border    Change
@@ -169,8 +170,9 @@ func (f *finder) counts(c Change, low, high int) bool {
 	return f.beyondMargin(c) && !(size <= f.wandering()*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At)))
 }
 
-// wandering returns beyondWander times the deviation of a sample around its level. It includes the factor by which the
-// resemblance of neighbours increases the error of a level, as in a first-order autoregressive series.
+// wandering returns beyondWander times the standard deviation of a sample around its level. If neighbouring samples
+// resemble each other, the error of a level is larger; the result includes that factor, as in a first-order
+// autoregressive series.
 func (f *finder) wandering() float64 {
 	n, from := float64(len(f.logs)), 0
 	free := n - 1 - float64(len(f.found))

@@ -292,7 +292,7 @@ const (
 	Unclear Relation = "unclear"
 )
 
-// sidesAt reports whether no common point of the curves contradicts side: -1 if a is below b, 1 if a is above b.
+// sidesAt reports whether no two points with the same X contradict side: -1 if a is below b, 1 if a is above b.
 func sidesAt(a, b Curve, side float64) bool {
 	for _, p := range a.Points {
 		for _, q := range b.Points {

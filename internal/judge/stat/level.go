@@ -5,8 +5,8 @@ import "math"
 // Level is the weighted mean of the logarithms of values, with its error.
 type Level struct {
 	log, variance float64
-	// free are the degrees of freedom of variance, count is the equivalent number of values of equal weight, n their
-	// actual number.
+	// free is the number of degrees of freedom of variance.
+	// count is the equivalent number of values of equal weight, n the actual number of values.
 	free, count float64
 	n           int
 	// lone has the error of the values alone, if they scatter more than most similar cells.
@@ -49,8 +49,9 @@ func (l Level) Over(base Level) Level {
 	}
 }
 
-// Unsure returns the part of a movement, the level of a quotient, that may be chance, as a factor: the whole movement if it is
-// within its error, a sixteenth of its logarithm at twice the error. Removing only the rest adds at most the movement's error.
+// Unsure returns the part of a change that may be chance, as a factor; l is the level of the quotient that changed. It
+// is the whole change if that is within its standard error, and a sixteenth of its logarithm at twice the error.
+// Removing only the rest adds at most the standard error.
 func (l Level) Unsure() float64 {
 	if !(l.variance > 0) || l.log == 0 {
 		return 1
@@ -123,11 +124,11 @@ type Scatter struct {
 	mean, variance float64
 }
 
-// unlike and above are limits on the logarithm of a variance, in standard deviations above the mean of the others.
-// Beyond unlike (the normal quantile of 99 %) a cell does not use the pooled variance in comparisons. Beyond above its
-// interval uses its own variance: otherwise the interval of a cell that scatters two or three times as much would
-// contain the true value in only 88 to 92 % of cases. Comparisons are corrected for many others, and with so few values
-// of their own they would find nothing.
+// unlike and above are limits on the logarithm of a variance, in standard deviations above the mean of the other cells.
+// Beyond unlike (the normal quantile of 99 %), a cell does not use the pooled variance in comparisons.
+// Beyond above, its interval uses its own variance. Otherwise the interval of a cell that scatters two or three times as
+// much would contain the true value in only 88 to 92 % of cases. Comparisons do not use this limit: they are corrected
+// for many others, and with so few values of their own they would find nothing.
 const unlike, above = 2.33, 0.7
 
 // ScatterOf fits the scatter of levels that were measured in the same way: the variances of cells are drawn from a

@@ -36,11 +36,12 @@ func midranks(xs []float64) (doubled []int, tied bool) {
 // rankSum is a rank statistic and its distribution under the null hypothesis: by the counts of its values or, without
 // counts, by the normal approximation.
 type rankSum struct {
-	// counts has for each value of the statistic, as an index, the number of orders that give it. The middle is
-	// doubled, as it may be half way between two values.
+	// counts has the number of orders that give each value of the statistic, by that value.
+	// at is the observed value. doubledMiddle is twice the middle, which may be half way between two values.
 	counts            []float64
 	at, doubledMiddle int
-	// deviation is from the mean.
+	// deviation is the distance of the statistic from its mean, variance its variance. Both are for the normal
+	// approximation.
 	deviation, variance float64
 }
 

@@ -119,11 +119,12 @@ func median(s []float64) float64 {
 // KneeFactor is the ratio to the lowest time of a curve above which a time is beyond the knee.
 const KneeFactor = 2
 
-// Knee finds the knee of a curve of times over rising loads: the last load whose time is not above KneeFactor times the
+// Knee finds the knee of a curve of times over rising loads: the last load whose time is at most KneeFactor times the
 // lowest of the curve. It searches from the high end, so that a disturbed trial at a low load does not count as a knee.
-// It returns indices: low decides by the medians; high by the intervals, of which both must be above, and is never
-// below low. If both are equal, the knee is decided; if both are the last index, the curve has none. ok is false for a
-// curve of fewer than three times, or with a NaN.
+//
+// It returns indices. low is the knee by the medians. high is the knee by the intervals: a time is above only if its
+// lower end is above KneeFactor times the upper end of the lowest time. If both are equal, the knee is decided; if both
+// are the last index, the curve has none. ok is false for a curve of fewer than three times, or with a NaN.
 func Knee(times []Summary) (low, high int, ok bool) {
 	if len(times) < 3 {
 		return 0, 0, false

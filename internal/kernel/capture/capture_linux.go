@@ -27,7 +27,7 @@ type Options struct {
 	// Buffer is the number of bytes that the kernel may keep until they are read; 0 for 8 MiB. Frames beyond it are
 	// lost, and counted.
 	Buffer int
-	// Mark is searched for in the kept part of each frame, and sets Frame.Marked if found; nil is not searched for.
+	// Mark is a byte sequence. Frames with Mark in their kept part have Frame.Marked set; nil marks no frame.
 	Mark []byte
 }
 
@@ -170,8 +170,8 @@ func (c *Capture) next(wait bool) (Frame, error) {
 	return c.decode(n, from), nil
 }
 
-// decode decodes the frame of n bytes in the buffer. from is its device, whose type determines whether the frame has
-// a link header.
+// decode decodes the frame of n bytes in the buffer. from is the device of the frame; its type determines whether the
+// frame has a link header.
 func (c *Capture) decode(n int, from unix.Sockaddr) Frame {
 	b := c.buf[:min(n, len(c.buf))]
 	link, ok := from.(*unix.SockaddrLinklayer)

@@ -45,13 +45,13 @@ type Ethernet struct {
 // IP is the header of an IPv4 or IPv6 packet.
 type IP struct {
 	Source, Destination netip.Addr
-	// Protocol is the protocol of the payload: 6 TCP, 17 UDP, 1 ICMP, 58 ICMPv6, 4 IP in IP. For IPv6 it follows the
-	// extension headers, if these were kept.
+	// Protocol is the protocol of the payload: 6 TCP, 17 UDP, 1 ICMP, 58 ICMPv6, 4 IP in IP. For IPv6 it is the protocol
+	// after the extension headers. If the capture cut these off, it is the number of the first missing one.
 	Protocol uint8
 	// TTL is the hop limit for IPv6.
 	TTL uint8
-	// Length is the length in the packet's header: with the header for IPv4, of the payload for IPv6. It is 0 for a
-	// super-packet above 65535 bytes.
+	// Length is the value in the packet's header: the length of the whole packet for IPv4, of the payload for IPv6. It is
+	// 0 for a super-packet above 65535 bytes.
 	Length int
 	// Fragment is true for any part of a fragmented packet; Offset is that part's position in bytes.
 	Fragment     bool
@@ -131,9 +131,9 @@ func DecodeIP(b []byte, length int) Frame {
 	return f
 }
 
-// decoder decodes one layer after the other. Each method gets the kept bytes from its header on.
+// decoder decodes one header after the other. Each method gets the kept bytes from the start of its header.
 type decoder struct {
-	// missing is the number of bytes after the last kept one; inner frames lack them too.
+	// missing is the number of bytes at the end of the frame that were not kept.
 	missing int
 	// depth is how many more nested tunnels are decoded.
 	depth int
@@ -301,8 +301,8 @@ func (d decoder) udp(f *Frame, b []byte) {
 	}
 }
 
-// inner returns the frame inside a tunnel, whose kept bytes are b. It returns nil if no byte was kept or there are
-// too many nested tunnels.
+// inner returns an undecoded frame for the inside of a tunnel, whose kept bytes are b. It returns nil if no byte was
+// kept, or at more than maxDepth nested tunnels.
 func (d decoder) inner(b []byte) *Frame {
 	if d.depth == 0 || len(b) == 0 {
 		return nil

@@ -37,8 +37,8 @@ func Root() (string, error) { return find("cgroup2", "", ErrNoMount) }
 // ErrNoHierarchy means that a controller has no cgroup v1 hierarchy: it is in the v2 tree, or does not exist.
 var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
 
-// Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups can be claimed,
-// joined and removed there as in the v2 tree, with the controller's default limits of a new group: none, for cpu.
+// Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups there have the
+// controller's default limits: none for cpu. Unlike in the v2 tree, Remove cannot kill what runs in them.
 func Hierarchy(controller string) (string, error) {
 	return find("cgroup", controller, fmt.Errorf("controller %s: %w", controller, ErrNoHierarchy))
 }
@@ -98,7 +98,8 @@ func Claim(ctx context.Context, path string) (*Group, error) {
 	}
 }
 
-// claim makes one attempt. It returns neither a group nor an error if Sweep was faster.
+// claim makes one attempt. It returns neither a group nor an error if another process has the lock or removed the
+// directory.
 func claim(path string) (*Group, error) {
 	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make cgroup: %w", err)
@@ -111,15 +112,15 @@ func claim(path string) (*Group, error) {
 		return nil, err
 	}
 	locked, err := g.lock()
-	if locked && g.stands() {
+	if locked && g.isCurrent() {
 		return g, nil
 	}
 	return nil, errors.Join(err, g.Close())
 }
 
-// stands reports whether the directory of g is still the one at its path: between opening and locking it, it may
-// have been removed and another one made.
-func (g *Group) stands() bool {
+// isCurrent reports whether the directory of g is still the one at its path. Another process may have removed it, and
+// a new one may have been made, between opening and locking it.
+func (g *Group) isCurrent() bool {
 	mine, err := g.dir.Stat()
 	if err != nil {
 		return false
@@ -169,8 +170,8 @@ func (g *Group) Close() error {
 	return g.dir.Close()
 }
 
-// Remove kills what still runs in the tree at path, waits until it has ended or ctx is done, and removes the tree. A
-// missing tree is not an error.
+// Remove kills what still runs in the tree at path (cgroup v2 only), waits until it has ended or ctx is done, and
+// removes the tree. A missing tree is not an error.
 func Remove(ctx context.Context, path string) error {
 	if err := write(filepath.Join(path, "cgroup.kill"), "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("kill what runs in %s: %w", path, err)
@@ -244,7 +245,7 @@ func sweep(ctx context.Context, path string) (bool, error) {
 	}
 	defer g.Close()
 	free, err := g.lock()
-	if err != nil || !free || !g.stands() {
+	if err != nil || !free || !g.isCurrent() {
 		return false, err
 	}
 	return true, Remove(ctx, path)

@@ -18,7 +18,7 @@ func MemoryLeft() (left uint64, path string, err error) {
 		return 0, "", err
 	}
 	if mount, err := Hierarchy("memory"); err == nil {
-		left, path = nearest(mount, groupPath(self, "memory"), names{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"})
+		left, path = nearest(mount, groupPath(self, "memory"), memoryFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"})
 		return left, path, nil
 	}
 	mount, err := Root()
@@ -28,12 +28,12 @@ func MemoryLeft() (left uint64, path string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	left, path = nearest(mount, groupPath(self, ""), names{"memory.max", "memory.current", "inactive_file"})
+	left, path = nearest(mount, groupPath(self, ""), memoryFiles{"memory.max", "memory.current", "inactive_file"})
 	return left, path, nil
 }
 
-// names are the files with the limit and the usage of a group, and the line of memory.stat with the cache.
-type names struct{ limit, usage, cache string }
+// memoryFiles names the files with the limit and the usage of a group, and the line of memory.stat with the cache.
+type memoryFiles struct{ limit, usage, cache string }
 
 // groupPath returns the path of a process in the hierarchy of a controller, "" for cgroup v2, from its
 // /proc/PID/cgroup. If the hierarchy is not listed there, it returns "/".
@@ -57,7 +57,7 @@ const unlimited = math.MaxInt64 / 2
 
 // nearest returns the least number of bytes that is left to the group at path under mount or to a group above it, and
 // that group. It returns "" if none has a limit.
-func nearest(mount, path string, of names) (left uint64, at string) {
+func nearest(mount, path string, of memoryFiles) (left uint64, at string) {
 	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
 		group := filepath.Join(mount, path)
 		limit, ok := count(filepath.Join(group, of.limit))

@@ -24,7 +24,7 @@ func TestNearestLimit(t *testing.T) {
 	group("a/b", "max", "700", "")
 	group("a/b/c", "600", "500", "")
 	group("d", "max", "1", "")
-	of := names{"memory.max", "memory.current", "inactive_file"}
+	of := memoryFiles{"memory.max", "memory.current", "inactive_file"}
 	for path, want := range map[string]struct {
 		left uint64
 		at   string

@@ -40,7 +40,8 @@ type Process struct {
 	err   error
 }
 
-// Start starts the program. Its processes get SIGKILL when this one dies.
+// Start starts the program, which gets SIGKILL when this process dies. It fails if the program or one of its CPUs
+// does not exist.
 func Start(o Options) (*Process, error) {
 	p := &Process{cmd: exec.Command(o.Argv[0], o.Argv[1:]...), ended: make(chan struct{})}
 	p.stdout, p.stderr = Bounded{Limit: o.Limit, Burst: p.Kill}, Bounded{Limit: o.Limit, Burst: p.Kill}
@@ -81,7 +82,8 @@ func (p *Process) run(cpus []int, started chan<- error) {
 // Ended returns a channel that is closed when the process has ended and has been waited for.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err returns how the process ended: nil for success, ErrTooMuch, or an *exec.ExitError. Call it after the end.
+// Err returns how the process ended: nil for success, ErrTooMuch, or the error of the wait, such as an
+// *exec.ExitError. Call it after the end.
 func (p *Process) Err() error {
 	if p.stdout.Over() || p.stderr.Over() {
 		return ErrTooMuch
@@ -116,7 +118,8 @@ func (p *Process) CPU() (int64, error) {
 	}
 }
 
-// Bounded keeps what is written to it up to a limit; at the first byte beyond it calls Burst once.
+// Bounded keeps what is written to it, up to Limit bytes. It calls Burst once, at the first write that exceeds the
+// limit.
 type Bounded struct {
 	Limit int
 	Burst func()
@@ -125,7 +128,7 @@ type Bounded struct {
 	burnt bool
 }
 
-// Write keeps p, or fails if p exceeds the limit. The first time it then calls Burst.
+// Write keeps p. If that would exceed Limit, it keeps nothing of p and fails; the first time it also calls Burst.
 func (b *Bounded) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -26,7 +26,7 @@ const Temporary = "/run/tmp"
 // layers is the directory in a room that stores what is written to /var/lib and /etc.
 const layers = "/run/.room"
 
-// layered are the directories with a layer of memory above them.
+// layered are the directories over which a room mounts a writable layer in memory.
 var layered = []string{"/var/lib", "/etc"}
 
 // Room runs the user's programs in a network namespace without letting them touch the machine's files:
@@ -58,8 +58,8 @@ func OpenRoom(ns *netns.NS, cpus []int) (*Room, error) {
 	return r, nil
 }
 
-// run executes the jobs of the room until Close. Its thread is never unlocked, so it ends with the goroutine, and with
-// it its namespaces.
+// run executes the jobs of the room until Close. Its thread is never unlocked, so the thread and its namespaces end
+// with the goroutine.
 func (r *Room) run(ns *netns.NS, cpus []int, opened chan<- error) {
 	runtime.LockOSThread()
 	defer close(r.ended)
@@ -103,7 +103,7 @@ func enter(ns *netns.NS) error {
 	return nil
 }
 
-// layer puts a layer of memory over a directory, if the machine has it.
+// layer mounts a writable layer in memory over a directory. It does nothing if the machine lacks the directory.
 func layer(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -124,8 +124,8 @@ func layer(dir string) error {
 // ErrClosed is the error of a closed room.
 var ErrClosed = errors.New("the node has ended")
 
-// Do runs fn on the thread of the room, so fn opens the files of the room. It returns fn's error, a panic of fn as an
-// error, or ErrClosed.
+// Do runs fn on the thread of the room, so that fn sees the files of the room. It returns fn's error, a panic of fn
+// as an error, or ErrClosed.
 func (r *Room) Do(fn func() error) (err error) {
 	done := make(chan struct{})
 	job := func() {
@@ -147,7 +147,8 @@ func (r *Room) Do(fn func() error) (err error) {
 	return err
 }
 
-// Command returns a command to start in the room. When ctx ends, its process group is killed.
+// Command returns a command that runs in the room if it is started by Do(cmd.Start). When ctx ends, the command's
+// process group is killed.
 func (r *Room) Command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}

@@ -36,13 +36,13 @@ const (
 	spare = 1 << 16
 	// standingSeconds is the lifetime of the entries, longer than any run.
 	standingSeconds = 24 * 3600
-	// batched is how many entries one system call adds, of at most 256 bytes each.
-	batched = 256
-	buffer  = 1 << 20
+	// batchSize is how many entries one system call adds, of at most 256 bytes each.
+	batchSize = 256
+	buffer    = 1 << 20
 )
 
 // Fill adds n established TCP connections to the table of ns, which expire after a day. tuple returns the original
-// direction of each. It needs CAP_NET_ADMIN there. It fails if the table has too little room.
+// direction of connection i. It needs CAP_NET_ADMIN in ns. It fails if the table has too little room.
 func Fill(ns *netns.NS, n int, tuple func(i int) Tuple) error {
 	if limit, err := strconv.Atoi(proc.Text(maxEntriesFile)); err == nil && n > limit-spare {
 		return fmt.Errorf("%d connections and room for those that are measured are more than the %d that the machine tracks: "+
@@ -71,13 +71,13 @@ func fill(ns *netns.NS, n int, tuple func(i int) Tuple) (err error) {
 	if err := errors.Join(c.SetWriteBuffer(buffer), c.SetReadBuffer(buffer)); err != nil {
 		return err
 	}
-	batch := make([]netlink.Message, 0, batched)
+	batch := make([]netlink.Message, 0, batchSize)
 	for i := range n {
 		m, err := addRequest(tuple(i))
 		if err != nil {
 			return err
 		}
-		if batch = append(batch, m); len(batch) < batched && i < n-1 {
+		if batch = append(batch, m); len(batch) < batchSize && i < n-1 {
 			continue
 		}
 		// The last entry of a batch requests an acknowledgement: errors of the others come before it.
@@ -98,7 +98,7 @@ func addRequest(t Tuple) (netlink.Message, error) {
 	e := netlink.NewAttributeEncoder()
 	e.ByteOrder = binary.BigEndian
 	e.Nested(attrTupleOriginal, t.encode)
-	e.Nested(attrTupleReply, t.turned().encode)
+	e.Nested(attrTupleReply, t.mirror().encode)
 	e.Uint32(attrStatus, seenReply|assured|confirmed)
 	e.Uint32(attrTimeout, standingSeconds)
 	e.Nested(attrProtoInfo, func(e *netlink.AttributeEncoder) error {
@@ -119,7 +119,7 @@ func addRequest(t Tuple) (netlink.Message, error) {
 	}, err
 }
 
-func (t Tuple) turned() Tuple {
+func (t Tuple) mirror() Tuple {
 	return Tuple{Source: t.Destination, Destination: t.Source, SourcePort: t.DestinationPort, DestinationPort: t.SourcePort, Protocol: t.Protocol}
 }
 

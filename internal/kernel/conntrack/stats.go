@@ -2,8 +2,8 @@ package conntrack
 
 import "fmt"
 
-// Stats are the counters of a namespace's connection tracking, in packets, summed over CPUs. The kernel's counters have
-// 32 bits for each CPU and wrap around.
+// Stats are the counters of a namespace's connection tracking, summed over CPUs. The kernel's counters have 32 bits
+// for each CPU and wrap around.
 type Stats struct {
 	// Invalid packets belong to no connection.
 	Invalid uint64
@@ -13,7 +13,7 @@ type Stats struct {
 	// Clashes counts packets of new connections that another CPU inserted at the same moment; the kernel lets them
 	// pass.
 	Clashes uint64
-	// EarlyDrop counts connections that were forgotten to make room for others: the table was full.
+	// EarlyDrop counts connections that were removed to make room for others: the table was full.
 	EarlyDrop uint64
 	// ChainTooLong counts packets that were dropped because too many connections share a bucket of the table.
 	ChainTooLong uint64
@@ -38,7 +38,7 @@ const (
 	statChainTooLong = 15
 )
 
-// add adds the counters in one CPU's message of a dump, which is without its netlink header.
+// add adds the counters of one CPU. b is a message of the dump, without its netlink header.
 func (s *Stats) add(b []byte) error {
 	d, err := attributes(b)
 	if err != nil {

@@ -36,8 +36,8 @@ func Send(c *net.UnixConn, message []byte, fds ...int) error {
 	return err
 }
 
-// Receive reads what one Send wrote, or the part that fits into buffer, and the one attached descriptor; file is nil
-// without one.
+// Receive reads the message of one Send, or the part of it that fits into buffer, and returns the descriptor attached
+// to it. file is nil unless exactly one descriptor is attached. name is the file's name.
 func Receive(c *net.UnixConn, buffer []byte, name string) (n int, file *os.File, err error) {
 	n, files, err := receiveAll(c, buffer, name)
 	if len(files) == 1 {
@@ -50,7 +50,7 @@ func Receive(c *net.UnixConn, buffer []byte, name string) (n int, file *os.File,
 // mostFiles is how many descriptors a message may have.
 const mostFiles = 2
 
-// receiveAll does the same as Receive, for up to mostFiles descriptors.
+// receiveAll does the same as Receive, but returns up to mostFiles descriptors.
 func receiveAll(c *net.UnixConn, buffer []byte, name string) (n int, files []*os.File, err error) {
 	rights := make([]byte, unix.CmsgSpace(4*mostFiles))
 	n, oobn, _, _, err := c.ReadMsgUnix(buffer, rights)

@@ -16,8 +16,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// request is a request of the client. It is one message with an attached socket for the answer: the connected socket,
-// or a message with the error.
+// request asks for a connected socket, or with an empty Address for an unconnected one in an attached namespace. It
+// is one message with an attached socket for the answer. The answer has the requested socket attached, or is the text
+// of an error.
 type request struct {
 	Network, Address string
 	// Timeout bounds the dialling.
@@ -50,7 +51,8 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// Serve connects sockets for the other end, several concurrently, until that end is closed. It closes f.
+// Serve connects or opens sockets for the Client at the other end, several at a time, until that end is closed. It
+// closes f. It fails if a request is invalid.
 func Serve(f *os.File) error {
 	conn, err := unixConn(f)
 	if err != nil {
@@ -80,8 +82,8 @@ func Serve(f *os.File) error {
 	}
 }
 
-// serve answers one request and closes f and the namespaces. It ignores an error of the answer: the client has given
-// up.
+// serve answers one request through f, and closes f and the namespaces. It ignores a failure to send the answer: the
+// client has given up.
 func (r request) serve(f *os.File, namespaces []*os.File) {
 	defer closeAll(namespaces)
 	to, err := unixConn(f)
@@ -170,8 +172,8 @@ func (c *Client) Open(ctx context.Context, network string, ns *netns.NS) (*os.Fi
 	return c.socket(ctx, request{Network: network}, ns.FD())
 }
 
-// socket sends a request, with the descriptors beside, and returns the socket that answers it. It fails if ctx ends, or
-// if the other process has ended or reports an error.
+// socket sends a request, with the descriptors in beside attached, and returns the requested socket. It fails if ctx
+// ends, or if the other process has ended or reports an error.
 func (c *Client) socket(ctx context.Context, r request, beside ...int) (*os.File, error) {
 	answer, err := c.ask(r, beside)
 	if err != nil {

@@ -24,8 +24,8 @@ const (
 	socketBuffer = 8 << 20
 	// look is how often an idle line checks whether it was closed.
 	look = 20 * time.Millisecond
-	// spin is how long before a frame is due its thread stops sleeping, so that a slow wake-up does not delay the
-	// frame.
+	// spin is how long before a frame is due the thread stops sleeping and waits actively, so that a slow wake-up does
+	// not delay the frame.
 	spin = 80 * time.Microsecond
 )
 
@@ -38,7 +38,7 @@ type pipe struct {
 
 	held  []frame // in the order of arrival, and so of sending
 	bytes int
-	owed  float64 // the sum of Loss over frames, less the lost frames
+	owed  float64 // the sum of Loss over all frames, minus the number of lost frames
 	room  []byte
 	oob   []byte
 }
@@ -46,7 +46,7 @@ type pipe struct {
 // frame is a delayed frame, with its virtio header.
 type frame struct {
 	data []byte
-	at   int64 // when it leaves, by CLOCK_REALTIME, the clock of the kernel's time stamps
+	at   int64 // when to send it, in ns of CLOCK_REALTIME, the clock of the kernel's time stamps
 }
 
 func newPipe(from, to int, o Options) *pipe {
@@ -131,8 +131,8 @@ func realtime() int64 {
 	return ts.Nano()
 }
 
-// stamp returns when the kernel received a frame, by CLOCK_REALTIME, from its control message; without that message,
-// now.
+// stamp returns the time at which the kernel received a frame, in ns of CLOCK_REALTIME, from the control messages of the
+// frame. It returns the current time if they have no time stamp.
 func stamp(oob []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -146,8 +146,8 @@ func stamp(oob []byte) int64 {
 	return realtime()
 }
 
-// packetSocket opens a socket that reads the frames that arrive at a device, and sends what is written to it from
-// that device.
+// packetSocket opens a packet socket of a device: reads return the frames that arrive at the device, and writes send
+// frames from the device. Frames have a virtio header in both directions.
 func packetSocket(device string) (fd int, err error) {
 	at, err := net.InterfaceByName(device)
 	if err != nil {

@@ -32,9 +32,9 @@ func (a *accounting) addUnproven(what string, err error) {
 	a.Unproven = append(a.Unproven, unproven(what, err))
 }
 
-// Count reads, in the namespace of this process, the kernel's counters, the queueing disciplines that limit, delay or
-// lose packets, and the netfilter rules that drop them. What it cannot read is listed in Unproven. It fails if the
-// devices cannot be listed.
+// Count reads three things in the namespace of this process: the kernel's counters, the queueing disciplines that
+// limit, delay or lose packets, and the netfilter rules that drop packets. It also finds the modes of kube-proxy. What
+// it cannot read is listed in Unproven. It fails if the devices cannot be listed.
 func Count() (netstate.Account, error) {
 	a := &accounting{}
 	a.Counters = map[string]int64{}
@@ -126,7 +126,7 @@ func shaper(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
 // percent formats a probability of netem, a share of the largest uint32, in percent.
 func percent(of uint32) string { return fmt.Sprintf("%.2g %%", 100*float64(of)/float64(1<<32-1)) }
 
-// filters reads the netfilter rules that drop or reject packets and count them, including those of iptables-nft. It
+// filters reads the netfilter rules with a counter that drop or reject packets, including those of iptables-nft. It
 // fails if there are more than maxChainsRead chains.
 func (a *accounting) filters() error {
 	c, err := nftables.New(nftables.AsLasting())
@@ -156,7 +156,7 @@ func (a *accounting) filters() error {
 	return nil
 }
 
-// filter describes r if it drops or rejects packets and has a counter. Otherwise ok is false.
+// filter describes r, without its chain and place. ok is false unless r drops or rejects packets and has a counter.
 func filter(r *nftables.Rule) (f netstate.Filter, ok bool) {
 	counts, state := false, false
 	for _, e := range r.Exprs {

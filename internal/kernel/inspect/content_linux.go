@@ -34,10 +34,11 @@ const (
 	// socketRoom is the size of a socket's receive buffer in bytes: so large that a process that waits for a CPU
 	// loses no datagrams.
 	socketRoom = 4 << 20
-	// blocks is how many large parts of a stream are sent at most in each direction; blockTime bounds the time.
+	// blocks is the largest number of large parts of a stream that are sent in each direction. blockTime bounds the time
+	// for sending them.
 	blocks, blockTime = 256, 2 * time.Second
-	// words is how many small parts precede the large ones, each in its own packet. They are too few to overflow a
-	// queue, so a retransmission means a loss.
+	// words is how many small parts are sent before the large parts, each in its own packet. They are sent too slowly to
+	// overflow a queue, so a retransmission means that the path loses packets.
 	words = 512
 	// blockLength is the length of a large part in bytes.
 	blockLength = 1 << 16
@@ -76,8 +77,8 @@ func withSocket(conn syscall.Conn, do func(fd int) error) error {
 }
 
 // Content exchanges datagrams and a TCP stream with an Echo, and counts what was lost or changed in each direction.
-// Large datagrams are in packets of length bytes. It also measures how long connections take. It fails if the Echo
-// does not answer.
+// The datagrams are small, in packets of length bytes, and without a checksum. It also measures how long connections
+// take. It fails if the Echo does not answer.
 func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (netstate.Content, error) {
 	a, err := dial(ctx, to, mark)
 	if err != nil {
@@ -88,10 +89,10 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 		return netstate.Content{}, err
 	}
 	var c netstate.Content
-	if c.Small, err = a.exchange(ctx, checks, messages, smallMessage); err != nil {
+	if c.Small, err = a.exchange(ctx, kindCheck, messages, smallMessage); err != nil {
 		return c, err
 	}
-	if c.Large, err = a.exchange(ctx, checks, messages, max(length-a.over, smallMessage)); err != nil {
+	if c.Large, err = a.exchange(ctx, kindCheck, messages, max(length-a.over, smallMessage)); err != nil {
 		return c, err
 	}
 	own, err := a.deviceMTU()
@@ -99,7 +100,7 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 		err = setNoChecksum(a.conn, true)
 	}
 	if err == nil {
-		c.Bare, err = a.exchange(ctx, bares, bareMessages, max(min(own, most)-a.over, smallMessage))
+		c.Bare, err = a.exchange(ctx, kindBare, bareMessages, max(min(own, most)-a.over, smallMessage))
 	}
 	if err != nil {
 		return c, err
@@ -111,8 +112,8 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 	return c, err
 }
 
-// exchange sends count datagrams of length bytes, one every paceTime. It compares the Echo's counts and the answers,
-// and returns what was lost or changed in each direction.
+// exchange sends count questions of length bytes, one every paceTime; kind is kindCheck or kindBare. It returns what
+// was lost or changed in each direction, by the Echo's counts and by the answers.
 func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e netstate.Exchange, err error) {
 	before, err := a.askCounts(nil)
 	if err != nil {
@@ -131,7 +132,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 			case errors.Is(err, os.ErrDeadlineExceeded):
 				done <- nil
 				return
-			case icmp(err):
+			case isICMPError(err):
 				continue
 			case err != nil:
 				done <- err
@@ -140,7 +141,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 			overrun.Store(max(overrun.Load(), int64(r.overrun)))
 			d, filled, err := decode(a.mark, a.buf[:r.n])
 			switch {
-			case err != nil || d.kind != answers || d.number-first >= uint32(count):
+			case err != nil || d.kind != kindAnswer || d.number-first >= uint32(count):
 				if err == nil { // an answer to an earlier question
 					continue
 				}
@@ -155,7 +156,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	for i := range count {
 		a.number++
 		q := datagram{kind: kind, number: a.number, size: uint32(length)}
-		if _, err := a.conn.Write(q.encode(a.mark, length)); err != nil && !icmp(err) {
+		if _, err := a.conn.Write(q.encode(a.mark, length)); err != nil && !isICMPError(err) {
 			_ = a.conn.SetReadDeadline(time.Now()) // which ends the reader
 			return e, errors.Join(err, <-done)
 		}
@@ -166,7 +167,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	}
 	// Answers after the deadline arrive before the counts: on a busy machine they are late, and not lost.
 	after, err := a.askCounts(func(d datagram, filled []byte) {
-		if d.kind == answers && d.number-first < uint32(count) {
+		if d.kind == kindAnswer && d.number-first < uint32(count) {
 			answered.Add(1)
 			if !filledFor(d.number, filled) {
 				wrong.Add(1)
@@ -179,15 +180,15 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	return e, err
 }
 
-// askCounts requests the Echo's counts until it answers, at most 20 times. It calls late, if not nil, for each other
-// datagram that arrives meanwhile.
+// askCounts requests the Echo's counts until the Echo answers, at most 20 times. It calls late, unless nil, for each
+// other readable datagram that arrives meanwhile. It fails without an answer.
 func (a *asker) askCounts(late func(datagram, []byte)) (echoCounts, error) {
 	for range 20 {
 		a.number++
 		if err := a.conn.SetReadDeadline(time.Now().Add(a.patience)); err != nil {
 			return echoCounts{}, err
 		}
-		if _, err := a.conn.Write(datagram{kind: tells, number: a.number}.encode(a.mark, 0)); err != nil && !icmp(err) {
+		if _, err := a.conn.Write(datagram{kind: kindCounts, number: a.number}.encode(a.mark, 0)); err != nil && !isICMPError(err) {
 			return echoCounts{}, err
 		}
 		for {
@@ -195,13 +196,13 @@ func (a *asker) askCounts(late func(datagram, []byte)) (echoCounts, error) {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
 			}
-			if err != nil && !icmp(err) {
+			if err != nil && !isICMPError(err) {
 				return echoCounts{}, err
 			}
 			d, filled, bad := decode(a.mark, a.buf[:r.n])
 			switch {
 			case err != nil || bad != nil:
-			case d.kind == answers && d.number == a.number:
+			case d.kind == kindAnswer && d.number == a.number:
 				return d.echoCounts, nil
 			case late != nil:
 				late(d, filled)
@@ -237,8 +238,8 @@ func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 	}
 }
 
-// mirror receives the parts of a stream, sends back how many arrived and how many were changed, and sends its own
-// parts. It fails if the stream does not begin with the mark.
+// mirror is the Echo's side of a stream. It receives the client's parts, sends how many arrived and how many were
+// changed, and then sends parts of its own. It fails if the stream does not begin with the mark.
 func mirror(c *net.TCPConn, mark []byte) error {
 	got := make([]byte, len(mark))
 	if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, mark) {
@@ -259,9 +260,9 @@ func mirror(c *net.TCPConn, mark []byte) error {
 	return err
 }
 
-// sendParts sends the small parts, then how many segments TCP retransmitted for them, then the large parts, and
-// closes its side. It returns the number of retransmitted segments. All lengths are fixed, so a changed byte does not
-// shift later parts.
+// sendParts sends the small parts, then how many segments TCP retransmitted so far, then the large parts. It then closes
+// the connection for writing, and returns the number of retransmitted segments. All lengths are fixed, so a changed
+// byte does not shift later parts.
 func sendParts(c *net.TCPConn) (resent int, err error) {
 	began := time.Now()
 	for n := range words {
@@ -285,8 +286,8 @@ func sendParts(c *net.TCPConn) (resent int, err error) {
 	return resent, c.CloseWrite()
 }
 
-// retransmits returns how many segments of a connection TCP retransmitted, without those that the receiver already
-// had.
+// retransmits returns how many segments of a connection TCP retransmitted because they were lost: it subtracts the
+// segments that the receiver reported as duplicates.
 func retransmits(c *net.TCPConn) (n int, err error) {
 	err = withSocket(c, func(fd int) error {
 		s, err := sock.State(fd)
@@ -296,7 +297,8 @@ func retransmits(c *net.TCPConn) (n int, err error) {
 	return n, err
 }
 
-// receiveParts reads what sendParts sent, up to the end of the stream, and counts the parts and the changed ones.
+// receiveParts reads what sendParts sent, up to the end of the stream. It counts the parts and the changed parts, and
+// stores the sender's number of retransmitted segments in small.
 func receiveParts(c net.Conn) (small, large netstate.Traffic, err error) {
 	part := make([]byte, blockLength)
 	one := func(t *netstate.Traffic, length int) error {
@@ -325,8 +327,8 @@ func receiveParts(c net.Conn) (small, large netstate.Traffic, err error) {
 	return small, large, err
 }
 
-// stream exchanges parts with an Echo over a new TCP connection. A connection that fails, ends early or exceeds its
-// deadline is not an error; parts that it cut off are not counted.
+// stream exchanges parts with an Echo over a new TCP connection. It returns no error if the connection fails, is reset,
+// ends early or exceeds its deadline; it then returns the counts known by that time.
 func (a *asker) stream(ctx context.Context, to netip.AddrPort) (small, large netstate.Exchange, err error) {
 	conn, err := (&net.Dialer{Timeout: contactTime}).DialContext(ctx, "tcp", to.String())
 	if err != nil {
@@ -352,7 +354,7 @@ func (a *asker) stream(ctx context.Context, to netip.AddrPort) (small, large net
 		large.There = netstate.Traffic{Sent: count(2), Wrong: count(3)}
 		small.Back, large.Back, err = receiveParts(c)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return small, large, nil // another trial finds a stream that hangs
 	}
 	return small, large, err

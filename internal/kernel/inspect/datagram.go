@@ -19,20 +19,20 @@ import (
 // only a client that knows the mark gets an answer.
 const MarkLength = 8
 
-// Kinds of a datagram.
+// Kinds of a datagram. Every answer has the Echo's counts.
 const (
-	// asks is a question that requests an answer of a given size.
-	asks = 'a'
-	// answers is the answer to a question.
-	answers = 'r'
-	// tooBig is sent instead of an answer that is too large for a device or a router.
-	tooBig = 'b'
-	// checks is a question that the Echo counts and whose content it compares. tells is a question that it does not
-	// count. The answers to both have the counts.
-	checks = 'c'
-	tells  = 't'
-	// bares is like checks, but the question and its answer have no checksum.
-	bares = 'n'
+	// kindAsk is a question that requests an answer of a given size.
+	kindAsk = 'a'
+	// kindAnswer is the answer to a question.
+	kindAnswer = 'r'
+	// kindTooBig is sent instead of an answer that is too large for a device or a router.
+	kindTooBig = 'b'
+	// kindCheck is a question that the Echo counts, and whose content it compares.
+	kindCheck = 'c'
+	// kindCounts is a question that only requests the counts; the Echo does not count it.
+	kindCounts = 't'
+	// kindBare is like kindCheck, but the question and its answer have no checksum.
+	kindBare = 'n'
 )
 
 // Sizes of the headers before a datagram, in bytes.
@@ -44,25 +44,30 @@ const (
 // fields.
 const header = 1 + 4 + 4
 
-// datagram is one message of this package.
+// datagram is the content of a UDP datagram between an asker and an Echo.
 type datagram struct {
 	kind   byte
 	number uint32
-	// size is the requested length of the answer in a question, and the length of the question in an answer.
+	// size is, in a question, the requested length of the answer; in an answer, the length of the question.
 	size uint32
-	// to is the destination of an answer. ttl is the TTL with which the question arrived; 0 is unknown.
-	to  netip.AddrPort
+	// to is, in an answer, the sender of the question as the Echo saw it.
+	to netip.AddrPort
+	// ttl is, in an answer, the TTL with which the question arrived; 0 is unknown.
 	ttl byte
 	// echoCounts are the counts in an answer.
 	echoCounts echoCounts
 }
 
-// echoCounts are an Echo's counts of the checks from one sender: those that arrived, those that were changed, and
-// those that did not fit into the socket's buffer.
-type echoCounts struct{ came, wrong, overrun uint32 }
+// echoCounts are the counts that an Echo keeps for each sender of questions of kindCheck and kindBare.
+type echoCounts struct {
+	// came is the number of these questions that arrived, readable or not. wrong is how many of them were changed.
+	came, wrong uint32
+	// overrun is the number of datagrams of any sender that did not fit into the Echo's socket buffer.
+	overrun uint32
+}
 
-// filling is the padding of datagrams and of the parts of streams. Each uses it from an offset that depends on its
-// number.
+// filling has the bytes from which datagrams and parts of streams are padded. The number of a datagram or part
+// determines the offset of its padding, see fill.
 var filling = func() []byte {
 	b := make([]byte, 1<<16)
 	_, _ = rand.NewChaCha8([32]byte{'c', 'n', 'i'}).Read(b) // it never fails
@@ -76,10 +81,12 @@ func fill(number uint32, n int) []byte {
 }
 
 // isQuestion reports whether d is a question.
-func (d datagram) isQuestion() bool { return d.kind == asks || d.kind == tells || d.isCounted() }
+func (d datagram) isQuestion() bool {
+	return d.kind == kindAsk || d.kind == kindCounts || d.isCounted()
+}
 
 // isCounted reports whether d is a question that the Echo counts.
-func (d datagram) isCounted() bool { return d.kind == checks || d.kind == bares }
+func (d datagram) isCounted() bool { return d.kind == kindCheck || d.kind == kindBare }
 
 // encode returns d with the mark, padded to length bytes if it is shorter.
 func (d datagram) encode(mark []byte, length int) []byte {
@@ -119,7 +126,7 @@ func decode(mark, b []byte) (d datagram, filled []byte, err error) {
 	if d.isQuestion() {
 		return d, rest, nil
 	}
-	if d.kind != answers && d.kind != tooBig {
+	if d.kind != kindAnswer && d.kind != kindTooBig {
 		return d, nil, fmt.Errorf("a datagram of unknown kind %q", d.kind)
 	}
 	const after = 1 + 3*4 // TTL and counts
@@ -149,10 +156,11 @@ const (
 // wireguard has the UDP ports of WireGuard: those of flannel and Calico (51820, 51821 for IPv6), and of Cilium.
 var wireguard = []uint16{51820, 51821, 51871}
 
-// tally counts frames by encapsulation: marked those with the mark, sealed encrypted ones. port is the UDP port of
-// frames without an encapsulation, 0 for any.
+// tally counts frames by encapsulation.
 type tally struct {
-	port           uint16
+	// port is the UDP port that datagrams with the mark use without an encapsulation; 0 means any port.
+	port uint16
+	// marked counts the frames with the mark, sealed the encrypted frames.
 	marked, sealed map[netstate.Wrapping]int
 }
 
@@ -174,17 +182,17 @@ func (t *tally) add(f *capture.Frame) {
 	}
 }
 
-// kind returns the encapsulation of a frame with the mark, its UDP port and its VNI; 0 where there is none.
+// kind returns the encapsulation of a frame with the mark, and the UDP port and VNI of the encapsulation, 0 without one.
 func (t *tally) kind(f *capture.Frame) (kind string, port uint16, vni uint32) {
 	switch {
 	case f.VXLAN != nil:
 		return netstate.VXLAN, f.UDP.DestinationPort, f.VXLAN.VNI
+	case f.UDP != nil && f.UDP.DestinationPort == geneve:
+		return netstate.Geneve, geneve, 0
 	case f.Inner != nil:
 		return netstate.IPIP, 0, 0
 	case f.IP.Protocol == protocolGRE:
 		return netstate.GRE, 0, 0
-	case f.UDP != nil && f.UDP.DestinationPort == geneve:
-		return netstate.Geneve, geneve, 0
 	case f.UDP != nil && t.port != 0 && f.UDP.DestinationPort != t.port && f.UDP.SourcePort != t.port:
 		return netstate.UDP, f.UDP.DestinationPort, 0
 	}

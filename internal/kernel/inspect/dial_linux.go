@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// dials is how often Dial connects to each address, one every dialPause. dialTime is the least timeout of a
-	// connection.
+	// dials is how many connections Dial measures for each address. All but the first begin dialPause apart. dialTime is
+	// the least timeout of these.
 	dials, dialPause, dialTime = 20, 10 * time.Millisecond, 300 * time.Millisecond
 	// settleTime is how long an address may refuse connections, because the program that listens there was just
 	// started.
@@ -53,8 +53,8 @@ func Dial(ctx context.Context, addresses []string) []netstate.Dialled {
 	return all
 }
 
-// dialAddress connects to an address dials times. It tries until the first connection succeeds, at most settleTime;
-// the timeout of the others depends on how long that one took. The others begin dialPause apart.
+// dialAddress connects to an address dials times. It repeats the first connection until it succeeds, at most settleTime.
+// The other connections begin dialPause apart. Their timeout is three times the duration of the first, at least dialTime.
 func dialAddress(ctx context.Context, to string) netstate.Dialled {
 	d := netstate.Dialled{To: to, Failed: map[string]int{}}
 	settled := time.Now().Add(settleTime)

@@ -111,8 +111,8 @@ func hopsOf(ttl byte) int {
 	return firstTTL - int(ttl) + 1
 }
 
-// icmp reports whether err is an ICMP error about an earlier datagram, and not an error of the socket.
-func icmp(err error) bool {
+// isICMPError reports whether err is an ICMP error about an earlier datagram, and not an error of the socket.
+func isICMPError(err error) bool {
 	var no unix.Errno
 	return errors.As(err, &no) && slices.Contains([]unix.Errno{
 		unix.ECONNREFUSED, unix.EMSGSIZE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EACCES, unix.EPROTO,
@@ -150,31 +150,31 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 		case errors.Is(err, unix.EMSGSIZE) && last.from.IsValid(): // a router's word about the last answer
 			last.tooBig(conn, mark)
 			continue
-		case icmp(err):
+		case isICMPError(err):
 			continue
 		case err != nil:
 			return answered, err
 		}
 		q, filled, err := decode(mark, buf[:r.n])
 		if h := senders.count(r, q, filled, err); err == nil && q.isQuestion() {
-			if is := q.kind == bares; is != bare {
+			if is := q.kind == kindBare; is != bare {
 				if err := setNoChecksum(conn, is); err != nil {
 					return answered, err
 				}
 				bare = is
 			}
-			last = question{datagram{kind: answers, number: q.number, size: uint32(r.n), to: netip.AddrPortFrom(r.from.Addr().Unmap(), r.from.Port()), ttl: r.ttl, echoCounts: h}, r.from}
+			last = question{datagram{kind: kindAnswer, number: q.number, size: uint32(r.n), to: netip.AddrPortFrom(r.from.Addr().Unmap(), r.from.Port()), ttl: r.ttl, echoCounts: h}, r.from}
 			last.answer(conn, mark, int(q.size))
 			answered++
 		}
 	}
 }
 
-// senderCounts has an Echo's counts of checks, by their sender.
+// senderCounts has an Echo's counts by the sender of the questions.
 type senderCounts map[netip.AddrPort]*echoCounts
 
-// count counts a datagram if it is a check, or if its sender has sent checks before. It returns the counts of the
-// sender. failed is why the datagram is unreadable, nil if it is readable.
+// count counts a question of kindCheck or kindBare, and an unreadable datagram of a sender that has sent such questions
+// before. It returns the counts of the sender. failed is why the datagram is unreadable, nil if it is readable.
 func (l senderCounts) count(r arrival, q datagram, filled []byte, failed error) echoCounts {
 	h := l[r.from]
 	if h == nil && (failed != nil || !q.isCounted()) {
@@ -194,10 +194,12 @@ func (l senderCounts) count(r arrival, q datagram, filled []byte, failed error) 
 	return *h
 }
 
-// question is the latest question to an Echo: its sender, and the answer.
+// question is a question to an Echo.
 type question struct {
+	// reply is the answer to it.
 	reply datagram
-	from  netip.AddrPort
+	// from is its sender.
+	from netip.AddrPort
 }
 
 // answer sends the answer, padded to size bytes, or tooBig if it is too large for the device. A client that does not
@@ -211,7 +213,7 @@ func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
 
 // tooBig tells the client that the requested answer cannot be sent.
 func (q question) tooBig(conn *net.UDPConn, mark []byte) {
-	q.reply.kind = tooBig
+	q.reply.kind = kindTooBig
 	_, _ = conn.WriteToUDPAddrPort(q.reply.encode(mark, 0), q.from)
 }
 
@@ -223,13 +225,13 @@ type asker struct {
 	buf    []byte
 	// over is the size of the IP and UDP headers in bytes.
 	over int
-	// seen is our address as the other end sees it. silent is true if too large packets were dropped without an ICMP
-	// error.
-	seen   netip.AddrPort
+	// seen is our address as the other end sees it.
+	seen netip.AddrPort
+	// silent is true if packets that are too large were dropped without an ICMP error.
 	silent bool
-	// there and back are the hops of the last question and its answer. trip is the round-trip time, patience the
-	// timeout of an answer.
-	there, back    int
+	// there is the number of hops of the last answered question, back that of its answer.
+	there, back int
+	// trip is the round-trip time, patience the timeout of an answer.
 	trip, patience time.Duration
 }
 
@@ -247,12 +249,15 @@ func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
 	return a, nil
 }
 
-// outcome is the result of one datagram.
+// outcome is the result of one question.
 type outcome int
 
 const (
+	// silence means that no answer arrived in time.
 	silence outcome = iota
+	// through means that question and answer arrived with the requested lengths.
 	through
+	// refused means that the question or the answer is too large for a device or a router.
 	refused
 )
 
@@ -261,18 +266,18 @@ func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
 	return a.askAgain(a.number+1, length, size, d)
 }
 
-// askAgain asks like ask. It also accepts late answers to the questions from number since on; all must have the same
-// lengths.
+// askAgain sends a question like ask. It also accepts late answers to earlier questions, from number since on, which
+// must have had the same length and size.
 func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outcome, error) {
 	a.number++
-	q := datagram{kind: asks, number: a.number, size: uint32(size)}
+	q := datagram{kind: kindAsk, number: a.number, size: uint32(size)}
 	deadline := time.Now().Add(d)
 	if err := a.conn.SetReadDeadline(deadline); err != nil {
 		return silence, err
 	}
 	if _, err := a.conn.Write(q.encode(a.mark, length)); errors.Is(err, unix.EMSGSIZE) {
 		return refused, nil
-	} else if err != nil && !errors.Is(err, unix.ECONNREFUSED) { // that is about an earlier one
+	} else if err != nil && !isICMPError(err) {
 		return silence, err
 	}
 	for {
@@ -280,12 +285,12 @@ func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outco
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return silence, nil
-		case errors.Is(err, unix.ECONNREFUSED) && time.Now().Before(deadline):
-			continue
-		case errors.Is(err, unix.ECONNREFUSED):
-			return silence, nil
-		case errors.Is(err, unix.EMSGSIZE): // a router's word
+		case errors.Is(err, unix.EMSGSIZE): // from a router
 			return refused, nil
+		case isICMPError(err) && time.Now().Before(deadline):
+			continue
+		case isICMPError(err):
+			return silence, nil
 		case err != nil:
 			return silence, err
 		}
@@ -294,7 +299,7 @@ func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outco
 			continue
 		}
 		a.seen, a.there, a.back = r.to, hopsOf(r.ttl), hopsOf(got.ttl)
-		if r.kind == tooBig || int(r.size) != max(length, len(a.mark)+header) || got.n < size {
+		if r.kind == kindTooBig || int(r.size) != max(length, len(a.mark)+header) || got.n < size {
 			return refused, nil
 		}
 		return through, nil
@@ -447,7 +452,8 @@ func (a *asker) deviceMTU() (int, error) {
 	return 0, fmt.Errorf("no device has the address %s that packets to %s are sent from", local, a.conn.RemoteAddr())
 }
 
-// Send sends datagrams with the mark to an Echo until ctx ends, and counts them and their answers.
+// Send sends datagrams with the mark to an Echo until ctx ends, one at least every sendTime. It counts them and their
+// answers.
 func Send(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Sending, error) {
 	a, err := dial(ctx, to, mark)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestParseMax(t *testing.T) {
 
 func TestDatagram(t *testing.T) {
 	to := netip.MustParseAddrPort("[fd00::1]:4000")
-	for _, d := range []datagram{{kind: asks, number: 7, size: 1472}, {kind: answers, number: 1 << 31, size: 8, to: to}, {kind: tooBig, to: to}, {kind: checks, number: 9}, {kind: answers, to: to, echoCounts: echoCounts{7, 1, 2}}} {
+	for _, d := range []datagram{{kind: kindAsk, number: 7, size: 1472}, {kind: kindAnswer, number: 1 << 31, size: 8, to: to}, {kind: kindTooBig, to: to}, {kind: kindCheck, number: 9}, {kind: kindAnswer, to: to, echoCounts: echoCounts{7, 1, 2}}} {
 		for _, length := range []int{0, 40, 1472} {
 			b := d.encode([]byte("12345678"), length)
 			got, filled, err := decode([]byte("12345678"), b)
@@ -50,7 +50,7 @@ func TestDatagram(t *testing.T) {
 }
 
 func FuzzDatagram(f *testing.F) {
-	f.Add(datagram{kind: answers, to: netip.MustParseAddrPort("1.2.3.4:5")}.encode([]byte("12345678"), 0))
+	f.Add(datagram{kind: kindAnswer, to: netip.MustParseAddrPort("1.2.3.4:5")}.encode([]byte("12345678"), 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d, _, err := decode([]byte("12345678"), b)
 		if err != nil {

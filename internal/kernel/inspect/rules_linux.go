@@ -72,8 +72,8 @@ func nftChains() (names, tables []string, err error) {
 	return names, tables, nil
 }
 
-// hooks are the hooks whose programs are listed by bpf(2), which needs CAP_NET_ADMIN and CAP_BPF. kind is the only
-// kind of device that has the hook, "" for all.
+// hooks are the hooks whose programs are listed by bpf(2), which needs CAP_NET_ADMIN and CAP_BPF. If kind is not "", only
+// devices of that kind have the hook.
 var hooks = []struct {
 	at   ebpf.AttachType
 	name string

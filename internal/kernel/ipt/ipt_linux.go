@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Flavor is the kernel subsystem that iptables programs.
+// Flavor is the variant of iptables, named after the kernel subsystem into which it loads rules.
 type Flavor string
 
 // The flavours. Auto is only for Find; a Tool has NFT or Legacy.
@@ -86,7 +86,7 @@ func findWorking(ctx context.Context, f Family) (*Tool, error) {
 	return nil, fmt.Errorf("no flavour of %s works: %w", f, errors.Join(errs...))
 }
 
-// Works loads a NAT rule in a new namespace, and returns the error if it cannot.
+// Works tests the tool: it loads a NAT rule in a new namespace, and fails if it cannot.
 func (t *Tool) Works(ctx context.Context) error {
 	ns, err := netns.New()
 	if err != nil {
@@ -210,8 +210,8 @@ func (t *Tool) command(ctx context.Context, path, input string, args ...string) 
 	return command{cmd: exec.CommandContext(ctx, path, args...), input: input, ownLock: t.Flavor == Legacy}
 }
 
-// run runs c inside ns and waits for it. The thread that starts the program waits too, so the parent-death signal
-// means that this process died.
+// run runs c inside ns and waits for it. The thread that starts the program lives until the program ends, so the
+// parent-death signal kills the program only if this process dies.
 func run(ctx context.Context, ns *netns.NS, c command) error {
 	if c.ownLock {
 		lock, err := lockFile()

@@ -19,9 +19,9 @@ type SavedTable struct {
 // SavedChain is one chain with its rules, in order.
 type SavedChain struct {
 	Name string
-	// Policy is "ACCEPT" or "DROP" for a chain that the kernel calls, "-" for any other.
+	// Policy is "ACCEPT" or "DROP" for a built-in chain, "-" for any other chain.
 	Policy string
-	// Packets counts the packets that the policy decided; always 0 for a chain without one.
+	// Packets counts the packets that the policy decided; always 0 for a chain without a policy.
 	Packets uint64
 	Rules   []Counter
 }
@@ -51,8 +51,9 @@ func ParseSave(text string) ([]SavedTable, error) {
 
 type saveParser struct {
 	tables []SavedTable
-	// open means that COMMIT of the last table is still to come. chains has the indexes of its chains by name.
-	open   bool
+	// open means that the COMMIT of the last table was not read yet.
+	open bool
+	// chains has the indexes of the last table's chains by name.
 	chains map[string]int
 }
 
@@ -76,8 +77,11 @@ func (p *saveParser) line(line string) error {
 	t := &p.tables[len(p.tables)-1]
 	if m := chainLine.FindStringSubmatch(line); m != nil {
 		packets, err := strconv.ParseUint(m[3], 10, 64)
-		if _, twice := p.chains[m[1]]; twice || err != nil {
-			return fmt.Errorf("chain %s is declared twice, or counts too far: %w", m[1], err)
+		if err != nil {
+			return fmt.Errorf("chain %s counts too far: %w", m[1], err)
+		}
+		if _, twice := p.chains[m[1]]; twice {
+			return fmt.Errorf("chain %s is declared twice", m[1])
 		}
 		p.chains[m[1]] = len(t.Chains)
 		t.Chains = append(t.Chains, SavedChain{Name: m[1], Policy: m[2], Packets: packets})

@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Apply makes servers the only virtual servers of ns. A removed backend of a TCP server that still has connections
-// gets no new ones, and stays; any other removed backend is deleted. If the kernel has no IPVS, Apply fails with
+// Apply makes servers the only virtual servers of ns. It deletes backends that servers does not list. A backend of a TCP
+// server that still has connections stays, but gets no new connections. If the kernel has no IPVS, Apply fails with
 // errors.ErrUnsupported.
 func Apply(ns *netns.NS, servers []Server) error {
 	return withConn(ns, func(c *conn) error {
@@ -92,7 +92,8 @@ func withConn(ns *netns.NS, do func(*conn) error) error {
 	return do(&conn{Conn: c, family: family.ID})
 }
 
-// put creates a server, or changes it if it is known, and makes its backends those of s.
+// put creates the server s, or changes it if the kernel has it already (known). It adds and removes backends until they
+// are those of s.
 func (c *conn) put(s Server, known bool) error {
 	cmd := uint8(cmdNewService)
 	if known {

@@ -53,7 +53,7 @@ const (
 	inet6 = 10
 )
 
-// place has the attribute types of an address: of its family, of the address, and of its port.
+// place has the types of the three attributes that make up an address: the family, the address itself, and the port.
 type place struct{ family, addr, port uint16 }
 
 var (

@@ -15,16 +15,16 @@ import (
 func Buried(ctx context.Context) error {
 	// The first of two namespaces may be in the same batch as earlier ones. The second is in a later batch.
 	for range 2 {
-		if err := bury(ctx); err != nil {
+		if err := awaitBatch(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bury creates a veth pair with its far end in a new namespace, closes that namespace, and waits until the near end
-// is gone: then the kernel has removed the batch of the namespace.
-func bury(ctx context.Context) error {
+// awaitBatch waits until the kernel has removed one more batch of namespaces. It creates a veth pair with its far end in
+// a new namespace, closes that namespace, and waits until the near end is gone.
+func awaitBatch(ctx context.Context) error {
 	near, err := netns.New()
 	if err != nil {
 		return err

@@ -150,8 +150,8 @@ type IPIP struct {
 // ipipAside is the new name of the ipip device that the kernel creates itself.
 const ipipAside = "ipip-kernel"
 
-// add creates the device. The kernel adds an ipip device to each new namespace; if it has the same name, add renames
-// it. That device is older than the NIC, so the node would choose the tunnel's address as its own.
+// add creates the device. If the ipip device that the kernel adds to each new namespace has the same name, add renames
+// that one instead of using it: it is older than the NIC, so the node would choose its address as the node's own.
 func (t IPIP) add(h *Handle) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
 		if err := h.nl.LinkSetName(l, ipipAside); err != nil {
@@ -161,8 +161,8 @@ func (t IPIP) add(h *Handle) error {
 	return h.make(&netlink.Iptun{LinkAttrs: attrs(t.Name, t.MTU, nil), PMtuDisc: 1, Local: ip(t.Local)})
 }
 
-// Child is a device on top of another one: a macvlan device in bridge mode with its own MAC address, or an ipvlan
-// device in l2 mode with its parent's, as the CNI plugins create them.
+// Child is a device on top of a parent device, as the CNI plugins macvlan and ipvlan create it: a macvlan device in bridge
+// mode with its own MAC address, or an ipvlan device in l2 mode with the MAC address of the parent.
 type Child struct {
 	Name   string
 	IPvlan bool

@@ -9,6 +9,6 @@
 //	cut, err := node.SegmentationOff(nil)            // no super-packets on any device but lo
 //	node.Close()
 //
-// Devices are up when the call that makes them returns. Every error names its device or entry, and an error about a
-// missing kernel feature has advice (package advice).
+// Devices, except a Dummy, are up when the call that makes them returns. Every error names its device or entry, and an
+// error about a missing kernel feature has advice (package advice).
 package link

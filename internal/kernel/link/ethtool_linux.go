@@ -23,9 +23,10 @@ const (
 	featureStrings = 4  // ETH_SS_FEATURES
 	stringLength   = 32 // ETH_GSTRING_LEN
 	perBlock       = 32 // features in a block
-	// getWords and setWords are the numbers of 32-bit words in a block: available, requested, active, never changed
-	// when read; valid, requested when set.
-	getWords, setWords = 4, 2
+	// getWords is the number of 32-bit words of a block that is read: available, requested, active, never changed.
+	getWords = 4
+	// setWords is the number of 32-bit words of a block that is set: valid, requested.
+	setWords = 2
 )
 
 // request is struct ifreq.

@@ -69,7 +69,7 @@ type Thing interface {
 	add(*Handle) error
 }
 
-// Add adds things in order until one fails. Devices are up when it returns.
+// Add adds things in order until one fails. Added devices are up when it returns, except a Dummy.
 func (h *Handle) Add(things ...Thing) error {
 	for _, t := range things {
 		if err := t.add(h); err != nil {
@@ -79,8 +79,8 @@ func (h *Handle) Add(things ...Thing) error {
 	return nil
 }
 
-// Each calls do for each thing in the order of Add, with the handle that Add would use, until do fails. Of an Inside
-// it visits the things in it.
+// Each calls do for each thing in the order of Add, with the handle that Add would use, until do fails. For an Inside,
+// it calls do for the things inside.
 func (h *Handle) Each(things []Thing, do func(at *Handle, t Thing) error) error {
 	for _, t := range things {
 		var err error
@@ -118,7 +118,7 @@ type Inside struct {
 
 func (i Inside) add(*Handle) error { return i.At.Add(i.Things...) }
 
-// Step is a function that Add calls in its place in the list of things.
+// Step is a function as a Thing: Add calls it with the handle.
 type Step func(at *Handle) error
 
 func (s Step) add(h *Handle) error { return s(h) }
@@ -169,7 +169,8 @@ func (h *Handle) links() ([]netlink.Link, map[int]string, error) {
 	return list, names, nil
 }
 
-// explain adds advice to the error of a device that could not be created: which kernel feature or right is missing.
+// explain returns err, the failure to create a device, with the device's name and advice: which kernel feature or right
+// is missing.
 func explain(kind, name string, err error) error {
 	wrapped := fmt.Errorf("make %s device %s: %w", kind, name, err)
 	switch {

@@ -24,8 +24,8 @@ const (
 	rxForwarded = "rx-udp-gro-forwarding"
 )
 
-// Merge is what SegmentationOff leaves on: devices that receive from the wire merge frames (GRO), and the other
-// devices of the host forward merged packets unsegmented.
+// Merge defines what SegmentationOff leaves on. Devices that receive from the wire merge frames (GRO). All other devices
+// keep their tx features, so that they forward merged packets unsegmented.
 type Merge struct {
 	// NICs are devices that receive from the wire. All tunnel devices count as such, too.
 	NICs []string
@@ -38,8 +38,8 @@ func (m *Merge) receives(l netlink.Link) bool {
 	return m != nil && (slices.Contains(m.NICs, l.Attrs().Name) || slices.Contains([]string{"vxlan", "geneve", "ipip", "wireguard", "ip6tnl"}, l.Type()))
 }
 
-// leaves reports whether SegmentationOff must not change a feature of a device.
-func (m *Merge) leaves(l netlink.Link, feature string) bool {
+// permits reports whether SegmentationOff leaves a feature of a device on.
+func (m *Merge) permits(l netlink.Link, feature string) bool {
 	if m.receives(l) {
 		return feature == rxGRO || m.UDP && feature == rxForwarded
 	}
@@ -54,9 +54,9 @@ type Cut struct {
 	Kept []string
 }
 
-// SegmentationOff switches off TSO, GSO (also inside tunnels) and GRO of every device of the namespace but lo, except
-// for what merge permits (nil: nothing). If a device keeps a feature (macvlan always does), its super-packets are
-// limited to one segment. It reads the features back, and returns what it changed, for SegmentationOn.
+// SegmentationOff switches off TSO, GSO (also inside tunnels) and GRO of every device but lo, except what merge permits
+// (nil: nothing). It switches GRO on for the devices that merge lists as receiving from the wire. A device that cannot
+// switch a feature off (macvlan) is limited to one segment. It returns the changes that SegmentationOn reverts.
 func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 	cut := Cut{Off: map[string][]string{}}
 	links, _, err := h.links()
@@ -69,7 +69,7 @@ func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 			if name == Loopback {
 				continue
 			}
-			gone, left, err := switchOff(e, name, func(feature string) bool { return merge.leaves(l, feature) })
+			gone, left, err := switchOff(e, name, func(feature string) bool { return merge.permits(l, feature) })
 			if len(gone) > 0 {
 				cut.Off[name] = gone
 			}
@@ -148,8 +148,8 @@ func (h *Handle) LimitSegments(dev string, segments int) error {
 	return nil
 }
 
-// LimitSize limits the super-packets of every device but lo to a number of bytes, sent and merged, in IPv4 and IPv6.
-// More than 64 KiB is BIG TCP. It fails if a device has another limit afterwards.
+// LimitSize limits the sent and the merged super-packets of every device but lo to a number of bytes, in IPv4 and IPv6.
+// More than 64 KiB is BIG TCP. It reads the limit of sent packets back, and fails if it is different.
 func (h *Handle) LimitSize(bytes int) error {
 	links, _, err := h.links()
 	if err != nil {

@@ -90,7 +90,8 @@ func routeError(routes []netlink.Route) error {
 	return nil
 }
 
-// exchange sends a request and reads messages until its answer. done is true if n reached a usable state before.
+// exchange sends a request and reads messages until the answer arrives, or until a message says that n has a usable
+// state; then done is true.
 func (r *Resolver) exchange(n neighbour, request *nl.NetlinkRequest, end time.Time) (done bool, err error) {
 	if err := r.events.Send(request); err != nil {
 		return false, os.NewSyscallError("send", err)
@@ -103,8 +104,8 @@ func (r *Resolver) exchange(n neighbour, request *nl.NetlinkRequest, end time.Ti
 	}
 }
 
-// receive reads one batch of messages, none if it was interrupted. done means that n has a usable state, answered
-// that a request was answered. It fails after end, and if a request or the resolution of n fails.
+// receive reads one batch of messages, if one arrives before end. done means that n has a usable state, answered that
+// the request was answered. It fails if called after end, and if the request or the resolution of n failed.
 func (r *Resolver) receive(n neighbour, end time.Time) (done, answered bool, err error) {
 	left := time.Until(end)
 	if left <= 0 {
@@ -148,16 +149,16 @@ type neighbour struct {
 // resolveRequest returns a request that makes the kernel resolve the neighbour as if a packet were sent to it.
 func (n neighbour) resolveRequest() *nl.NetlinkRequest {
 	request := nl.NewNetlinkRequest(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE|unix.NLM_F_ACK)
-	return n.about(request, netlink.NTF_USE)
+	return n.addTo(request, netlink.NTF_USE)
 }
 
 // stateRequest returns a request for the state of the neighbour.
 func (n neighbour) stateRequest() *nl.NetlinkRequest {
-	return n.about(nl.NewNetlinkRequest(unix.RTM_GETNEIGH, unix.NLM_F_ACK), 0)
+	return n.addTo(nl.NewNetlinkRequest(unix.RTM_GETNEIGH, unix.NLM_F_ACK), 0)
 }
 
-// about adds the neighbour to a request, and returns the request.
-func (n neighbour) about(request *nl.NetlinkRequest, flags uint8) *nl.NetlinkRequest {
+// addTo adds the neighbour to a request, and returns the request.
+func (n neighbour) addTo(request *nl.NetlinkRequest, flags uint8) *nl.NetlinkRequest {
 	request.AddData(&netlink.Ndmsg{Family: uint8(familyOf(n.addr)), Index: uint32(n.device), Flags: flags})
 	request.AddData(nl.NewRtAttr(netlink.NDA_DST, n.addr.AsSlice()))
 	return request

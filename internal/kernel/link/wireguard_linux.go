@@ -14,13 +14,13 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// WireGuard is a device that encrypts, with the key of Owner. If a process serves a device of that name in user
-// space, it is configured instead. Otherwise, adding it fails if the kernel has no WireGuard.
+// WireGuard is a device that encrypts with the key of Owner. If a process serves a device of this name in user space,
+// Add configures that device. Otherwise Add creates a device, and fails if the kernel has no WireGuard.
 type WireGuard struct {
 	Name  string
 	MTU   int
 	Owner string
-	// Port is the UDP port at which it listens.
+	// Port is the UDP port on which the device listens.
 	Port int
 	// Mark is the mark of the packets that the device sends to its peers, 0 for none.
 	Mark int

@@ -3,6 +3,7 @@ package link
 import (
 	"bufio"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -16,8 +17,8 @@ import (
 // network namespace has separate addresses.
 func WireGuardSocket(device string) string { return "@cnibench/wireguard/" + device }
 
-// dialWireGuard connects to the process that serves a WireGuard device in user space. It fails if there is none, so
-// also for a device of the kernel.
+// dialWireGuard connects to the process that serves a WireGuard device in user space. It fails if there is no such
+// process, for example if the kernel has the device.
 func (h *Handle) dialWireGuard(device string) (c net.Conn, err error) {
 	err = h.ns.Do(func() error {
 		c, err = net.Dial("unix", WireGuardSocket(device))
@@ -69,15 +70,20 @@ func askWireGuard(c net.Conn, request string, line func(key, value string) error
 	if _, err := fmt.Fprintf(c, "%s\n", request); err != nil {
 		return fmt.Errorf("ask WireGuard in user space: %w", err)
 	}
+	ended := false
 	answer := bufio.NewScanner(c)
 	for answer.Scan() && answer.Text() != "" {
 		key, value, _ := strings.Cut(answer.Text(), "=")
 		if key == "errno" && value != "0" {
 			return fmt.Errorf("WireGuard in user space refuses: errno %s", value)
 		}
+		ended = ended || key == "errno"
 		if err := line(key, value); err != nil {
 			return fmt.Errorf("WireGuard in user space says %q: %w", answer.Text(), err)
 		}
 	}
-	return answer.Err()
+	if err := answer.Err(); err != nil || ended {
+		return err
+	}
+	return errors.New("WireGuard in user space ended before its answer did")
 }

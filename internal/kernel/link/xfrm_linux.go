@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// XFRMState is a security association of IPsec: how the kernel encrypts, or decrypts, packets from one end of a
-// tunnel to the other, by ESP with AES-GCM. The key is derived from the addresses, so it is not secret; it only
-// protects a measurement.
+// XFRMState is a security association of IPsec. With it the kernel encrypts or decrypts the packets of one direction of
+// a tunnel, by ESP with AES-GCM. The key is derived from the addresses, so it is not secret; it only protects a
+// measurement.
 type XFRMState struct {
 	From, To netip.Addr
 	// SPI is the number of the association, equal at both ends.
@@ -31,10 +31,10 @@ type XFRMPolicy struct {
 	// Mark and Mask select packets by their mark; Mask 0 selects all.
 	Mark, Mask uint32
 	Priority   int
-	// State is the association that packets must use. The zero State permits any association, and packets without
-	// one. Drop drops the packets instead.
+	// State is the association that packets must use. The zero State permits any association, and packets without one.
 	State XFRMState
-	Drop  bool
+	// Drop drops all these packets; State is then ignored.
+	Drop bool
 }
 
 // directions has the kernel's numbers of the directions of a policy.
@@ -55,7 +55,7 @@ func (h *Handle) xfrm(do func(*netlink.Handle) error) error {
 	})
 }
 
-// xfrmMark returns nil if mask is 0.
+// xfrmMark returns a mark in netlink's format, nil if mask is 0.
 func xfrmMark(value, mask uint32) *netlink.XfrmMark {
 	if mask == 0 {
 		return nil

@@ -57,8 +57,8 @@ func Current() (*NS, error) {
 	return &NS{f: f}, nil
 }
 
-// Here returns the namespace of a process that enters no other. Its Do runs fn on the calling thread, so it does not
-// need the right to enter namespaces, which a pod lacks.
+// Here returns the namespace of this process, which must never enter another one. Do of the result runs fn on the calling
+// thread, so it does not need the right to enter namespaces, which a pod lacks.
 func Here() (*NS, error) {
 	ns, err := Current()
 	if err != nil {
@@ -91,9 +91,9 @@ func (n *NS) Close() error {
 	return n.f.Close()
 }
 
-// Do runs fn on a thread that is inside n, and returns its error. fn must not start goroutines that expect to be
-// inside. Sockets that fn makes stay in n and may be used from any thread. Files under /proc/sys/net and
-// /proc/thread-self/net that fn opens belong to n.
+// Do runs fn on a thread that is inside n, and returns the error of fn. Goroutines that fn starts are not inside n. Sockets
+// that fn makes stay in n and may be used from any thread. Files under /proc/sys/net and /proc/thread-self/net that fn
+// opens belong to n.
 func (n *NS) Do(fn func() error) error {
 	if n.here {
 		return fn()
@@ -123,8 +123,8 @@ func onThread(fn func() error) error {
 	return <-done
 }
 
-// Starter starts processes inside namespaces from one thread that lives until Close. The kernel sends a parent-death
-// signal when the starting *thread* ends: so at Close, or when this program ends.
+// Starter starts processes inside namespaces from one thread that lives until Close. The kernel kills these processes
+// when that thread ends: at Close, or when this program ends.
 type Starter struct{ jobs chan job }
 
 type job struct {
@@ -141,8 +141,8 @@ func NewStarter() *Starter {
 	return s
 }
 
-// Start starts cmd inside ns, nil for the program's namespace; the caller waits for cmd. The process gets SIGKILL
-// when this program dies. It runs on the given CPUs until it chooses others; without CPUs, on the program's.
+// Start starts cmd inside ns; nil is the namespace of this program. The caller must wait for cmd. The process gets
+// SIGKILL at Close or when this program dies. It inherits the given CPUs; without CPUs, those of this program.
 func (s *Starter) Start(ns *NS, cmd *exec.Cmd, cpus ...int) error {
 	j := job{ns: ns, cmd: cmd, cpus: cpus, done: make(chan error, 1)}
 	s.jobs <- j
@@ -168,8 +168,8 @@ func (s *Starter) loop() {
 	}
 }
 
-// startOn starts the process, which inherits the CPUs of the thread: meanwhile the thread is confined to those of the
-// job.
+// startOn starts the process of the job. Meanwhile it confines the thread to the CPUs of the job, which the process
+// inherits.
 func (j job) startOn(home *NS) error {
 	if len(j.cpus) == 0 {
 		return startIn(home, j.ns, j.cmd)
@@ -185,7 +185,7 @@ func (j job) startOn(home *NS) error {
 	return errors.Join(err, thread.SetCPUs(all))
 }
 
-// startIn starts cmd inside ns, nil for the current namespace, and returns the thread to home.
+// startIn starts cmd inside ns, nil for the current namespace. It then moves the thread back to home.
 func startIn(home, ns *NS, cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &unix.SysProcAttr{}

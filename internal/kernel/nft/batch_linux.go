@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batch is a transaction under construction: netlink messages in a row.
+// batch is a transaction under construction: a sequence of netlink messages.
 type batch struct {
 	buf []byte
 	// sequence is the number of the last message; start is the number of the message that begins the batch.
@@ -19,17 +19,18 @@ type batch struct {
 	last int
 }
 
-// limit is the size in bytes from which a transaction is sent; it is below the default buffer of a socket. part is
-// the size from which a list of elements is continued in another message: its length has 16 bits.
 const (
+	// limit is the size in bytes at which a transaction is sent; it is below the default buffer of a socket.
 	limit = 160 << 10
-	part  = 48 << 10
+	// part is the size in bytes at which a list of elements is continued in another message, because the length of a
+	// list has 16 bits.
+	part = 48 << 10
 )
 
 func (b *batch) empty() bool { return len(b.about) == 0 }
 
-// begin starts a message of the nftables subsystem, and first the transaction if the batch is empty. about describes
-// the message in an error.
+// begin starts a message of the nftables subsystem. If the batch is empty, it starts the transaction first. about
+// describes the message in an error.
 func (b *batch) begin(kind, flags uint16, family Family, about func() string) {
 	if b.empty() {
 		b.buf = b.buf[:0]
@@ -276,8 +277,8 @@ func (b *batch) choiceMap(t *Table, c choice, name string, id uint32) {
 	}
 }
 
-// elements adds up to n elements to a set in one message, and returns how many it added. element(i) appends the i-th
-// of them. id is the number of a set of this transaction, 0 for an earlier set.
+// elements adds up to n elements to a set in one message, and returns how many it added. element(i) appends element i.
+// id is the number of the set if this transaction declares it, else 0.
 func (b *batch) elements(t *Table, set string, id uint32, n int, element func(int)) int {
 	b.begin(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, t.Family, func() string { return "elements of set " + set })
 	b.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)

@@ -33,11 +33,13 @@ func valueBytes(v Value) []byte {
 	return nil
 }
 
-// shape describes a type: its name in the language of nft, the length of its values in bytes, and nft's number for
-// it. The kernel stores the number for nft, which prints sets with it.
+// shape describes a type.
 type shape struct {
-	name  string
-	size  int
+	// name is the name of the type in the language of nft.
+	name string
+	// size is the length of its values in bytes.
+	size int
+	// magic is nft's number for the type. The kernel only stores it; nft needs it to print a set.
 	magic uint32
 }
 
@@ -57,7 +59,7 @@ func (t Type) shape(family Family) shape {
 // padded returns n rounded up to whole registers of four bytes.
 func padded(n int) int { return (n + 3) &^ 3 }
 
-// keyBytes returns the key of these parts. If there are several, each starts at a register.
+// keyBytes returns the key with these parts, in the kernel's format. If there are several, each starts at a register.
 func keyBytes(parts []Value) []byte {
 	if len(parts) == 1 {
 		return valueBytes(parts[0])

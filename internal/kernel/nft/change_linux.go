@@ -18,8 +18,8 @@ type Patch struct {
 }
 
 // Difference returns the transaction that turns before into after, nil if they are equal. It rewrites chains whose
-// rules differ, and adds and removes elements one by one, as the agents of a node do. It creates new sets and deletes
-// none; sets of prefixes must be equal. Parts of the kernel's table that neither describes stay.
+// rules differ, and adds and removes single elements, as the agents of a node do. It adds new sets but deletes none, and
+// ignores the elements of interval sets. Parts of the kernel's table that are in neither table stay.
 func Difference(before, after *Table) (*Patch, error) {
 	if err := after.Check(); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 )
 
 // Check finds what the kernel would refuse or silently misinterpret: names that are too long, undeclared chains and
-// sets, keys of the wrong shape. It returns all faults in one error.
+// sets, keys of the wrong shape. It returns the faults of all sets and rules in one error.
 func (t *Table) Check() error {
 	var errs []error
 	for _, s := range t.sets {

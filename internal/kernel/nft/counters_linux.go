@@ -52,8 +52,8 @@ func Elements(ns *netns.NS, f Family, table, set string) (int, error) {
 	return n, err
 }
 
-// withTable calls fn with a connection to nftables in ns and with the chains of a table; a table that does not exist
-// has none.
+// withTable calls fn with a connection to nftables in ns and with the chains of a table. There are no chains if the table
+// does not exist.
 func withTable(ns *netns.NS, f Family, table string, fn func(*nftables.Conn, []*nftables.Chain) error) error {
 	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()), nftables.AsLasting())
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 // firstReg is the first of the sixteen registers of four bytes; longer values take several.
 const firstReg = unix.NFT_REG32_00
 
-// exprs collects the kernel's expressions for a rule. anonymous declares the map that a random choice needs, and
-// returns its name and number.
+// exprs collects the kernel's expressions for a rule.
 type exprs struct {
-	family    Family
+	family Family
+	// anonymous declares the map that a random choice needs, and returns the name and number of the map.
 	anonymous func(choice) (name string, id uint32)
 	list      []expr.Any
 	// comment is the comment of the rule, "" for none.
@@ -121,8 +121,8 @@ func (e *exprs) compare(c compare) {
 	e.add(&expr.Cmp{Op: op, Register: firstReg, Data: data})
 }
 
-// prefix reduces the address that was just loaded to the bits of p, and returns the value to compare it with. Like
-// nft, it masks the address only if p does not end at a byte; otherwise it loads fewer bytes.
+// prefix reduces the address that the last expression loads to the bits of p. It returns the value to compare with. Like
+// nft, it adds a mask only if p does not end at a byte; otherwise it makes that expression load fewer bytes.
 func (e *exprs) prefix(p netip.Prefix) []byte {
 	network := p.Masked().Addr().AsSlice()
 	if n := p.Bits() / 8; n > 0 && p.Bits()%8 == 0 {
@@ -180,7 +180,7 @@ func (e *exprs) gotoRandom(chains gotoRandom) {
 	e.choose(c, unix.NFT_REG_VERDICT)
 }
 
-// choose adds expressions that draw a random number and load the alternative of that number into reg.
+// choose adds expressions that draw a random number, look it up in the map of c, and load the result into reg.
 func (e *exprs) choose(c choice, reg uint32) {
 	name, id := e.anonymous(c)
 	e.add(&expr.Numgen{Register: firstReg, Modulus: uint32(len(c.values) + len(c.verdicts)), Type: unix.NFT_NG_RANDOM},

@@ -23,7 +23,7 @@ func compareReg(op expr.CmpOp, data []byte) expr.Any {
 	return &expr.Cmp{Op: op, Register: firstReg, Data: data}
 }
 
-// maskReg returns the expression that sets the first register to its value & v ^ x.
+// maskReg returns the expression that sets the first register r to r & v ^ x.
 func maskReg(v, x uint32) expr.Any {
 	return &expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: 4, Mask: native(v), Xor: native(x)}
 }
@@ -53,8 +53,7 @@ func MarkClear(bits uint32) Term {
 	return fixed{fmt.Sprintf("meta mark & 0x%08x == 0x00000000", bits), []expr.Any{loadMark, maskReg(bits, 0), isZero}}
 }
 
-// markTo returns the term that sets the mark to mark & mask ^ xor. nft writes the same with one operator and its
-// operand.
+// markTo returns the term that sets the packet's mark m to m & mask ^ xor. operator and operand are how nft writes it.
 func markTo(operator string, operand, mask, xor uint32) Term {
 	return fixed{fmt.Sprintf("meta mark set meta mark %s 0x%08x", operator, operand), []expr.Any{loadMark, maskReg(mask, xor), storeMark}}
 }
@@ -113,7 +112,8 @@ func MorePackets(n uint8) Term {
 	}}
 }
 
-// versionIs returns expressions that match packets of the IP version whose addresses have this length in bytes.
+// versionIs returns expressions that match one IP version: IPv6 if length, the length of an address in bytes, is 16, else
+// IPv4.
 func versionIs(length int) []expr.Any {
 	number := byte(unix.NFPROTO_IPV4)
 	if length == 16 {
@@ -165,7 +165,7 @@ var (
 	}}
 	// VersionIPv6 matches packets of IPv6 in a table of family Inet.
 	VersionIPv6 Term = fixed{"meta nfproto ipv6", versionIs(16)}
-	// OfRoot matches packets that a process of the user root on this machine sends.
+	// OfRoot matches packets from sockets of the user root on this machine.
 	OfRoot Term = fixed{"meta skuid 0", []expr.Any{&expr.Meta{Key: expr.MetaKeySKUID, Register: firstReg}, isZero}}
 	// SourceLocal matches packets from an address of this machine.
 	SourceLocal Term = fixed{"fib saddr type local", []expr.Any{
@@ -180,7 +180,7 @@ var (
 		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true, FlagOIF: true},
 		compareReg(expr.CmpOpNeq, native(unix.RTN_LOCAL)),
 	}}
-	// NoReversePath matches packets to whose source no route leads through the device on which they arrived.
+	// NoReversePath matches packets that arrived on a device through which no route leads back to their source.
 	NoReversePath Term = fixed{"fib saddr . mark . iif oif 0", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultOIF: true, FlagSADDR: true, FlagMARK: true, FlagIIF: true}, isZero,
 	}}

@@ -80,7 +80,7 @@ type loader struct {
 	id uint32
 	// shared has the names of the maps that rules share, by their values.
 	shared map[string]string
-	// tableExists means that the kernel has the table already, so it must choose unused names for anonymous maps.
+	// tableExists means that the kernel has the table already. The kernel must then choose names for anonymous maps.
 	tableExists bool
 }
 
@@ -151,8 +151,8 @@ func (l *loader) write(c *Chain, i int) error {
 	return nil
 }
 
-// mapOf declares the map of a choice, or finds a shared one with equal values. It returns its name, and its number if
-// this call declares it, else 0.
+// mapOf declares the map of a choice and returns its name and number. If c may share a map, and one with equal values is
+// declared already, it returns the name of that map and 0.
 func (l *loader) mapOf(c choice) (name string, id uint32) {
 	key := string(bytes.Join(c.values, nil))
 	if name := l.shared[key]; c.shared && name != "" {
@@ -202,8 +202,8 @@ type edge struct {
 	end bool
 }
 
-// edgesOf returns the edges of prefixes that do not overlap, in ascending order: otherwise the kernel reports that
-// adjacent prefixes overlap. A prefix up to the last address has no end.
+// edgesOf returns the edges of prefixes that do not overlap. They are in ascending order, because otherwise the kernel
+// reports that adjacent prefixes overlap. A prefix that includes the last address has no end.
 func edgesOf(list []Element) []edge {
 	sorted := each.Of(list, func(e Element) netip.Prefix { return e.Key[0].(netip.Prefix).Masked() })
 	slices.SortFunc(sorted, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
@@ -294,8 +294,8 @@ type reply struct {
 	text     string
 }
 
-// commit sends a transaction and waits for the answer to its last message, or for a refusal of any message. It
-// returns the first refusal, which undoes the whole transaction, nil if there is none.
+// commit sends a transaction and waits until the kernel accepts its last message or refuses any message. It returns the
+// first refusal, nil without one. A refusal undoes the whole transaction.
 func (s *socket) commit(transaction []byte, first, last uint32) (*reply, error) {
 	if err := unix.Sendto(s.fd, transaction, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, os.NewSyscallError("sendto", err)

@@ -123,7 +123,7 @@ func DNAT(to netip.AddrPort) Term { return dnat{to: []netip.AddrPort{to}, direct
 func DNATRandom(to ...netip.AddrPort) Term { return dnat{to: to} }
 
 // DNATShared translates like DNATRandom, but rules of the table with the same addresses share one map. With a map for
-// each rule, loading takes time that grows with the square of their number, because the kernel searches all maps for
+// each rule, the time to load them grows with the square of their number, because the kernel searches all maps for
 // each name.
 func DNATShared(to ...netip.AddrPort) Term { return dnat{to: to, shared: true} }
 

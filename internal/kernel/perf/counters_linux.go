@@ -30,7 +30,7 @@ var Hardware = []Event{
 	{metric.BranchMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_BRANCH_MISSES},
 }
 
-// every is the interval between readings of the counters. Between two readings, a window's edge is interpolated.
+// every is the interval between readings of the counters. The value at any other moment is interpolated.
 const every = 20 * time.Millisecond
 
 // Counters count events of some CPUs, for all tasks.
@@ -51,15 +51,16 @@ type counter struct {
 	readings []reading
 }
 
-// reading is the state of a counter at a moment. It only counts while running; if there are more counters than the
-// processor has, they take turns. Lost is the number of samples without room; 0 before Linux 6.0.
+// reading is the state of a counter at the moment at: its value, and for how many ns it was enabled and actually
+// counted (running). Running is less than enabled if the processor has too few counters. lost is the number of
+// samples that had no room; 0 before Linux 6.0.
 type reading struct {
 	at                            int64
 	value, enabled, running, lost uint64
 }
 
-// OpenCounters opens counters of events. A Sampler can take rate samples a second with each of them. It omits an event
-// that some CPU of this machine does not count. It fails without the right to count.
+// OpenCounters opens counters of events. With rate > 0, a Sampler can take rate samples per second with each of them.
+// It omits an event that one of the CPUs cannot count. It fails without the right to count.
 func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 	c := &Counters{}
 	for _, e := range events {
@@ -85,8 +86,8 @@ func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 	return c, nil
 }
 
-// openCounter opens a counter that can take samples, or one that only counts: if the processor does not interrupt, or
-// the kernel's limit of samples a second (perf_event_max_sample_rate) is lower.
+// openCounter opens a counter that can take samples. It opens one that only counts if the processor cannot interrupt,
+// or if the kernel's limit of samples per second (perf_event_max_sample_rate) is lower than rate.
 func openCounter(e Event, cpu, rate int) (fd int, sampled bool, err error) {
 	a := sampling
 	a.Type, a.Config, a.Sample = e.Type, e.Config, uint64(rate)
@@ -103,7 +104,7 @@ func openCounter(e Event, cpu, rate int) (fd int, sampled bool, err error) {
 	return fd, false, err
 }
 
-// drop releases the counters from the i-th on.
+// drop closes and removes the counters from index i on.
 func (c *Counters) drop(i int) error {
 	var errs []error
 	for _, x := range c.list[i:] {
@@ -168,8 +169,8 @@ func (c *Counters) read() error {
 	return nil
 }
 
-// Between returns how often each event happened on some of the CPUs between two moments of the monotonic clock. It
-// omits an event that one of these CPUs did not count then. No CPUs means all. Call it after Stop.
+// Between returns how often each event happened between two moments of the monotonic clock, summed over cpus; empty
+// cpus means all. It omits an event that one of the CPUs did not count in this time. Call it after Stop.
 func (c *Counters) Between(from, to int64, cpus []int) map[string]float64 {
 	all, absent := map[string]float64{}, map[string]bool{}
 	for _, x := range c.list {

@@ -33,8 +33,8 @@ const (
 	contextMax    = ^uint64(4095 - 1)
 )
 
-// ring has the sampling events of a CPU with their common buffer, the counters that write to it, and the event for
-// namespaces, -1 for none.
+// ring is the buffer of a CPU with the events that write to it: sampling events, counters, and output, the event for
+// namespaces (-1 for none).
 type ring struct {
 	events   []int
 	counters []*counter
@@ -56,7 +56,7 @@ func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring
 		}
 	}
 	if o.Space != nil {
-		if err := r.withSpace(cpu, o); err != nil {
+		if err := r.addSpaceEvent(cpu, o); err != nil {
 			return nil, errors.Join(err, r.close())
 		}
 	}
@@ -74,7 +74,7 @@ func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring
 	return r, nil
 }
 
-// share makes another event write to the ring, and stores its name by its id.
+// share makes another event write to the ring. It stores the event's name under the event's id.
 func (r *ring) share(event int, name string) error {
 	if err := unix.IoctlSetInt(event, unix.PERF_EVENT_IOC_SET_OUTPUT, r.events[0]); err != nil {
 		return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_OUTPUT", err)
@@ -104,9 +104,9 @@ func (r *ring) open(a unix.PerfEventAttr, cpu, pages int) error {
 	return os.NewSyscallError("mmap of a perf event", err)
 }
 
-// withSpace adds the event for namespaces to the ring, and attaches the program that writes them to the sampling
-// events.
-func (r *ring) withSpace(cpu int, o Options) error {
+// addSpaceEvent adds the event for namespaces to the ring. It attaches the BPF program that writes the namespaces to
+// the sampling events.
+func (r *ring) addSpaceEvent(cpu int, o Options) error {
 	a := sampling
 	a.Type, a.Config, a.Sample, a.Sample_type = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_BPF_OUTPUT, 1, outputType
 	a.Bits &^= unix.PerfBitDisabled
@@ -129,7 +129,7 @@ func (r *ring) withSpace(cpu int, o Options) error {
 	return nil
 }
 
-// read adds the samples of the ring to all, and the number of samples that found no room.
+// read adds the samples of the ring to all, and the number of samples that had no room.
 func (r *ring) read(all *Samples) error {
 	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.memory[0]))
 	data := r.memory[unix.Getpagesize():]
@@ -169,7 +169,8 @@ func (r *ring) read(all *Samples) error {
 
 var errRecord = errors.New("ring of a perf event: a record is cut short")
 
-// decode decodes the records in b, of events with names. A namespace comes before its sample.
+// decode adds the records in b to all. names has the names of events by their ids. The record of a namespace precedes
+// its sample.
 func decode(b []byte, names map[uint64]string, all *Samples) error {
 	var space uint32
 	for len(b) > 0 {
@@ -205,7 +206,7 @@ func decode(b []byte, names map[uint64]string, all *Samples) error {
 	return nil
 }
 
-// fields is the rest of a record. A field that is missing reads as 0.
+// fields is the part of a record that is not read yet. A missing field is read as 0.
 type fields []byte
 
 func (f *fields) next() uint64 {

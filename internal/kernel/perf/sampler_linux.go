@@ -30,7 +30,7 @@ type Options struct {
 	CPUs []int
 	// Rate is the number of samples per second of a busy CPU.
 	Rate int
-	// Length is the longest time between Start and Stop, for which the rings have room.
+	// Length is the longest time between Start and Stop. The rings are large enough for its samples.
 	Length time.Duration
 	// Space adds the namespace of the packet. nil omits it. (optional)
 	Space *space.Tracker
@@ -53,7 +53,7 @@ type Sample struct {
 	Space uint32
 }
 
-// Deepest returns how many frames of a stack the kernel keeps, the innermost; 0 if unknown.
+// Deepest returns the maximum number of frames in a stack: the kernel keeps the innermost. 0 means unknown.
 func Deepest() int {
 	n, err := strconv.Atoi(proc.Text("/proc/sys/kernel/perf_event_max_stack"))
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Sampler) Close() error {
 	return errors.Join(errs...)
 }
 
-// timers is the number of timers that sample a CPU in turn. A single timer may synchronize with a path whose
+// timers is the number of timers that take turns in sampling a CPU. A single timer may synchronize with a path whose
 // transactions all take the same time: then hundreds of samples hit the same few functions.
 const timers = 16
 

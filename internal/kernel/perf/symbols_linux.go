@@ -18,7 +18,8 @@ const Unknown = "[unknown]"
 // ErrHidden is the error of ReadKernel if the kernel hides addresses.
 var ErrHidden = errors.New("/proc/kallsyms has no addresses: kernel.kptr_restrict or the rights of this process hide them")
 
-// longest bounds the size of a function. An address further from its symbol is in code without symbols.
+// longest is the assumed maximum size of a function in bytes. An address further from its symbol is in code without
+// symbols.
 const longest = 64 << 10
 
 // Symbols are the names of functions by their addresses.
@@ -29,8 +30,8 @@ type symbol struct {
 	name    string
 }
 
-// ReadKernel reads the present symbols of the kernel, its modules and BPF programs. It returns ErrHidden if the kernel
-// hides the addresses.
+// ReadKernel reads the current symbols of the kernel, its modules and BPF programs. It returns ErrHidden if the
+// kernel hides the addresses.
 func ReadKernel() (Symbols, error) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {

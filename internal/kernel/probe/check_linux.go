@@ -75,7 +75,7 @@ func inThrowaway(ctx context.Context, try probe) error {
 	return ns.Do(func() error { return try(ctx, h) })
 }
 
-// refusals are the errors of a kernel that lacks a feature, other than missing rights.
+// refusals are the errors by which a kernel reports that it lacks a feature.
 var refusals = []error{
 	unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOSYS, unix.ENOENT, unix.ENODEV, unix.ENOPROTOOPT, unix.EINVAL,
 }
@@ -88,7 +88,7 @@ func (r requirement) judge(m machine, err error) Finding {
 		return Finding{Feature: r.name, About: r.about, Outcome: Yes}
 	case errors.Is(err, errNoRight):
 		return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: err.Error(), WayOut: "run as root, outside of any user namespace"}
-	case errors.Is(err, os.ErrPermission), errors.As(err, &refused) && refused.rights():
+	case errors.Is(err, os.ErrPermission), errors.As(err, &refused) && refused.lacksRight():
 		return r.unknown(fmt.Sprintf("no right to try: %v", err), "run as root")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return r.unknown(fmt.Sprintf("it took longer than %s", patience), "try again when the machine is less busy")
@@ -102,7 +102,7 @@ func (r requirement) judge(m machine, err error) Finding {
 // errNoRight is the error of a missing right that only root has.
 var errNoRight = errors.New("no right")
 
-// programError is a program that was run and failed.
+// programError is the error of a program that ran and failed.
 type programError struct {
 	args   []string
 	output string
@@ -115,8 +115,8 @@ func (e *programError) Error() string {
 
 func (e *programError) Unwrap() error { return e.err }
 
-// rights reports whether the program failed because a right was missing.
-func (e *programError) rights() bool {
+// lacksRight reports whether the program failed because a right was missing, according to its output.
+func (e *programError) lacksRight() bool {
 	return strings.Contains(e.output, "ermission denied") || strings.Contains(e.output, "must be root") ||
 		strings.Contains(e.output, "not permitted")
 }

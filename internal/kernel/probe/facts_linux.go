@@ -22,8 +22,8 @@ type Collection struct {
 	Idle time.Duration
 }
 
-// Collect returns the conditions of a run on this machine. It omits facts that are unknown. The caller must not do
-// other work during c.Idle. The environment adds its own facts (package facts: lab.*, iptables, ...).
+// Collect returns the conditions of a run on this machine. It omits facts that are unknown. Do no other work while it
+// measures the idle machine (c.Idle). The environment adds further facts of package facts: lab.*, iptables, ...
 func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 	usable, err := thread.CPUs()
 	if err != nil {

@@ -44,7 +44,8 @@ func Family(osRelease []byte) string {
 	return ""
 }
 
-// packages are packages that are not named like their program, by program and family.
+// packages maps a program and a family to the package, if the package is not named like the program. The family "" is
+// for all others.
 var packages = map[string]map[string]string{
 	"conntrack":        {"": "conntrack-tools", debian: "conntrack"},
 	"nft":              {"": "nftables"},
@@ -67,7 +68,8 @@ func Install(program, family string) string {
 // unpackaged maps programs without a package to where to get them.
 var unpackaged = map[string]string{"tcp_rr": "build neper, of which it is a part, from github.com/google/neper"}
 
-// moreModules returns the package with the less common modules of a distribution's kernel, if there is one.
+// moreModules returns how to install the less common modules of a distribution's kernel; "" if they have no package
+// of their own.
 func moreModules(family, release string) string {
 	switch family {
 	case debian:

@@ -40,7 +40,8 @@ type Finding struct {
 // requirement is what a feature requires.
 type requirement struct {
 	name, about string
-	// option and module are the kernel's; program must be installed. Each (optional).
+	// option is a configuration option of the kernel, module a module, program a program that must be installed; ""
+	// for none.
 	option, module, program string
 }
 

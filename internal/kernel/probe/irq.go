@@ -4,12 +4,12 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
-// interval has the clocks and counters, in ns, of a time in which one pinned thread continuously sent packets to
+// interval has how far clocks and counters advanced, in ns, while one pinned thread continuously sent packets to
 // itself.
 type interval struct {
 	// wall is real time, task the thread's CPU clock, wait its time in the run queue.
 	wall, task, wait int64
-	// interrupts and steal are its CPU's, from /proc/stat.
+	// interrupts and steal are those of the thread's CPU, from /proc/stat.
 	interrupts, steal int64
 }
 

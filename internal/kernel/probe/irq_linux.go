@@ -49,8 +49,8 @@ func IRQTime(ctx context.Context, n int) (verdict string, err error) {
 	return verdict, nil
 }
 
-// sendBusily measures while the calling thread sends and receives on CPU n. The thread must be inside the namespace and
-// must end afterwards.
+// sendBusily sends datagrams to its own socket on CPU n for busyTime, and returns how far the clocks advanced. The
+// calling thread must be inside the throwaway namespace. It stays pinned, so it must end afterwards.
 func sendBusily(n int) (interval, error) {
 	if err := thread.SetCPUs([]int{n}); err != nil {
 		return interval{}, err

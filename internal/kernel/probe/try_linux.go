@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// probe tries one feature. It runs on a thread inside a throwaway namespace, the namespace of h, and need not remove
+// probe tries one feature. It runs on a thread inside a throwaway namespace (h is a handle of it). It need not remove
 // what it creates.
 type probe func(ctx context.Context, h *link.Handle) error
 

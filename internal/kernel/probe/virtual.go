@@ -4,15 +4,16 @@ import "strings"
 
 // Hints are the signs of a virtual machine. An unreadable one is "".
 type Hints struct {
-	// Hypervisor is the flag of /proc/cpuinfo. X86 means that this architecture would have it.
+	// Hypervisor is the flag of /proc/cpuinfo. X86 means that the architecture has this flag.
 	Hypervisor, X86 bool
 	// Vendor and Product are /sys/class/dmi/id/sys_vendor and product_name.
 	Vendor, Product string
-	// Xen is /sys/hypervisor/type; Clocksource the one in use; Cmdline /proc/cmdline.
+	// Xen is the text of /sys/hypervisor/type, Clocksource the current clock source, Cmdline the text of
+	// /proc/cmdline.
 	Xen, Clocksource, Cmdline string
 }
 
-// vendors are vendor names that only virtual machines have, by a part of the name.
+// vendors has parts of vendor names that only virtual machines have, with the name of the hypervisor.
 var vendors = []struct{ part, name string }{
 	{"qemu", "qemu"}, {"kvm", "kvm"}, {"vmware", "vmware"}, {"innotek", "virtualbox"}, {"xen", "xen"},
 	{"parallels", "parallels"}, {"bhyve", "bhyve"},

@@ -80,17 +80,19 @@ func read[T any](name string, parse func([]byte) (T, error)) (T, error) {
 	return parse(b)
 }
 
-// Sampler takes snapshots. It remembers the processes of ksoftirqd by CPU, which needs one search of all processes, and
-// the file with the throttling of this process's CPU limit, "" for none. hot has the files that count the processor's
-// thermal throttling.
+// Sampler takes snapshots. It keeps what takes long to find.
 type Sampler struct {
+	// ksoftirqd has the process id of ksoftirqd by CPU.
 	ksoftirqd map[int]int
-	throttle  string
-	hot       map[int][]string
-	tasks     *tasks
+	// throttle is the file that counts the throttling of this process's CPU limit, "" for none.
+	throttle string
+	// hot has the files that count the processor's thermal throttling, by CPU.
+	hot   map[int][]string
+	tasks *tasks
 }
 
-// NewSampler finds ksoftirqd of every CPU. Inside a pid namespace it is not visible, and snapshots omit it.
+// NewSampler returns a Sampler. It searches for ksoftirqd of every CPU. Inside a PID namespace ksoftirqd is not
+// visible, and snapshots omit it.
 func NewSampler() (*Sampler, error) {
 	pids, err := findKsoftirqd("/proc")
 	if err != nil {
@@ -138,8 +140,8 @@ func findThrottle(groups []byte) string {
 	return ""
 }
 
-// Take reads all counters, CPU counters only for the given CPUs (empty: all). It takes about a millisecond. A part that
-// this kernel or container does not show is nil; it fails for an existing file with unknown content.
+// Take reads all counters, those of CPUs only for cpus (empty: all). It takes about a millisecond. A part that this
+// kernel or container does not show is nil. It fails if a file has unknown content.
 func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	var failed []error
 	// The counters of the CPU account are read first and together. Slow reads of values that do not change come later.

@@ -23,7 +23,7 @@ type Snapshot struct {
 	MemoryBytes, NodeMemoryUsedBytes uint64
 	// ThrottledNs is how long a CPU limit has stopped this process's control group, summed over CPUs.
 	ThrottledNs int64
-	// HotStops counts the processor's thermal throttling of the CPUs.
+	// HotStops is how often the processor slowed down these CPUs because of heat, since boot.
 	HotStops int64
 }
 

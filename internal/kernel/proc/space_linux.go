@@ -32,8 +32,8 @@ type Task struct {
 	Space     uint64
 }
 
-// Tasks returns the threads of all processes with this process's name. It leaves out a process that ends meanwhile.
-// Reading other containers needs the right to trace their processes (CAP_SYS_PTRACE).
+// Tasks returns the threads of all processes with this process's name. It leaves out processes that end meanwhile. It
+// needs the right to trace processes of other containers (CAP_SYS_PTRACE); without it, their Space is 0.
 func Tasks() ([]Task, error) {
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

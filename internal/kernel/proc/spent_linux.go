@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usage is what this process and its children have used so far.
+// Usage is the CPU time that this process and its children have used so far, and the kernel's memory.
 type Usage struct {
 	// CPU is the time of this process and of children that have ended.
 	CPU time.Duration

@@ -80,9 +80,8 @@ func KsoftirqdCPU(comm []byte) (int, bool) {
 // groupRoot is where control groups are mounted.
 const groupRoot = "/sys/fs/cgroup"
 
-// throttleFiles returns the possible files with the throttling of a process's CPU limit, given its /proc/<pid>/cgroup,
-// the most likely first: of cgroup v2, of the controller of v1, and at the root of each, which in a container is its
-// own group.
+// throttleFiles returns the files that may count the throttling of a process, given its /proc/<pid>/cgroup. First
+// come those of its own groups, then those at the root of each hierarchy, which in a container is its own group.
 func throttleFiles(groups []byte) []string {
 	var own, roots []string
 	for line := range strings.Lines(string(groups)) {
@@ -101,8 +100,8 @@ func throttleFiles(groups []byte) []string {
 	return append(own, roots...)
 }
 
-// Throttling is the effect of a CPU limit on a control group: how many periods ended, how many of them throttled, and
-// for how long its threads were stopped, summed over CPUs.
+// Throttling is the effect of a CPU limit on a control group: the number of periods, in how many of them it was
+// stopped, and for how long its threads were stopped, summed over CPUs.
 type Throttling struct{ Periods, Throttled, StoppedNs int64 }
 
 // ParseThrottling parses cpu.stat, of cgroup v1 or v2. It returns false for a group without these lines. A group

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// tasks reads the CPU clocks of all tasks of the machine. Reading the clock of a process takes a system call of 0.3 us.
-// The rest is read only if the clock has moved, because otherwise nothing has changed.
+// tasks reads the CPU clocks of all tasks of the machine. The clock of a process takes one system call of 0.3 us. All
+// else about a process is read again only if its clock has advanced.
 type tasks struct {
 	known map[int]*process
 	// self and parent are the ids of this process and of its parent, command is its name.
@@ -22,7 +22,7 @@ type tasks struct {
 // process is the cached state of a process.
 type process struct {
 	ns int64
-	// tasks are its threads by id, and its ended children.
+	// tasks are its threads by id, and its ended children under its negative id.
 	tasks map[int]sample.Task
 }
 

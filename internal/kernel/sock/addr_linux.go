@@ -62,8 +62,9 @@ func (a *Addr) AddrPort() netip.AddrPort {
 	return netip.AddrPortFrom(ip, port)
 }
 
-// OpenPacket opens a socket that receives every frame of the device with an index, 0 for all devices, and whose writes
-// are sent by that device. flags may have NonBlocking. prepare sets options before the first frame arrives.
+// OpenPacket opens a socket that receives every frame of the device with this index, or of all devices for index 0.
+// What is written to it leaves by that device. flags may have NonBlocking. prepare sets options before the first
+// frame arrives.
 func OpenPacket(index, flags int, prepare func(fd int) error) (int, error) {
 	// Protocol 0 receives nothing until bind sets one, so no frame of another device is received before.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|flags, 0)

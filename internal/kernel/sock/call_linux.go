@@ -32,8 +32,8 @@ func Socket(family, kind, protocol int) (int, syscall.Errno) {
 	return int(fd), e
 }
 
-// Connect connects fd. A TCP connect waits at most SO_SNDTIMEO, which returns EINPROGRESS (calling again continues to
-// wait), and for minutes without that timeout. Raw.
+// Connect connects fd. A TCP connect waits at most SO_SNDTIMEO and then returns EINPROGRESS; another call continues
+// to wait. Without that timeout it may wait for minutes. Raw.
 func Connect(fd int, to *Addr) syscall.Errno {
 	_, _, e := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw[0])), uintptr(to.size))
 	return e

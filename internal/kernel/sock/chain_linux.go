@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Chain is a sequence of system calls that a thread makes without a return to Go between them. After a blocking call,
-// the CPU mispredicts the returns of its callers at some 20 cycles each. Five frames of Go at both ends took 3 to 5 %
-// of a transaction. The calls are those of the same name in this package. Raw.
+// Chain is a sequence of system calls that a thread makes without returning to Go between them. That saves 3 to 5 %
+// of a transaction: after a blocking call, the CPU mispredicts each return through the frames of Go, at some 20
+// cycles each. The calls are those of the same name in this package. Raw.
 type Chain struct{ calls []call }
 
 // call is one system call; run in assembly knows the offsets.
@@ -33,7 +33,7 @@ const (
 	timed                     // read the counter after it
 )
 
-// Made is the descriptor from an earlier call of the chain.
+// Made stands for the descriptor that an earlier call of the chain returned.
 const Made = -1
 
 func (c *Chain) add(x call, fd int) {
@@ -43,12 +43,12 @@ func (c *Chain) add(x call, fd int) {
 	c.calls = append(c.calls, x)
 }
 
-// Socket adds a call that opens a socket, which is Made for later calls.
+// Socket adds a call that opens a socket. Later calls refer to the socket by Made.
 func (c *Chain) Socket(family, kind int) {
 	c.add(call{number: unix.SYS_SOCKET, second: uintptr(kind | unix.SOCK_CLOEXEC), role: makes | timed}, family)
 }
 
-// Accept adds a call that accepts a connection, which is Made for later calls.
+// Accept adds a call that accepts a connection. Later calls refer to the connection by Made.
 func (c *Chain) Accept(fd int) {
 	c.add(call{number: unix.SYS_ACCEPT4, flags: unix.SOCK_CLOEXEC, role: makes}, fd)
 }
@@ -87,7 +87,7 @@ func (c *Chain) Result(i int) (int, syscall.Errno) {
 // Ticks returns the counter of the CPU after a Socket, Connect or Recv of the latest run: see thread.Clock.
 func (c *Chain) Ticks(i int) uint64 { return c.calls[i].ticks }
 
-// plainRun makes the calls as run does, without assembly, for other CPUs. It does not read the counter.
+// plainRun makes the calls like run, for architectures without the assembly. It does not read the counter.
 func plainRun(first *call, n int) (done int) {
 	calls, made := unsafe.Slice(first, n), uintptr(0)
 	for i := range calls {

@@ -40,10 +40,10 @@ func OpenPoll(batch int) (*Poll, error) {
 // Close closes the instance; what it watches stays open.
 func (p *Poll) Close() syscall.Errno { return Close(p.fd) }
 
-// Descriptor returns the instance's own descriptor, which is ready for Input when there are reports.
+// Descriptor returns the epoll instance's own descriptor. It is readable (Input) when there are reports.
 func (p *Poll) Descriptor() int { return p.fd }
 
-// Add watches fd for the events what, and reports it under tag. Closing fd ends the watch. Raw.
+// Add watches fd for the events in what. Reports about fd have tag. Closing fd ends the watch. Raw.
 func (p *Poll) Add(fd int, what uint32, tag uint32) syscall.Errno {
 	return p.control(unix.EPOLL_CTL_ADD, fd, what, tag)
 }
@@ -63,7 +63,7 @@ func (p *Poll) control(verb, fd int, what, tag uint32) syscall.Errno {
 	return errno
 }
 
-// Wait waits for reports, at most limit milliseconds, for ever if that is negative. It returns how many there are. Raw.
+// Wait waits for reports, at most limit milliseconds; a negative limit means forever. It returns their number. Raw.
 func (p *Poll) Wait(limit int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(limit), 0, 0)
@@ -131,7 +131,7 @@ type pollfd struct {
 	events, revents int16
 }
 
-// Await waits until fd is ready for the events what, at most limit ns. It returns 0 also when the time is up. Raw.
+// Await waits until fd is ready for the events in what, at most limit ns. It returns 0 also after the limit. Raw.
 func Await(fd int, what int16, limit int64) syscall.Errno {
 	p := pollfd{fd: int32(fd), events: what}
 	ts := unix.NsecToTimespec(max(limit, 0))
@@ -147,7 +147,7 @@ func AwaitPolite(fd int, what int16, limit int64) syscall.Errno {
 	return e
 }
 
-// Outcome reports whether a non-blocking connect has ended, and its result.
+// Outcome reports whether a non-blocking connect has ended, and returns its result. It does not wait.
 func Outcome(fd int) (ended bool, e syscall.Errno) {
 	p := pollfd{fd: int32(fd), events: Output}
 	var ts unix.Timespec
@@ -158,7 +158,8 @@ func Outcome(fd int) (ended bool, e syscall.Errno) {
 	return true, Failure(fd)
 }
 
-// Disconnect ends the connection of a TCP socket or its attempt, without waiting. The socket can connect again.
+// Disconnect ends the connection of a TCP socket, or its attempt to connect, without waiting. The socket can connect
+// again.
 func Disconnect(fd int) syscall.Errno {
 	none := Addr{size: uint32(unix.SizeofSockaddrInet4)} // of family AF_UNSPEC
 	return ConnectPolite(fd, &none)

@@ -17,8 +17,8 @@ const (
 // Echo is an ICMP socket that is connected to one address and receives echo replies only.
 type Echo struct {
 	FD int
-	// Raw means that the socket receives the replies to every process, in IPv4 with the IP header: compare the
-	// identifier. Otherwise the kernel chose the identifier and only delivers our own replies.
+	// Raw means that the socket receives the replies to all processes, for IPv4 with the IP header, so the caller
+	// compares identifiers. Otherwise the kernel chose the identifier and delivers only replies to this socket.
 	Raw bool
 	// Request and Reply are the ICMP types.
 	Request, Reply byte
@@ -26,7 +26,8 @@ type Echo struct {
 	Identifier uint16
 }
 
-// OpenEcho opens an unprivileged ICMP socket, or a raw one if the first is not allowed, connected to to (port 0).
+// OpenEcho opens an unprivileged ICMP socket, or a raw one if that is not allowed, and connects it to the address to,
+// whose port is 0.
 func OpenEcho(to *Addr) (Echo, error) {
 	e := Echo{Request: echoRequest4, Reply: echoReply4}
 	protocol := unix.IPPROTO_ICMP
@@ -48,7 +49,8 @@ func OpenEcho(to *Addr) (Echo, error) {
 	return e, nil
 }
 
-// Ask writes the header of an echo request into b, whose rest is the message. b has 8 bytes at least.
+// Ask writes the header of an echo request into the first 8 bytes of b, with the checksum over all of b. The rest of
+// b is the message.
 func (e *Echo) Ask(b []byte, identifier, sequence uint16) {
 	b[0], b[1], b[2], b[3] = e.Request, 0, 0, 0
 	binary.BigEndian.PutUint16(b[4:], identifier)
@@ -88,7 +90,7 @@ func (e *Echo) settle(to *Addr) error {
 	return err
 }
 
-// filter keeps everything but echo replies out of a raw socket.
+// filter makes a raw socket drop everything but echo replies.
 func (e *Echo) filter(family int) error {
 	if family == unix.AF_INET6 {
 		f := unix.ICMPv6Filter{}

@@ -104,7 +104,8 @@ func SetCoalesce(fd int) error {
 	return os.NewSyscallError("setsockopt UDP_GRO", unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1))
 }
 
-// SetCongestion sets the congestion control of a TCP socket. An unknown one is ENOENT, a forbidden one EPERM.
+// SetCongestion sets the congestion control of a TCP socket. It fails with ENOENT if the kernel does not have it,
+// with EPERM if this user may not set it.
 func SetCongestion(fd int, name string) error {
 	return os.NewSyscallError("setsockopt TCP_CONGESTION", unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name))
 }
@@ -122,7 +123,7 @@ func Congestion(fd int) (string, error) {
 // unknown.
 func HasCongestion(name string) bool { return !errors.Is(tryCongestion(name), unix.ENOENT) }
 
-// MaySetCongestion reports whether this user may set a congestion control, which a pod without rights may not.
+// MaySetCongestion reports whether this user may set a congestion control. A pod without rights may set only some.
 func MaySetCongestion(name string) bool { return !errors.Is(tryCongestion(name), unix.EPERM) }
 
 // tryCongestion sets a congestion control on a temporary socket; nil if there is no socket.
@@ -144,7 +145,7 @@ func Congestions() ([]string, error) {
 // TCPState is the part of TCP_INFO that a trial keeps. The counters wrap at 2^32.
 type TCPState struct {
 	Retransmits, SegmentsOut, SegmentsIn uint32
-	// Twice is how many segments the receiver reported as duplicates; 0 also before Linux 4.18.
+	// Twice is how many segments the receiver reported as duplicates; it is also 0 before Linux 4.18.
 	Twice        uint32
 	CwndSegments uint32
 	RTT, RTTVar  time.Duration

@@ -41,8 +41,7 @@ func maskOf(cpus []int) *unix.CPUSet {
 	return &set
 }
 
-// SetProcessCPUs confines every present thread of this process to cpus. Later threads inherit it, until they confine
-// themselves otherwise.
+// SetProcessCPUs confines every present thread of this process to cpus. Threads that start later inherit that.
 func SetProcessCPUs(cpus []int) error {
 	// A thread may start another between the listing and its own confinement; the second pass finds that one.
 	for range 2 {
@@ -63,7 +62,7 @@ func SetProcessCPUs(cpus []int) error {
 	return nil
 }
 
-// confine confines a thread, unless it has ended or is confined already.
+// confine confines a thread to set, unless the thread has ended.
 func confine(tid int, set *unix.CPUSet) error {
 	var now unix.CPUSet
 	if err := unix.SchedGetaffinity(tid, &now); err == nil && now == *set {

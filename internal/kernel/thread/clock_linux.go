@@ -17,14 +17,15 @@ type Clock struct {
 	ticks, scale uint64
 }
 
-// exact bounds the error of the counter's rate: 1 in exact.
+// exact is the required precision of the counter's rate: its error is at most 1 in exact.
 const exact = 50_000
 
 // birth is when the program began, by both clocks.
 var birth = bothClocks()
 
-// NewClock returns a clock. It uses the counter only if the kernel itself does: then the counters of all CPUs agree and
-// have a constant rate. It may drift from CLOCK_MONOTONIC by 1 in 50,000, so do not use it for a schedule.
+// NewClock returns a clock. With counter it uses the CPU's counter if the kernel does so itself: then the counters of
+// all CPUs agree and have a constant rate. Such a clock may drift from CLOCK_MONOTONIC by 1 in 50,000, so do not use
+// it for a schedule.
 func NewClock(counter bool) Clock {
 	c := Clock{base: time.Now(), Offset: Monotonic()}
 	if !counter || !haveTicks {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FilterCalls puts a seccomp filter on all threads of this process that lets every system call pass, so that calls cost
-// as much as in a container: for a process with a filter, the kernel uses the slow path into and out of each call. The
-// filter cannot be removed. It needs CAP_SYS_ADMIN.
+// FilterCalls installs a seccomp filter on all threads of this process. It allows every system call, but makes each
+// as slow as in a container: with a filter, the kernel uses its slow path. The filter cannot be removed. It needs
+// CAP_SYS_ADMIN.
 //
-// The kernel determines once for each system call that a filter always allows it, and then skips the filter: for the
-// calls of a load, the filters of container runtimes cost the same as this one.
+// The kernel determines once that a filter always allows a system call, and then skips the filter for this call. So
+// for the calls of a load, this filter costs the same as those of container runtimes.
 func FilterCalls() error {
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
 	program := unix.SockFprog{Len: 1, Filter: &allow}

@@ -19,7 +19,8 @@ func SharpTimers() error {
 	return os.NewSyscallError("prctl PR_SET_TIMERSLACK", unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0))
 }
 
-// Prefer gives the calling thread a nice value, from -20 to 19. It fails without CAP_SYS_NICE.
+// Prefer gives the calling thread a nice value, from -20 to 19. A lower value than the present one needs
+// CAP_SYS_NICE.
 func Prefer(nice int) error {
 	return os.NewSyscallError("setpriority", unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), nice))
 }

@@ -57,8 +57,8 @@ func Serve(name string, mtu int, stdin io.Reader, stdout io.Writer) error {
 	return err
 }
 
-// open creates a TUN device that carries single packets. The kernel's WireGuard also segments super-packets before it
-// encrypts; packets that it would merge after the tunnel are not merged here.
+// open creates a TUN device that carries single packets. The kernel's WireGuard accepts super-packets and may merge
+// packets that it received; this device does neither.
 func open(name string, mtu int) (tun.Device, error) {
 	request, err := unix.NewIfreq(name)
 	if err != nil {

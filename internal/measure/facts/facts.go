@@ -72,7 +72,8 @@ const (
 	IRQInTask = "in task"
 )
 
-// OfTheMoment reports whether a fact is about the moment when the run began, so that no two runs share it.
+// OfTheMoment reports whether a fact may differ between comparable runs: the load and the idle time when the run
+// began, and the nodes that it did not measure.
 func OfTheMoment(name string) bool {
 	return name == LoadAverage || name == IdleBusy || name == IdleInterrupt || name == KubeLeftOut
 }

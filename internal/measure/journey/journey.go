@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Point is an event of a transaction.
+// Point is a place in the kernel that a transaction passes, at a socket, a device or a netfilter hook.
 type Point uint8
 
 // The points, in the order in which a request passes them.
@@ -119,7 +119,8 @@ type Event struct {
 	// Hook is the hook of HookBegin and HookEnd.
 	Hook      Hook      `json:"hook,omitempty"`
 	Direction Direction `json:"way"`
-	// Sequence is the number of TCP or ICMP, Flags are TCP's, Length is the payload in bytes. A socket has none.
+	// Sequence is the sequence number of TCP or ICMP, Flags are the flags of TCP, Length is the payload in bytes. Events
+	// of sockets have none of them.
 	Sequence uint32 `json:"seq,omitempty"`
 	Flags    uint8  `json:"flags,omitempty"`
 	Length   uint16 `json:"len,omitempty"`
@@ -127,7 +128,7 @@ type Event struct {
 	Depth uint8 `json:"depth,omitempty"`
 	// Took is how long the probe ran after Time in ns, without its call and its return.
 	Took uint16 `json:"took,omitempty"`
-	// Vain is how many probes ran since the previous event without recording one.
+	// Vain is how many probes ran since the previous event without recording an event.
 	Vain uint8 `json:"vain,omitempty"`
 }
 
@@ -182,7 +183,7 @@ type Function struct {
 	Chain    string `json:"chain,omitempty"`
 }
 
-// String returns a short name: table and chain, or the kernel's function.
+// String returns a short name: the table and the chain, else the kernel's function, else the priority.
 func (f Function) String() string {
 	switch {
 	case f.Table != "" && f.Chain != "":
@@ -204,14 +205,14 @@ type Trace struct {
 	Client string `json:"client"`
 	Server string `json:"server"`
 	Hosts  []Host `json:"hosts"`
-	// Lost is how many events found no room.
+	// Lost is how many events were not recorded because the buffer was full.
 	Lost uint64 `json:"lost"`
 	// Missing are points that this kernel cannot show, with the reason.
 	Missing []string `json:"missing,omitempty"`
 	// Rounds are the rounds in the order of their time.
 	Rounds []Round `json:"rounds"`
-	// Events are of some transactions of the windows with all probes, in no order. Ends are of the windows with probes
-	// only at both ends.
+	// Events are from the windows with all probes, of a sample of the transactions, in no order. Ends are from the
+	// windows with probes only at both ends.
 	Events []Event `json:"events"`
 	Ends   []Event `json:"ends"`
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Account is the kernel's counters in one place, and what may slow or drop packets there (`cnibench look --count`).
+// Account is the document of `cnibench look --count`: the kernel's counters in one place, and what may slow or drop
+// packets there.
 type Account struct {
 	// Counters are the counters of protocols ("Tcp.InCsumErrors"), of connection tracking ("conntrack.insert_failed"),
 	// of receive backlogs ("softnet.dropped") and of devices ("eth0.rx_dropped"), since the place was created.
@@ -36,7 +37,7 @@ type Shaper struct {
 	Says string  `json:"says,omitempty"`
 }
 
-// Filter is a rule of netfilter that drops or rejects packets, with their number.
+// Filter is a netfilter rule that drops or rejects packets, with the number of packets that it matched.
 type Filter struct {
 	// Chain is "table chain", Place the rule's position there from 1.
 	Chain   string `json:"chain"`

@@ -10,7 +10,8 @@ const (
 	WhatProxyMode = "kube-proxy's own answer"
 )
 
-// PathMTU is the largest packet that passes between two places, from `cnibench look --mtu`.
+// PathMTU is the result of `cnibench look --mtu`: the largest packets that pass between two places, and the times of
+// some exchanges.
 type PathMTU struct {
 	To string `json:"to"`
 	// There and Back are the largest IP packets in bytes that arrived unfragmented, with fragmentation forbidden.
@@ -32,15 +33,16 @@ type PathMTU struct {
 	HopsBack  int `json:"hopsBack,omitempty"`
 }
 
-// Trips are the times in ns of datagrams and their answers: both small, a large datagram, a large answer; 0 is unknown.
+// Trips are times in ns from sending a datagram to the arrival of its answer; 0 is unknown. Small: both are small.
+// There: the datagram is large. Back: the answer is large.
 type Trips struct {
 	Small int64 `json:"small,omitempty"`
 	There int64 `json:"there,omitempty"`
 	Back  int64 `json:"back,omitempty"`
 }
 
-// NoAnswer and ButTo are parts of the error of `cnibench look --mtu` if the port does not answer: NoAnswer precedes the
-// address that was asked, ButTo the other requests that its host answers.
+// NoAnswer and ButTo are parts of the error of `cnibench look --mtu` if the port does not answer. The port's address
+// follows NoAnswer. Other requests that the same host answers follow ButTo.
 const (
 	NoAnswer = "no answer from"
 	ButTo    = ", but to "
@@ -92,11 +94,11 @@ type Wrapping struct {
 	Frames      int    `json:"frames"`
 }
 
-// Content is the result of messages with known content to an Echo and back (`cnibench look --content`).
+// Content is the result of exchanging messages of known content with an Echo (`cnibench look --content`).
 type Content struct {
-	// Small and Large are datagrams: of 128 bytes, and the largest that pass. Blocks are parts of a TCP stream; Words are
-	// its small parts before them, one in a packet. Bare are datagrams without a checksum, as large as the device may
-	// send: a damaged one arrives.
+	// Small are datagrams of 128 bytes, Large the largest datagrams that pass. Bare are datagrams without a checksum, as
+	// large as the device may send: the receiver's kernel delivers them even if they are damaged. Words and Blocks are
+	// parts of one TCP stream: first small parts, each in its own packet, then large ones.
 	Small  Exchange `json:"small"`
 	Large  Exchange `json:"large"`
 	Bare   Exchange `json:"bare"`
@@ -113,7 +115,7 @@ type Exchange struct {
 }
 
 // Traffic counts messages in one direction: those sent, those that did not arrive, and those that arrived with other
-// content. Resent is how often TCP retransmitted one that had not arrived.
+// content. Resent is how often TCP retransmitted a message.
 type Traffic struct {
 	Sent   int `json:"sent"`
 	Lost   int `json:"lost,omitempty"`

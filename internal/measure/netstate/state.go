@@ -37,8 +37,8 @@ type State struct {
 	Neighbours *int `json:"neighbours,omitempty"`
 	// Conntrack is the use of connection tracking in this namespace.
 	Conntrack *Conntrack `json:"conntrack,omitempty"`
-	// Chains are the chains of netfilter that are not built in, iptables' (in the nftables flavour) and nftables' own;
-	// nil if they could not be listed.
+	// Chains counts the netfilter chains that are not built in, of iptables-nft and of nftables; nil if they could
+	// not be listed.
 	Chains *Chains `json:"chains,omitempty"`
 	// Programs are the BPF programs on devices; nil if they could not be listed.
 	Programs *[]Program `json:"programs,omitempty"`
@@ -46,7 +46,7 @@ type State struct {
 	Conflists []Conflist `json:"conflists,omitempty"`
 	// ProxyMode is kube-proxy's answer on 127.0.0.1:10249/proxyMode.
 	ProxyMode string `json:"proxyMode,omitempty"`
-	// CPU is the limit of the place's own cgroup.
+	// CPU is the CPU limit of this place's cgroup, nil if unknown.
 	CPU *CPU `json:"cpu,omitempty"`
 	// Unproven lists what could not be read.
 	Unproven []Unproven `json:"unproven,omitempty"`
@@ -70,13 +70,14 @@ type Device struct {
 	// Master is the bridge of which it is a port.
 	Master    string         `json:"master,omitempty"`
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
-	// VNI and Port are a VXLAN device's. External means that it takes both addresses from the packet's metadata.
+	// VNI and Port are those of a VXLAN device. External means that the device takes the tunnel's addresses from the
+	// packet's metadata.
 	VNI      int  `json:"vni,omitempty"`
 	Port     int  `json:"port,omitempty"`
 	External bool `json:"external,omitempty"`
 	// SpeedMbit is a physical device's speed by its driver, in Mbit/s; absent if unknown.
 	SpeedMbit int `json:"speedMbit,omitempty"`
-	// Segmentation lists the offloads that let super-packets cross the device.
+	// Segmentation lists the segmentation offloads: with them, packets larger than the MTU cross the device.
 	Segmentation []string `json:"segmentation,omitempty"`
 }
 
@@ -110,7 +111,7 @@ type Chains struct {
 	Prefixes map[string]int `json:"prefixes,omitempty"`
 	// Tables are the tables of nftables: "ip kube-proxy".
 	Tables []string `json:"tables,omitempty"`
-	// Services counts the chains of single ports of a Service in iptables: KUBE-SVC-.
+	// Services counts the chains of iptables that begin with KUBE-SVC-: one for each port of a Service.
 	Services int `json:"services,omitempty"`
 }
 
@@ -206,7 +207,7 @@ func (c *Chains) ProxyModes(device bool) []string {
 	return modes
 }
 
-// Count returns the numbers of chains by prefix, and the number of Services' chains.
+// Count counts chains by the prefixes of their names, and those of Services.
 func Count(chains []string) *Chains {
 	c := &Chains{Prefixes: map[string]int{}}
 	for _, name := range chains {

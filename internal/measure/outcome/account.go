@@ -17,18 +17,18 @@ import (
 type account struct {
 	// cpus is the number of CPUs of the path, busy the number that were not idle.
 	cpus, busy float64
-	// load is the use by load threads, meter the other use by agents there.
+	// load is the use by load threads, meter the use by all other threads of the agents.
 	load, meter float64
 	// kernel is the kernel's use for the path in its own tasks and, if they are accounted separately, in interrupts.
 	kernel float64
 	// others are the other tasks that ran there, the longest first, and last those with atLarge.
 	others []other
-	// blur is the part of the sum that the resolution of clocks, and the difference between both kinds of window, can
-	// explain.
+	// blur is how many CPUs the sum may be wrong by: the resolution of clocks, the difference between both kinds of
+	// window, and stolen time.
 	blur float64
 }
 
-// other is the tasks with one name that do not belong to the path, and their use in CPUs. atLarge means that they may
+// other is all tasks of one name that do not belong to the path, with their use in CPUs. atLarge means that they may
 // have run on other CPUs.
 type other struct {
 	command string
@@ -131,7 +131,8 @@ func (a account) missing() float64 {
 // tolerance returns how many CPUs may be missing: a share of the path's CPUs, and the blur.
 func (a account) tolerance(share float64) float64 { return share*a.cpus + a.blur }
 
-// describeMissing names the tasks that used the missing time: at most three, none with more than is missing.
+// describeMissing lists up to three tasks that used the missing time, each with its share of the path's CPUs. It adds
+// the rest that no task explains, if the rest is not small.
 func (a account) describeMissing(missing float64) string {
 	var names []string
 	rest := missing
@@ -157,8 +158,8 @@ func (a account) inTasks() (sum float64) {
 	return sum
 }
 
-// otherLoad reports the time of the path's CPUs that is neither the path's nor idle, with the tasks that used it, or
-// that the service demand counts more time than these CPUs had.
+// otherLoad reports busy time of the path's CPUs that is neither the path's nor the agents', and the tasks that used
+// it. It also reports the opposite: the service demand counts more time than these CPUs were busy.
 func (t *trial) otherLoad() string {
 	a, ok := t.balance()
 	if !ok {

@@ -281,8 +281,8 @@ func (t *trial) ksoftirqdHidden() string {
 	return when(!t.c.IRQApart && demand && !whole, "ksoftirqd is not visible from this end: service demand lacks its CPU time")
 }
 
-// idleInterrupts returns why softirq work may run on an idle CPU, "" if it cannot. A kernel without interrupt
-// accounting charges such work to no task, not even to ksoftirqd.
+// idleInterrupts returns why softirq work may be charged to no task, "" if it cannot. A kernel without separate
+// interrupt accounting charges the work to no task, not even to ksoftirqd, if the CPU was idle.
 func (t *trial) idleInterrupts() string {
 	client := t.cpusOf(t.client, nil)
 	n := len(client) + len(t.cpusOf(t.server, client))
@@ -297,8 +297,8 @@ func (t *trial) idleInterrupts() string {
 	return ""
 }
 
-// idleSoftIRQ reports softirq work on idle CPUs: its maximum amount if the account of the CPUs shows it, else its
-// presence.
+// idleSoftIRQ reports softirq work that no task was charged for, because its CPU was idle. If the machine's counters
+// allow it, it says how much at most; otherwise only that there may be such work.
 func (t *trial) idleSoftIRQ() string {
 	why := t.idleInterrupts()
 	if _, ok := t.metrics[metric.ServiceDemand]; !ok || why == "" {

@@ -35,9 +35,9 @@ func (t *trial) demand() {
 	t.put(metric.ServiceDemand, client+server+kernel, okClient && okServer && (okKernel || !t.c.IRQApart))
 }
 
-// workers returns the CPU time in ns of the kernel's tasks that worked for the path: on the path's CPUs that a side
-// reports, without those in counted, and on other CPUs. If a worker is on another CPU, so is ksoftirqd's work for it,
-// which counts for at most the worker's own time.
+// workers returns the CPU time in ns of the kernel's worker tasks for the path that side s reports: on its CPUs of
+// the path, except those in counted, and on CPUs outside the path. ksoftirqd on such an outside CPU counts too, for
+// at most the time of the workers there.
 func (t *trial) workers(s *side, counted map[int]sample.Time) (ns int64) {
 	cpus := t.cpusOf(s, counted)
 	elsewhere := map[int]int64{}
@@ -59,8 +59,8 @@ func (t *trial) workers(s *side, counted map[int]sample.Time) (ns int64) {
 	return ns
 }
 
-// outside reports whether CPU n is not one of the path's and s is the side that reports it. Of two sides on one
-// machine, the client reports it.
+// outside reports whether side s counts CPU n as one outside the path. If both sides are on one machine, only the
+// client counts such CPUs.
 func (t *trial) outside(s *side, n int) bool {
 	if t.c.Apart {
 		_, own := t.cpusOf(s, nil)[n]

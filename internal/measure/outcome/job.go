@@ -50,7 +50,7 @@ func lossMetrics(t *trial, loss *sample.Loss) {
 	}
 }
 
-// memberLost describes which member was lost and when.
+// memberLost describes which member was lost and when; "" if no member was lost.
 func memberLost(t *trial) string {
 	if t.client == nil || t.client.Job == nil || t.client.Job.Loss == nil {
 		return ""
@@ -97,10 +97,10 @@ func jobDemand(t *trial) {
 	t.put(metric.ServiceDemand, threads+kernel, known || !t.c.IRQApart)
 }
 
-// mostLate is the largest share of their exchange time that members may spend waiting for one member.
+// mostLate is the share of their exchange time that members may spend waiting for one member without a warning.
 const mostLate = 0.5
 
-// findStraggler describes the member that the others mostly wait for.
+// findStraggler describes the member that the others mostly wait for; "" if there is no such member.
 func findStraggler(t *trial) string {
 	if t.client == nil || t.client.Job == nil || len(t.client.Job.Members) < 3 {
 		return ""

@@ -38,7 +38,7 @@ type Conditions struct {
 	Capacity float64
 	// Backends is the number of servers behind the address that the client dials, 0 if unknown.
 	Backends int
-	// Drops are the drops on the hosts of the path at their devices within the window, including both ends; nil if they
+	// Drops are the drops within the window at the devices of all hosts of the path, both ends included; nil if they
 	// could not be read.
 	Drops []sample.Drop
 	// Churn has the changes during the trial, nil without any.

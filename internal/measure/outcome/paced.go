@@ -54,7 +54,7 @@ func (t *trial) schedule() sample.Schedule {
 	return *t.client.Schedule
 }
 
-// short reports whether n is below due by more than shortfall and the requests cut by an edge.
+// short reports whether n is less than due by more than shortfall and the requests that an edge of the window cuts.
 func (t *trial) short(n, due uint64) bool {
 	return float64(n) < (1-shortfall)*float64(due)-float64(slack*t.is.Concurrency())
 }

@@ -72,7 +72,7 @@ func (t *trial) backends() []sample.Backend {
 	return list
 }
 
-// idleBackend reports backends without a connection, unless chance explains them.
+// idleBackend reports backends that answered no request, unless chance explains them.
 func (t *trial) idleBackend() string {
 	backends := t.backends()
 	var idle, connections uint64

@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// lastMoments is the last share of a drain. A connection in it means that more would have followed.
+// lastMoments is the length of the end of a drain, as a share of the drain. A connection in it suggests that more
+// would have followed.
 const lastMoments = 0.05
 
 // rolled reports whether the backends of the trial left their Service and returned.
@@ -47,7 +48,7 @@ func (t *trial) shortDrain() string {
 		func(r sample.Roll) bool { return r.LastNs > 0 && undrained(r.LastNs, r.DrainNs) })
 }
 
-// countRolls describes how many backends have a roll that like selects; "" if none has.
+// countRolls says of how many rolls what is true, which like decides for each; "" if it is true of none.
 func (t *trial) countRolls(what string, like func(sample.Roll) bool) string {
 	n := len(each.Where(t.server.Rolls, like))
 	return when(n > 0, "%d of %d %s", n, len(t.server.Rolls), what)

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// gap is the largest relative difference between the intended rates of the result and of the lowest rate that failed:
+// gap is the largest acceptable distance of the result's intended rate from the lowest rate that failed, as a share:
 // the resolution of the search, with room for rounding.
 const gap = 0.0105
 
@@ -79,7 +79,8 @@ func typical(probes []result.Probe, number func(result.Probe) float64) float64 {
 	return (list[(n-1)/2] + list[n/2]) / 2
 }
 
-// confirmedRate returns the highest rate at which two confirming probes held, 0 if the search ended at full speed.
+// confirmedRate returns the highest rate at which two confirming probes held, 0 if the search ended at full speed. It
+// returns false if the search has no result.
 func confirmedRate(probes []result.Probe) (rate float64, ok bool) {
 	held := map[float64]int{}
 	full := len(probes) > 0 && probes[len(probes)-1].Rate == 0
@@ -93,7 +94,7 @@ func confirmedRate(probes []result.Probe) (rate float64, ok bool) {
 	return rate, ok
 }
 
-// wideGap describes why a search did not end within resolution of the lowest rate that failed; "" if it did.
+// wideGap describes why the result of a search is more than gap below the lowest rate that failed; "" if it is not.
 func wideGap(probes []result.Probe) string {
 	found, ok := confirmedRate(probes)
 	if !ok || found == 0 {

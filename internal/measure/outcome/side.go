@@ -50,8 +50,8 @@ func (s *side) failures() float64 {
 	return float64(n)
 }
 
-// units returns how many units of work this side counted: transactions, KB of payload, datagrams, or GB of a job. A
-// stream has one direction, so one of the two byte counts is 0. A tool reports its units itself.
+// units returns how many units of work this side counted: transactions, KB of payload, datagrams, or GB of a job. For
+// a stream it adds the bytes sent and received. A tool reports its units itself.
 func (s *side) units() float64 {
 	if s.Tool != nil {
 		return s.Tool.Work
@@ -92,8 +92,8 @@ func (t *trial) directions() []direction {
 func (d direction) from() *side { return d.sender }
 func (d direction) to() *side   { return d.receiver }
 
-// rate returns the sum over all directions of a number per second, counted at one end; false if an end was not
-// observed.
+// rate returns number per second, summed over all directions. end selects the side of a direction that is counted. It
+// returns false if such a side was not observed.
 func (t *trial) rate(end func(direction) *side, number func(*side) float64) (sum float64, ok bool) {
 	for _, d := range t.directions() {
 		s := end(d)

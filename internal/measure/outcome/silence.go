@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// silentShare is the least share of silence at the end of a window that counts: TCP pauses for 200 ms and more when
-	// it loses a segment.
+	// silentShare is the shortest silence at the end of a window that counts, as a share of the window: TCP pauses
+	// for 200 ms and more when it loses a segment.
 	silentShare = 0.3
-	// silentFor is the least silence of a path that was cut: TCP's second pause is over by then.
+	// silentFor is the shortest silence that proves that the path was cut: TCP's second pause is over by then.
 	silentFor = time.Second
-	// busyRow is the least mean number of operations, or of bursts, in a tenth of the window for which a silence is
-	// significant.
+	// busyRow is how many operations, or bursts, a side must complete in a tenth of the window on average, for its
+	// silence to count.
 	busyRow = 20
 )
 
@@ -63,7 +63,8 @@ func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 	return time.Duration(silence)
 }
 
-// silentEnding reports a silent side whose window was too short to prove that the path was cut.
+// silentEnding reports a busy side that completed nothing at the end of its window, even if the silence is too short
+// for Stalled.
 func (t *trial) silentEnding() string {
 	silence, side := silent(t.w, t.observation(t.client), t.observation(t.server))
 	return when(silence > 0, "the %s completed nothing in the last %s of its window", side, silence.Round(time.Millisecond))

@@ -25,7 +25,8 @@ func (t *trial) distribution(family string, h *sample.Histogram) {
 // warning on every cell would hide the important ones.
 const doubtful = 0.99
 
-// percentile derives one percentile, or notes that it has too few values.
+// percentile derives one percentile. With too few values it adds the name to thin, unless the percentile is above
+// doubtful or the workload usually has few values.
 func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 	ns, ok := h.Percentile(q)
 	if !ok {

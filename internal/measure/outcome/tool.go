@@ -17,8 +17,9 @@ var toolChecks = []string{
 // byTool reports whether a tool was the client.
 func (t *trial) byTool() bool { return t.client != nil && t.client.Tool != nil }
 
-// tool takes the metrics of a tool, and adds our own measurements of its process: CPU time over all its work, and
-// memory. CPU utilization is absent, because only the tool knows the time of its window.
+// tool returns the metrics that a tool reported, with our own of its process: CPU time over all its work, and memory.
+// It also returns the tool's notes and our warnings. CPU utilization is absent, because only the tool knows the time
+// of its window.
 func (t *trial) tool() (map[string]float64, []sample.Warning) {
 	maps.Copy(t.metrics, t.client.Tool.Metrics)
 	t.demand()

@@ -4,5 +4,5 @@ package result
 
 import "os"
 
-// lock does nothing, because there is no flock; an existing file is still never created again.
+// lock does nothing, because this system has no flock. Create still refuses an existing file.
 func lock(*os.File, string) error { return nil }

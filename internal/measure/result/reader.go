@@ -27,7 +27,7 @@ const maxMetrics = 1000
 // Reader reads a result file line by line, in bounded memory.
 type Reader struct {
 	lines *bufio.Reader
-	// whole is a line that is longer than the buffer of lines. names has one copy of each repeated word.
+	// whole holds a line that is longer than the buffer of lines. names has one copy of each repeated word.
 	whole []byte
 	names map[string]string
 	// profiles and workloads keep one copy of each.
@@ -101,8 +101,8 @@ func (r *Reader) Next() (Record, error) {
 	return rec, nil
 }
 
-// describeJSONError returns an error for users: what a line has in place of JSON, or of a value. It returns an unknown
-// err unchanged.
+// describeJSONError returns an error for users that says what is wrong with a line. It returns an unknown err
+// unchanged.
 func describeJSONError(err error) error {
 	var syntax *json.SyntaxError
 	var value *json.UnmarshalTypeError
@@ -119,7 +119,7 @@ func describeJSONError(err error) error {
 	return err
 }
 
-// maxNames bounds the shared words.
+// maxNames bounds each map of shared values.
 const maxNames = 10_000
 
 // intern replaces the words that many records repeat by shared copies, so that the line's memory can be freed.
@@ -269,7 +269,8 @@ func (r *Reader) wrong(format string, args ...any) error {
 // Contents is a result file in memory.
 type Contents struct {
 	Header Header
-	// Records have the metrics without the observations of the two sides, which a Reader returns.
+	// Records are all records, without the observations of the two sides. A Reader returns them with the
+	// observations.
 	Records []Record
 	// Warning reports that the last line was cut; "" if it was complete.
 	Warning string
@@ -302,7 +303,8 @@ func (r *Reader) contents() (Contents, error) {
 	return c, err
 }
 
-// Each calls do with every remaining record. An error of do ends the read and is returned with the line.
+// Each calls do with every remaining record. It stops at the first error of do, and returns it with the number of the
+// line.
 func (r *Reader) Each(do func(*Record) error) error {
 	for {
 		rec, err := r.Next()

@@ -69,8 +69,8 @@ type Record struct {
 	// a resumed file may have several: the last one's reason counts, and their times add up.
 	Type string `json:"type"`
 	plan.Trial
-	// Instance counts how often the profile was raised for the trials of the file, this time included; 0 if unknown,
-	// and for a profile that is not up.
+	// Instance is the number of the profile's instance, from 1: it grows each time that the profile is raised for the
+	// trials of the file. 0 if unknown, and for a profile that is not up.
 	Instance int       `json:"instance,omitempty"`
 	Status   string    `json:"status"`
 	Started  time.Time `json:"started"`
@@ -136,7 +136,8 @@ type Probe struct {
 	Confirming bool `json:"confirming,omitempty"`
 }
 
-// Carried returns the rate that the path has carried: bytes in buffers were offered but have not arrived.
+// Carried returns the rate that the path has carried, the lower of Offered and Delivered: bytes in buffers were
+// offered but have not arrived.
 func (p Probe) Carried() float64 { return min(p.Offered, p.Delivered) }
 
 // Failure is the reason of a failed trial.
@@ -165,7 +166,7 @@ const (
 	Away = "nodes"
 	// OverBudget means that the time budget was used up before the plan was complete.
 	OverBudget = "budget"
-	// Interrupted means that the caller gave up.
+	// Interrupted means that the caller stopped the run.
 	Interrupted = "interrupted"
 	// Killed means that an invocation could not write its end; the one that resumes the file writes this.
 	Killed = "killed"

@@ -18,7 +18,7 @@ type Resumed struct {
 	*Writer
 	// Start is the first line of the file.
 	Start Header
-	// Records are those in the file, without their observations.
+	// Records are the records of the file, without their observations.
 	Records []Record
 	// Warning reports that the last line was cut and removed; "" if the file was complete.
 	Warning string

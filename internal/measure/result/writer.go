@@ -75,7 +75,7 @@ func takeOver(name string) (*Writer, error) {
 	return w, nil
 }
 
-// NewWriter returns a Writer that appends to f, which is empty. Errors call it name.
+// NewWriter returns a Writer that appends to f, which must be empty. Errors call the file name.
 func NewWriter(f file, name string) *Writer { return &Writer{file: f, name: name} }
 
 // Header writes the first line.

@@ -6,12 +6,13 @@ type Churn struct {
 	// is done.
 	Due  uint64 `json:"due"`
 	Made uint64 `json:"made"`
-	// Enforced is the distribution of the times from the request of a change to the first packet that follows it.
+	// Enforced is the distribution of the times from the request of a change to the first packet that the changed
+	// rules handle.
 	Enforced *Histogram `json:"enforced,omitempty"`
-	// AppliedNs is the total time in which the nodes applied the changes: for each change the slowest node's.
+	// AppliedNs is the total time that it took to apply the changes, for each change on its slowest node.
 	AppliedNs int64 `json:"applied_ns"`
 	// CPUNs is the CPU time of applying them: of the threads, and of the programs that they run.
 	CPUNs int64 `json:"cpu_ns"`
-	// Probes counts the connections that looked for the changes.
+	// Probes counts the connections that tested whether a change is in force.
 	Probes uint64 `json:"probes"`
 }

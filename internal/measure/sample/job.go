@@ -4,11 +4,12 @@ import "github.com/cnibench/cnibench/internal/vocab/each"
 
 // Job has the steps of a job within the window, by the first member's clock.
 type Job struct {
-	// Step is the distribution of the times of steps, from the start to the end of the last member. Exchange is the
+	// Step is the distribution of the times of steps, each until the last member has finished. Exchange is the
 	// distribution of the longest exchange of any member in each step, without compute.
 	Step     *Histogram `json:"step,omitempty"`
 	Exchange *Histogram `json:"exchange,omitempty"`
-	// Hops are distributions of the times that requests took at their member, by depth from 1 (microservice).
+	// Hops has the distributions of the times that requests took at their member, by the member's depth from 1
+	// (microservice).
 	Hops []*Histogram `json:"hops,omitempty"`
 	// ChoiceNs is the sum of the exchange times of those members that waited for several others.
 	ChoiceNs int64 `json:"choice_ns,omitempty"`
@@ -16,24 +17,24 @@ type Job struct {
 	Members []Member `json:"members"`
 	// Elsewhere are the counters of the other machines, one each.
 	Elsewhere []*HostDelta `json:"elsewhere,omitempty"`
-	// Loss is the member that was lost, with the steps before. The job then has the steps after, of a smaller group. It
-	// is nil if none was lost.
+	// Loss describes the member that was lost, and the steps before; nil if no member was lost. The other fields then
+	// count the steps after the loss, of a smaller group.
 	Loss *Loss `json:"loss,omitempty"`
 }
 
-// Loss describes the loss of a member, by the clock of the first, after which the others continued.
+// Loss describes the loss of a member after which the others continued. Times are by the first member's clock.
 type Loss struct {
 	// Name is the name of the member's endpoint.
 	Name string `json:"name"`
-	// Step is the number of the step that failed, from 1 at the start of the warm-up. AfterNs is its time since the
-	// start of the window; 0 in the warm-up.
+	// Step is the number of the step that failed; the first step of the warm-up is 1. AfterNs is the time of the
+	// failure since the start of the window; 0 in the warm-up.
 	Step    uint64 `json:"step"`
 	AfterNs int64  `json:"after_ns"`
 	// RegroupNs is how long it took until the window of the smaller group began, its warm-up included, by the controller's
 	// clock.
 	RegroupNs int64 `json:"regroup_ns"`
-	// Before and Exchange are the distributions of the complete steps in the window before the loss, with Members
-	// members.
+	// Before and Exchange are the distributions of steps and exchanges, as in Job, of the complete steps in the
+	// window before the loss. Members is the number of members then.
 	Before   *Histogram `json:"before"`
 	Exchange *Histogram `json:"exchange"`
 	Members  int        `json:"members"`

@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// What attached the new pods of a trial. AttachedUnknown is the value in a record of a version that dialled once.
+// What attached the new pods of a trial. AttachedUnknown is for records of older versions, whose pods dialled only
+// once.
 const (
 	AttachedUnknown = "not recorded, one dial"
 	// AttachedInProcess means that this program did the work of a plugin. AttachedByPlugins means that plugins were
@@ -19,8 +20,8 @@ const (
 
 // NewPod has the times of a new pod.
 type NewPod struct {
-	// Whole is the time from its intended time to its first response in ns, Start the time from the start of its
-	// program to its first response.
+	// Whole is the time in ns from the pod's intended start to its first response, Start the time from the start of
+	// its program to that response.
 	Whole, Start int64
 	// Parts are the waits of the pod. For a pod with an answer they add up to Whole.
 	Parts map[string]int64
@@ -73,7 +74,8 @@ func (s *Pods) count(p NewPod) {
 	}
 }
 
-// CommonError returns the most frequent kind of error, the first by name among equals; other without any.
+// CommonError returns the most frequent kind of error, or other if there are no errors. Among equals it returns the
+// first by name.
 func (o *Observation) CommonError(other string) string {
 	kind, most := other, uint64(0)
 	for k, n := range o.Errors {

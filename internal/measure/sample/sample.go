@@ -14,7 +14,8 @@ type Observation struct {
 	Placed
 	// ElapsedNs is the length of the window by this side's monotonic clock, in ns; always > 0.
 	ElapsedNs int64 `json:"elapsed_ns"`
-	// Operations counts completed units: transactions of rr and crr, echoes of ping, send or receive calls of stream.
+	// Operations counts completed units: transactions of rr and crr, echoes of ping, responses of http, names of dns, pods
+	// of ttfr, steps of a job, datagrams of a UDP stream, send or receive calls of a TCP stream.
 	Operations uint64 `json:"operations"`
 	// BytesSent and BytesReceived count payload at the socket; for http, the bodies of responses.
 	BytesSent     uint64 `json:"bytes_sent"`
@@ -60,7 +61,8 @@ type Observation struct {
 	Datagrams *Datagrams `json:"datagrams,omitempty"`
 	// Host is the change of the machine's own counters within the window, if this side can read them.
 	Host *HostDelta `json:"host,omitempty"`
-	// Tool is set if another program was this side. Its window lies within its life; CPU and Host cover its whole life.
+	// Tool is set if another program was this side. The program measures during a part of its life; CPU and Host
+	// cover its whole life.
 	Tool *Tool `json:"tool,omitempty"`
 }
 
@@ -103,9 +105,10 @@ type Warning struct {
 	Message string `json:"message"`
 }
 
-// Backend is the work of one of several servers behind an address for the client within the window.
+// Backend counts what one of several servers behind an address did for the client within the window.
 type Backend struct {
-	// Requests is how many it answered, Connections on how many it answered at least one.
+	// Requests is the number of requests that it answered, Connections the number of connections on which it answered
+	// any.
 	Requests    uint64 `json:"requests"`
 	Connections uint64 `json:"connections"`
 }
@@ -171,7 +174,8 @@ type Schedule struct {
 	// Due is the number of scheduled requests, Sent the number sent, including late ones that were due earlier.
 	Due  uint64 `json:"due"`
 	Sent uint64 `json:"sent"`
-	// Lag is how late the sender sent requests, without requests that waited for room in a socket.
+	// Lag is the distribution of how late the sender sent requests, without requests that waited for room on the
+	// path.
 	Lag *Histogram `json:"lag,omitempty"`
 }
 
@@ -187,7 +191,8 @@ type Interval struct {
 	// YardNs is the CPU time of a fixed piece of work on the CPU of the load, after an untimed run of it; the mean of
 	// running medians. The higher it is, the slower was the machine. 0 if there was no reading.
 	YardNs int64 `json:"calibration_ns,omitempty"`
-	// ColdNs is the same reading in older results, without the untimed run, so with the path's caches. It is not used.
+	// ColdNs is the same reading in older results, without the untimed run, so it depends on what the caches held. It
+	// is not used.
 	ColdNs int64 `json:"yard_ns,omitempty"`
 	Warmup bool  `json:"warmup,omitempty"`
 }
@@ -254,7 +259,8 @@ type HostDelta struct {
 	// the run, without ksoftirqd of these CPUs, and without tasks that used less than a thousandth of the time. Absent
 	// if tasks are not visible.
 	Tasks []Task `json:"tasks,omitempty"`
-	// KsoftirqdNs is the CPU time of ksoftirqd on the CPUs of CPUs; absent if it is not visible (in a container).
+	// KsoftirqdNs is the CPU time of ksoftirqd on the CPUs listed in CPUs; absent if it is not visible (in a
+	// container).
 	KsoftirqdNs *int64 `json:"ksoftirqd_ns,omitempty"`
 	// SoftnetDropped and SoftnetSqueezed are the changes of /proc/net/softnet_stat, all CPUs (machine-wide).
 	SoftnetDropped  uint64 `json:"softnet_dropped"`
@@ -269,7 +275,8 @@ type HostDelta struct {
 	NodeMemoryUsedBytes uint64 `json:"node_memory_used_bytes"`
 	// ThrottledNs is how long a CPU limit stopped the threads of the agent's control group, summed over CPUs.
 	ThrottledNs int64 `json:"throttled_ns,omitempty"`
-	// HotStops counts the processor's thermal throttling of the CPUs of CPUs; 0 also if it does not count.
+	// HotStops is how often the processor slowed down the CPUs listed in CPUs because of heat; 0 also if it does not
+	// count.
 	HotStops int64 `json:"hot_stops,omitempty"`
 }
 
@@ -286,19 +293,19 @@ const (
 	Clash = "clash_resolve"
 )
 
-// Drop is a counter of the packets that a host dropped at one of its devices.
+// Drop is a counter of the packets that a host dropped at one of its devices, or of connections (DropInsert, Clash).
 type Drop struct {
 	// Host is the name of the network namespace or machine, Device the name of the device.
 	Host   string `json:"host"`
 	Device string `json:"device"`
-	// Kind is DropQdisc, DropTX or DropRX; What names the queueing discipline ("tbf").
+	// Kind is one of the kinds above. What names the queueing discipline ("tbf") if the kind is DropQdisc.
 	Kind    string `json:"kind"`
 	What    string `json:"what,omitempty"`
 	Packets uint64 `json:"packets"`
 }
 
-// at returns d without its number of packets, which identifies the counter.
-func (d Drop) at() Drop {
+// counterKey returns d without its number of packets. The result identifies the counter.
+func (d Drop) counterKey() Drop {
 	d.Packets = 0
 	return d
 }
@@ -308,11 +315,11 @@ func (d Drop) at() Drop {
 func DropsBetween(before, after []Drop) []Drop {
 	earlier := map[Drop]uint64{}
 	for _, d := range before {
-		earlier[d.at()] += d.Packets
+		earlier[d.counterKey()] += d.Packets
 	}
 	var grown []Drop
 	for _, d := range after {
-		if was, known := earlier[d.at()]; known && d.Packets > was {
+		if was, known := earlier[d.counterKey()]; known && d.Packets > was {
 			d.Packets -= was
 			grown = append(grown, d)
 		}

@@ -13,28 +13,30 @@ import (
 // NoSymbols is the prefix of an entry of Stacks.Missing if functions of the kernel have no names.
 const NoSymbols = "names of kernel functions, so nothing is explained"
 
-// Stacks are what the CPUs of a path executed in one trial, as counted stacks by slice.
+// Stacks has what the CPUs of a path executed in one trial: stacks of functions with the number of their samples, by
+// slice.
 type Stacks struct {
-	// Event is the event that samples were taken by, "cycles" or "cpu-clock". Rate is their number per second of a busy
-	// CPU.
+	// Event is the event that triggers samples, "cycles" or "cpu-clock". Rate is the number of samples per second of a
+	// busy CPU.
 	Event string `json:"event"`
 	Rate  int    `json:"rate"`
-	// Lost samples had no room in the buffer. Throttled counts the times that the kernel paused the sampling. Foreign
-	// samples are of idle CPUs and of other tasks on these CPUs, Meter samples of the sampling itself; neither is among
-	// the counts.
+	// Lost counts the samples that had no room in the buffer, Throttled how often the kernel paused the sampling. Foreign
+	// counts the samples of idle CPUs and of other tasks on these CPUs, Meter those of the sampling itself. Counts does
+	// not include any of them.
 	Lost      uint64 `json:"lost,omitempty"`
 	Throttled uint64 `json:"throttled,omitempty"`
 	Foreign   uint64 `json:"foreign,omitempty"`
 	Meter     uint64 `json:"meter,omitempty"`
 	// Others are the foreign samples of other tasks by their names.
 	Others map[string]uint64 `json:"others,omitempty"`
-	// Cut counts the samples whose outermost functions did not fit. They are among the counts.
+	// Cut counts the samples whose stack was too deep: their outermost functions are missing. They are among the
+	// counts.
 	Cut uint64 `json:"cut,omitempty"`
-	// Counters have how often each event of the processor happened on the path's CPUs in the window, for all tasks, by
-	// the name of its metric. An event that the machine does not count is absent.
+	// Counters have how often each event of the processor happened on the path's CPUs in the window, for all tasks,
+	// by the name of its metric. Events that the machine does not count are absent.
 	Counters map[string]float64 `json:"counters,omitempty"`
-	// Events attribute the events in Counters to stacks, by the samples of these events: by the name of the metric, a
-	// list of stacks.
+	// Events attribute the events in Counters to stacks, by samples of these events. The key is the name of the
+	// metric.
 	Events map[string][]Happened `json:"events,omitempty"`
 	// Missing describes what the machine did not allow, and what is unknown because of that: NoSymbols among others.
 	Missing []string `json:"missing,omitempty"`
@@ -56,9 +58,9 @@ type Stacks struct {
 	happened map[string]map[int32]int
 }
 
-// Rate is the number of samples per second of a CPU, not synchronized with the kernel's own timers. They take 1.0 % of
-// its time under rr, 1.8 % under crr and 1.9 % under stream, whose stacks are deeper: means of 22 cases each, with
-// errors of 0.1, 0.3 and 0.3.
+// Rate is the number of samples per second of a CPU, not synchronized with the kernel's own timers. Samples take 1.0
+// % of a CPU's time under rr, 1.8 % under crr and 1.9 % under stream, whose stacks are deeper: means of 22 cases
+// each, with errors of 0.1, 0.3 and 0.3.
 const Rate = 283
 
 // FollowEvery is the number of sampled trials of a path in a cycle. The first of each cycle follows packets, which
@@ -74,7 +76,8 @@ const SwitchSpace = "switch"
 // Ended is the name of tasks that have ended.
 const Ended = "ended tasks"
 
-// Alien counts a foreign sample, of a task with this name, or of an idle CPU if it is "".
+// Alien counts a sample that does not belong to the path: of a task called command, or of an idle CPU if command is
+// "".
 func (s *Stacks) Alien(command string) {
 	s.Foreign++
 	if command != "" {
@@ -82,15 +85,15 @@ func (s *Stacks) Alien(command string) {
 	}
 }
 
-// Happened is the samples of an event in one stack, which Frame identifies by its innermost frame, and the number of
-// events that they represent.
+// Happened counts an event in one stack: its samples, and the number of events that they represent. Frame is the
+// innermost frame of the stack.
 type Happened struct {
 	Frame   int32   `json:"frame"`
 	Samples int     `json:"samples"`
 	Events  float64 `json:"events"`
 }
 
-// Happen counts events in a stack, outermost frame first. It ignores the frame of h.
+// Happen adds h to the counts of an event in a stack, which begins with the outermost frame. It ignores h.Frame.
 func (s *Stacks) Happen(event string, h Happened, stack ...string) {
 	if s.Events == nil {
 		s.Events, s.happened = map[string][]Happened{}, map[string]map[int32]int{}
@@ -139,7 +142,7 @@ type Counted struct {
 	Weight  int64
 }
 
-// Add counts samples of a stack, outermost frame first, in a slice.
+// Add adds c to the counts of a stack in a slice. stack begins with the outermost frame.
 func (s *Stacks) Add(slice int, c Counted, stack ...string) {
 	at := s.frame(stack)
 	for len(s.places) <= slice {
@@ -155,7 +158,8 @@ func (s *Stacks) Add(slice int, c Counted, stack ...string) {
 	s.Weights[slice][place] += c.Weight
 }
 
-// Join adds the stacks that another place recorded in the same slices. root renames the roots of its stacks. (optional)
+// Join adds the stacks that another host recorded in the same slices. root renames the outermost entry of each stack;
+// it may be nil.
 func (s *Stacks) Join(o *Stacks, root func(string) string) {
 	s.Event, s.Rate = o.Event, o.Rate
 	s.Lost, s.Throttled, s.Foreign, s.Meter = s.Lost+o.Lost, s.Throttled+o.Throttled, s.Foreign+o.Foreign, s.Meter+o.Meter

@@ -26,8 +26,8 @@ const (
 	requests   = "microservice"
 )
 
-// Ways of a pattern: ring and doubling of allreduce, tree and flat of broadcast, chain and fan-out of replicate. The first
-// of each is the default.
+// Ways of a pattern: ring or doubling for allreduce, tree or flat for broadcast, chain or fan-out for replicate. The first of each
+// pair is the default.
 const (
 	viaRing     = "ring"
 	viaDoubling = "doubling"
@@ -113,9 +113,9 @@ type Shape struct {
 	Size int
 	// Skew is the share of each member's data that goes to the first member in addition to its even part (shuffle).
 	Skew float64
-	// Fanout is the number of requests that follow one, Service how long a member works before it sends them or answers
-	// (microservice).
-	Fanout  int
+	// Fanout is the number of requests that a member sends when it receives one (microservice).
+	Fanout int
+	// Service is how long a member works before it sends these requests, or before it answers if it sends none (microservice).
 	Service time.Duration
 	// Lost is what happens when a member other than the first is lost, one of Losses.
 	Lost string
@@ -173,15 +173,15 @@ type transfer struct {
 	From, To, Bytes int
 	// Needs are the numbers of the transfers that From must have received before.
 	Needs []int
-	// After is how long From works between the arrival of these transfers and its own.
+	// After is how long From works between the arrival of the transfers in Needs and the start of this transfer.
 	After time.Duration
 }
 
 // Transfers returns the transfers of one step, in the order in which each connection carries them.
 func (s Shape) Transfers() []transfer { return s.pattern().make(s) }
 
-// BusFactor returns the factor that makes the algorithm bandwidth comparable with the rate of a link, as nccl-tests
-// defines it; false for a pattern without such a definition, and for a skewed shuffle.
+// BusFactor returns the ratio of bus bandwidth to algorithm bandwidth, as nccl-tests defines it: bus bandwidth is comparable with
+// the rate of a link. It returns false for a pattern without such a definition, and for a skewed shuffle.
 func (s Shape) BusFactor() (float64, bool) {
 	p := s.pattern()
 	if p.bus == nil || s.Skew > 0 {
@@ -198,7 +198,7 @@ func (s Shape) Data() float64 {
 	return 0
 }
 
-// Busiest returns the largest number of bytes that any member sends, or receives, in a step.
+// Busiest returns the largest number of bytes that one member sends in a step, or receives if that is more.
 func (s Shape) Busiest() (most int) {
 	sent, taken := make([]int, s.Members), make([]int, s.Members)
 	for _, t := range s.Transfers() {

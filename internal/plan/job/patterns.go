@@ -14,7 +14,7 @@ func (l *list) send(from, to, bytes int, needs ...int) int {
 // part returns the size of part i if size bytes are cut into n parts that differ by at most one byte.
 func part(size, n, i int) int { return size*(i+1)/n - size*i/n }
 
-// blocks returns the sizes of the blocks that data of this size is cut into, to be forwarded.
+// blocks returns the sizes of the blocks in which members forward data of this size.
 func blocks(size int) []int {
 	n := min(max(size/leastBlock, 1), mostBlocks)
 	var all []int
@@ -24,8 +24,8 @@ func blocks(size int) []int {
 	return all
 }
 
-// allReduce returns the transfers after which every member could have the sum of all vectors. No member computes the sum,
-// since that costs the same on every network.
+// allReduce returns the transfers of an all-reduce, after which every member has received what the sum of all vectors needs. The
+// members do not compute the sum, since that costs the same on every network.
 func allReduce(s Shape) []transfer {
 	if s.Via == viaDoubling {
 		return doubling(s)
@@ -33,8 +33,8 @@ func allReduce(s Shape) []transfer {
 	return ring(s)
 }
 
-// ring returns an all-reduce that passes parts around a ring: n-1 rounds in which each member adds its own part to the
-// received part, and n-1 rounds that distribute the sums. Each member sends 2(n-1)/n of the vector, the minimum.
+// ring returns the transfers of an all-reduce around a ring of n members: n-1 rounds in which each member adds its own part to
+// the received part, and n-1 rounds that distribute the sums. Each member sends 2(n-1)/n of the vector, the minimum.
 func ring(s Shape) []transfer {
 	n := s.Members
 	var l list
@@ -57,9 +57,9 @@ func ring(s Shape) []transfer {
 	return l
 }
 
-// doubling returns an all-reduce that exchanges whole vectors at distances 1, 2, 4 and so on: fewer rounds than ring, more
-// bytes. If the members are more than a power of two, the extra members send their vector to a neighbour first and receive
-// the sum from it.
+// doubling returns the transfers of an all-reduce that exchanges whole vectors at distances 1, 2, 4 and so on: in fewer rounds than
+// ring, with more bytes. If the number of members is not a power of two, the extra members first send their vector to a neighbour,
+// and receive the sum from it at the end.
 func doubling(s Shape) []transfer {
 	n := s.Members
 	power := 1 << (bits.Len(uint(n)) - 1)
@@ -110,7 +110,8 @@ func broadcast(s Shape) []transfer {
 	return l
 }
 
-// shuffle returns the transfers of a part of each member's data to each other member. With skew, the first member gets more.
+// shuffle returns the transfers of a shuffle: each member sends a part of its data to every other member. With skew, the first
+// member gets more.
 func shuffle(s Shape) []transfer {
 	var l list
 	n := s.Members
@@ -162,7 +163,7 @@ func replicate(s Shape) []transfer {
 	return l
 }
 
-// incast returns the transfers of a request from the first member to all others at once, and of their answers.
+// incast returns the transfers of an incast: the first member sends a request to all others, and all answer at once.
 func incast(s Shape) []transfer {
 	var l list
 	for to := 1; to < s.Members; to++ {

@@ -78,8 +78,8 @@ func ParseAnnotations(s string) (map[string]string, error) {
 // namespaceName matches a valid name of a namespace.
 var namespaceName = pattern.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ParseSecret parses the reference to a Secret: "namespace/name" or "name". Without a namespace it returns "" for it, which
-// means that of the kubeconfig's context.
+// ParseSecret parses the reference to a Secret: "namespace/name" or "name". A namespace of "" means the namespace of the
+// kubeconfig's context.
 func ParseSecret(s string) (namespace, name string, err error) {
 	namespace, name, in := strings.Cut(s, "/")
 	if !in {

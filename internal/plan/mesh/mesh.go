@@ -132,10 +132,10 @@ func (p Pairs) Load(read func(name string) ([]byte, error)) (Pairs, position.Fau
 	return p, faults
 }
 
-// LabNode returns the name of a node of the lab by its number, counted from 1; LabNodes returns the names of the first
-// nodes.
+// LabNode returns the name of the lab's node with this number, counted from 1.
 func LabNode(number int) string { return fmt.Sprintf("node-%d", number) }
 
+// LabNodes returns the names of this number of the lab's nodes, beginning with node-1.
 func LabNodes(count int) []string {
 	var names []string
 	for i := range count {

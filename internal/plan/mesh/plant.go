@@ -12,11 +12,12 @@ type Plant struct {
 	Node string `json:"node"`
 	// Peer is the other node of a link, "" for a fault of the node.
 	Peer string `json:"peer,omitempty"`
-	// One of these is set. Delay is added to what the node sends. Loss is the share of lost frames: of those that a node
-	// sends, or of a link in both directions. Rate is the line rate of the node in bit/s.
+	// Delay is added to what the node sends; 0 for other faults.
 	Delay time.Duration `json:"delay,omitempty"`
-	Loss  float64       `json:"loss,omitempty"`
-	Rate  float64       `json:"rate,omitempty"`
+	// Loss is the share of lost frames: of those that the node sends, or of those on the link in both directions.
+	Loss float64 `json:"loss,omitempty"`
+	// Rate is the line rate of the node in bit/s.
+	Rate float64 `json:"rate,omitempty"`
 }
 
 // At returns the node, or the link as NODE/NODE.
@@ -27,7 +28,7 @@ func (p Plant) At() string {
 	return p.Node + "/" + p.Peer
 }
 
-// Found reports whether p is the fault of the only node of nodes, or of the link between two nodes, in any order.
+// Found reports whether nodes is the place of p: its node alone, or both nodes of its link in any order.
 func (p Plant) Found(nodes []string) bool {
 	if len(nodes) == 1 {
 		return p.Peer == "" && p.Node == nodes[0]
@@ -58,4 +59,9 @@ func Wrong(plants []Plant, nodes int) string {
 		at[what] = true
 	}
 	return strings.Join(wrong, "; ")
+}
+
+// Impair reports whether one of plants delays or loses packets.
+func Impair(plants []Plant) bool {
+	return slices.ContainsFunc(plants, func(p Plant) bool { return p.Delay > 0 || p.Loss > 0 })
 }

@@ -8,8 +8,8 @@ import (
 // Schedule has the rounds of a run. In each round, no node is in two pairs. Round computes the pairs of a round on request.
 type Schedule struct {
 	nodes []string
-	// circle has the seats of a tournament as numbers of nodes, -1 for an empty seat. turns has its rounds in the order in
-	// which they are measured.
+	// circle has the seats of a round-robin tournament as numbers of nodes, -1 for an empty seat. turns has the rounds of the
+	// tournament in the order in which they are measured.
 	circle, turns []int
 	// fixed has the rounds of a ring, or of the pairs of a file. count is the number of pairs of all rounds.
 	fixed [][]match
@@ -20,7 +20,8 @@ type Schedule struct {
 type match struct{ from, to int }
 
 // Schedule arranges the pairs among nodes in rounds. Fits must have found no fault. The seed decides the order of the rounds
-// and the pairs of a sample, which takes whole rounds: the numbers of pairs of two nodes differ by at most one.
+// and the pairs of a sample. A sample has whole rounds, of which only the last may be cut, so that all nodes are in about
+// equally many pairs.
 func (p Pairs) Schedule(nodes []string, seed uint64) Schedule {
 	s := Schedule{nodes: nodes}
 	r := rand.New(rand.NewPCG(seed, uint64(len(nodes))))
@@ -79,8 +80,10 @@ func (s *Schedule) fix(list []match) {
 	}
 }
 
-// Len returns the number of pairs, Rounds the number of rounds.
-func (s Schedule) Len() int    { return s.count }
+// Len returns the number of pairs.
+func (s Schedule) Len() int { return s.count }
+
+// Rounds returns the number of rounds.
 func (s Schedule) Rounds() int { return max(len(s.turns), len(s.fixed)) }
 
 // Turns returns how many turns one after the other measure all pairs, if at most atOnce pairs of a round are measured at
@@ -93,7 +96,7 @@ func (s Schedule) Turns(atOnce int) (turns int) {
 }
 
 // Round returns the pairs of round i, counted from 0, in a repetition, counted from 1. Every second repetition reverses
-// their direction; within one, a node is the client of about half its pairs.
+// their direction. Over the rounds of one repetition, a node is the client of about half its pairs.
 func (s Schedule) Round(i, repetition int) []Pair {
 	var pairs []Pair
 	for _, m := range s.matches(i) {

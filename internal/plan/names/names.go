@@ -60,7 +60,7 @@ func Queries() []string { return []string{both, onlyA, race} }
 type Shape struct {
 	// Name is the name to resolve, Queries the record types to query.
 	Name, Queries string
-	// Server is own, Cluster or an address. With Cluster, Ndots, Timeout and Attempts of 0 mean those of resolv.conf.
+	// Server is own, Cluster or an address. With Cluster, resolv.conf replaces an Ndots, Timeout or Attempts of 0.
 	Server string
 	// Ndots is the number of dots that a name must have to be queried as it is before the search list is tried.
 	Ndots int
@@ -81,7 +81,8 @@ func (s Shape) Pair() bool { return s.Queries != onlyA }
 // Races reports whether two threads send the two queries, so that two CPUs look up the connection of the first packet.
 func (s Shape) Races() bool { return s.Queries == race }
 
-// WithDefaults returns s with the defaults of its zero fields. With Cluster, those come from resolv.conf later.
+// WithDefaults returns s with the defaults of its zero fields. With Cluster, Ndots, Timeout and Attempts may remain 0: Config
+// takes them from resolv.conf.
 func (s Shape) WithDefaults() Shape {
 	s.Server, s.Queries = cmp.Or(s.Server, own), cmp.Or(s.Queries, both)
 	if s.Server == Cluster {
@@ -194,8 +195,8 @@ func (s Shape) Config(at netip.AddrPort, text string) Config {
 	return c
 }
 
-// Names returns the names that are queried in turn until one exists, each with its final dot. itself is the index of the
-// name without a domain of the search list.
+// Names returns the names that are queried in turn until one exists, each with its final dot. itself is the index of name
+// itself, to which no domain of the search list is appended.
 func (c Config) Names(name string) (all []string, itself int) {
 	whole, absolute := strings.CutSuffix(name, ".")
 	if absolute {

@@ -28,8 +28,8 @@ type Read func(field string, n *Node)
 // Keys has the possible keys of a mapping, each with the function that reads its value.
 type Keys map[string]Read
 
-// NewDecoder returns a decoder of text, and the mapping of its first document. The mapping is nil, and the decoder has a
-// fault, if that is not a mapping. Further documents are a fault. purpose completes "is empty: want ...".
+// NewDecoder returns a decoder of text, and its first document. If the document is missing or not a mapping, it returns nil for
+// it, and the decoder has a fault. Further documents are a fault. purpose completes the message "is empty: want ...".
 func NewDecoder(file, text, purpose string) (*Decoder, *Node) {
 	d := &Decoder{file: file, lines: map[string]int{}, spoiled: map[string]bool{}}
 	documents := Parse(Source{Name: file, Text: text}, &d.faults)
@@ -110,8 +110,8 @@ func (d *Decoder) Place(err error) Faults {
 	return placed
 }
 
-// Mapping reads the value of each key of n by the key's entry in known. It adds a fault for an unknown key, and if n is not a
-// mapping. field is the path of n, "" for the root.
+// Mapping reads the value of each key of n by the function that known has for the key. It adds a fault for an unknown key, and
+// if n is not a mapping. field is the path of n, "" for the root.
 func (d *Decoder) Mapping(field string, n *Node, known Keys) {
 	if n.Kind != Mapping {
 		d.Fault(n.Line, field, "want a mapping of keys to values")
@@ -169,7 +169,7 @@ func Values[T any](d *Decoder, at *[]T, parse func(string) (T, error)) Read {
 	}
 }
 
-// Labels returns a Read that stores a mapping of names, which the user chooses, to texts.
+// Labels returns a Read that stores a mapping of names to texts, for names that the user chooses.
 func (d *Decoder) Labels(at *map[string]string) Read {
 	return func(field string, n *Node) {
 		*at = map[string]string{}
@@ -202,7 +202,7 @@ func Value[T any](d *Decoder, at *T, parse func(string) (T, error)) Read {
 	}
 }
 
-// Constant returns a Read for a text that must be want. It stores nothing.
+// Constant returns a Read that adds a fault if the text is not want. It stores nothing.
 func (d *Decoder) Constant(want string) Read {
 	return Value(d, new(string), func(s string) (string, error) {
 		if s != want {

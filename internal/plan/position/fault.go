@@ -20,7 +20,7 @@ type Fault struct {
 	Field string
 	// Message describes what is wrong and what is allowed.
 	Message string
-	// Item is the wrong name within Field, if Field maps names that the user chooses.
+	// Item is the faulty name within Field, if Field is a mapping of names that the user chooses; "" otherwise.
 	Item string
 }
 

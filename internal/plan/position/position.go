@@ -113,8 +113,8 @@ func Within(file, key string, value *Node) Source {
 	return src
 }
 
-// Parse returns the documents of src and adds its faults to faults. After a syntax error it returns the documents before it,
-// and nil if src is too large.
+// Parse returns the documents of src and adds its faults to faults. After a syntax error it returns the documents before the
+// error. It returns nil if src is too large, expands to too many values or is nested too deeply.
 func Parse(src Source, faults *Faults) []*Node {
 	p := &parser{Source: src, faults: faults, budget: mostValues}
 	if len(src.Text) > MaxFile {

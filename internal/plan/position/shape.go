@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// JSON Schemas of values. YAML writes many of them without quotes, so a text may be a number.
+// JSON Schemas of values. YAML has many texts without quotes, so a number or a boolean may be a text.
 var (
 	Duration    = AnyOf(Pattern(`^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$|^0$`), map[string]any{"const": 0})
 	Rate        = AnyOf(atLeastZero, Pattern(`^[0-9.]+([eE][+-]?[0-9]+)?[kKmMgGtT]?$`))

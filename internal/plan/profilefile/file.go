@@ -33,7 +33,8 @@ type Profile struct {
 	Dir string `yaml:"-"`
 }
 
-// Path returns a path that the file names, which is relative to the file's directory, relative to the working directory.
+// Path converts a path in the file, which is relative to the file's directory, to a path relative to the working directory. It
+// returns an absolute path unchanged.
 func (o Profile) Path(name string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -16,7 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Of returns the profile that a source describes, with the text of its conflist. It fails with Faults.
+// Of returns the profile that a source describes. If its conflist is a file, the text of the file replaces the name. It fails
+// with Faults.
 func Of(s plan.OwnSource) (Profile, error) {
 	o, faults := readText(s.File, s.Text)
 	if o.CNI != nil && !inline(o.CNI.Conflist) {
@@ -31,7 +32,7 @@ func Of(s plan.OwnSource) (Profile, error) {
 func inline(conflist string) bool { return strings.HasPrefix(strings.TrimSpace(conflist), "{") }
 
 // Load reads the profile files that the variants of a plan name, by the function read. It returns the plan with the names of
-// their profiles in place of the files, and with the files in Own. The Faults are those of all files.
+// their profiles in place of the files, and with the files in Own. The Faults list what is wrong in any of the files.
 func Load(p plan.Plan, read func(name string) ([]byte, error)) (plan.Plan, position.Faults) {
 	l := loader{read: read, known: map[string]string{}, sources: slices.Clone(p.Own)}
 	p.Profiles = each.Of(p.Profiles, l.resolve)

@@ -185,7 +185,7 @@ func SysctlPath(name string) string {
 var reference = pattern.New(`\$\{([^}]*)\}`)
 
 // variables adds a fault for each unknown variable of a text, and for each variable that only commands of node.join have.
-// It is not called for commands.
+// Commands are not checked, because they have variables of the shell.
 func (c checker) variables(field, text string) {
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == m[1] })

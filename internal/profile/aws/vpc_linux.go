@@ -79,7 +79,7 @@ func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 // JoinNodes returns neighbour entries for the pods of to, in place of the VPC's answers to ARP requests.
 func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing { return answers(to, to.MAC) }
 
-// answers returns a neighbour entry for each pod of a node, with the MAC address of the node's interface.
+// answers returns a permanent neighbour entry for each pod of node to, with the MAC address mac of its interface.
 func answers(to dataplane.Node, mac net.HardwareAddr) []link.Thing {
 	return each.Of(to.Pods, func(p dataplane.Pod) link.Thing {
 		return link.StaticNeighbour{Dev: dataplane.NIC, Addr: p.Addr.Addr(), MAC: mac}

@@ -57,7 +57,7 @@ func serviceGateway(n dataplane.Node) netip.Addr {
 // calicoFlows is the capacity of a node's table of flows, which takes 11 MB; Calico's is 512,000.
 const calicoFlows = 65536
 
-// natSpare is the number of additional entries in the tables of Services, for later changes.
+// natSpare is the number of entries for which the tables of Services have additional room, for later changes.
 const natSpare = 1024
 
 func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {
@@ -147,8 +147,8 @@ func workload(pod dataplane.Pod) ebpf.Workload {
 	return ebpf.Workload{IP: pod.Addr.Addr(), Device: pod.HostDevice, NATOutgoing: true}
 }
 
-// podsOf returns the functions that add pods to a running node and remove them. Other nodes know the node's blocks, so they
-// need not learn its pods.
+// podsOf returns the functions that add pods to a running node and remove them. Other nodes have routes to the node's blocks,
+// so their tables need no entries for its pods.
 func podsOf(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	return &dataplane.PodPrograms{
 		Add: func(pod dataplane.Pod) error { return plane.AddWorkload(workload(pod)) },
@@ -162,6 +162,7 @@ func podsOf(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	}
 }
 
+// announce adds the pods of the node, and the routes to the pool, to the other nodes and to their blocks.
 func (c calicoBPF) announce(plane *ebpf.Node, p dataplane.Programming) error {
 	n := p.Node
 	remote := ebpf.Tunneled

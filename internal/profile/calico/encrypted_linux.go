@@ -74,7 +74,7 @@ func (e encrypted) Rules(n dataplane.Node, others []dataplane.Node) policy.Node 
 	return rules
 }
 
-// withEncryption returns the entry e with the dataplane plain, and with WireGuard as a possible encryption.
+// withEncryption returns the entry e with the unencrypted dataplane plain, and with WireGuard as a possible encryption.
 func withEncryption(e dataplane.Entry, plain calico) dataplane.Entry {
 	x := e.Expect
 	x.TunnelTracked, x.Diverted = true, "99 not fwmark 0x200000/0x200000 lookup 1"

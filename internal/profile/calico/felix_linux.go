@@ -27,9 +27,10 @@ type calico struct {
 // blockSize is the number of addresses in a block that Calico assigns to a node: a /26, or in IPv6 a /122.
 const blockSize = 1 << blockLeft
 
+// blockLeft is the number of bits of an address that number the addresses within a block.
 const blockLeft = 6
 
-// block returns the block of p that begins with address number first of p.
+// block returns the block that begins with address number first of p, counted from 0.
 func block(p netip.Prefix, first int) netip.Prefix {
 	a := dataplane.Nth(p, first)
 	return netip.PrefixFrom(a, a.BitLen()-blockLeft)
@@ -62,7 +63,7 @@ func (c calico) Arrange(n *dataplane.Node, number, pods int) {
 }
 
 // arrangeBlocks assigns as many blocks to the node as its pods need, and addresses to the pods. The first address of the
-// first block is that of the tunnel, so pods begin with the second.
+// first block is the tunnel's, so the pods have the addresses from the second on.
 func arrangeBlocks(n *dataplane.Node, pods, mtu int) {
 	for used := 0; used <= pods; used += blockSize {
 		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))

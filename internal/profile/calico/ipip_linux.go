@@ -90,6 +90,7 @@ func (calicoIPIP) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	return dataplane.Programs{Closer: tunnel, Counters: tunnel.Counters, StandIn: ipipStandIn}, nil
 }
 
+// tunl0StandsIn reports whether a veth pair replaces the kernel's tunl0. It fails if the device does not exist.
 func tunl0StandsIn(p dataplane.Programming) (bool, error) {
 	devices, err := link.At(p.NS, (*link.Handle).Devices)
 	if err != nil {

@@ -36,9 +36,16 @@ import (
 // the pod's device answers ARP for it.
 type ciliumPlane struct {
 	dataplane.Nothing
-	// overlay uses VXLAN; legacy uses the node's stack; dsr answers node ports directly, with Maglev; netkit uses
-	// netkit pairs for the pods. wireguard and ipsec encrypt between nodes; see the types encrypted and ipsec.
-	overlay, legacy, dsr, netkit, wireguard, ipsec bool
+	// overlay sends packets between nodes over VXLAN.
+	overlay bool
+	// legacy forwards packets by the node's stack.
+	legacy bool
+	// dsr sends replies of node ports directly to the client, and chooses backends by Maglev.
+	dsr bool
+	// netkit connects pods by netkit pairs in place of veths.
+	netkit bool
+	// wireguard and ipsec encrypt packets between nodes; see the types encrypted and ipsec.
+	wireguard, ipsec bool
 }
 
 // Names of Cilium's own devices.
@@ -47,12 +54,12 @@ const (
 	ciliumNet  = "cilium_net"
 )
 
-// proxyRule is the priority of the agent's routing rule for its proxy, toProxy the mark of packets for the proxy. markKind
-// is the mask of the bits of a mark that have the kind of a packet.
 const (
+	// proxyRule is the priority of the agent's routing rule for its proxy, toProxy the mark of packets for the proxy.
 	proxyRule = 9
 	toProxy   = 0x200
-	markKind  = 0xf00
+	// markKind is the mask of the bits of a mark that have the kind of a packet.
+	markKind = 0xf00
 )
 
 // firstIdentity is the identity of the cluster's first address. Cilium numbers the identities of a cluster from 256 to
@@ -168,10 +175,10 @@ func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 	return policy.Node{Cilium: &policy.CiliumConfig{VXLAN: c.overlay, WireGuard: c.wireguard}}
 }
 
-// policySpare is the number of entries in a pod's policy table in addition to one in each direction for each policy.
+// policySpare is the number of entries for which a pod's policy table has room in addition to two for each policy.
 const policySpare = 64
 
-// lbSpare is the number of additional entries in the tables of Services, for later changes.
+// lbSpare is the number of entries for which the tables of Services have additional room, for later changes.
 const lbSpare = 1024
 
 func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
@@ -236,7 +243,7 @@ func (c ciliumPlane) addEndpoints(plane *cilium.Node, n dataplane.Node) error {
 	return each.AtOnce(n.Pods, func(i int, pod dataplane.Pod) error { return plane.AddEndpoint(c.endpoint(uint16(i+1), pod)) })
 }
 
-// endpoint returns the description of a pod of the node for its programs. id is its number on the node.
+// endpoint returns the description of a pod for the node's programs. id is the pod's number on the node.
 func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 	e := cilium.Endpoint{
 		ID: id, Identity: cilium.Identity(identity(pod.Addr.Addr())), IP: pod.Addr.Addr(), Device: pod.HostDevice, MAC: pod.MAC,
@@ -247,8 +254,8 @@ func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 	return e
 }
 
-// pods returns the functions that add pods to a running node and remove them. The number of such a pod is its identity, since
-// the small numbers belong to the first pods.
+// pods returns the functions that add pods to a running node and remove them. The id of an added pod is its identity, since the
+// ids from 1 belong to the pods that the node began with.
 func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	id := func(pod dataplane.Pod) uint16 { return uint16(identity(pod.Addr.Addr())) }
 	return &dataplane.PodPrograms{
@@ -298,7 +305,8 @@ func rulesOf(p dataplane.Programming) []cilium.Rule {
 	return rules
 }
 
-// announce adds the identities of the other nodes' addresses: of the nodes, of their cilium_host and of their pods.
+// announce adds the identities of addresses of the other nodes: of the nodes themselves, of cilium_host on each and of the pods.
+// With IPsec it also adds the numbers of the nodes.
 func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error {
 	if c.ipsec {
 		if err := announceNodes(plane, others); err != nil {

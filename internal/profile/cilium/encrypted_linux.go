@@ -63,8 +63,8 @@ func (e encrypted) Prepare(n dataplane.Node) []link.Thing {
 	return append(things, fromProxyRoutes(n, t.MTU, fromProxy)...)
 }
 
-// fromProxyRoutes returns a routing rule for each of marks, and the routes that lead such packets of the agent's proxy to
-// cilium_host. The MTU of the default route is mtu, which leaves room for the encryption's headers.
+// fromProxyRoutes returns a routing rule for each of marks, which the agent's proxy sets on its packets, and the routes that
+// send these packets to cilium_host. The MTU of the default route is mtu, which leaves room for the encryption's headers.
 func fromProxyRoutes(n dataplane.Node, mtu int, marks ...uint32) []link.Thing {
 	gw := n.Gateway()
 	things := each.Of(marks, func(mark uint32) link.Thing {
@@ -82,8 +82,8 @@ func (e encrypted) JoinNodes(from, to dataplane.Node) []link.Thing {
 	})
 }
 
-// withEncryption returns the entry e with the dataplane plain, and with the possible encryptions: WireGuard, and also IPsec
-// with native routing.
+// withEncryption returns the entry e with the unencrypted dataplane plain, and with the possible encryptions: WireGuard, and
+// IPsec too if plain routes natively.
 func withEncryption(e dataplane.Entry, plain ciliumPlane) dataplane.Entry {
 	x, sealed := e.Expect, plain
 	sealed.wireguard, x.RouteMTU = true, true

@@ -30,8 +30,8 @@ const (
 	decryptedMark = 0xd00
 	// fromEgressProxy is the mark of packets that the agent's proxy sends for pods.
 	fromEgressProxy = 0xb00
-	// forwardPriority is the priority of the policy for packets that the node forwards. dropPriority is that of the policy
-	// that drops marked packets which no other policy encrypts.
+	// forwardPriority is the priority of the policy for packets that the node forwards. dropPriority is the priority of the
+	// policy that drops marked packets which no other policy encrypts.
 	forwardPriority, dropPriority = 0xb9f, 100
 )
 

@@ -55,8 +55,8 @@ var Profiles = []dataplane.Entry{
 }
 
 // bySockets returns the paths of Cilium with the client that the server sees. Sockets translate Services before the first
-// packet, so packets of a pod to itself never leave it. near is the node's address towards its own pods, far towards pods of
-// other nodes. entry is the address of an external client at a backend on another node.
+// packet, so packets of a pod to itself never leave it. near is what a node's own pods see as the node's address, far what
+// pods of other nodes see. entry is what a backend sees as the external client, if the client entered another node.
 func bySockets(near, far, entry dataplane.Client) dataplane.Clients {
 	return dataplane.Paths(dataplane.Direct, dataplane.Entering(near, far), dataplane.Unmasqueraded, dataplane.Clients{
 		dataplane.ExtPortLocal: dataplane.OwnAddress, dataplane.ExtPortRemote: entry, dataplane.PodExternal: dataplane.NodeAddress, dataplane.PodSelf: dataplane.OwnAddress,

@@ -11,7 +11,8 @@ var Profiles = []dataplane.Entry{
 	{Profile: "kindnetd", Dataplane: kindnetd{}, Expect: expected(dataplane.FirstAddress, dataplane.FirstOfRange)},
 }
 
-// expected returns the expectation for pods with this kind of gateway. near is the address of the node that its own pods see.
+// expected returns the expectation for pods with this kind of gateway. near is the client address by which pods see their own
+// node.
 func expected(gateway dataplane.Gateway, near dataplane.Client) dataplane.Expectation {
 	return dataplane.Expectation{
 		Tracked: true,

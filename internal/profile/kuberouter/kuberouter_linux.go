@@ -22,7 +22,7 @@ type kubeRouter struct{ dataplane.Nothing }
 // bridge is the name of the bridge to which the pods of a node are connected.
 const bridge = "kube-bridge"
 
-// The table for nodes behind tunnels, and the priority that the kernel gives its rule.
+// The routing table for nodes behind tunnels, and the priority of the rule that leads to it.
 const (
 	tunnelTable = 77
 	tunnelRule  = 32765

@@ -38,7 +38,8 @@ func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
 
 func (Bridge) Prepare(n dataplane.Node) []link.Thing { return PrepareBridge(PodBridge, n, n.MTU) }
 
-// PrepareBridge returns a bridge with the address of the pods' gateway, and the step by which iptables sees its packets.
+// PrepareBridge returns a bridge with the address of the pods' gateway, and the step that makes iptables see bridged packets. The
+// step fails if the kernel lacks br_netfilter.
 func PrepareBridge(name string, n dataplane.Node, mtu int) []link.Thing {
 	gw := n.Gateway()
 	return []link.Thing{
@@ -65,7 +66,7 @@ func (Bridge) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []li
 	return AttachToBridge(BridgePort{Node: n, Pod: p}, in)
 }
 
-// notifyARP makes a pod announce itself to its neighbours when its device comes up; notifyND does the same in IPv6.
+// notifyARP makes a pod announce its address to its neighbours when its device comes up; notifyND does the same in IPv6.
 var (
 	notifyARP = netns.Setting{Name: "net/ipv4/conf/" + dataplane.NIC + "/arp_notify", Value: "1"}
 	notifyND  = netns.Setting{Name: "net/ipv6/conf/" + dataplane.NIC + "/ndisc_notify", Value: "1", IfPresent: true}
@@ -77,7 +78,7 @@ type BridgePort struct {
 	Bridge string
 	Node   dataplane.Node
 	Pod    dataplane.Pod
-	// Hairpin lets a pod reach itself through its Service. ClusterRoute adds a route to the range of all pods in the pod.
+	// Hairpin lets a pod reach itself through its Service. ClusterRoute gives the pod a route to the range of all pods.
 	Hairpin, ClusterRoute bool
 }
 

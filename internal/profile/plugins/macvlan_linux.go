@@ -54,8 +54,8 @@ func Announced(p dataplane.Pod, in *link.Handle) link.Thing {
 	return link.Inside{At: in, Things: []link.Thing{link.Settings{notifyARP, notifyND}, link.Address{Dev: dataplane.NIC, Addr: p.Addr}}}
 }
 
-// NoServices returns why a pod whose packets bypass its node does not reach a Service, and "" for other paths. kind is the
-// kind of its device, with an article.
+// NoServices returns why a path from a pod to a Service is not served if the pod's packets bypass its node, and "" for other
+// paths. kind is the kind of the pod's device, with an article.
 func NoServices(p plan.Path, kind string) string {
 	if p.From == plan.Pod && (p.To == plan.Service || p.To == plan.Self) {
 		return "nothing on " + kind + " pod's way translates a Service's address: the node's kube-proxy rules are bypassed"

@@ -5,10 +5,10 @@
 //
 //	BenchmarkCNI/profile=canal/path=pod-to-pod/locality=cross-node/workload=rr 1 58400 cpu-ns/op 17100 transactions/s
 //
-// so that `benchstat -col /profile` compares profiles. Before the lines are the facts of the run as configuration,
-// without those that no two runs share, and the direction of each unit. Units are those of package metric in the manner
-// of Go's (see unitOf). A number that a trial does not have is not on its line; failed trials have no line and are
-// counted in a "--- FAIL", which readers of the format ignore.
+// so that `benchstat -col /profile` compares profiles. Two kinds of lines come first: the facts of the run as configuration,
+// without those that differ between any two runs, and the better direction of each unit. Units are named as in Go's own
+// benchmarks (see unitOf). A line omits numbers that the trial does not have. Failed trials have no line of their own; a
+// line "--- FAIL", which readers of the format ignore, counts them.
 package benchfmt
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Render writes the trials of d, after its facts and the direction of each unit.
+// Render writes the facts of d, the better direction of each unit, then the trials.
 func Render(w io.Writer, d report.Document) error {
 	a := cmp.Or(d.Analysis, &compare.Analysis{})
 	b := bufio.NewWriter(w)
@@ -53,7 +53,7 @@ var configKey = pattern.New(`^[a-z][a-z0-9_.-]*$`)
 // goNames maps facts to the names that Go's own benchmarks use.
 var goNames = map[string]string{facts.Architecture: "goarch", facts.CPUModel: "cpu"}
 
-// mostValue bounds the width of a value in columns, because readers of the format stop at a line of 64 KiB.
+// mostValue is the largest width of a configuration value in columns. Readers of the format stop at a line of 64 KiB.
 const mostValue = 2000
 
 // configuration returns the keys and values of the run. It omits facts that differ between any two runs, because
@@ -77,7 +77,7 @@ func configuration(d report.Document) [][2]string {
 	return out
 }
 
-// directions returns a line for each unit that has a better direction.
+// directions returns a line for each unit of which lower or higher values are better.
 func directions(a *compare.Analysis) []string {
 	word := map[metric.Better]string{metric.Lower: "lower", metric.Higher: "higher"}
 	var out []string
@@ -145,14 +145,14 @@ func name(c plan.Case) string {
 // word replaces spaces and slashes of s, which may not occur in a part of a name.
 func word(s string) string { return strings.NewReplacer(" ", "_", "/", "_").Replace(number.Clean(s)) }
 
-// stems has names of CPU times per unit of work as Go's benchmarks use them; the unit follows.
+// stems has the first part of the unit for metrics of CPU time per unit of work: "cpu" in "cpu-ns/op".
 var stems = map[string]string{
 	metric.ServiceDemand: "cpu", metric.ClientCPU: "client-cpu", metric.ServerCPU: "server-cpu", metric.KernelCPU: "ksoftirqd-cpu",
 }
 
-// unitOf returns the unit in which metric m is written, and by how much its values, recorded in the unit base, are
-// divided. Each metric has its own unit, since
-// benchstat makes a table for each unit: "cpu-ns/op" (a transaction or request), "cpu-ns/B", "B/s", "rtt-p99-ns".
+// unitOf returns the unit in which metric m is written: "cpu-ns/op" (op is a transaction or request), "cpu-ns/B", "B/s",
+// "rtt-p99-ns". Each metric has a unit of its own, because benchstat makes one table per unit. base is the unit of the
+// recorded values; divide these by size.
 func unitOf(m, base string) (unit string, size float64) {
 	stem := stems[m]
 	if stem == "" {

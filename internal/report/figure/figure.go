@@ -1,9 +1,8 @@
 // Package figure decides which pictures a report has, and fills the plots of package plot with its numbers.
 //
-// All returns them in reading order: the answer, for each table of the document a heat map and, path by path, a dot
-// plot, and the figures of its sections. Nothing is computed here, except that values are scaled to one unit for all
-// pictures of a table, so that readers can compare them by eye. Each figure also has its numbers as a table, for
-// readers who cannot see it.
+// All returns them in reading order. They are the answer as bars, a heat map for each table, a dot plot for each path of a
+// table, and the figures of sections. This package only scales values: all pictures of a table share one unit, so that
+// readers can compare them by eye. Each figure also has its numbers as a table, for readers who cannot see it.
 package figure
 
 import (

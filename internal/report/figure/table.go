@@ -62,7 +62,7 @@ func Shade(e report.Entry) plot.Color {
 	return plot.Neutral
 }
 
-// Steps are the ratios from which a heat map uses the next shade; the last shade is for all larger ratios.
+// Steps are the ratios above which a cell or a bar has the next shade. The last shade is for all larger ratios.
 var Steps = [plot.Levels - 1]float64{1.1, 1.5, 2.5}
 
 // ratioShade returns the shade of a ratio, 1 to plot.Levels; 1 if there is no ratio.

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// uniqueAnchor returns a new identifier for a table or a cell. It is derived from names, so that links to it remain
-// valid.
+// uniqueAnchor returns an identifier that is unique in the page, for a table or a cell. It is derived from names, so that
+// links remain valid in later reports.
 func (b *builder) uniqueAnchor(names string) string {
 	id := figure.Slug(names)
 	if b.anchors[id]++; b.anchors[id] > 1 {
@@ -54,7 +54,7 @@ func pageIcon() template.URL {
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing)))
 }
 
-// shadeSteps describes the ratios to the best from which a bar uses the next shade of orange.
+// shadeSteps describes the ratios to the best above which a bar has the next shade of orange.
 func shadeSteps() string {
 	steps := each.Of(figure.Steps[:], func(s float64) string { return fmt.Sprintf("%gx", s) })
 	return "its next shades begin at " + strings.Join(steps[:len(steps)-1], ", ") + " and " + steps[len(steps)-1] + " of the best"

@@ -1,11 +1,11 @@
-// Package html writes a report as one self-contained page: without network, other files, or a script that is required
-// for reading. With its script a reader can filter, sort, copy, and switch to dark.
+// Package html writes a report as one self-contained page. The page loads nothing from the network or from other files,
+// and can be read without its script. With the script a reader can filter, sort, copy, and switch to dark colours.
 //
 // Render fills page.tmpl with a view of the document (view.go), the pictures of package figure as inline SVG, style.css
 // and script.js. A result file is not trusted. Every text is escaped by html/template according to its place. No text
-// of a file becomes an attribute name, an address, a style or a script. The page's own policy lets a browser only run
-// the script and apply the style sheet with the given digests, and load nothing. Parts that few readers open, the table
-// of all numbers and the small charts, are packed (pack.go), and the script builds them on demand.
+// of a file becomes an attribute name, an address, a style or a script. The page's Content-Security-Policy allows only its
+// own script and style sheet, by their digests, and forbids loading. The table of all numbers and the small charts, which
+// few readers open, are compressed (pack.go); the script builds them on demand.
 package html
 
 import (

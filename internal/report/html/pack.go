@@ -18,7 +18,7 @@ import (
 type pack struct {
 	Heads []rawHead `json:"heads"`
 	Rows  []rawRow  `json:"rows"`
-	// Parts are groups of figures as HTML. Their numbers in the page count from 1.
+	// Parts are groups of figures as HTML. The page refers to a group by its number, from 1.
 	Parts []string `json:"parts"`
 }
 
@@ -28,14 +28,14 @@ type rawHead struct {
 	Numbers bool   `json:"numbers"`
 }
 
-// rawRow is a cell of the analysis: the indexes of its profile, path, workload and metric, and its fields as in the
-// format csv.
+// rawRow is a cell of the analysis. Keys has the numbers of its profile, path, workload and metric, as in view. Fields has
+// its fields as in the format csv.
 type rawRow struct {
 	Keys   [4]int   `json:"keys"`
 	Fields []string `json:"fields"`
 }
 
-// digits is the precision of numbers in this table. More digits are not significant, and compress badly.
+// digits is the number of significant digits in the table of all numbers. More digits would compress badly.
 const digits = 6
 
 // allNumbers returns every cell of the analysis as a row, with the columns of the format csv.
@@ -68,8 +68,8 @@ func (b *builder) packFigures(figures []picture) int {
 	return len(b.pack.Parts)
 }
 
-// encodePack returns the pack for the page; "" if it is empty. Base64 is valid text at any place of a page. A failure
-// is kept in b.err.
+// encodePack returns the pack, deflated and in base64; "" if it is empty. Base64 needs no escaping in a page. A failure is
+// kept in b.err.
 func (b *builder) encodePack() template.HTML {
 	if len(b.pack.Rows) == 0 && len(b.pack.Parts) == 0 {
 		return ""

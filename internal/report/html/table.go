@@ -12,7 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// sections returns the tables of the document. Profiles are rows, paths are columns. figures has their dot plots.
+// sections returns the document's sections that have tables. In these tables profiles are rows and paths are columns.
+// figures has their dot plots.
 func (b *builder) sections(figures []report.Figure) []section {
 	var out []section
 	for i, s := range b.d.Sections {
@@ -68,8 +69,8 @@ func (b *builder) picture(f report.Figure) picture {
 	}
 }
 
-// pictures returns the figures of the leading sections, or of the others, in a part for each workload. Figures of
-// folded sections are in the pack.
+// pictures returns the figures of the sections whose Lead equals lead, with a part for each workload. Figures of folded
+// sections are added to the pack.
 func (b *builder) pictures(lead bool) []pictures {
 	var out []pictures
 	for _, s := range b.d.Sections {

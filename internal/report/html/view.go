@@ -21,9 +21,10 @@ type view struct {
 	answer
 	Nav     []link
 	Filters []filter
-	// Lead are the figures before the tables, Pictures those after them.
+	// Lead has the figures before the tables, Pictures the figures after them.
 	Lead, Pictures []pictures
-	Plain          []plain
+	// Plain has the sections without tables of metrics, except those that figures replace.
+	Plain []plain
 	comparison
 	claims
 	reading
@@ -31,7 +32,7 @@ type view struct {
 	numbers
 }
 
-// head is for browsers, and for programs that show a preview of a link to the page.
+// head is the data for the head of the page: for browsers, and for programs that show a preview of a link to the page.
 type head struct {
 	CSP, Title, Description string
 	// Share is the title of such a preview: the first answer, or the page's title.
@@ -80,7 +81,7 @@ type numbers struct {
 	Pack         template.HTML
 }
 
-// plain is a section without heat maps.
+// plain is a section without tables of metrics. ID is its address in the page.
 type plain struct {
 	ID string
 	report.Section
@@ -119,7 +120,7 @@ type section struct {
 	Tables      []table
 }
 
-// table is a heat map with its dot plots.
+// table is a heat map with its dot plots. W and M are the numbers of its workload and metric.
 type table struct {
 	ID          string
 	W, M        int
@@ -133,13 +134,13 @@ type table struct {
 	Samples int
 }
 
-// conclusion is the sentence about one path of a table.
+// conclusion is the sentence about one path of a table. L is the number of the path.
 type conclusion struct {
 	L           int
 	Label, Text string
 }
 
-// column is a path: Text has its two ends, Where its locality.
+// column is a path: L is its number, Text has its two ends, Where its locality.
 type column struct {
 	L           int
 	Text, Where string
@@ -174,7 +175,7 @@ type pictures struct {
 type part struct {
 	Heading string
 	Figures []picture
-	// Later is the number of the figures in the pack; Figures is then empty. 0 means that they are in Figures.
+	// Later is the number of the group of figures in the pack; Figures is then empty. 0 means that none are in the pack.
 	Later int
 }
 
@@ -277,7 +278,7 @@ func subtitle(d report.Document) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// Rule returns the part of the text that names the rule. The whole text is below the table.
+// Rule returns the text up to its first comma, which names the warning. The whole text is below the table.
 func (f footnote) Rule() string {
 	rule, _, _ := strings.Cut(f.Text, ",")
 	return rule
@@ -357,7 +358,8 @@ func navigation(v view) []link {
 	return out
 }
 
-// need is a card of the first screen: the best profile for one need, with its value and the certainty.
+// need is a card of the first screen: the best profile for one need, with its value and the certainty. W and L are the
+// numbers of its workload and path.
 type need struct {
 	W, L               int
 	Kind, Pick, Number string

@@ -50,8 +50,8 @@ func encode(b *bytes.Buffer, v reflect.Value) error {
 	return text(b, v)
 }
 
-// members encodes a struct. indent precedes each member; value encodes the value of a member. The Subjects of a report
-// become members, too.
+// members encodes a struct. indent precedes each member; value encodes the value of a member. A field of type
+// []report.Subject becomes one member for each subject whose value is not nil.
 func members(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect.Value) error) error {
 	b.WriteString("{")
 	separator := ""

@@ -1,11 +1,11 @@
 // Package json writes a report for programs: the stable interface of cnibench, schema "cnibench.report/v1".
 //
-// The object has the keys schema, run, facts, profiles, margin, noise_floor, cells and comparisons, in this order, and
-// load_curves if workloads have loads. Cells and comparisons are ordered by metric, workload, path, profile, each on a
-// separate line. Values are in the base units of package metric, times in seconds if the key states that. An unknown
-// number is null, never 0, NaN or a missing key. Paths and workloads are the words of the command line. Keys may be
-// added within this schema; none is removed or changes its meaning. Cells, comparisons and floors are the values of
-// package compare, whose tags are the keys.
+// The object has the keys schema, run, facts, profiles, margin, noise_floor, cells and comparisons, in this order. The
+// keys of report.Subjects follow, such as load_curves if workloads have loads. Cells and comparisons are ordered by metric,
+// workload, path, profile, each on a separate line. Values are in the base units of package metric, times in seconds if the
+// key states that. An unknown number is null, never 0, NaN or a missing key. Paths and workloads are written as on the
+// command line. Later versions may add keys to this schema, but do not remove a key or change its meaning. The keys of
+// cells, comparisons and floors are the tags of the types in package compare.
 package json
 
 import (

@@ -15,8 +15,8 @@ import (
 var icons = map[compare.State]string{compare.Kept: ":white_check_mark:", compare.Broken: ":x:", compare.Undecided: ":warning:"}
 
 // GitHub writes a report for the summary of a GitHub job or a comment on a pull request. With a Gate it writes the
-// headline, then budgets and changed cells unless all is kept, then the rest folded. Without a Gate it writes the
-// summary if there is one, because GitHub cuts text above 64 KB; or else the whole document.
+// headline, then budgets and changed cells unless the state is Kept, then all cells folded. Without a Gate it writes only
+// the summary, because GitHub cuts text above 64 KB, or the whole document if that has no summary.
 func GitHub(w io.Writer, d report.Document) error {
 	g := d.Gate
 	switch {
@@ -51,7 +51,7 @@ func GitHub(w io.Writer, d report.Document) error {
 func githubSummary(w io.Writer, d report.Document) error {
 	s := d.Summary
 	var b strings.Builder
-	item := func(i report.Item) string { return "**" + number.Markdown(i.Name) + "** " + number.Markdown(i.Text) }
+	item := func(i report.Item) string { return boldName(i, " ") + number.Markdown(i.Text) }
 	fmt.Fprintf(&b, "### %s\n\n", number.Markdown(d.Title))
 	for _, line := range slices.Concat(s.Ground(), s.Lead) {
 		fmt.Fprintf(&b, "%s\n\n", number.Markdown(line))

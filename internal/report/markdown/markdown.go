@@ -217,7 +217,7 @@ func (p *page) items(items []report.Item) {
 	}
 	for _, i := range items {
 		if !i.Code {
-			p.line("- **%s**: %s", number.Markdown(i.Name), number.Markdown(i.Text))
+			p.line("- %s%s", boldName(i, ": "), number.Markdown(i.Text))
 			continue
 		}
 		fence := "```"
@@ -226,4 +226,12 @@ func (p *page) items(items []report.Item) {
 		}
 		p.line("- **%s**:\n\n  %s\n  %s\n  %s\n", number.Markdown(i.Name), fence, i.Text, fence)
 	}
+}
+
+// boldName returns the name of an item in bold, followed by after, or "" for an item without a name.
+func boldName(i report.Item, after string) string {
+	if i.Name == "" {
+		return ""
+	}
+	return "**" + number.Markdown(i.Name) + "**" + after
 }

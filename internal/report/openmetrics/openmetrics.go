@@ -1,12 +1,12 @@
 // Package openmetrics writes a report in the OpenMetrics text format 1.0, for Prometheus, VictoriaMetrics and similar
 // systems.
 //
-// Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios), with
-// the labels plan, profile, path, workload and kind (of workload). Its value is the median over repetitions, or their
-// weighted mean; the bounds of its interval are families of their own. A percentile is the label quantile of one
-// summary. CPU time per unit of work is a family per unit of work, since numbers of different units cannot be compared.
-// Families about the run and its facts come before these; comparisons, verdicts and differences of twins follow them.
-// docs/reference/reports.md lists them.
+// Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios). Its labels
+// are plan, profile, path, workload and kind (of workload). Its value is the median or the weighted mean over repetitions;
+// the bounds of the interval are two further families. The percentiles of a distribution are one summary, with the label
+// quantile. CPU time has one family for each unit of work, since numbers of different units cannot be compared. Families
+// about the run and its facts come first; comparisons, verdicts and differences of twins come last.
+// docs/reference/reports.md lists all families.
 //
 // Every sample has the time at which the run began, if the file knows it, so that older runs can be backfilled. An
 // unknown number has no sample.
@@ -36,7 +36,7 @@ const prefix = "cnibench_"
 type family struct {
 	// name is the whole name, with prefix and unit.
 	name, unit, help string
-	// info means that samples have the value 1 and the suffix _info, summary that they have the label quantile.
+	// info means that samples have the value 1 and the suffix _info. summary means that they have the label quantile.
 	info, summary bool
 }
 
@@ -120,8 +120,8 @@ type exposition struct {
 // begin makes f the current family.
 func (e *exposition) begin(f family) { e.family, e.seen = f, map[string]bool{} }
 
-// add writes a sample of the current family. It omits a value that is not finite, a repeated label set, and labels
-// without a value, which mean the same as missing labels.
+// add writes a sample of the current family. It writes nothing if the value is not finite, or if the family already has
+// a sample with these labels. It omits labels with an empty value, which mean the same as missing labels.
 func (e *exposition) add(v float64, ls labels) {
 	if !number.Finite(v) {
 		return
@@ -205,7 +205,7 @@ func (e *exposition) metrics(a *compare.Analysis) error {
 				_, quantile := quantileOf(m)
 				for _, c := range cells[cut{m, group.base}] {
 					if v, ok := bound.of(c); ok {
-						e.add(v/bases[group.base].size, append(place(c.Key), "quantile", quantile))
+						e.add(v/bases[group.base].size, append(caseLabels(c.Key), "quantile", quantile))
 					}
 				}
 			}
@@ -214,7 +214,8 @@ func (e *exposition) metrics(a *compare.Analysis) error {
 	return nil
 }
 
-// bounds are the families of one metric: its value, and the ends of its interval if it has more than one value.
+// bounds has the three families of a metric: its value, and both ends of its interval. of returns the number of a cell;
+// false if the cell has too few values for an interval.
 var bounds = []struct {
 	words, help string
 	of          func(c *compare.Cell) (float64, bool)
@@ -227,6 +228,7 @@ var bounds = []struct {
 // group is a family with its metrics: a single metric, or the percentiles of a distribution.
 type group struct {
 	family
+	// stem is the name without prefix and unit. base is the unit of the catalogue, a key of bases.
 	stem, base string
 	metrics    []string
 }
@@ -239,7 +241,7 @@ func (g group) boundFamily(words, help string) family {
 	return f
 }
 
-// families returns the groups of the catalogue. A distribution has the position of its first percentile.
+// families returns the groups in the order of the catalogue. A distribution is at the place of its first percentile.
 func families() []*group {
 	var out []*group
 	at := map[string]*group{}
@@ -276,20 +278,20 @@ func quantileOf(name string) (stem, quantile string) {
 	return strings.ReplaceAll(name, ".", "_"), ""
 }
 
-// place returns the labels of a case.
-func place(k compare.Key) labels {
+// caseLabels returns the labels of a case.
+func caseLabels(k compare.Key) labels {
 	return labels{"profile", k.Profile.String(), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind())}
 }
 
-// cellOf returns the labels of a cell: its case and its metric.
-func cellOf(k compare.Key) labels { return slices.Clip(append(place(k), "metric", k.Metric)) }
+// cellLabels returns the labels of a cell: its case and its metric.
+func cellLabels(k compare.Key) labels { return slices.Clip(append(caseLabels(k), "metric", k.Metric)) }
 
 // cells writes the families about cells: number of values, confidence, failed trials, warnings.
 func (e *exposition) cells(a *compare.Analysis) {
 	each := func(f family, write func(c compare.Cell, at labels)) {
 		e.begin(f)
 		for _, c := range a.Cells {
-			write(c, cellOf(c.Key))
+			write(c, cellLabels(c.Key))
 		}
 	}
 	each(cellValues, func(c compare.Cell, at labels) { e.add(float64(c.N), at) })
@@ -311,7 +313,7 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 	each := func(f family, write func(x compare.Comparison, at labels)) {
 		e.begin(f)
 		for _, x := range a.Comparisons {
-			at := append(cellOf(x.Key), "baseline", x.Baseline.String())
+			at := append(cellLabels(x.Key), "baseline", x.Baseline.String())
 			if x.BaselinePath != (plan.Path{}) {
 				at = append(at, "baseline_path", x.BaselinePath.String())
 			}
@@ -338,14 +340,15 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 	}
 }
 
-// base is a base unit of OpenMetrics: the suffix of its name, and its size in our unit.
+// base is a base unit of OpenMetrics: the end of a family's name, and how many units of the catalogue it is.
 type base struct {
 	unit string
-	// size divides a value of our unit. It is a whole number, so that decimal fractions remain exact.
+	// size is what a value in the unit of the catalogue is divided by. It is a whole number, so that decimal fractions
+	// remain exact.
 	size float64
 }
 
-// bases has the base unit of each unit of the catalogue: seconds, bytes, ratios.
+// bases has the base unit for each unit of the catalogue.
 var bases = map[string]base{
 	"ns":             {"seconds", 1e9},
 	"ns/transaction": {"seconds_per_transaction", 1e9},
@@ -375,10 +378,10 @@ var works = func() []string {
 	return slices.DeleteFunc(each.Once(append([]string{plan.Packet}, works...)), func(work string) bool { return work == "" })
 }()
 
-// ofJobs is the unit of work of jobs, a gigabyte.
+// ofJobs is the unit of work of jobs: a gigabyte.
 const ofJobs = "GB"
 
-// stems replaces the names of metrics whose name includes a unit.
+// stems has other names for metrics whose own name includes a unit.
 var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}
 
 // possibleUnits returns the units that a metric of the catalogue can have.

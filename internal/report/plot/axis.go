@@ -27,8 +27,8 @@ func (a axis) at(v float64) float64 {
 	return a.from + math.Min(1, math.Max(0, share))*(a.to-a.from)
 }
 
-// linear returns an axis between round numbers at or beyond low and high, and about n ticks. The caller sets its
-// pixels.
+// linear returns an axis that includes low and high and ends at round numbers, and about n ticks. The caller sets from and
+// to.
 func linear(low, high float64, n int) (axis, []float64) {
 	low, high = finiteRange(low, high)
 	if high-low < 1e-9*math.Abs(high) || high == low {
@@ -68,8 +68,9 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// logarithmic returns a logarithmic axis between steps of 1, 2, 5 at or beyond low and high, and about n ticks at most:
-// all steps, or powers of ten. A low that is not positive is replaced. The caller sets its pixels.
+// logarithmic returns a logarithmic axis that includes low and high and ends at 1, 2 or 5 times a power of ten. It also
+// returns at most about n ticks: all such steps, or only powers of ten. If low is not positive, the axis begins near
+// a millionth of high. The caller sets from and to.
 func logarithmic(low, high float64, n int) (axis, []float64) {
 	low, high = finiteRange(low, high)
 	if low <= 0 {
@@ -110,8 +111,8 @@ func logSteps(low, high float64) []float64 {
 	}
 }
 
-// frame draws a line and a text at each tick of the vertical axis y, the shapes marks for the ticks of x, and the names
-// of y and x.
+// frame draws the axes of a plot: a line and a text at each tick of the vertical axis y, then marks, the shapes for the
+// horizontal axis x. names has the texts of y and x.
 func frame(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
 	g := Group{}
 	for _, t := range ticks {
@@ -152,7 +153,8 @@ func tickText(v float64) string {
 // textWidth estimates the width of a text in pixels, since the fonts of the reader are unknown.
 func textWidth(s string, size float64) float64 { return float64(number.Width(s)) * size * 0.56 }
 
-// namesWidth returns the width for names of rows: that of the longest name, between least and mostLabel.
+// namesWidth returns the width in pixels for the names of rows: that of the longest name, at least least and at most
+// mostLabel.
 func namesWidth(least float64, names ...string) float64 {
 	room := least
 	for _, name := range names {
@@ -161,7 +163,7 @@ func namesWidth(least float64, names ...string) float64 {
 	return min(room, mostLabel)
 }
 
-// fit truncates s to a width in pixels; size is that of the font.
+// fit truncates s to a width in pixels; size is the font size.
 func fit(s string, size, width float64) string {
 	return number.Truncate(s, int(width/(size*0.56)))
 }

@@ -7,13 +7,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Bars is a table with bars for its values. Each column has its own scale. In a narrow drawing the columns are stacked,
-// each with the names of the rows.
+// Bars is a table with bars for its values. Each column has its own scale.
 type Bars struct {
 	Title, Desc string
 	Columns     []BarColumn
 	Rows        []BarRow
-	// Stacked draws the columns one below the other.
+	// Stacked draws the columns one below the other, each with the names of the rows, for a narrow page.
 	Stacked bool
 	// Row is the height of a row in pixels, if it is larger than the default. (optional)
 	Row float64
@@ -29,10 +28,12 @@ type BarRow struct {
 	Bars   []Bar
 }
 
-// Bar is a value and its interval as shares of the column's scale, 0 to 1. Share is NaN without a value, Low and High
-// without an interval. Text is written after the bar.
+// Bar is a value with its interval.
 type Bar struct {
-	Text             string
+	// Text is written after the bar.
+	Text string
+	// Share is the value, Low and High its interval, as shares of the column's scale, 0 to 1. Share is NaN without a value;
+	// Low and High are NaN without an interval.
 	Share, Low, High float64
 	Color            Color
 	// Strong writes Text in bold, for the best value.
@@ -77,7 +78,8 @@ func (b Bars) Draw() Drawing {
 	return d
 }
 
-// draw draws a bar from x in at most width pixels with its text. y is its centre, half is half its height.
+// draw draws a bar and its text from x, at most width pixels wide. y is the vertical centre of the bar, half is half its
+// height.
 func (b Bar) draw(x, y, width, half float64) []Shape {
 	long := width - barText
 	if !number.Finite(b.Share) {

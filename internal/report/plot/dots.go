@@ -11,8 +11,8 @@ type Dots struct {
 	// Unit is written above the axis.
 	Unit string
 	Rows []DotRow
-	// Reference is where a line crosses all rows, with ReferenceName as its text. There is none if the name is empty or
-	// the value not finite. (optional)
+	// Reference is the value at which a line crosses all rows, with ReferenceName as its text. No line is drawn if the
+	// name is empty or the value is not finite. (optional)
 	Reference     float64
 	ReferenceName string
 	// Low and High extend the axis, so that several plots share one. They are ignored if they are not finite.

@@ -5,7 +5,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Heat is a heat map: names down, columns across. Each cell has texts and a shade.
+// Heat is a heat map with a row for each name. Each cell has texts and a shade.
 type Heat struct {
 	Title, Desc string
 	Unit        string
@@ -72,7 +72,7 @@ func (p Heat) Draw() Drawing {
 	return d
 }
 
-// twoLines splits a name at its last slash or space. Without one the first line is empty.
+// twoLines splits a name at its last slash or space. Without slash and space the first line is empty.
 func twoLines(s string) (string, string) {
 	for i := len(s) - 1; i > 0; i-- {
 		if s[i] == ' ' || s[i] == '/' {

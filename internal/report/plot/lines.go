@@ -15,7 +15,7 @@ type Lines struct {
 	Title, Desc string
 	// Unit is the text of the vertical axis, XName that of the horizontal axis.
 	Unit, XName string
-	// XHigh is the end of the horizontal axis. Ticks are on it, in ascending order.
+	// XHigh is the end of the horizontal axis. Ticks are the ticks of this axis, in ascending order.
 	XHigh float64
 	Ticks []Tick
 	Lines []Line
@@ -34,9 +34,9 @@ type Line struct {
 	Name   string
 	Series int
 	Points []LinePoint
-	// Faint is a second line in the same colour. Fitted means that it is a curve fitted to Points, which are then drawn as
-	// dots. (optional)
-	Faint  []LinePoint
+	// Faint is a second line in the same colour. (optional)
+	Faint []LinePoint
+	// Fitted means that Faint is a curve fitted to Points, and that Points are also drawn as dots. (optional)
 	Fitted bool
 }
 
@@ -100,8 +100,8 @@ func (p Lines) marks(x, y axis) []Shape {
 	return marks
 }
 
-// draw draws a line with its intervals, its faint line and its rings. If no point can be drawn, it draws the faint line
-// as the line, unless that is fitted.
+// draw draws a line with its intervals, its faint line and its rings. If no point can be drawn, it draws the faint line in
+// place of the line, unless the faint line is a fitted curve.
 func (l Line) draw(x, y axis) Group {
 	color, pattern := Series(l.Series)
 	g := Group{Series: l.Series, Tip: l.Name}
@@ -155,8 +155,8 @@ func PercentTicks(most float64) ([]Tick, float64) {
 	return each.Of(at, func(v float64) Tick { return Tick{v, tickText(v) + "%"} }), x.high
 }
 
-// Nine returns the position of share q on an axis of nines, where each further nine has the same width: 0 for 0, 1 for
-// 90 %, 2 for 99 %.
+// Nine returns the position of the share q, in [0,1), on an axis that gives each further nine the same width: 0 for 0 %,
+// 1 for 90 %, 2 for 99 %.
 func Nine(q float64) float64 { return -math.Log10(1 - q) }
 
 // NineTicks returns the ticks of an axis of nines from 0 to high.
@@ -170,7 +170,7 @@ func NineTicks(high float64) []Tick {
 	return ticks
 }
 
-// timeAxis returns the vertical logarithmic axis of a plot for the positive values, with its ticks.
+// timeAxis returns the vertical logarithmic axis of a plot, and its ticks. It ignores values that are not positive.
 func timeAxis(values []float64) (axis, []float64) {
 	values = slices.DeleteFunc(values, func(v float64) bool { return !(v > 0) })
 	low, high, ok := span(values...)
@@ -182,8 +182,8 @@ func timeAxis(values []float64) (axis, []float64) {
 	return y, ticks
 }
 
-// nameRoom returns the width for the names of lines at the right of a plot. It is small if a name is too long or there
-// are too many, because names are then below the plot.
+// nameRoom returns the width for the names of lines at the right of a plot. If a name is too long or there are too many
+// names, all names are written below the plot, and the width is only a margin.
 func nameRoom(names []string) float64 {
 	below := float64(len(names))*nameGap > frameHeight-20 || slices.ContainsFunc(names, func(name string) bool {
 		return textWidth(name, smallSize) > frameRight-24
@@ -197,8 +197,8 @@ func nameRoom(names []string) float64 {
 // nameGap is the vertical distance of two names.
 const nameGap = 14.0
 
-// nameLines adds the name to each group: to the right of the plot near the end of the group's line, or below the plot.
-// It returns the height of the drawing. room is the width from nameRoom.
+// nameLines adds to each line its name: right of the plot near the end of the line, or below the plot if room, the result
+// of nameRoom, is too small. It returns the height of the drawing.
 func nameLines(groups []Group, names []string, room float64) float64 {
 	type end struct {
 		line int

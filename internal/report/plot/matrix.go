@@ -1,7 +1,7 @@
 package plot
 
-// Matrix is a heat map of pairs with the same names down and across. A cell is the direction from the row's name to the
-// column's.
+// Matrix is a heat map of pairs: rows and columns have the same names. A cell is the direction from the name of its row to
+// the name of its column.
 type Matrix struct {
 	Title, Desc string
 	Names       []string
@@ -9,7 +9,7 @@ type Matrix struct {
 	Cells [][]HeatCell
 }
 
-// matrixWidth is the largest width of all cells together, matrixCell of one cell.
+// matrixWidth is the largest width of a row of cells, matrixCell the largest width of one cell.
 const matrixWidth, matrixCell = 720.0, 40.0
 
 // Draw draws the map. If there is room, the ends of the names are written across.
@@ -47,7 +47,7 @@ func (p Matrix) Draw() Drawing {
 	return d
 }
 
-// ending returns the digits at the end of a name, or without digits its last three characters.
+// ending returns the digits at the end of a name. If there are none, it returns the last three bytes.
 func ending(name string) string {
 	i := len(name)
 	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {

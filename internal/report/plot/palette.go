@@ -20,8 +20,8 @@ const (
 	// Neutral fills cells without a verdict, Same cells whose verdict is the same.
 	Neutral Color = "neutral"
 	Same    Color = "same"
-	// BarBest, BarSame and BarOther fill bars: of the best value, of values that are the same, and of all others that
-	// are not worse.
+	// BarBest fills the bar of the best value, BarSame the bars of values that are the same as the best. BarOther fills
+	// bars without such a verdict.
 	BarBest  Color = "bar-best"
 	BarSame  Color = "bar-same"
 	BarOther Color = "bar-other"
@@ -36,7 +36,7 @@ func Series(n int) (Color, int) {
 	return Color(fmt.Sprintf("s%d", i%seriesColors+1)), i / seriesColors
 }
 
-// Levels is the number of shades for better values, and for worse ones.
+// Levels is the number of shades for better values. There are as many for worse values.
 const Levels = 4
 
 // Level returns the shade of a difference: 1 to 4 for increasingly better, -1 to -4 for increasingly worse, 0 for the
@@ -51,7 +51,8 @@ func Level(n int) Color {
 	return Same
 }
 
-// BarWorse returns the colour of a bar that is worse than the best: 1 to 4 for increasingly worse.
+// BarWorse returns the colour of a bar whose value is worse than the best: n is 1 to 4 for increasingly worse. Other
+// numbers have the nearest shade.
 func BarWorse(n int) Color { return Color(fmt.Sprintf("bar-worse%d", max(1, min(n, Levels)))) }
 
 // Theme selects the values of colours.

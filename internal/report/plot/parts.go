@@ -16,8 +16,8 @@ type Waterfall struct {
 	Steps       []WaterfallStep
 }
 
-// WaterfallStep is a change, or a total. Value is the text at the right. Faint means that the change is within the
-// noise.
+// WaterfallStep is a change or a total, with the size By. Value is the text at the right. Faint draws the step pale, for a
+// change within the noise.
 type WaterfallStep struct {
 	Name, Value string
 	By          float64
@@ -74,12 +74,12 @@ func (p Waterfall) Draw() Drawing {
 type Stacked struct {
 	Title, Desc string
 	Unit        string
-	// Parts are the names of the pieces of all bars, in order. The legend omits a part without a piece in any bar.
+	// Parts are the names of the parts, in the order of Pieces. The legend omits a part that is 0 in all bars.
 	Parts []string
 	Bars  []StackedBar
 }
 
-// StackedBar is one bar with a piece for each part, 0 for none. Value is the text at the right.
+// StackedBar is one bar. Pieces has the length of each part; 0 draws nothing. Value is the text at the right.
 type StackedBar struct {
 	Name   string
 	Series int
@@ -139,7 +139,7 @@ func (p Stacked) usedParts() []int {
 	return out
 }
 
-// piece returns a rectangle in the colour of a part. If there are more parts than colours, colours repeat, fainter.
+// piece returns a rectangle in the colour of a part. Parts beyond the number of colours reuse these, paler.
 func piece(part int, from, to Point) Shape {
 	c, again := Series(part + 1)
 	s := rect(c, from, to)
@@ -149,14 +149,14 @@ func piece(part int, from, to Point) Shape {
 	return s
 }
 
-// Flame is a flame graph of two sides, with callers above. The width of a frame is the time of both sides in the
-// function and below it.
+// Flame is a flame graph of two sides, A and B, with callers above the functions that they call. The width of a frame is
+// the time that both sides spend in the function and below it.
 type Flame struct {
 	Title, Desc string
 	Roots       []*FlameFrame
 }
 
-// FlameFrame is a function under its callers. A and B are the times of each side in it and below it.
+// FlameFrame is a function under its callers. A and B are the times that each side spends in the function and below it.
 type FlameFrame struct {
 	Name, Tip string
 	A, B      float64
@@ -202,7 +202,7 @@ func (p Flame) Draw() Drawing {
 	return d
 }
 
-// color returns the shade for the change from A to B, relative to the time of both.
+// color returns the shade for the change from A to B, relative to their sum.
 func (f *FlameFrame) color() Color {
 	change := (f.A - f.B) / (f.A + f.B)
 	return Level(int(math.Round(change * Levels)))

@@ -1,13 +1,12 @@
 // Package plot draws the figures of a report: typed data in, a Drawing out, and a Drawing as SVG.
 //
 // A plot (Dots, Lines, Heat, Bars, ...) is a struct of numbers and names; its Draw method draws it. A Drawing is a list
-// of lines, rectangles, dots and texts in groups, in a coordinate system whose origin is the upper left corner and
-// whose unit is a pixel at scale 1. SVG writes it for a page, whose style sheet brings the colours (CSS), or as a
-// separate file. Colours are names of a role, never values, so that one drawing serves a light and a dark page;
-// palette.go holds the values, which tests hold to the contrast that WCAG asks.
+// of lines, rectangles, dots and texts in groups. Coordinates are in pixels at scale 1, from the upper left corner. SVG
+// returns a drawing for a page, whose style sheet has the colours; WriteSVG writes it as a separate file. A Color is the
+// name of a role, not a value, so that one drawing serves a light and a dark page. palette.go has the values; tests check
+// that their contrast meets WCAG.
 //
-// Nothing here knows what a profile or a metric is. Texts may come from anywhere: whatever writes a drawing escapes
-// them.
+// This package does not know profiles or metrics. Texts may be untrusted: the code that writes a drawing escapes them.
 package plot
 
 import (
@@ -28,7 +27,7 @@ type Drawing struct {
 type Group struct {
 	// Series is the number of the series, from 1; 0 for other groups. A page may hide the groups of a series.
 	Series int
-	// Row is the height in pixels by which the drawing shrinks without the group; 0 if the group is not a row.
+	// Row is the height in pixels by which the drawing shrinks if a page hides the group; 0 if the group is not a row.
 	Row float64
 	// Tip is the text that a browser shows while the pointer is on the group. (optional)
 	Tip    string
@@ -146,7 +145,7 @@ func Framed(d Drawing) Drawing {
 	return out
 }
 
-// transform returns groups scaled and moved, so that their origin is at the point at.
+// transform returns groups scaled by scale, then moved so that their origin is at the point at.
 func transform(groups []Group, at Point, scale float64) []Group {
 	return each.Of(groups, func(g Group) Group {
 		g.Shapes = each.Of(g.Shapes, func(s Shape) Shape {

@@ -8,7 +8,7 @@ type Trips struct {
 	// Kinds are the activities, in the order of the legend.
 	Kinds []TripKind
 	Lanes []Trip
-	// Finish is the time at which a line crosses all lanes, with FinishName as its text; there is none without a name.
+	// Finish is the time at which a line crosses all lanes, with FinishName as its text. Without a name no line is drawn.
 	// (optional)
 	Finish     float64
 	FinishName string
@@ -20,7 +20,7 @@ type TripKind struct {
 	Color Color
 }
 
-// Trip is one lane: a way through its rows.
+// Trip is one lane: a line that moves between the rows of the lane.
 type Trip struct {
 	Name string
 	// Note is written next to the name.
@@ -28,7 +28,7 @@ type Trip struct {
 	// Rows are the names of the rows, from top to bottom.
 	Rows  []string
 	Spans []TripSpan
-	// Labels describe stays in a row. A label is drawn at the end of its stay, or omitted if there is no room.
+	// Labels describe stays in a row. A label is drawn after the end of its stay, or omitted if there is no room.
 	Labels []TripLabel
 }
 
@@ -159,7 +159,8 @@ func (p Trips) draw(l Trip, x axis, y float64) []Group {
 	return append(groups, l.labels(x, middle))
 }
 
-// joinSpans joins consecutive spans of one kind in a row, because a gap between two rectangles would be visible.
+// joinSpans joins spans of one kind that follow each other in the same row, because a gap between two rectangles would be
+// visible.
 func joinSpans(spans []TripSpan) []TripSpan {
 	var out []TripSpan
 	for _, s := range spans {

@@ -1,7 +1,7 @@
-// Package pprof writes the stacks of sampled trials: as a profile for go tool pprof and other readers of its format,
-// and folded.
+// Package pprof writes the stacks of sampled trials: Render as a profile for go tool pprof and other readers of its
+// format, Folded as lines of text for flame graph tools.
 //
-// Each sample has the number of samples and their CPU time, and labels for the profile, path and workload. The network
+// Each stack has the number of samples and their CPU time, and labels for the profile, path and workload. The network
 // namespace of the packet is the outermost frame.
 package pprof
 

@@ -1,6 +1,6 @@
-// Package reporttest makes results for the tests of reports: synthetic, but with the shape and the size of real ones.
+// Package reporttest makes results for the tests of reports: synthetic, but similar to real results in shape and size.
 //
-// Every value follows from a seed, so golden files made from them change only when the code does. It is for tests only.
+// All values are derived from a seed, so that golden files change only if the code changes. It is for tests only.
 package reporttest
 
 import (
@@ -35,7 +35,7 @@ func Build(h result.Header, recs []result.Record, o report.Options) (report.Docu
 	return c.Build(h, o)
 }
 
-// cost is the CPU time of a profile as a multiple of raw's: between hosts, and on paths of pods.
+// cost has two factors for each profile: its CPU time relative to raw's, between hosts and on paths of pods.
 var cost = map[string][2]float64{
 	profile.Raw: {1, 1}, profile.Host: {1.31, 1.31}, "bridge": {1.33, 1.62}, "ptp": {1.32, 1.35}, "flannel-vxlan": {1.33, 1.78},
 	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
@@ -157,7 +157,8 @@ func spoil(t *result.Record, rep int) {
 	}
 }
 
-// Job returns the work of a job for a forecast: a transfer with a share of the job's time, and requests without one.
+// Job returns the work of a job for a forecast: a transfer with a known share of the job's time, and requests whose share
+// is unknown.
 func Job() []impact.Work {
 	return []impact.Work{
 		{Kind: impact.Transfer, Amount: 100e9, Share: 0.3, Text: "100GB"},
@@ -165,7 +166,7 @@ func Job() []impact.Work {
 	}
 }
 
-// Cases are the results that every format for programs is tested with, by name.
+// Cases has the results, by name, with which every format for programs is tested.
 var Cases = map[string]Result{
 	"small": Small(10), "one-trial": Small(1), "all-failed": AllFailed(), "empty": {}, "not-numbers": NotNumbers(), "hostile": Hostile(),
 }

@@ -1,6 +1,6 @@
-// Package schema makes the JSON Schemas (draft 2020-12) of plan and profile files, result files and reports. The schema
-// of plan files is made from the settings, the others from the Go types that are encoded, so no schema is written by
-// hand.
+// Package schema makes the JSON Schemas (draft 2020-12) of plan files, profile files, result files and reports. The schemas
+// of results and reports are derived from the Go types that are encoded. Those of plans and profiles are from packages plan
+// and profilefile.
 package schema
 
 import (
@@ -115,7 +115,7 @@ type types = map[reflect.Type]*jsonschema.Schema
 // of returns the schema of T; see ofType.
 func of[T any](more types) (*jsonschema.Schema, error) { return ofType(reflect.TypeFor[T](), more) }
 
-// ofType returns the schema of the JSON of a type. more has the schemas of further types that encode themselves.
+// ofType returns the schema of the JSON of a type. more has schemas that replace those of certain types.
 func ofType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	text := &jsonschema.Schema{Type: "string"}
 	known := types{

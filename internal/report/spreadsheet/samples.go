@@ -19,14 +19,14 @@ import (
 // sampleColumns are the names of the fields that Samples writes.
 var sampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
 
-// Samples writes the trials of a result, one row per number. A failed trial has a row without a number, a warning one
-// with the status "warning". Observations and metrics that this version does not know are omitted.
+// Samples writes the trials of a result, one row per number. A failed trial has one row, without a number. A warning has a
+// row with the status "warning". Observations are omitted, and so are metrics that this version does not know.
 type Samples struct {
 	rows *csv.Writer
 }
 
-// NewSamples writes the lines before the first trial: title, baseline, environment, date, warm-up, and facts of h whose
-// names the format allows.
+// NewSamples writes the lines before the first trial to w and returns a Samples for the trials. The lines have the title,
+// baseline, environment, date and warm-up of h, its facts if the format allows their names, and the names of the columns.
 func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	var b strings.Builder
 	b.WriteString(outputs.Magic + "\n")
@@ -40,7 +40,7 @@ func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	return s, s.rows.Write(sampleColumns)
 }
 
-// reserved are names with a meaning in the format; facts may not have them.
+// reserved has the names with a meaning in the format. Facts with these names are omitted.
 var reserved = []string{"title", "baseline", "environment", "date", "window", "warmup"}
 
 // preamble returns the names and values of the lines before the first trial.

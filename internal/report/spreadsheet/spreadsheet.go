@@ -1,5 +1,5 @@
-// Package spreadsheet writes a report as a table for spreadsheets and data frames, and the trials of a result file as
-// numbers that cnibench import reads back.
+// Package spreadsheet writes CSV: a report as a table for spreadsheets and data frames, and the trials of a result file in
+// a format that cnibench import reads.
 //
 // Render writes one row per cell of the analysis, with its comparison, under the names of Columns. Samples writes one
 // row per number of each trial in the format "cnibench-csv v1" (docs/reference/import.md). Both are RFC 4180 with line
@@ -29,7 +29,7 @@ var Columns = []string{
 	"baseline", "baseline_path", "ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "verdict", "typical", "nic",
 }
 
-// Numbers are the columns with a number or an empty field.
+// Numbers are the names of the columns whose fields are numbers or empty.
 var Numbers = []string{
 	"n", "median", "low", "high", "confidence", "failed",
 	"ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "typical",
@@ -91,8 +91,8 @@ func formatNumber(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// formula has the characters at the beginning of a cell that make a spreadsheet evaluate it. "#" begins a comment for
-// readers of tables.
+// formula has the characters that make a spreadsheet evaluate a cell that begins with them. "#" begins a comment for some
+// readers of CSV.
 const formula = "=+-@#＝＋－＠"
 
 // text returns s as one line of printable characters. If it could be read as a formula or a comment, an apostrophe

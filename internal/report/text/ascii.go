@@ -7,11 +7,11 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// signs replaces the other signs of a report by ASCII.
+// signs replaces the signs of a report, other than superscripts, by ASCII.
 var signs = strings.NewReplacer("µ", "u", "±", "+-", "─", "-", "–", "-", "…", "~", "≈", "same", "▲", "better", "▼", "worse", "×", "x")
 
-// toASCII replaces signs by ASCII if the output requires it, with superscript numbers in brackets. Letters of other
-// alphabets remain.
+// toASCII replaces signs by ASCII if the output requires it; superscript numbers become numbers in brackets. Letters of
+// other alphabets remain.
 func (p *printer) toASCII(s string) string {
 	if !p.ascii {
 		return s

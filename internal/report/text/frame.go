@@ -9,15 +9,17 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Progress is the progress of a run. Left is the estimated time that it still takes.
+// Progress is the progress of a run.
 type Progress struct {
+	// Done and Total count trials.
 	Done, Total int
-	Left        time.Duration
-	// Repetition is the number of the current repetition, Repetitions how many are planned; 0 before the first trial.
+	// Left is the estimated time until the end of the run.
+	Left time.Duration
+	// Repetition is the number of the current repetition, 0 before the first trial. Repetitions is how many are planned.
 	Repetition, Repetitions int
 	// Doing describes what the run does now, or what it measured last.
 	Doing string
-	// Stops is true if the run ends as soon as all comparisons are decided.
+	// Stops is true if the run ends as soon as every comparison is decided.
 	Stops bool
 }
 

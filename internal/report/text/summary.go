@@ -9,10 +9,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// screen is the number of lines that a summary should not exceed.
+// screen is the number of lines that a summary should not exceed. It may be longer if needs and notes take more room.
 const screen = 60
 
-// fewRows is the number of lines that the rows of the table always get, if there are so many rows.
+// fewRows is the number of rows of the table that are always written, as far as there are so many.
 const fewRows = 8
 
 // summary writes the summary of d, then the sections that the reader requested. If the summary is longer than a screen,
@@ -44,7 +44,8 @@ func (p *printer) summary(d report.Document) {
 	}
 }
 
-// answers writes the title, the first lines and the grids of a summary; without a table of needs also the lists.
+// answers writes the title, the first lines and the grids of a summary. If the summary has no table of needs, it also
+// writes the lists.
 func (p *printer) answers(d report.Document) {
 	p.heading(d.Title)
 	p.bullets(d.Summary.Ground()...)
@@ -61,7 +62,7 @@ func (p *printer) answers(d report.Document) {
 	}
 }
 
-// needs writes the answer for each column of the table in a line, without intervals if the line would be too long.
+// needs writes a line with the answer for each column of the table. It omits the intervals if the line would be too long.
 func (p *printer) needs(s *report.Summary) {
 	if len(s.Columns) == 0 {
 		return
@@ -93,7 +94,7 @@ func (p *printer) capture(write func(*printer)) string {
 
 func lines(s string) int { return strings.Count(s, "\n") }
 
-// readingLines writes how to read the table of a summary.
+// readingLines writes the lines that explain the table of a summary, and the notes.
 func (p *printer) readingLines(s *report.Summary) {
 	if len(s.Columns) > 0 {
 		seen := map[compare.Verdict]bool{}
@@ -139,11 +140,17 @@ func (p *printer) toBest(v compare.Verdict) string {
 	return p.mark(v)
 }
 
-// tableLines is the number of lines of the table that are not rows: an empty line, its title, and up to three headings.
-const tableLines = 5
+// mostHeadings is how many lines the headings of columns have: name, unit and NIC model. Options of the workload are one more
+// where two columns differ in them. tableLines is the number of lines of the table that are not rows: an empty line, the title
+// and the headings.
+const (
+	mostHeadings = 3
+	tableLines   = 2 + mostHeadings
+)
 
-// frameOf formats the columns of s. It also returns the widths of three others: profile names, letters and proofs.
-func (p *printer) frameOf(s *report.Summary) (name, letters, proof int, all []column) {
+// summaryColumns formats the columns of needs (all). It also returns the widths of the three other columns: profile names,
+// letters and proofs.
+func (p *printer) summaryColumns(s *report.Summary) (name, letters, proof int, all []column) {
 	letters, proof = len("does"), len("proof")
 	for _, r := range s.Rows {
 		name = max(name, min(number.Width(r.Profile), 32))
@@ -157,7 +164,7 @@ func (p *printer) frameOf(s *report.Summary) (name, letters, proof int, all []co
 
 // summaryWidth returns the width of the whole table.
 func (p *printer) summaryWidth(s *report.Summary) int {
-	name, letters, proof, all := p.frameOf(s)
+	name, letters, proof, all := p.summaryColumns(s)
 	width := name
 	if s.Letters != "" {
 		width += len(gap) + letters + len(gap) + proof
@@ -171,7 +178,7 @@ func (p *printer) summaryWidth(s *report.Summary) int {
 // summaryTable writes the table of a summary with as many columns as fit. most is the largest number of lines. It names
 // omitted columns and counts omitted rows.
 func (p *printer) summaryTable(s *report.Summary, most int) {
-	name, letters, proof, all := p.frameOf(s)
+	name, letters, proof, all := p.summaryColumns(s)
 	after := gap + number.Left("does", letters) + gap + "proof"
 	used := name + len(gap) + letters + len(gap) + proof
 	if s.Letters == "" || used+len(gap)+all[0].width > p.width {
@@ -193,12 +200,19 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	}
 	for i := range high {
 		heading := func(c column) string {
-			return number.Left(strings.Join(c.heading[i:min(i+1, len(c.heading))], ""), c.width)
+			if i >= len(c.heading) {
+				return number.Left("", c.width)
+			}
+			return number.Left(c.heading[i], c.width)
 		}
-		p.line(p.style(strings.TrimRight(row("", heading, []string{after, "", ""}[i]), " "), bold))
+		end := ""
+		if i == 0 {
+			end = after
+		}
+		p.line(p.style(strings.TrimRight(row("", heading, end), " "), bold))
 	}
 	rows := s.Rows
-	if room := most - tableLines - min(1, len(left)); len(rows) > room {
+	if room := most - tableLines - max(0, high-mostHeadings) - min(1, len(left)); len(rows) > room {
 		rows = rows[:max(1, room-1)]
 	}
 	for i, r := range rows {
@@ -230,8 +244,8 @@ func sameNeed(s *report.Summary, j int) bool {
 	return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name
 }
 
-// fitColumns returns the columns of all that fit beside used characters, and the names of the dropped columns. Columns
-// of another NIC model are dropped first, then the last columns. The first column always remains.
+// fitColumns returns the columns that fit if used characters of the width are taken, and the names of the dropped columns
+// (left). It drops columns of a second NIC model first, then from the last column on. The first column always remains.
 func (p *printer) fitColumns(s *report.Summary, all []column, used int) (columns []column, left []string) {
 	for _, c := range all {
 		used += len(gap) + c.width

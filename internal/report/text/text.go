@@ -1,9 +1,9 @@
 // Package text writes a report for a terminal.
 //
-// A table that is wider than the terminal is cut into blocks of columns, each with the names of its rows. If this makes
-// fewer blocks, the table has its short form: without the spread, and with short names of the paths. Of a document with
-// a summary only the summary is written, in at most one screen, unless all of it is requested. Nothing is computed
-// here; Render lays out what a report.Document says.
+// A table that is wider than the terminal is cut into blocks of columns, each with the names of its rows. If fewer blocks
+// result, the table has its short form: without the spread, and with short names of the paths. If a document has a summary,
+// only the summary is written, on about one screen, and the sections that the reader requested; Options.All writes the
+// whole document. This package computes no results.
 package text
 
 import (
@@ -22,7 +22,7 @@ import (
 
 // Options describe the terminal and the amount of output.
 type Options struct {
-	// All writes all sections of a document that has a summary, instead of the summary.
+	// All writes the whole document in place of its summary.
 	All bool
 	// ASCII writes words instead of signs, for a terminal without UTF-8, a pipe or a file.
 	ASCII bool
@@ -60,7 +60,8 @@ type printer struct {
 	width int
 	color bool
 	ascii bool
-	// live shows intervals in the table of a summary and omits the other parts of a report.
+	// live is true for the live view of a run (Frame): the table of a summary then shows intervals, and hints to --all are
+	// omitted.
 	live bool
 	// marked is true once an entry with a verdict was written; the legend then explains the marks.
 	marked bool
@@ -221,8 +222,8 @@ func (p *printer) table(t report.Table) (short bool) {
 	return l.short
 }
 
-// conclusions writes a short line for each row with a significant difference, and one line about all other rows.
-// Complete sentences are only in Markdown and HTML, because they would hide the numbers here.
+// conclusions writes a short line for each row with a significant difference, and one line about all other rows. Only
+// Markdown and HTML have the complete sentences, which would distract from the numbers here.
 func (p *printer) conclusions(all []report.Conclusion, l layout) {
 	said, equal := 0, 0
 	for _, c := range all {
@@ -327,7 +328,7 @@ func (p *printer) column(name string, entries []report.Entry, short bool) column
 	return c
 }
 
-// entry formats an entry. widths are those of value, spread, ratio with mark, and footnotes.
+// entry formats an entry. widths has the widths of the value, the spread, the ratio with its mark, and the footnotes.
 func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 	if e.Kind != report.Value {
 		s := e.Text

@@ -86,7 +86,17 @@ func TestSummaryFits(t *testing.T) {
 			}
 		}
 	}
-	for name, r := range map[string]reporttest.Result{"many": many, "nine": reporttest.NinePaths(6), "failed": reporttest.AllFailed(), "small": reporttest.Small(2)} {
+	// A heading has a line more where the options of two workloads of one need tell its columns apart.
+	bulks := reporttest.NinePaths(2)
+	flows := plan.Workload{Spec: plan.Stream{Flows: 4}}.Normalize()
+	bulks.Header.Plan.Workloads = append(bulks.Header.Plan.Workloads, flows)
+	for _, rec := range slices.Clone(bulks.Records) {
+		if rec.Workload.Kind() == "stream" {
+			rec.Workload = flows
+			bulks.Records = append(bulks.Records, rec)
+		}
+	}
+	for name, r := range map[string]reporttest.Result{"many": many, "bulks": bulks, "nine": reporttest.NinePaths(6), "failed": reporttest.AllFailed(), "small": reporttest.Small(2)} {
 		d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +104,7 @@ func TestSummaryFits(t *testing.T) {
 		for _, width := range []int{40, 60, 80, 120, 200} {
 			for _, ascii := range []bool{false, true} {
 				out := written(t, d, Options{Width: width, ASCII: ascii})
-				if n := bytes.Count(out, []byte("\n")); n > screen {
+				if n := bytes.Count(out, []byte("\n")); n > screen && (name != "bulks" || width > 40) { // its needs alone take a screen there
 					t.Errorf("%s at %d columns: %d lines", name, width, n)
 				}
 				if name == "many" && !bytes.Contains(out, []byte("more profiles: --all.")) {

@@ -1,4 +1,4 @@
-// Package advice joins an error to one line of advice on how to fix it.
+// Package advice adds one line of advice to an error, and finds the name that a mistyped word probably means.
 //
 // An error describes what went wrong; a hint what to do next. They are separate so that a caller can print the advice
 // on a line of its own and a test can match the error alone.
@@ -68,8 +68,8 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// DidYouMean returns `, did you mean "x"?` with the nearest of names. If names begin with the word and a hyphen, it lists
-// them instead. It returns "" if no name is near.
+// DidYouMean returns `, did you mean "x"?` with the nearest of names. If some names begin with the word and a hyphen, it lists
+// these instead. It returns "" if no name is near.
 func DidYouMean(word string, names []string) string {
 	var longer []string
 	for _, n := range names {

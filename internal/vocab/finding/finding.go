@@ -1,5 +1,5 @@
-// Package finding has the form in which every check reports what it found in a result, a configuration, a cluster or a
-// machine.
+// Package finding defines the findings by which every check reports problems of a result, a configuration, a cluster or a
+// machine, and the rules that describe them.
 package finding
 
 import (

@@ -44,7 +44,7 @@ type Metric struct {
 	// Title is the heading in a report.
 	Title string
 	// Unit is the base unit: "bit/s", "1/s", "ns", "ratio", "1/GB", "ns/transaction", "ns/KB", "ns/packet", "B".
-	// That of a metric per unit of work depends on the workload: see UnitFor.
+	// The unit of a metric per unit of work depends on the workload: see UnitFor.
 	Unit string
 	// Better is the direction of improvement.
 	Better Better
@@ -178,7 +178,7 @@ var Waits = []string{WaitSchedule, WaitSandbox, WaitContainer, WaitDevice, WaitA
 // Failures are the metrics whose value is a number or a share of failures.
 var Failures = []string{ErrorRate, FailuresPerRoll, TTFRUnanswered, FrameLossRate, ResolutionsWaited}
 
-// EndsAtTimeout reports whether a metric is a percentile, minimum or maximum of FromDue or FromStart. In these, pods
+// EndsAtTimeout reports whether a metric is a percentile, minimum or maximum of FromDue or FromStart. In such a metric, pods
 // without an answer count with their timeout.
 func EndsAtTimeout(name string) bool {
 	for _, family := range []string{FromDue, FromStart} {
@@ -216,7 +216,7 @@ var catalogue = func() (all []Metric) {
 	return all
 }()
 
-// Counted are the metrics that sampled trials have from the counters of the processor.
+// Counted are the metrics of sampled trials that come from the counters of the processor.
 var Counted = []string{Instructions, Cycles, CyclesPer, CacheMisses, BranchMisses}
 
 // States are the metrics of what the state of an instance costs: time, CPU and memory of its Services and policies.

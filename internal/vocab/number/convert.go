@@ -11,8 +11,8 @@ type measure struct {
 	size      float64
 }
 
-// words has the known units without prefixes, except prefixes of seconds and of 1. A byte is 8 bit, so rates in bits and in
-// bytes convert into each other.
+// words has the known units, with prefixes only for seconds and for 1. A byte is 8 bit, so rates in bits and in bytes convert
+// into each other.
 var words = map[string]measure{
 	"bit": {"bit", 1}, "B": {"bit", 8},
 	"ns": {"s", 1e-9}, "us": {"s", 1e-6}, "µs": {"s", 1e-6}, "μs": {"s", 1e-6}, "ms": {"s", 1e-3}, "s": {"s", 1}, "min": {"s", 60},
@@ -25,9 +25,8 @@ var multiples = []prefix{
 	{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12},
 }
 
-// Convert returns v, which is in the unit from, in the unit to: "Gbit/s" or "MiB/s" in "bit/s", "us" in "ns", "%" in
-// "ratio". Prefixes are decimal except for Ki, Mi, Gi and Ti. It fails for an unknown unit, and for units of different
-// dimensions.
+// Convert converts v from one unit to another, such as from "MiB/s" to "bit/s", from "us" to "ns" or from "%" to "ratio".
+// Prefixes are decimal except for Ki, Mi, Gi and Ti. It fails for an unknown unit, and for units of different dimensions.
 func Convert(v float64, from, to string) (float64, error) {
 	a, err := parse(from)
 	if err != nil {

@@ -41,8 +41,8 @@ var (
 	plain   = []prefix{{"1", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}}
 )
 
-// Common returns the scale in which the median of values, without their signs, has one to three digits before the point. It
-// ignores values that are 0 or not finite. "ratio" becomes "%"; an unknown unit is not scaled.
+// Common returns the scale in which the median of values, without their signs, has one to three digits before the point. base is
+// the unit of values. Common ignores values that are 0 or not finite. "ratio" becomes "%"; an unknown unit is not scaled.
 func Common(base string, values ...float64) Scale {
 	if base == "ratio" {
 		return Scale{Unit: "%", Size: 0.01}
@@ -89,17 +89,17 @@ func typical(values []float64) float64 {
 // Finite reports whether v is neither NaN nor infinite.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Format returns v, which is in base units, as a text in the scale's unit, as Number does. The text does not have the unit.
+// Format converts v from base units to the displayed unit, and formats it as Number does, without the unit.
 func (s Scale) Format(v float64) string { return Number(v / s.Size) }
 
-// WithUnit returns v, which is in base units, as a text with the unit that fits it: "1.50 ms". The unit "1" is omitted.
+// WithUnit formats v, which is in the unit base, with the prefix of the unit that fits v: "1.50 ms". The unit "1" is omitted.
 func WithUnit(base string, v float64) string {
 	s := Common(base, v)
 	return strings.TrimSuffix(s.Format(v)+" "+s.Unit, " 1")
 }
 
-// Within returns a format function for values that have an error of about err, in base units. It omits digits finer than
-// about a fifth of err. If err is not above 0, it returns Format.
+// Within returns a function that formats values with an error of about err; values and err are in base units. The function
+// omits digits finer than about a fifth of err. If err is not above 0, Within returns Format.
 func (s Scale) Within(err float64) func(float64) string {
 	if !(err > 0) {
 		return s.Format
@@ -116,7 +116,7 @@ func (s Scale) Within(err float64) func(float64) string {
 	}
 }
 
-// Signed returns a change, which is in base units, as Format does but with its sign: "+1.50".
+// Signed formats a change v, in base units, as Format does, but with its sign: "+1.50".
 func (s Scale) Signed(v float64) string {
 	text := s.Format(math.Abs(v))
 	switch {
@@ -128,8 +128,8 @@ func (s Scale) Signed(v float64) string {
 	return text
 }
 
-// Number returns v with three significant digits. Between 1e-4 and 1e7 it writes no exponent, and all digits of a longer
-// whole part.
+// Number formats v with three significant digits. Between 1e-4 and 1e7 it uses no exponent, and writes all digits before the
+// point.
 func Number(v float64) string {
 	a := math.Abs(v)
 	switch {

@@ -50,8 +50,8 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Hang returns text wrapped into lines with a prefix: lead for the first line, rest for all others. A line has at most width
-// columns, if rest is not wider than lead.
+// Hang wraps text into lines, and returns them with prefixes: lead for the first line, rest for all others. A line has at most
+// width columns, unless rest is wider than lead or a word is too long.
 func Hang(lead, rest, text string, width int) []string {
 	lines := Wrap(text, width-Width(lead))
 	for i, l := range lines {

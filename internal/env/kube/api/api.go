@@ -1,6 +1,6 @@
-// Package api is the part of the Kubernetes API that cnibench uses: typed clients of a dozen resources over client-go's
-// REST client. client-go's own set of clients links every API group of Kubernetes, 17 MB of the binary, and registers
-// their types when any process of this program starts, agents included. Its generic client links its fakes, 4 MB.
+// Package api has clients for the part of the Kubernetes API that cnibench uses: a dozen resources, over client-go's REST
+// client. The reason is the size of the binary. client-go's own typed clients link every API group of Kubernetes, 17 MB,
+// and register all types whenever a process of cnibench starts, also an agent. Its generic client links its fakes, 4 MB.
 package api
 
 import (
@@ -37,21 +37,21 @@ type Client struct {
 	Deployments     func(namespace string) Resource[*appsv1.Deployment, *appsv1.DeploymentList]
 	EndpointSlices  func(namespace string) Resource[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
 	NetworkPolicies func(namespace string) Resource[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList]
-	// WatchPods returns the events of the pods of a namespace with the labels of a selector, beginning with their
-	// present state.
+	// WatchPods watches the pods of a namespace that a label selector selects. The first events are the present states of
+	// these pods.
 	WatchPods func(ctx context.Context, namespace, selector string) (watch.Interface, error)
 	// Logs returns what a pod has printed.
 	Logs func(ctx context.Context, namespace, pod string) ([]byte, error)
 	// Summary returns the kubelet's statistics of CPU time and memory of a node, in JSON.
 	Summary func(ctx context.Context, node string) ([]byte, error)
-	// Review asks whether the user may do something.
+	// Review asks the API server whether the user has a right.
 	Review func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
 	// REST is the client of the core group, for subresources.
 	REST rest.Interface
 	// Version returns the version of the API server, such as v1.36.3. It fails with ErrNotKubernetes if the answer has
 	// none.
 	Version func(ctx context.Context) (string, error)
-	// Kinds returns the resources of a group version. It fails with NotFound if that version is not served.
+	// Kinds returns the resources of a group version. It fails with NotFound if the API server does not serve it.
 	Kinds func(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error)
 }
 
@@ -65,7 +65,7 @@ type Resource[T, L any] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// scheme returns the types of the group versions that Client uses.
+// scheme returns the Go types of the group versions that Client uses. It builds them once.
 var scheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
@@ -79,7 +79,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// Parameters returns the codec that writes options into the query of a request.
+// Parameters returns the codec that encodes options as the query of a request.
 var Parameters = sync.OnceValue(func() runtime.ParameterCodec { return runtime.NewParameterCodec(scheme()) })
 
 // New returns a client for the API server of config. It contacts no server.
@@ -133,7 +133,7 @@ func New(config *rest.Config) (*Client, error) {
 	}, nil
 }
 
-// in returns the function that returns the client of a resource in a namespace.
+// in returns a function that makes the client of the resource called name in a namespace.
 func in[T, L any](at *rest.RESTClient, name string) func(namespace string) Resource[*T, *L] {
 	return func(namespace string) Resource[*T, *L] { return resource[T, L]{at, name, namespace} }
 }
@@ -148,7 +148,7 @@ func clientFor(config *rest.Config, transport *http.Client, v schema.GroupVersio
 	return rest.RESTClientForConfigAndClient(one, transport)
 }
 
-// rootOf returns the URL path of a group version.
+// rootOf returns the root of the URL paths of a group version: "/api" for the core group, "/apis" for all others.
 func rootOf(v schema.GroupVersion) string {
 	if v.Group == "" {
 		return "/api"
@@ -156,7 +156,7 @@ func rootOf(v schema.GroupVersion) string {
 	return "/apis"
 }
 
-// ErrNotKubernetes means that a server answered that is not an API server of Kubernetes.
+// ErrNotKubernetes means that the server that answered is not an API server of Kubernetes.
 var ErrNotKubernetes = errors.New("not a Kubernetes API server")
 
 func version(ctx context.Context, at rest.Interface) (string, error) {

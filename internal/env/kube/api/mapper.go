@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Mapper finds the resources of kinds. It requests each group version once, until Reset.
+// Mapper finds the resource of a kind, such as pods for Pod. It caches the resources of each group version until Reset.
 type Mapper struct {
 	client *Client
 	known  map[schema.GroupVersion]*metav1.APIResourceList
@@ -26,7 +26,7 @@ func NewMapper(client *Client) *Mapper {
 	return &Mapper{client: client, known: map[schema.GroupVersion]*metav1.APIResourceList{}}
 }
 
-// Reset clears the cache, because definitions were added or removed.
+// Reset clears the cache. Call it after CustomResourceDefinitions were added or removed.
 func (m *Mapper) Reset() { clear(m.known) }
 
 // Resource returns the resource of a kind, and whether its objects have a namespace. The error is a
@@ -42,12 +42,12 @@ func (m *Mapper) Resource(ctx context.Context, kind schema.GroupVersionKind) (at
 	return at, false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// find returns the index of a kind's resource in list, or -1. It skips subresources, which have the kind of their resource.
+// find returns the index of a kind's resource in list, or -1. It skips subresources, because they may have the same kind.
 func find(list *metav1.APIResourceList, kind string) int {
 	return slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
 
-// Serves reports whether the API server serves a version (apps/v1) or a kind of one (apps/v1/Deployment, v1/Pod). It
+// Serves reports whether the API server serves a group version (apps/v1, v1) or a kind in it (apps/v1/Deployment, v1/Pod). It
 // returns false if the server does not answer.
 func (m *Mapper) Serves(ctx context.Context, name string) bool {
 	kind := ""
@@ -75,8 +75,8 @@ func (m *Mapper) kinds(ctx context.Context, of schema.GroupVersion) (*metav1.API
 	return list, err
 }
 
-// resource is the client of the resource called name, whose objects are T and whose lists are L. Without a namespace it
-// covers all namespaces, or a cluster-scoped resource.
+// resource is the client of the resource called name. T is the type of its objects, L the type of its lists. If namespace is
+// "", the resource is cluster-scoped, or the client lists all namespaces.
 type resource[T, L any] struct {
 	rest            *rest.RESTClient
 	name, namespace string

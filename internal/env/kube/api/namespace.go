@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Namespace returns a namespace to which PodSecurity applies a level, such as "restricted". It adds labels to meta's map.
+// Namespace returns a namespace object with a level of PodSecurity, such as "restricted". It adds labels to meta.Labels, which
+// must not be nil.
 func Namespace(meta metav1.ObjectMeta, level string) *corev1.Namespace {
 	for _, mode := range []string{"enforce", "warn", "audit"} {
 		meta.Labels["pod-security.kubernetes.io/"+mode] = level
@@ -22,8 +23,8 @@ func Namespace(meta metav1.ObjectMeta, level string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: meta}
 }
 
-// RemoveNamespace deletes a namespace and waits until it is gone or ctx ends. It tolerates that the API server is away
-// for a while. The error names what keeps the namespace.
+// RemoveNamespace deletes a namespace and waits until it is gone or ctx ends. While the API server does not answer, it tries
+// again every interval. A missing namespace is not an error. If ctx ends, the error says what keeps the namespace.
 func RemoveNamespace(ctx context.Context, client *Client, name string, interval time.Duration) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
@@ -44,7 +45,7 @@ func RemoveNamespace(ctx context.Context, client *Client, name string, interval 
 
 const unsaid = "the API server does not say what keeps it"
 
-// awaitGone returns when a namespace is gone. If ctx ends first, the error names what keeps it.
+// awaitGone waits until a namespace is gone. If ctx ends first, the error says what keeps the namespace.
 func awaitGone(ctx context.Context, client *Client, name string, interval time.Duration) error {
 	why := unsaid
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
@@ -69,7 +70,7 @@ func awaitGone(ctx context.Context, client *Client, name string, interval time.D
 	return fmt.Errorf("wait until namespace %s is gone: %w", name, err)
 }
 
-// stuck returns what keeps a namespace that is being deleted: the conditions of its deletion and its finalizers.
+// stuck returns what keeps a namespace that is being deleted: the messages of its conditions, and its finalizers.
 func stuck(ns *corev1.Namespace) string {
 	var why []string
 	for _, c := range ns.Status.Conditions {

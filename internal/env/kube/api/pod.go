@@ -21,7 +21,7 @@ import (
 // User is the uid and gid of unprivileged pods.
 const User = 65532
 
-// Restricted returns a pod for a node that the strictest PodSecurity level admits. Callers may add to it.
+// Restricted returns a pod that runs c on a node, and that the strictest PodSecurity level admits. The caller may change it.
 func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1.Pod {
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError // the runtime says "exec format error" there alone
 	c.SecurityContext = &corev1.SecurityContext{
@@ -39,7 +39,7 @@ func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1
 	}}
 }
 
-// ListPods returns the pods of a namespace with the labels of selector, by name. "" selects all.
+// ListPods returns the pods of a namespace that the label selector selects, by name. The selector "" selects all.
 func ListPods(ctx context.Context, client *Client, namespace, selector string) (map[string]*corev1.Pod, error) {
 	list, err := client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -52,7 +52,7 @@ func ListPods(ctx context.Context, client *Client, namespace, selector string) (
 	return pods, nil
 }
 
-// Addresses returns the addresses of a pod in the cluster's order.
+// Addresses returns the IP addresses of a pod, in the cluster's order of families.
 func Addresses(p *corev1.Pod) []string {
 	all := each.Of(p.Status.PodIPs, func(ip corev1.PodIP) string { return ip.IP })
 	if len(all) == 0 && p.Status.PodIP != "" {
@@ -78,19 +78,20 @@ type Await struct {
 	List func(context.Context) (map[string]*corev1.Pod, error)
 	// Done reports whether a pod has reached the state to wait for.
 	Done func(*corev1.Pod, State) bool
-	// Interval is the time between two lists. Limit bounds the wait for all pods, Patience the time that a pod may have
-	// State.Patient.
+	// Interval is the time between two lists. Limit bounds the whole wait. Patience bounds how long a pod may have a
+	// fault that may pass, State.Patient.
 	Interval, Limit, Patience time.Duration
-	// Lost is called for each pod that is gone, cannot become done, or is late; the wait for the others continues. If
-	// Lost is nil, the first such pod ends the wait with an error. (optional)
+	// Lost is called for each pod that is gone, cannot become done, or is not done within Limit; the wait for the other
+	// pods continues. If Lost is nil, the first such pod ends the wait with an error. (optional)
 	Lost func(name, why string)
 }
 
 // LateError means that pods were not done within Limit.
 type LateError struct {
 	Limit time.Duration
-	// Waiting has the states of these pods. Pod is the first of them, Node its node.
-	Waiting   map[string]State
+	// Waiting has the states of these pods, by name.
+	Waiting map[string]State
+	// Pod is the first of these pods in the order of Await.Names. Node is its node, "" if it was not scheduled.
 	Pod, Node string
 }
 
@@ -106,8 +107,8 @@ func (e *LateError) why() string {
 	return cmp.Or(e.Waiting[e.Pod].Why, idle)
 }
 
-// Pods waits until the pods in Names are done and returns all listed pods. It fails with a *LateError after the limit,
-// and at once for a pod that is gone or cannot become done. For such pods it calls Lost instead, if that is set.
+// Pods waits until the pods in Names are done, and returns all listed pods by name. It fails with a *LateError after Limit,
+// and earlier if a pod is gone or cannot become done. If Lost is set, it calls Lost for such pods instead of failing.
 func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	since, lost := map[string]time.Time{}, map[string]bool{}
 	var pods map[string]*corev1.Pod
@@ -155,8 +156,8 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	return pods, err
 }
 
-// state returns the state of a pod and whether it is done. It fails if the pod never will be. It keeps in since when a pod
-// began to have State.Patient.
+// state returns the state of a pod and whether it is done. It fails if the pod cannot become done. In since it stores when the
+// pod's fault that may pass, State.Patient, began.
 func (a Await) state(name string, p *corev1.Pod, since map[string]time.Time) (now State, done bool, err error) {
 	if p == nil {
 		return now, false, fmt.Errorf("pod %s is gone: it was deleted", name)
@@ -201,11 +202,12 @@ type State struct {
 	Running, Ready bool
 	// Why is what keeps the pod from being ready, in the cluster's words; "" if unknown.
 	Why string
-	// Hopeless means that waiting cannot help. Patient means a fault that may pass, which Await tolerates for its Patience.
+	// Hopeless means that the pod cannot become ready. Patient means that it has a fault that may pass.
 	Hopeless, Patient bool
-	// Ended means that a container has ended, Failed that it ended with an error. The phase of its pod follows later.
+	// Ended means that a container has ended, Failed that it ended with an error. The pod's phase may change later.
 	Ended, Failed bool
-	Advice        string
+	// Advice is what the user can do about the fault, "" if unknown.
+	Advice string
 }
 
 // Advice for pods that do not start.
@@ -214,7 +216,7 @@ const (
 	AdviceSchedule = "free the node, name others by --client-node and --server-node, or lower --cpu-request and --memory-request"
 )
 
-// StateOf returns the state of a pod.
+// StateOf summarizes the status of a pod. A pod that is being deleted or has ended is Hopeless.
 func StateOf(p *corev1.Pod) State {
 	over := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 	switch {
@@ -241,7 +243,7 @@ func StateOf(p *corev1.Pod) State {
 	return s
 }
 
-// containerState returns the state of a pod whose container waits or has ended.
+// containerState returns the state of a pod by its container c, which waits or has ended.
 func containerState(c corev1.ContainerStatus) State {
 	if t := c.State.Terminated; t != nil {
 		return State{Hopeless: true, Ended: true, Failed: t.ExitCode != 0, Why: terminated(t)}
@@ -262,7 +264,7 @@ func containerState(c corev1.ContainerStatus) State {
 	return State{Why: why}
 }
 
-// ended returns a text that says how a pod ended, with the codes and messages of its containers.
+// ended describes how a pod ended, with the exit codes and messages of its containers.
 func ended(p *corev1.Pod) string {
 	var parts []string
 	if p.Status.Reason != "" || p.Status.Message != "" {
@@ -325,9 +327,9 @@ const (
 	// LabelManagedBy has the value ManagedBy on every object that cnibench creates.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "cnibench"
-	// LabelRun is the id of the run that created the object; kube clean finds namespaces by it.
+	// LabelRun has the id of the run that created the object. kube clean uses it to find namespaces.
 	LabelRun = "cnibench.dev/run"
-	// AnnotationExpires is when the object may be removed, RFC 3339.
+	// AnnotationExpires has the time from which the object may be removed, in the format of RFC 3339.
 	AnnotationExpires = "cnibench.dev/expires"
 )
 
@@ -344,8 +346,8 @@ func Until(t time.Time) map[string]string {
 	return map[string]string{AnnotationExpires: t.UTC().Format(time.RFC3339)}
 }
 
-// On returns the affinity of a pod that must run on node. Unlike with nodeName, the scheduler still checks the node and
-// reports one that is full.
+// On returns the affinity of a pod that must run on node. Unlike with nodeName, the scheduler checks the node, and reports if
+// it has no room for the pod.
 func On(node string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{

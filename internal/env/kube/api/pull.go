@@ -14,12 +14,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// PullSecret locates a Secret that images are pulled with. Pods need it in their own namespace, so a run copies it into
-// each of its namespaces, under the same name.
+// PullSecret names an image pull Secret. Pods need it in their own namespace, so a run copies it into each of its namespaces,
+// under the same name.
 type PullSecret struct{ Namespace, Name string }
 
-// PullSecrets parses references: "namespace/name", or "name" in the namespace home. kubetext.SecretFaults has checked
-// them.
+// PullSecrets parses references of the form "namespace/name", or "name" for a Secret in the namespace home. The references
+// must be valid; see kubetext.SecretFaults.
 func PullSecrets(refs []string, home string) []PullSecret {
 	var all []PullSecret
 	for _, ref := range refs {
@@ -29,13 +29,13 @@ func PullSecrets(refs []string, home string) []PullSecret {
 	return all
 }
 
-// Pulling returns the imagePullSecrets of a pod in a namespace with copies of secrets.
+// Pulling returns the field imagePullSecrets of a pod, with the names of secrets.
 func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
 	return each.Of(secrets, func(s PullSecret) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: s.Name} })
 }
 
-// CopiesOf reads Secrets and returns copies with the namespace, labels and annotations of like. It does not create
-// them.
+// CopiesOf reads Secrets and returns copies with the namespace, labels and annotations of like. It does not create the copies
+// in the cluster.
 func CopiesOf(ctx context.Context, client *Client, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
 	var all []*corev1.Secret
 	for _, s := range secrets {
@@ -52,7 +52,7 @@ func CopiesOf(ctx context.Context, client *Client, secrets []PullSecret, like me
 	return all, nil
 }
 
-// CopySecrets creates copies of Secrets with the namespace, labels and annotations of like.
+// CopySecrets creates copies of Secrets in the cluster, with the namespace, labels and annotations of like.
 func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like metav1.ObjectMeta) error {
 	copies, err := CopiesOf(ctx, client, secrets, like)
 	if err != nil {
@@ -67,7 +67,7 @@ func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like
 	return nil
 }
 
-// refused adds to an error of missing rights how to get them. It returns other errors unchanged.
+// refused adds to the error of a missing right how to get the right. It returns other errors unchanged.
 func refused(err error, s PullSecret) error {
 	if !apierrors.IsForbidden(err) {
 		return err

@@ -1,8 +1,8 @@
 // Package chart renders Helm charts as `helm template` does, and contacts no cluster.
 //
-// It reads a chart of one level, from a directory or an archive, merges values, checks them against the chart's schema
-// and executes its templates. Helm's own engine links every API type of Kubernetes, 17 MB of the binary, to list the
-// versions that a cluster may serve. A test compares the output of both on the charts that recipes install.
+// It reads a chart without subcharts from a directory or an archive, merges values, checks them against the chart's schema,
+// and executes the templates. Helm's own engine is not used because it links every API type of Kubernetes, 17 MB of the
+// binary. A test compares the output of both on the charts that recipes install.
 package chart
 
 import (
@@ -30,13 +30,15 @@ import (
 // Chart is a loaded chart.
 type Chart struct {
 	Metadata metadata
-	// values are the chart's own values. templates are the texts to execute, by path; files are all other files.
+	// values are the chart's own values.
 	values map[string]any
-	// schema is what the values must conform to; optional.
-	schema    func() (*jsonschema.Resolved, error)
+	// schema returns the JSON schema for the values; nil if the chart has none.
+	schema func() (*jsonschema.Resolved, error)
+	// templates has the texts of the templates, by path.
 	templates map[string]string
-	files     files
-	// definitions returns the objects of the directory crds, in the order of their files. No value changes them.
+	// files has all other files of the chart, by path.
+	files files
+	// definitions returns the objects in the directory crds, in the order of their files. They do not depend on values.
 	definitions func() []Document
 }
 
@@ -148,7 +150,8 @@ func readDir(dir string) (map[string][]byte, error) {
 	return list, err
 }
 
-// parse makes a chart of its files, by path. It fails for a chart with subcharts.
+// parse returns the chart that consists of the files in list, by path. It fails if a file is invalid, if Chart.yaml is
+// missing, and for a chart with subcharts.
 func parse(list map[string][]byte) (*Chart, error) {
 	c := &Chart{values: map[string]any{}, templates: map[string]string{}, files: files{}}
 	if list["Chart.yaml"] == nil {
@@ -218,7 +221,7 @@ func resolveSchema(text []byte) (*jsonschema.Resolved, error) {
 	return schema.Resolve(nil)
 }
 
-// schemaPath matches the part of the schema in an error of the validator.
+// schemaPath matches "validating PATH: " in an error of the validator. PATH is a path in the schema.
 var schemaPath = pattern.New(`validating (\S+): `)
 
 // readable rewrites the validator's error so that it begins with the faulty value: "value serve.port: minimum: ...".
@@ -237,7 +240,7 @@ func readable(err error) string {
 // Defaults returns the chart's own values.
 func (c *Chart) Defaults() map[string]any { return c.values }
 
-// Without returns the chart without the templates whose paths are true.
+// Without returns a copy of the chart without some templates: those whose path has the value true in templates.
 func (c *Chart) Without(templates map[string]bool) *Chart {
 	other := *c
 	other.templates = maps.Clone(c.templates)

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// failure is an error that the chart raises itself, by its functions fail and required.
+// failure is the message of an error that a template raises itself, by the function fail or required.
 type failure string
 
 // Error returns the message that the chart gave.
 func (f failure) Error() string { return string(f) }
 
-// functions returns the functions for templates: sprig's, without those that read this machine, and Helm's.
+// functions returns the functions for templates: those of sprig that do not read this machine, and Helm's own.
 func functions() template.FuncMap {
 	f := sprig.TxtFuncMap()
 	delete(f, "env")
@@ -81,8 +81,8 @@ func decodedArray(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) erro
 // includeLimit is how deep a template may include itself.
 const includeLimit = 1000
 
-// recursive returns the functions include and tpl, which execute templates of t. missing is the template option for values
-// that are not set.
+// recursive returns Helm's functions include and tpl, which execute further templates. include executes a template of t. tpl
+// executes a text. missing is the option of text/template for values that are not set.
 func recursive(t *template.Template, missing string) template.FuncMap {
 	depth := map[string]int{}
 	return template.FuncMap{
@@ -145,12 +145,12 @@ func (f files) Glob(pattern string) (files, error) {
 	return found, nil
 }
 
-// AsConfig returns the files as data of a ConfigMap, in YAML.
+// AsConfig returns the files as the data of a ConfigMap, in YAML. The keys are the file names without directories.
 func (f files) AsConfig() (string, error) {
 	return f.data(func(text []byte) string { return string(text) })
 }
 
-// AsSecrets returns the files as data of a Secret, in YAML.
+// AsSecrets returns the files as the data of a Secret, in base64 and YAML. The keys are the file names without directories.
 func (f files) AsSecrets() (string, error) { return f.data(base64.StdEncoding.EncodeToString) }
 
 func (f files) data(encode func([]byte) string) (string, error) {

@@ -23,8 +23,8 @@ type Release struct {
 	Service string
 	// KubeVersion is the version of the cluster, as v1.37.2; "" is assumedKubeVersion.
 	KubeVersion string
-	// Serves reports whether the cluster serves a version (apps/v1) or a kind (apps/v1/Deployment); nil assumes the
-	// versions of Kubernetes itself.
+	// Serves reports whether the cluster serves a group version (apps/v1) or a kind in it (apps/v1/Deployment). If it is
+	// nil, assumedVersions are served.
 	Serves func(name string) bool
 	// Strict makes rendering fail if a template reads a value that is not set.
 	Strict bool
@@ -32,11 +32,10 @@ type Release struct {
 
 // Document is one object of a rendered chart.
 type Document struct {
-	// Template is the path of the file with the object.
+	// Template is the path of the chart's file with the object.
 	Template string
 	Kind     string
-	// Hooks are the events at which Helm applies the object: pre-install, pre-delete, test. An object that is not a hook
-	// has none.
+	// Hooks are the events at which Helm applies the object, such as pre-install; nil if the object is not a hook.
 	Hooks []string
 	Text  string
 }
@@ -49,7 +48,7 @@ const (
 	notes       = "NOTES.txt"
 )
 
-// assumedVersions are versions that every supported cluster serves.
+// assumedVersions are the group versions that every supported cluster serves.
 var assumedVersions = []string{
 	"v1", "apps/v1", "batch/v1", "policy/v1", "autoscaling/v2", "networking.k8s.io/v1", "discovery.k8s.io/v1", "coordination.k8s.io/v1",
 	"rbac.authorization.k8s.io/v1", "storage.k8s.io/v1", "scheduling.k8s.io/v1", "node.k8s.io/v1", "certificates.k8s.io/v1",
@@ -68,17 +67,17 @@ type kubeVersion struct{ Version, GitVersion, Major, Minor string }
 // String returns the version.
 func (v kubeVersion) String() string { return v.Version }
 
-// tree is the type of .Values in templates, which may call its methods, as in Helm.
+// tree is the type of .Values in templates. Templates may call its methods, as in Helm.
 type tree map[string]any
 
-// AsMap returns the values as sprig's functions take them.
+// AsMap returns the values as a plain map, the type that sprig's functions expect.
 func (v tree) AsMap() map[string]any { return v }
 
 // YAML returns the values as text.
 func (v tree) YAML() (string, error) { return toYAML(v.AsMap()) }
 
-// Render executes the chart's templates with values, which override the chart's, and returns its objects in the order
-// of installation: the directory crds first, then by kind as Helm does.
+// Render executes the chart's templates and returns the objects in the order of installation: those of the directory crds
+// first, then by kind as Helm does. values override the chart's own values.
 func (c *Chart) Render(values map[string]any, r Release) ([]Document, error) {
 	texts, err := c.Execute(values, r)
 	if err != nil {
@@ -100,7 +99,7 @@ func (c *Chart) Render(values map[string]any, r Release) ([]Document, error) {
 	return slices.Concat(c.definitions(), list), nil
 }
 
-// kinds is the order in which Helm installs.
+// kinds are the kinds of objects in the order in which Helm installs them.
 var kinds = []string{
 	"PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget", "ServiceAccount",
 	"Secret", "SecretList", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim", "CustomResourceDefinition", "ClusterRole",
@@ -109,7 +108,8 @@ var kinds = []string{
 	"IngressClass", "Ingress", "APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 }
 
-// Execute returns the output of each template by its path. Partials, whose names begin with "_", are omitted.
+// Execute executes the chart's templates and returns the output of each by its path. It omits files whose names begin with
+// "_", which only define templates for others. values override the chart's own values.
 func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, error) {
 	all, err := c.Values(values)
 	if err != nil {
@@ -154,7 +154,8 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 // noValue is what text/template writes for a value that is not set.
 const noValue = "<no value>"
 
-// refused shortens the error of a template to the chart's own words if the chart refused its values.
+// refused shortens the error of a template to the chart's own message, if the template called fail or required. It returns
+// other errors unchanged.
 func (c *Chart) refused(err error) error {
 	var f failure
 	if errors.As(err, &f) {
@@ -202,7 +203,7 @@ func (c *Chart) about(r Release) (map[string]any, error) {
 
 var separator = pattern.New(`(?:^|\s*\n)---\s*`)
 
-// documents splits the text of the file called name into its objects. It omits parts without a kind.
+// documents splits the YAML text of the file called name into its objects. It omits YAML documents without a kind.
 func documents(name, text string) []Document {
 	var list []Document
 	for _, part := range separator.Regexp().Split(strings.TrimSpace(text), -1) {

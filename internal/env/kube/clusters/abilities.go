@@ -30,7 +30,8 @@ var _ interface {
 	env.Looker
 } = (*site)(nil)
 
-// local returns the variants that the cluster can measure, without their context.
+// local returns the variants to measure on the cluster, without their context: the profile host and its twin, and those of
+// the detected profile.
 func (s *site) local() []plan.Variant {
 	var names []plan.Variant
 	for _, name := range s.measured {
@@ -41,8 +42,9 @@ func (s *site) local() []plan.Variant {
 	return names
 }
 
-// Endpoints returns the ends of a route. With several clusters, the names of endpoints begin with the context. It fails
-// with a *control.NotServedError also for a route on which nothing answered before the run.
+// Endpoints returns the ends of a route. If the variant has a context, the names of the ends begin with it. It fails with a
+// *control.NotServedError if the cluster does not serve the route, or if no connection was established on it before the
+// run.
 func (s *site) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
 	if silent := s.silent[r.Local()]; silent != nil {
 		why := "it did not pass its proof before the run: " + strings.Join(strings.Fields(silent.Error()), " ")
@@ -73,7 +75,7 @@ func (s *site) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why st
 // Await waits for nodes whose pods are starting.
 func (s *site) Await(ctx context.Context) { s.mesh().Await(ctx) }
 
-// Renews returns all variants of the cluster, because they share its pods; nil if the pods must not be replaced.
+// Renews returns all variants of the cluster, because they share its pods. It returns nil if the pods must not be replaced.
 func (s *site) Renews(plan.Variant) []plan.Variant {
 	if !s.renews {
 		return nil
@@ -81,7 +83,8 @@ func (s *site) Renews(plan.Variant) []plan.Variant {
 	return slices.Clone(s.measured)
 }
 
-// Renew replaces the pods of the run, for all variants of the cluster, and waits until every path answers again.
+// Renew replaces the run's pods, which all variants of the cluster share, and waits, for a limited time, until a connection
+// is established on every path again.
 func (s *site) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	err := s.cluster.Renew(ctx)
 	if err == nil {
@@ -121,7 +124,8 @@ func (s *site) Policies(ctx context.Context, v plan.Variant, p plan.Path) []stri
 	return s.cluster.Policies(ctx, v.Local(), p)
 }
 
-// Places returns the client's and the server's pod of a path, then the run's host-network pods on the same nodes.
+// Places returns the client's and the server's pod of a path, then the run's host-network pods on the same nodes, if it has
+// any. It fails if there is no client's or no server's pod.
 func (s *site) Places(r plan.Route) ([]env.Place, error) {
 	all := s.cluster.Ground(s.profile).Ends
 	find := func(role string, host bool) []env.Place {
@@ -150,7 +154,7 @@ func placeOf(pod, node string) string { return pod + onNode + node }
 // sharedBackends is how many backends the Service of Shared has, one on each node of the path.
 const sharedBackends = 2
 
-// Shared returns the Service that Options.Shared asks for; the zero Shared if there is none.
+// Shared returns the Service that Options.Shared creates, or the zero value if it was not created.
 func (s *site) Shared() env.Shared {
 	ends, err := s.cluster.Endpoints(plan.Route{Path: plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, Servers: sharedBackends})
 	if err != nil { // it was not made
@@ -174,7 +178,8 @@ func (s *site) Look(ctx context.Context, place string, args ...string) ([]byte, 
 	return s.cluster.Exec(ctx, pod, append([]string{"/cnibench", "look"}, args...))
 }
 
-// Recover waits until the run's pods are ready again. What was wrong and the error begin with the context.
+// Recover waits until the run's pods are ready again. wrong is the first problem that it waited for, or "". Both wrong and the
+// error begin with the context, if the cluster has one.
 func (s *site) Recover(ctx context.Context) (wrong string, err error) {
 	wrong, err = s.cluster.Recover(ctx)
 	if err != nil {

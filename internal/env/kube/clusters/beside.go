@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// checkComparable fails, with all faults, if the lab cannot be compared with the clusters. It sets the plan's mode of
-// kube-proxy to that of the clusters.
+// checkComparable fails with a *kube.ConfigError that lists all faults, if the lab cannot be compared with the clusters. It
+// sets the plan's mode of kube-proxy for the lab to the mode of the clusters.
 func (e *Environment) checkComparable(ctx context.Context) error {
 	var faults []error
 	modes := map[condition.ProxyMode]string{}
@@ -42,7 +42,7 @@ func (e *Environment) checkComparable(ctx context.Context) error {
 	return nil
 }
 
-// checkProfile fails if the detected profile is not in the catalogue.
+// checkProfile fails if the detected profile is not one of package profile, so that the lab cannot raise it.
 func (s *site) checkProfile() error {
 	v := s.verdict
 	if _, ok := profile.Lookup(s.profile); ok {

@@ -29,18 +29,19 @@ type Options struct {
 	Version string
 	// Charts is the directory or file of charts and manifests for Install. (optional)
 	Charts string
-	// Say reports progress. Leaves records what would remain if the process were killed now; gone records that it was
-	// removed.
-	Say    func(format string, args ...any)
+	// Say reports progress.
+	Say func(format string, args ...any)
+	// Leaves records a message about something that would remain in the cluster if the process were killed. gone removes
+	// the message.
 	Leaves func(line string) (gone func())
-	// Shared creates a Service with several backends that no trial uses, and keeps the pods for the whole run. A
+	// Shared creates a Service with several backends that no trial uses, and forbids to replace the run's pods. A
 	// diagnosis needs both. (optional)
 	Shared bool
 	// Settle bounds the wait for a first connection on each path; 0 is the default of package kube. (optional)
 	Settle time.Duration
-	// Beside raises the lab that is compared with the clusters, from the detected names and kube-proxy's mode. It is
-	// called before anything is created in a cluster. With it, Open refuses a cluster whose profile is not in the
-	// catalogue, or that does not serve every path of the plan. (optional)
+	// Beside raises the lab that is compared with the clusters. found is the plan with the detected profiles and the mode
+	// of kube-proxy. Open calls Beside before it creates the run's pods. If Beside is set, Open fails for a cluster whose
+	// profile the lab does not have, or that does not serve every path of the plan. (optional)
 	Beside func(ctx context.Context, found plan.Plan) error
 }
 
@@ -63,7 +64,8 @@ func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Pl
 	return OpenAt(ctx, want, at, o)
 }
 
-// OpenAt is Open for clusters at the given locations, each with its own kubeconfig.
+// OpenAt does the same as Open for the clusters at the given locations, each with its own kubeconfig. It ignores
+// o.Kubeconfig and the contexts of the plan.
 func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) (*Environment, plan.Plan, error) {
 	e := &Environment{options: o}
 	found := map[string]string{}
@@ -111,7 +113,7 @@ func (e *Environment) share(p plan.Plan) {
 // bare reports whether v is the profile host or its twin.
 func bare(v plan.Variant) bool { return v.Profile() == profile.Host }
 
-// imageOf returns the image of a plan, or the default image of this version.
+// imageOf returns the image of a plan, or if the plan names none, the default image of this version with the plan's tools.
 func imageOf(want plan.Plan, version string) string {
 	if len(want.Tools()) > 0 {
 		return cmp.Or(want.Cluster.Image, image.ToolsName(version, want.Tools()).String())
@@ -133,7 +135,8 @@ func (e *Environment) at(name plan.Variant) *site {
 	return e.sites[0]
 }
 
-// Facts returns the facts of all clusters; with several clusters, a value that belongs to one begins with its context.
+// Facts returns the facts of all clusters. With several clusters, a fact's value lists the values of all clusters, each after
+// the cluster's context.
 func (e *Environment) Facts(context.Context) (facts.Facts, error) {
 	all := facts.Facts{facts.Version: e.options.Version}
 	for _, s := range e.sites {
@@ -151,7 +154,8 @@ func (e *Environment) Facts(context.Context) (facts.Facts, error) {
 	return all, nil
 }
 
-// Profiles returns the measured variants. One that its cluster does not run, or that a proof disproved, is skipped.
+// Profiles returns the measured variants. A variant is skipped if its cluster runs another profile, or if the proofs disproved
+// a claim about the cluster.
 func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	var all []result.Profile
 	for _, name := range e.plan.Measured() {
@@ -169,7 +173,7 @@ func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	return all, nil
 }
 
-// Conditions returns the conditions of all clusters. A condition in which the clusters differ is unknown.
+// Conditions returns the conditions that all clusters have in common. If the clusters differ in a condition, it is unknown.
 func (e *Environment) Conditions() outcome.Conditions {
 	all, _ := e.Facts(context.Background()) // it has no error
 	c := outcome.FromFacts(all)

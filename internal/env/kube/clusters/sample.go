@@ -21,31 +21,35 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// samplers are the privileged pods on the nodes of a site in which samplers run. A sampler records what the node's CPUs
-// execute during one trial.
+// samplers has the privileged pods on the nodes of a site. In each of them a sampler can be started, which records what the
+// node's CPUs execute during one trial.
 type samplers struct {
+	// post has the pods.
 	post *detect.Lookout
 	// cpus are the CPUs of the load.
 	cpus []int
-	// turns counts the sampled trials of each route. Only some of them follow packets.
+	// turns counts the sampled trials of each route, because only every sample.FollowEvery-th trial follows packets.
 	turns map[plan.Route]int
 }
 
-// sampler is a running sampler of a node. machine identifies the kernel that the node runs on.
+// sampler is a running sampler on a node.
 type sampler struct {
-	node    string
+	node string
+	// machine identifies the running kernel of the node.
 	machine string
+	// ask writes requests to in, the sampler's input; answers reads its output.
 	ask     *json.Encoder
 	in      *io.PipeWriter
 	answers *json.Decoder
-	stop    context.CancelFunc
-	ended   chan struct{}
+	// stop cuts the connection; ended is closed when the sampler has ended.
+	stop  context.CancelFunc
+	ended chan struct{}
 }
 
 // samplerPatience is how long a sampler may take to start and to answer, in addition to the trial itself.
 const samplerPatience = 30 * time.Second
 
-// start starts the sampler of a node, for at most life, and waits for its first message.
+// start starts a sampler on a node and waits for its first message. The sampler's connection is cut after life.
 func (s *samplers) start(node string, life time.Duration) (*sampler, error) {
 	i := slices.IndexFunc(s.post.Ends(), func(e detect.End) bool { return e.Node == node })
 	if i < 0 {
@@ -75,7 +79,7 @@ func (s *samplers) start(node string, life time.Duration) (*sampler, error) {
 	return x, nil
 }
 
-// Ask sends a request and returns the answer. It fails if the answer has an error or implausible stacks.
+// Ask sends a request and returns the answer. It fails if the answer contains an error or invalid stacks.
 func (x *sampler) Ask(ask control.SamplerAsk) (control.SamplerAnswer, error) {
 	if err := x.ask.Encode(ask); err != nil {
 		return control.SamplerAnswer{}, fmt.Errorf("sampler on node %s: %w", x.node, err)
@@ -97,8 +101,8 @@ func (x *sampler) answer() (a control.SamplerAnswer, err error) {
 	return a, nil
 }
 
-// Close closes the sampler's input, and cuts its connection if it has not ended within 2 s. A sampler whose node no longer
-// answers ends by itself.
+// Close closes the sampler's input, waits up to 2 s until it has ended, and cuts its connection. A sampler on a node that does
+// not answer ends by itself.
 func (x *sampler) Close() error {
 	err := x.in.Close()
 	late := time.NewTimer(2 * time.Second)
@@ -113,15 +117,18 @@ func (x *sampler) Close() error {
 
 // recorder records one trial on the nodes of its ends.
 type recorder struct {
-	// on are the samplers, that of the client's node first. server is the index of that of the server's node.
-	on     []*sampler
+	// on has the samplers, first that of the client's node.
+	on []*sampler
+	// server is the index in on of the sampler of the server's node.
 	server int
-	// follows means that this trial follows packets, unknown that only other trials do. apart means that the kernel
-	// accounts interrupts separately from tasks.
-	follows, unknown, apart bool
+	// follows means that this trial follows packets. unknown means that it does not, but other trials of the route do.
+	follows, unknown bool
+	// apart means that the kernel accounts interrupts separately from tasks.
+	apart bool
 }
 
-// onNodes starts a sampler on each node of a path. one reports whether these are two nodes that share a machine.
+// onNodes starts a sampler on each node of a path, for a trial of at most length. one reports whether the path has two nodes
+// that run on one machine. It fails if the site has no samplers.
 func (s *site) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *recorder, one bool, err error) {
 	if s.samplers == nil {
 		return nil, false, errors.New("the nodes have no samplers: they come with --inspect")
@@ -151,7 +158,7 @@ func (r *recorder) begin(b control.SamplerBegin) error {
 	return nil
 }
 
-// Sample prepares to record what the CPUs of a path's nodes execute.
+// Sample starts samplers that can record what the CPUs of a path's nodes execute, in a trial of at most length.
 func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
 	r, one, err := s.onNodes(v, p, length)
 	if err != nil {
@@ -172,8 +179,8 @@ func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Re
 	return env.Recording{Start: r.start, Finish: r.finish}, nil
 }
 
-// Count prepares to count the runs of BPF programs on the nodes of a path. The kernel counts the runs on a whole
-// machine.
+// Count starts samplers that can count the runs of BPF programs on the nodes of a path. The kernel counts the runs on the whole
+// machine, so two nodes on one machine need only one sampler.
 func (s *site) Count(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
 	r, one, err := s.onNodes(v, p, length)
 	if err != nil {
@@ -189,7 +196,8 @@ func (s *site) Count(v plan.Variant, p plan.Path, length time.Duration) (env.Rec
 	return env.Recording{Start: r.start, Finish: r.counts}, nil
 }
 
-// counts ends the samplers and returns the runs of BPF programs on the nodes. If an observation is nil, it returns nothing.
+// counts returns the runs of BPF programs on the nodes during the trial, and ends the samplers. If an observation is nil, it
+// returns the zero value.
 func (r *recorder) counts(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
@@ -227,8 +235,8 @@ func (r *recorder) start() error {
 	return nil
 }
 
-// finish ends the samplers and returns the stacks of both nodes, in the slices of the client's window. If an observation is
-// nil, it returns nothing.
+// finish returns the stacks of all nodes, counted per slice of the client's window, and ends the samplers. If an observation is
+// nil, it returns the zero value.
 func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
@@ -238,10 +246,11 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 	return seen, err
 }
 
-// agentCommand is the name of this program in pods.
+// agentCommand is the name of cnibench's processes in pods.
 const agentCommand = "cnibench"
 
-// stacks requests the stacks of each node and joins them. If both nodes share a machine, it counts what both saw once.
+// stacks requests the stacks of each node and joins them. If both nodes run on one machine, it counts only once what both
+// samplers recorded.
 func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, error) {
 	windows := sample.InWindow(client.Intervals)
 	nodes := map[uint64]string{}
@@ -284,8 +293,9 @@ func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, e
 	return all, nil
 }
 
-// place replaces a root that is a network namespace by the namespace's node. A namespace without a process on either node
-// belongs to the network between them. Other roots are returned unchanged.
+// place returns the node of a root that is a network namespace. A namespace that no node knows belongs to the network between
+// the nodes: place returns sample.SwitchSpace. It returns other roots unchanged. nodes has the nodes by the inode of the
+// namespace.
 func place(root string, nodes map[uint64]string) string {
 	text, ok := strings.CutPrefix(root, control.SpaceRoot)
 	inode, err := strconv.ParseUint(text, 10, 64)

@@ -24,26 +24,26 @@ type site struct {
 	kube.Location
 	cluster *kube.Cluster
 	clients detect.Clients
-	// snapshot was read from the cluster; verdict follows from it.
+	// snapshot is what was read from the cluster, verdict the dataplane that it shows.
 	snapshot detect.Snapshot
 	verdict  detect.Verdict
-	// profile is the detected profile in the catalogue, else the CNI's own name.
+	// profile is the detected profile, else the CNI's own name, else "unknown".
 	profile string
-	// broken lists the claims of the verdict that were disproved, "" if none.
+	// broken lists the claims of the verdict that the proofs disproved, "" if there are none.
 	broken string
 	facts  facts.Facts
 	// measured are the variants of the run that belong to the cluster.
 	measured []plan.Variant
 	// renews means that the run's pods may be replaced.
 	renews bool
-	// samplers exist during a run whose CPUs are sampled.
+	// samplers is nil unless the plan samples CPUs.
 	samplers *samplers
-	// silent are the routes on which nothing answered, with the reason.
+	// silent has the routes on which no connection was established before the run, with the reasons.
 	silent map[plan.Route]error
 }
 
-// find connects to the cluster of s, checks the user's rights, and detects the CNI. It inspects nodes only if the API does
-// not show the CNI and the plan allows that.
+// find connects to the cluster of s, checks the user's rights, and detects the CNI. If the API does not show the CNI and the
+// plan permits it, find also inspects nodes from privileged pods.
 func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
 	var err error
 	if s.cluster, err = kube.Connect(clusterOptions(want, s.Location, o)); err != nil {
@@ -80,8 +80,8 @@ func (s *site) read(ctx context.Context) (err error) {
 // errNoNode means that inspect has no node to create pods on.
 var errNoNode = errors.New("no ready Linux node to inspect")
 
-// inspect creates privileged pods on at.Nodes, by default the first two ready nodes, detects the CNI again from there, and
-// removes the pods. With at.Pods it also proves the paths between nodes and between ordinary pods.
+// inspect creates privileged pods on at.Nodes, by default the first two ready nodes, detects the CNI again by what the pods
+// observe, and removes them. If at.Pods is true, it also proves the paths between the nodes and between ordinary pods.
 func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options) (proofs []detect.Proof, err error) {
 	if len(at.Nodes) == 0 {
 		at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2)
@@ -107,12 +107,12 @@ func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options)
 	return proofs, errors.Join(err, left)
 }
 
-// lookouts returns the options for the privileged pods of a run, without nodes.
+// lookouts returns the options for the privileged pods of a run. Nodes is not set.
 func (s *site) lookouts(want plan.Plan) detect.LookoutOptions {
 	return detect.LookoutOptions{Run: s.cluster.Run(), Image: s.cluster.Image(), PullSecrets: s.cluster.PullSecrets(), Family: want.Lab.Family}
 }
 
-// withoutInspect adds to err how to run without privileged pods on the nodes.
+// withoutInspect adds to err the advice how to run without privileged pods on the nodes.
 func withoutInspect(want plan.Plan, err error) error {
 	wayOut := "leave out --inspect: some of what runs there stays unproven then"
 	if want.Explain {
@@ -129,8 +129,8 @@ func nameOf(v detect.Verdict) string {
 	return cmp.Or(v.Profile, strings.ToLower(v.CNI), "unknown")
 }
 
-// open creates the pods, waits until the paths of variants answer, and proves what was detected. If the plan samples CPUs,
-// privileged pods for that stay on the nodes.
+// open creates the run's pods, waits for a connection on every path of variants, and proves what was detected. If the plan
+// permits it, open creates privileged pods for the proofs. They are removed again, unless the plan samples CPUs.
 func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant, o Options) error {
 	if err := s.cluster.Up(ctx); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	return env.Close(ctx, post, err)
 }
 
-// prove compares what the cluster's configuration claims with what the pods observe. It stores the result, the facts and
+// prove compares the claims of the cluster's configuration with what the pods observe. It stores the new verdict, the facts and
 // the disproved claims in s.
 func (s *site) prove(ctx context.Context, want plan.Plan, ground detect.Ground) error {
 	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, ground)
@@ -195,13 +195,13 @@ func (s *site) withContext(err error) error {
 	return advice.With(fmt.Errorf("context %s: %w", s.Context, err), advice.Of(err))
 }
 
-// leftovers returns a message that an interrupted run is still in the cluster, and how to remove it.
+// leftovers returns the message that the run is still in the cluster, with the command that removes it.
 func (s *site) leftovers() string {
 	run := s.cluster.Run()
 	return fmt.Sprintf("run %s is still in the cluster; remove it: cnibench kube clean --run %s%s", run, run, s.Flags())
 }
 
-// found describes the detected profile, with the object that shows it.
+// found returns the name of the detected profile, followed by the object that shows it.
 func (s *site) found() string {
 	if s.verdict.Source == "" {
 		return s.profile
@@ -209,7 +209,7 @@ func (s *site) found() string {
 	return s.profile + " (" + s.verdict.Source + ")"
 }
 
-// clusterOptions returns the options of kube for a plan.
+// clusterOptions returns the options with which package kube measures a plan on the cluster at.
 func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Options {
 	o := kube.Options{
 		Kubeconfig: at.Kubeconfig, Context: at.Context, Cluster: want.Cluster, Say: options.Say,
@@ -233,12 +233,13 @@ func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Opti
 // DetectOptions are the options of Detect.
 type DetectOptions struct {
 	kube.Location
-	// PullSecrets are for the image of Lookouts; without an image only the API is read. (optional)
+	// PullSecrets are the image pull Secrets for the image in Lookouts. (optional)
 	PullSecrets []string
-	Lookouts    detect.LookoutOptions
+	// Lookouts describes the privileged pods. If it has no Image, only the API is read.
+	Lookouts detect.LookoutOptions
 }
 
-// Detect returns which CNI a cluster runs. With an image, it also proves that from pods on the nodes.
+// Detect finds out which CNI a cluster runs. If o.Lookouts has an image, it also proves the verdict from pods on the nodes.
 func Detect(ctx context.Context, o DetectOptions, options Options) (detect.Finding, error) {
 	s := site{Location: o.Location}
 	var err error

@@ -19,27 +19,30 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// inTurn is one cluster on which the profiles of a plan are installed one after the other. The baseline is measured
-// with the first of them.
+// inTurn is an environment of one cluster, on which the profiles of a plan are installed one after the other. The profile host
+// and its twin are measured in the first stage.
 type inTurn struct {
 	options   Options
 	plan      plan.Plan
 	installer *recipe.Installer
-	stages    [][]plan.Variant
-	// where is the cluster; messages use it in commands. patience bounds the removal of the run's pods.
-	where    kube.Location
+	// stages has a list of variants for each profile. The first variant of a list is the profile to install.
+	stages [][]plan.Variant
+	// where is the cluster.
+	where kube.Location
+	// patience bounds the removal of the run's pods.
 	patience time.Duration
-	// at is the stage whose profile is installed, -1 for none. now is the cluster with the run's pods, nil for none.
-	at  int
+	// at is the index of the stage whose profile is installed, or partly installed; -1 if no profile is.
+	at int
+	// now is the environment of the run's pods, nil if there are no pods.
 	now *Environment
-	// gone notes that the installed profile was removed.
+	// gone removes the warning that the installed profile is still there.
 	gone func()
-	// facts are the facts of the first stage, since a file has one header.
+	// facts are the facts of the first stage: a result file has facts only once.
 	facts facts.Facts
 }
 
-// OpenInTurn installs the first profile of a plan on a cluster, and creates the run's pods. It fails if the cluster has a
-// CNI that another program installed.
+// OpenInTurn installs the first profile of a plan on a cluster, and creates the run's pods. It fails with a
+// *recipe.RefusedError if the cluster already has a CNI. After an error it uninstalls the profile.
 func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.Plan, error) {
 	e := &inTurn{options: o, plan: want, patience: env.CloseTimeout, at: -1}
 	var names []string
@@ -82,8 +85,9 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.P
 	return e, want, nil
 }
 
-// Enter changes to the profile of stage i: it removes the run's pods, uninstalls the previous profile even if the pods
-// remain, installs the new profile, creates the run's pods again, and proves what runs.
+// Enter changes to the profile of stage i. It removes the run's pods and uninstalls the previous profile. Then it installs the
+// new profile, creates the run's pods again, and proves what runs. If the pods cannot be removed, it uninstalls the profile
+// nevertheless, and fails. It does nothing if stage i is set up already.
 func (e *inTurn) Enter(ctx context.Context, i int) error {
 	if e.at == i && e.now != nil {
 		return nil
@@ -111,7 +115,7 @@ func (e *inTurn) stillThere(name string) string {
 	return name + " is still installed: cnibench cni uninstall " + name + e.where.Flags()
 }
 
-// leave removes the run's pods. It fails after patience, because a finalizer may keep a namespace for ever.
+// leave removes the run's pods, if there are any. It fails after patience: a finalizer may keep a namespace for ever.
 func (e *inTurn) leave(ctx context.Context) error {
 	if e.now == nil {
 		return nil
@@ -154,7 +158,8 @@ func (e *inTurn) uninstall(ctx context.Context) error {
 // Facts returns the facts of the first stage.
 func (e *inTurn) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
 
-// Profiles returns all variants of the plan. Those of the current stage have the reason if they are skipped.
+// Profiles returns all variants of the plan. It must not be called while no profile is installed. Variants of other stages
+// are never marked as skipped.
 func (e *inTurn) Profiles(ctx context.Context) ([]result.Profile, error) {
 	here, err := e.now.Profiles(ctx)
 	if err != nil {
@@ -168,10 +173,10 @@ func (e *inTurn) Profiles(ctx context.Context) ([]result.Profile, error) {
 	return here, nil
 }
 
-// Stages returns the profiles in the order of their installation.
+// Stages returns the variants of each stage, in the order in which their profiles are installed.
 func (e *inTurn) Stages() [][]plan.Variant { return e.stages }
 
-// At returns the site of a variant under the installed profile. Without one, the site serves no route.
+// At returns the site of a variant in the current stage. If no profile is installed, the site serves no route.
 func (e *inTurn) At(v plan.Variant) env.Site {
 	if e.now == nil {
 		return nothing{}
@@ -186,7 +191,7 @@ func (nothing) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) 
 	return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: "no profile is installed"}
 }
 
-// Conditions returns the conditions under the installed profile, the zero value without one.
+// Conditions returns the conditions of the current stage; the zero value if no profile is installed.
 func (e *inTurn) Conditions() outcome.Conditions {
 	if e.now == nil {
 		return outcome.Conditions{}
@@ -194,7 +199,8 @@ func (e *inTurn) Conditions() outcome.Conditions {
 	return e.now.Conditions()
 }
 
-// Close removes the run's pods and uninstalls the profile. The uninstallation has its own timeout, even after ctx ended.
+// Close removes the run's pods and uninstalls the profile. ctx bounds only the removal of the pods; the uninstallation has
+// its own timeout, CloseTimeout, and runs even after ctx has ended.
 func (e *inTurn) Close(ctx context.Context) error {
 	left := e.leave(ctx)
 	again, stop := context.WithTimeout(context.WithoutCancel(ctx), env.CloseTimeout)

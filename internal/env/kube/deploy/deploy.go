@@ -15,11 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/chart"
 )
 
-// order has the chart's templates in the order of the manifest: objects that others need come first.
+// order has the chart's templates in the order of their objects in the manifest: objects that others require come first.
 var order = []string{"rbac.yaml", "configmap.yaml", "pvc.yaml", "cronjob.yaml"}
 
-// Render returns the chart in the directory dir as one manifest, and its notes. values override the chart's own. It fails
-// if the chart's schema forbids them, or a template reads a value that is not set.
+// Render renders the chart in the directory dir. It returns its objects as one manifest, and the text of NOTES.txt. values
+// override the chart's own values. It fails if the chart's schema forbids values, or a template reads a missing value.
 func Render(dir string, r chart.Release, values map[string]any) (manifest, notes string, err error) {
 	c, err := chart.Load(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func cronJob(dir string) ([]byte, error) {
 // Chart is the chart's path under the directory deploy.
 const Chart = "chart/cnibench"
 
-// Write writes the generated files under the directory deploy. It returns the files that have changed.
+// Write writes the generated files below the directory deploy, if their contents differ. It returns the files that it wrote.
 func Write(deploy string) (changed []string, err error) {
 	put := func(name string, b []byte) error {
 		name = filepath.Join(deploy, name)

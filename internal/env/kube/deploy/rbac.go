@@ -20,7 +20,7 @@ type grant struct {
 	why   string
 }
 
-// detection has the rights that package detect needs to read the CNI's configuration, in addition to kube.Rights.
+// detection has the rights, in addition to kube.Rights, with which package detect reads the CNI's configuration.
 var detection = []grant{
 	{group: "apps", resources: []string{"daemonsets"}, verb: "list", why: "the CNI's daemon and kube-proxy, their images and arguments"},
 	{resources: []string{"configmaps"}, names: configMaps(), verb: "get", why: "how the CNI and kube-proxy are configured; these and no others"},
@@ -89,7 +89,7 @@ func detectRules() []byte {
 
 func quoted(list []string) string { return `"` + strings.Join(list, `", "`) + `"` }
 
-// indent moves lines by two columns.
+// indent indents every line of b by two spaces.
 func indent(b []byte) []byte {
 	b = bytes.ReplaceAll(append([]byte("  "), b...), []byte("\n"), []byte("\n  "))
 	return bytes.TrimSuffix(b, []byte("  "))

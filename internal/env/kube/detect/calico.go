@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
-// calico judges Calico by its Installation, FelixConfiguration and pools. Without an Installation it uses the environment
-// of the daemon w.
+// calico sets the profile and settings of Calico by its Installation, FelixConfiguration and IPPools. If there is no
+// Installation, it uses the environment variables of the DaemonSet w instead.
 func (d *detective) calico(w workloadSpec) {
 	if w.Name == "calico-vpp-node" {
 		d.Title = "Calico with VPP: no profile describes it"
@@ -46,7 +46,7 @@ func (d *detective) calico(w workloadSpec) {
 	d.calicoClaims(inst)
 }
 
-// theDefault returns the object of a kind with the name default; nil if there is none.
+// theDefault returns the object of a kind that is called "default"; nil if there is none.
 func (d *detective) theDefault(kind string) map[string]any {
 	for _, o := range d.objects(kind) {
 		if text(o, "metadata", "name") == "default" {
@@ -56,7 +56,7 @@ func (d *detective) theDefault(kind string) map[string]any {
 	return nil
 }
 
-// pools returns the enabled pools, IPv4 first. It adds a doubt if IPv4 pools have different encapsulations.
+// pools returns Calico's enabled IPPools, those of IPv4 first. It adds a doubt if IPv4 pools have different encapsulations.
 func (d *detective) pools() []map[string]any {
 	list := slices.DeleteFunc(d.objects("IPPool"), func(p map[string]any) bool { return field(p, "spec", "disabled") == true })
 	colons := func(p map[string]any) int { return strings.Count(text(p, "spec", "cidr"), ":") } // IPv4 has none
@@ -75,7 +75,7 @@ func (d *detective) pools() []map[string]any {
 	return list
 }
 
-// poolMode returns a pool's encapsulation in the form of Verdict.Encapsulation.
+// poolMode returns the encapsulation of an IPPool: "none", or "vxlan" or "ipip", possibly followed by "between subnets".
 func poolMode(p map[string]any) string {
 	for _, m := range []struct{ key, name string }{{"vxlanMode", "vxlan"}, {"ipipMode", "ipip"}} {
 		switch text(p, "spec", m.key) {
@@ -88,8 +88,9 @@ func poolMode(p map[string]any) string {
 	return "none"
 }
 
-// calicoClaims compares the pools with the nodes' annotations: Calico gives a node a tunnel address only if there is a
-// tunnel. It takes the MTU from the status of the Installation or from a ConfigMap.
+// calicoClaims compares the pools' encapsulation with the nodes' annotations, and adds a doubt if they differ: Calico gives a
+// node a tunnel address only if there is a tunnel. It also sets the MTU, from the status of the Installation inst or from
+// the ConfigMap calico-config.
 func (d *detective) calicoClaims(inst map[string]any) {
 	tunnels := map[string]string{}
 	for _, n := range d.Nodes {

@@ -9,7 +9,8 @@ import (
 // ciliumConfig is the ConfigMap that Cilium's agents read.
 const ciliumConfig = "cilium-config"
 
-// cilium judges Cilium by its ConfigMap and by the agents' status, because agents fall back to other modes.
+// cilium sets the profile and settings of Cilium by its ConfigMap and by the agents' status, because agents may fall back to
+// other modes. w is Cilium's DaemonSet.
 func (d *detective) cilium(w workloadSpec) {
 	c, ok := d.configMap(w.Namespace, ciliumConfig)
 	if !ok {
@@ -37,7 +38,8 @@ func (d *detective) cilium(w workloadSpec) {
 	d.ciliumStated(live, source)
 }
 
-// ciliumInForce judges the configuration again, overridden by the agents' status live, and records the settings in force.
+// ciliumInForce judges the ConfigMap c once more, overridden by the agents' status live. It sets the profile by the result,
+// and records the settings that the status shows as in force. source names where live is from.
 func (d *detective) ciliumInForce(c configMap, live ciliumStatus, source string) {
 	options, shown := live.options()
 	data := map[string]string{}
@@ -57,8 +59,8 @@ func (d *detective) ciliumInForce(c configMap, live ciliumStatus, source string)
 	d.setInForce(cilium, "socket LB coverage", configClaim{strings.ToLower(live["Details/Socket LB Coverage"]), source})
 }
 
-// ciliumLive parses the agents' status of all nodes and returns the last one. source is "" if there is none. agree reports
-// whether all nodes have the same mode.
+// ciliumLive parses the agents' status of all nodes. It returns the status of the last node, by name. source says from which
+// nodes there is a status, "" if from none. agree reports whether all of these nodes have the same mode.
 func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) {
 	by := map[string]string{}
 	for _, node := range slices.Sorted(maps.Keys(d.CiliumStatus)) {
@@ -80,8 +82,8 @@ func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) 
 	return live, "cilium-dbg status on " + few(slices.Sorted(maps.Keys(by))), len(modes) == 1
 }
 
-// ciliumStated sets encapsulation and encryption from the agents' status. WireGuard counts as encapsulation if there is no
-// tunnel.
+// ciliumStated sets the encapsulation and the encryption that the agents' status live shows. WireGuard counts as encapsulation
+// if there is no tunnel.
 func (d *detective) ciliumStated(live ciliumStatus, source string) {
 	if n := live.encapsulation(); n != "" {
 		d.Encapsulation = configClaim{n, source}

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// ciliumStatus has the first word of each line of a Cilium agent's status, by the line's name. Lines about the replacement
-// of kube-proxy have the prefix "Details/". The line Routing is split into Network, which is whole, and Host.
+// ciliumStatus has the values of a Cilium agent's status, by the names of the lines. A value is the first word of its line.
+// Only Network and Attach Mode are whole. Network and Host are both from the line Routing. The names of lines about the
+// replacement of kube-proxy have the prefix "Details/".
 type ciliumStatus map[string]string
 
 // errNoStatus means that a text is not an agent's status.
@@ -59,12 +60,12 @@ func first(text string) string {
 // statusLines maps the lines of a status to settings.
 var statusLines = []struct {
 	line string
-	// mode names the line in the comparison of nodes, which must agree; "" excludes the line from it.
+	// mode is the line's name in texts that compare the nodes; "" means that nodes may differ in the line.
 	mode string
 	// setting is the setting of package config that the line shows.
 	setting string
-	// means maps the line's value, in lower case, to options of the agent. If it is nil, the option is the setting with the
-	// line's value.
+	// means maps the line's value, in lower case, to options of the agent with their values. If it is nil, the option is
+	// called as the setting and has the line's value.
 	means map[string]string
 }{
 	{"Network", "routing", "routing-mode", map[string]string{
@@ -95,7 +96,7 @@ var statusLines = []struct {
 	{"CNI Chaining", "", "cni-chaining-mode", nil},
 }
 
-// mode lists the values that must be equal on all nodes.
+// mode returns a text with the values that must be equal on all nodes.
 func (s ciliumStatus) mode() string {
 	var parts []string
 	for _, l := range statusLines {
@@ -106,8 +107,8 @@ func (s ciliumStatus) mode() string {
 	return strings.Join(parts, ", ")
 }
 
-// options returns the status as options of Cilium's ConfigMap, which package config can judge. shown has the settings and
-// options that the status shows.
+// options returns the status as options of Cilium's ConfigMap, in the form that package config judges. shown is true for each
+// option and setting that the status shows.
 func (s ciliumStatus) options() (options map[string]string, shown map[string]bool) {
 	options, shown = map[string]string{}, map[string]bool{}
 	for _, l := range statusLines {
@@ -125,7 +126,7 @@ func (s ciliumStatus) options() (options map[string]string, shown map[string]boo
 	return options, shown
 }
 
-// encapsulation returns "none" or the tunnel's protocol, "" if the status does not show it.
+// encapsulation returns "vxlan", "geneve", or "none" for native routing; "" if the status does not show it.
 func (s ciliumStatus) encapsulation() string {
 	if options, _ := s.options(); options["routing-mode"] != "native" {
 		return options["tunnel-protocol"]

@@ -30,8 +30,8 @@ func cniNamed(name string) profile.CNI {
 	return c
 }
 
-// CNIOf returns the CNI to which a DaemonSet belongs by its name, or "". It returns "" also for kube-router, which may only
-// filter.
+// CNIOf returns the name of the CNI to which a DaemonSet of this name belongs, or "". It returns "" for kube-router, which may
+// run only as a filter in addition to a CNI.
 func CNIOf(daemonSet string) string {
 	if slices.Contains(profile.Multus, daemonSet) {
 		return residue.Multus
@@ -57,7 +57,7 @@ func ServesNetwork(pod string) bool {
 	return slices.ContainsFunc(of, func(name string) bool { return pod == name || strings.HasPrefix(pod, name+"-") })
 }
 
-// companions are DaemonSets that change the traffic of pods in addition to the CNI.
+// companions are DaemonSets other than the CNI's that change the traffic of pods. says is the doubt to add for each.
 var companions = []struct{ daemon, says string }{
 	{"istio-cni-node", "istio-cni is installed: traffic of pods in the mesh goes through a proxy"},
 	{"ztunnel", "Istio's ztunnel runs: traffic of pods in the ambient mesh goes through it"},
@@ -65,13 +65,14 @@ var companions = []struct{ daemon, says string }{
 	{"node-local-dns", "NodeLocal DNS runs: it adds NOTRACK rules on the nodes"},
 }
 
-// present is a CNI whose daemon was found.
+// present is a CNI whose DaemonSet was found.
 type present struct {
 	profile.CNI
 	daemon workloadSpec
 }
 
-// identify sets the CNI, and judges its mode by a method for that CNI.
+// identify finds the CNI, and sets its profile and settings by the method for that CNI. It adds a doubt if there are several
+// CNIs, or if the CNI's pods are not all ready.
 func (d *detective) identify() {
 	var found []present
 	for _, c := range cnis {
@@ -115,7 +116,7 @@ func (d *detective) identify() {
 	}
 }
 
-// containerImage returns the image of the container called container, else of the first container.
+// containerImage returns the image of the container called container, else of the first container, else "".
 func containerImage(w workloadSpec, container string) string {
 	for _, c := range w.Containers {
 		if c.Name == container {
@@ -128,9 +129,9 @@ func containerImage(w workloadSpec, container string) string {
 	return w.Containers[0].Image
 }
 
-// withoutChained returns found without the CNIs whose dataplane is not in force: one that Cilium is chained to by its
-// configuration, Calico over a cloud's CNI, and kube-router without its router. It notes in But that the latter two only
-// enforce policies.
+// withoutChained returns found without the CNIs whose dataplane does not serve pods: the CNI that Cilium is chained to,
+// Calico if it is chained to a cloud's CNI, and kube-router if its router is off. For the last two it adds to But that
+// they only enforce policies.
 func (d *detective) withoutChained(found []present) []present {
 	names := func(name string) bool {
 		return slices.ContainsFunc(found, func(p present) bool { return p.Name == name })
@@ -163,7 +164,7 @@ func (d *detective) withoutChained(found []present) []present {
 	return slices.DeleteFunc(found, func(p present) bool { return drop[p.Name] })
 }
 
-// flag returns the value of a flag of a workload's programs, "" if none is given.
+// flag returns the value of the command-line flag called name of a workload's containers, "" if no container has it.
 func (w workloadSpec) flag(name string) string {
 	for _, c := range w.Containers {
 		for i, a := range c.Args {
@@ -180,8 +181,8 @@ func (w workloadSpec) flag(name string) string {
 	return ""
 }
 
-// firstOnNodes returns the one of found that the first conflist of every inspected node names. It returns found unchanged
-// if the nodes differ or none was inspected.
+// firstOnNodes returns the CNI in found whose plugin is in the first conflist of every inspected node; nil if that plugin is of
+// another CNI. It returns found unchanged if the nodes differ, or if no conflist was read.
 func (d *detective) firstOnNodes(found []present) []present {
 	types := map[string]bool{}
 	for _, list := range d.firstConflists() {
@@ -213,8 +214,8 @@ func (d *detective) companions() {
 	}
 }
 
-// kindnet tells kind's kindnetd, whose conflist has the plugin ptp, from the project kindnet, which has its own plugin.
-// Without a conflist it assumes kindnetd.
+// kindnet sets the profile to kind's kindnetd, whose conflist has the plugin ptp, or to the project kindnet, which has its own
+// plugin. If no conflist was read, it assumes kindnetd.
 func (d *detective) kindnet(w workloadSpec) {
 	d.set(kindnet, "routes", configClaim{"one for each node's pods", "kindnetd"}, configClaim{})
 	d.Encapsulation = configClaim{"none", "kindnetd makes routes only"}
@@ -240,7 +241,7 @@ func (d *detective) kindnet(w workloadSpec) {
 	}
 }
 
-// set adds a setting with its configured value and the value in force.
+// set adds a setting with its configured value asked and the value in force, seen.
 func (d *detective) set(component, name string, asked, seen configClaim) {
 	d.Settings = append(d.Settings, setting{component, name, asked.Value, asked.Source, seen.Value, seen.Source})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// object returns an object of the cluster as an input of package config. body is decoded JSON.
+// object returns an object of the cluster as an input of package config. name is its name in messages, body its decoded JSON.
 func object(name string, body map[string]any) config.Input {
 	text, err := json.Marshal(body)
 	if err != nil { // values of JSON only
@@ -18,8 +18,8 @@ func object(name string, body map[string]any) config.Input {
 	return config.Input{Name: name, Text: string(text), Unlined: true}
 }
 
-// judgeObjects has package config judge objects, with kube-proxy's mode and the policies. If that fails, it adds a doubt
-// and returns false.
+// judgeObjects judges objects by package config, together with kube-proxy's mode and the policies. If that fails, it adds a
+// doubt and returns false.
 func (d *detective) judgeObjects(objects ...config.Input) (config.Report, bool) {
 	if d.KubeProxy.Mode != "" && d.KubeProxy.Runs == Yes {
 		objects = append(objects, object("kube-proxy", map[string]any{
@@ -39,8 +39,8 @@ func (d *detective) judgeObjects(objects ...config.Input) (config.Report, bool) 
 	return r, true
 }
 
-// adopt adds the report's settings as the configured ones, sets the profile, and adds the report's serious findings as
-// doubts.
+// adopt adds the settings of a report as configured values, sets the profile as setProfile does, and adds the report's serious
+// findings as doubts.
 func (d *detective) adopt(r config.Report) {
 	for _, s := range r.Settings {
 		if s.Component == kubeProxy || s.Name == config.RequiredMTU || s.Name == config.RouteMTU {
@@ -61,8 +61,8 @@ func (d *detective) adopt(r config.Report) {
 	}
 }
 
-// setProfile takes the profile, the encapsulation, the encryption and the MTU from the report. It does nothing unless the
-// report has exactly one profile.
+// setProfile sets the profile, the encapsulation, the encryption and the MTU by a report. It does nothing unless the report has
+// exactly one profile.
 func (d *detective) setProfile(r config.Report) {
 	if len(r.Measured) != 1 {
 		return
@@ -79,7 +79,7 @@ func (d *detective) setProfile(r config.Report) {
 	d.But = append(slices.Clone(d.But[:d.own]), m.But...)
 }
 
-// asked returns the setting of a component that is called name, or nil.
+// asked returns the setting called name of a component, or nil if there is none.
 func (d *detective) asked(component, name string) *setting {
 	for i := range d.Settings {
 		if s := &d.Settings[i]; s.Component == component && s.Name == name {
@@ -89,7 +89,8 @@ func (d *detective) asked(component, name string) *setting {
 	return nil
 }
 
-// setInForce records the value in force of a setting, and a doubt if the configured value differs. It ignores "".
+// setInForce records the value in force of a setting, and adds a doubt if the configured value differs. It does nothing for
+// the value "".
 func (d *detective) setInForce(component, name string, seen configClaim) {
 	if seen.Value == "" {
 		return

@@ -26,10 +26,10 @@ type plugin struct {
 	// Mode and MTU are options of macvlan and ipvlan; a missing option is zero.
 	Mode string
 	MTU  int
-	// Delegates are the plugins that Multus calls; the first makes the pod's first device. Each is a plugin, or a chain
-	// of Plugins.
+	// Delegates are the plugins that Multus calls. The first of them creates the pod's first device.
 	Delegates []plugin
-	Plugins   []plugin
+	// Plugins are the plugins of a delegate that is a chain.
+	Plugins []plugin
 }
 
 // parseConflist reads a .conflist, or a .conf with a single plugin.
@@ -56,7 +56,8 @@ func parseConflist(text string) (conflist, error) {
 	return c, nil
 }
 
-// main returns the plugin that makes the pod's first device: the first one, or the first that Multus calls.
+// main returns the plugin that creates the pod's first device: the first plugin of the conflist, or if that is Multus, the
+// first plugin that Multus calls.
 func (c conflist) main() plugin {
 	p := c.Plugins[0]
 	if p.Type != "multus" || len(p.Delegates) == 0 {
@@ -77,8 +78,8 @@ func (c conflist) types() string {
 	return strings.Join(each.Of(c.Plugins, func(p plugin) string { return p.Type }), ", ")
 }
 
-// owner returns the CNI that installs the conflist's plugin, else the plugin's name. Canal's conflist has Calico's
-// plugin, and canal in its name.
+// owner returns the name of the CNI that installs the conflist's main plugin, else the plugin's name. It tells canal from
+// Calico, whose plugin canal uses, by the conflist's name.
 func (c conflist) owner() string {
 	p := c.main()
 	if p.Type == calico && (strings.Contains(c.Name, canal) || strings.Contains(c.File, canal)) {
@@ -90,8 +91,8 @@ func (c conflist) owner() string {
 	return p.Type
 }
 
-// firstConflists returns the conflist in force on each inspected node: the first file by name that is valid. An invalid
-// file is a doubt.
+// firstConflists returns the conflist in force of each inspected node: the first valid file by name. It adds a doubt for each
+// invalid file before it.
 func (d *detective) firstConflists() []conflist {
 	var all []conflist
 	for _, h := range d.hosts() {
@@ -111,14 +112,14 @@ func (d *detective) firstConflists() []conflist {
 	return all
 }
 
-// isPlugin reports whether a profile is a plugin without a daemon; the profile is named after it.
+// isPlugin reports whether name is the name of both a CNI plugin without a daemon and its profile.
 func isPlugin(name string) bool {
 	p, ok := profile.Lookup(name)
 	return ok && (p.Family == "plugins" || p.Family == "sriov")
 }
 
-// standalone judges a cluster without a CNI's DaemonSet: its distribution has flannel built in, or its nodes have the
-// conflist of a plugin without a daemon.
+// standalone finds the CNI of a cluster that has no CNI's DaemonSet: flannel that is built into the distribution, or a plugin
+// without a daemon, by the nodes' conflists.
 func (d *detective) standalone() {
 	lists := d.firstConflists()
 	types := map[string]string{}
@@ -152,8 +153,8 @@ const (
 	PlanterName  = "planter"
 )
 
-// planted reports whether this program has installed a plugin by its DaemonSet PlanterName, and then sets the CNI and the
-// profile to that plugin. It needs no conflist.
+// planted looks for a plugin that cnibench installed by its DaemonSet PlanterName. If there is one, planted sets the CNI and
+// the profile to it and returns true. It reads no conflist.
 func (d *detective) planted() bool {
 	for _, w := range d.Workloads {
 		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
@@ -172,7 +173,7 @@ func (d *detective) withoutTunnel() {
 	d.Encapsulation, d.Encryption = configClaim{"none", "the plugin has none"}, configClaim{"none", "the plugin has none"}
 }
 
-// plugin judges a cluster by the conflist c of its nodes. where says which nodes have it.
+// plugin sets the CNI, the profile and the settings by the conflist c, which all inspected nodes have. where names these nodes.
 func (d *detective) plugin(c conflist, where string) {
 	p := c.main()
 	d.CNI, d.Source = c.owner(), "/etc/cni/net.d/"+c.File+": "+where

@@ -5,8 +5,9 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// dialect judges a CNI by what package config reads from its DaemonSet, its ConfigMaps, a node's first conflist and
-// OpenShift's Network. If they do not show the mode, the profile is the CNI's only one in the catalogue, if it has one.
+// dialect sets the profile and settings of a CNI that has no method of its own. It judges the CNI's DaemonSet, its ConfigMaps, a
+// node's first conflist and OpenShift's Network by package config. If they do not show the mode, it takes the profile that
+// describes the CNI whatever its settings are, if there is one.
 func (d *detective) dialect(p present) {
 	d.Title = p.Title + ": no profile describes it"
 	if of, described := profile.OfCNI(p.Name); described {
@@ -32,8 +33,8 @@ func (d *detective) dialect(p present) {
 	}
 }
 
-// policyObjects returns the objects that decide whether policies are enforced: the policies in the snapshot, and the
-// DaemonSets that enforce policies in addition to the CNI.
+// policyObjects returns the objects by which package config judges whether policies are enforced: the NetworkPolicies in the
+// snapshot, and the DaemonSets that enforce policies in addition to the CNI. For K3s it returns nil.
 func (d *detective) policyObjects() []config.Input {
 	if d.Distribution == "K3s" { // K3s enforces them without a pod
 		return nil

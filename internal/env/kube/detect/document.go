@@ -15,7 +15,7 @@ type Finding struct {
 	Proofs []Proof `json:"proofs,omitempty"`
 }
 
-// Document returns the finding as a report.
+// Document returns the finding as a report with a table of the verdict, of the settings and of the proofs.
 func (f Finding) Document() report.Document {
 	s := report.Section{Heading: "Dataplane", Grids: []report.Grid{f.head()}}
 	if len(f.Settings) > 0 {
@@ -49,7 +49,7 @@ func (f Finding) Document() report.Document {
 	return report.Document{Data: f, Sections: []report.Section{s}}
 }
 
-// add adds a row to g. An empty cell becomes a dash.
+// add adds a row called label to g. It replaces an empty cell by a dash.
 func add(g *report.Grid, label string, cells ...string) {
 	for i, c := range cells {
 		cells[i] = cmp.Or(number.Clean(c), "-")
@@ -57,7 +57,7 @@ func add(g *report.Grid, label string, cells ...string) {
 	g.Add(number.Clean(label), cells...)
 }
 
-// head returns the grid with the main values of the verdict.
+// head returns the table of the verdict's main values.
 func (f Finding) head() report.Grid {
 	v := f.Verdict
 	g := report.Grid{Label: "What", Columns: []string{"Verdict", "Source"}, Prose: true}

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
-// machineFacts are the facts about each node that a pod on it can read.
+// machineFacts are the names of the facts about a node that any pod on it can read.
 var machineFacts = []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations}
 
 // Facts returns the verdict, its proofs, and the properties of the nodes as facts.
@@ -78,7 +78,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	return f
 }
 
-// mergeProofs merges proofs that differ only in Where, and joins their places.
+// mergeProofs merges proofs that differ only in Where into one proof, whose Where lists the first places.
 func mergeProofs(proofs []Proof) []Proof {
 	var all []Proof
 	where := map[Proof][]string{}
@@ -96,7 +96,7 @@ func mergeProofs(proofs []Proof) []Proof {
 	return all
 }
 
-// nodeFacts records the nodes at both ends of the paths, each under its role.
+// nodeFacts calls set for each fact about the client's and the server's node. The name of the fact contains the role.
 func nodeFacts(s Snapshot, set func(name, value string)) {
 	for _, role := range []string{"client", "server"} {
 		for _, seen := range s.Seen {

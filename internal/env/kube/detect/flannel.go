@@ -15,8 +15,8 @@ const (
 	flannelData    = "flannel.alpha.coreos.com/backend-data"
 )
 
-// flannel judges flannel, or canal, by net-conf.json and by the backend in the nodes' annotations. K3s has only the
-// annotations. Of canal it judges only flannel's part, because Calico's part has one mode.
+// flannel sets the profile and settings of flannel, or of canal, by net-conf.json and by the backend in the nodes' annotations.
+// K3s has only the annotations. Of canal it judges only flannel's part, because Calico's part has only one mode.
 func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 	component, namespace, configured := of.Name, daemon.Namespace, ""
 	if c, ok := d.configMap(namespace, of.ConfigMaps...); ok {
@@ -52,7 +52,7 @@ func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 	}
 }
 
-// flannelRuns sets the profile to that of the backend in the nodes' annotations.
+// flannelRuns sets the profile by the backend in the nodes' annotations, in place of the configured backend.
 func (d *detective) flannelRuns(of profile.CNI, backend string) {
 	c := configMap{Name: of.ConfigMaps[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
 	in := c.object()
@@ -62,7 +62,7 @@ func (d *detective) flannelRuns(of profile.CNI, backend string) {
 	}
 }
 
-// flannelBackends returns the backends in flanneld's annotations, by node.
+// flannelBackends returns the backends in flanneld's annotations, in lower case, by node.
 func (s Snapshot) flannelBackends() map[string]string {
 	by := map[string]string{}
 	for _, n := range s.Nodes {
@@ -73,8 +73,8 @@ func (s Snapshot) flannelBackends() map[string]string {
 	return by
 }
 
-// backendOnNodes returns the backend in the nodes' annotations; "" without one. If the nodes differ, it adds a doubt and
-// returns "".
+// backendOnNodes returns flannel's backend in the nodes' annotations, or "" if there are none. If the nodes differ, it adds a
+// doubt and returns "".
 func (d *detective) backendOnNodes() string {
 	groups, distinct := perNode(d.flannelBackends())
 	switch len(distinct) {
@@ -87,7 +87,7 @@ func (d *detective) backendOnNodes() string {
 	return ""
 }
 
-// vniOnNodes returns the VNI in flanneld's annotations, 0 without them.
+// vniOnNodes returns the VNI in flanneld's annotation of the first node that has one, else 0.
 func (d *detective) vniOnNodes() int {
 	for _, n := range d.Nodes {
 		var data struct{ VNI int }

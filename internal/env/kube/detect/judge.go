@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// judge compares a verdict with what the ends observed, and returns a proof for each claim.
+// judge compares the claims of a verdict with the observations in s, and returns a proof for each comparison.
 func judge(v Verdict, s Snapshot, g Ground) []Proof {
 	var proofs []Proof
 	if g.Profile != "" {
@@ -41,7 +41,7 @@ func profileProof(v Verdict, want string) Proof {
 	return p
 }
 
-// placementProof proves that a pod runs on its intended node: both have the same boot id.
+// placementProof checks that a pod runs on its intended node: the boot id that the pod reads is that of the node.
 func placementProof(s Snapshot, seen seenAtEnd) Proof {
 	p := Proof{What: "placement", Where: seen.Pod, Claimed: seen.Node}
 	i := slices.IndexFunc(s.Nodes, func(n corev1.Node) bool { return n.Name == seen.Node })
@@ -70,7 +70,7 @@ func placementProof(s Snapshot, seen seenAtEnd) Proof {
 	return p
 }
 
-// machines counts the kernels that the nodes run on; it returns 0 if a node's kernel is unknown.
+// machines returns how many different kernels the nodes run on, by boot id. It returns 0 if a node's boot id is unknown.
 func machines(nodes []corev1.Node) int {
 	boots := map[string]bool{}
 	for _, n := range nodes {
@@ -82,7 +82,7 @@ func machines(nodes []corev1.Node) int {
 	return len(boots)
 }
 
-// inPod proves the kind of a pod's device, and that its MTU leaves room for the encapsulation.
+// inPod checks the kind of a pod's device, and that its MTU leaves room for the encapsulation.
 func inPod(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	d, mtu, ok := seen.Way()
 	if !ok {
@@ -119,10 +119,11 @@ func inPod(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	return []Proof{kind, room}
 }
 
-// programs maps CNIs to the prefix of the names of their BPF programs.
+// programs maps a CNI to the prefix of the names of its BPF programs.
 var programs = map[string]string{cilium: "cil_", calico: "cali_"}
 
-// onNode proves the tunnel, or that there is none, the BPF programs and kube-proxy's mode on a node.
+// onNode checks on a node that the profile's tunnel exists, that devices of other modes are absent, that the profile's BPF
+// programs are attached, and the mode of kube-proxy.
 func onNode(v Verdict, seen seenAtEnd) []Proof {
 	var proofs []Proof
 	known, _ := profile.Lookup(v.Profile)
@@ -207,7 +208,7 @@ func programProof(prefix string, seen seenAtEnd) Proof {
 	return p
 }
 
-// proxyProof compares the verdict's mode of kube-proxy with the answer of kube-proxy on a node, and with its rules there.
+// proxyProof compares kube-proxy's mode in the verdict with kube-proxy's own answer on a node, and with its rules there.
 func proxyProof(v Verdict, seen seenAtEnd) Proof {
 	p := Proof{What: "kube-proxy", Where: seen.Node}
 	claimed := map[string]string{Yes: v.KubeProxy.Mode, no: "does not run"}[v.KubeProxy.Runs]
@@ -239,8 +240,8 @@ func proxyProof(v Verdict, seen seenAtEnd) Proof {
 	return p
 }
 
-// wire sets the result: the captured frames with the trial's datagrams must have the claimed encapsulation, or be
-// encrypted if that is claimed.
+// wire sets Seen, Result and Why by the captured frames. The frames with the trial's datagrams must have the claimed
+// encapsulation. If encryption is claimed, the datagrams must not be readable.
 func (p *Proof) wire(w netstate.Wire, claimed string) {
 	kinds := map[string]int{}
 	for _, m := range w.Marked {
@@ -285,12 +286,14 @@ func (p *Proof) wire(w netstate.Wire, claimed string) {
 // proofResult is the result of a proof.
 type proofResult int
 
-// Results. A mismatch fails a run; the others are recorded. Doubtful means that the claim is true but the cluster's
-// configuration is poor, which affects its numbers.
+// Results.
 const (
+	// notProven means that there was no observation to compare with.
 	notProven proofResult = iota
 	OK
+	// mismatch means that the claim is false. Then the profile is skipped.
 	mismatch
+	// doubtful means that the claim may be true, but the cluster's configuration is poor, which affects its numbers.
 	doubtful
 )
 

@@ -17,41 +17,41 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// lookoutContainer is the container of a lookout's pod.
+// lookoutContainer is the name of the container in a pod of a Lookout.
 const lookoutContainer = "agent"
 
-// LookoutOptions define the pods of a Lookout.
+// LookoutOptions describe the pods of a Lookout.
 type LookoutOptions struct {
-	// Run is the id in the namespace's name and label.
+	// Run is the run's id. It is in the name of the namespace and in the labels of all objects.
 	Run string
-	// Image has this program as /cnibench.
+	// Image has cnibench as /cnibench.
 	Image string
-	// PullSecrets are copied into the namespace to pull the image.
+	// PullSecrets are the image pull Secrets to copy into the namespace.
 	PullSecrets []api.PullSecret
 	// Nodes are the nodes to inspect: the first is the client's, the second the server's.
 	Nodes []string
 	// Pods adds an ordinary pod on each node.
 	Pods bool
-	// Sampling gives the pods in the nodes' networks the rights to sample CPUs, too.
+	// Sampling gives the host-network pods also the rights that CPU samplers require.
 	Sampling bool
 	// TTL bounds the life of the pods; 0 is 15 minutes.
 	TTL time.Duration
-	// Family is 4 or 6 for the addresses of the ends; 0 is the cluster's first family.
+	// Family is the IP family of the ends' addresses, 4 or 6; 0 is the cluster's first family.
 	Family int
 }
 
-// Lookout has pods in a separate namespace that inspect nodes. Privileged pods in the nodes' networks may list netfilter's
-// chains and BPF programs, capture frames, and read /etc/cni/net.d. Ordinary pods are optional.
+// Lookout has pods in a namespace of their own that inspect nodes. Its host-network pods may list netfilter's chains and BPF
+// programs, capture frames, and read /etc/cni/net.d. It may also have ordinary pods.
 type Lookout struct {
 	clients   Clients
 	namespace string
-	// made is true if the namespace may exist.
+	// made is true if this Lookout has created the namespace, or may have.
 	made bool
 	ends []End
 }
 
-// Post creates the namespace and the pods and waits up to postLimit until all run. It fails if the cluster refuses such
-// pods. After an error it removes them.
+// Post creates the namespace and the pods of a Lookout, and waits up to postLimit until all pods run. It fails if the cluster
+// refuses such pods. After an error it removes what it has created.
 func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 	if o.TTL == 0 {
 		o.TTL = 15 * time.Minute
@@ -100,13 +100,13 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 	return nil
 }
 
-// meta returns the name, labels and expiry of an object.
+// meta returns the metadata of an object: its name, the labels of the run, and the time at which it may be removed.
 func (o LookoutOptions) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: api.Labels(o.Run), Annotations: api.Until(time.Now().Add(o.TTL))}
 }
 
-// lookoutPods returns a pod for each node in the node's network, node-1 and so on, and with o.Pods also an ordinary one,
-// pod-1 and so on.
+// lookoutPods returns a host-network pod for each node, called node-1, node-2 and so on. If o.Pods is true, it also returns an
+// ordinary pod for each node, called pod-1, pod-2 and so on.
 func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i, node := range o.Nodes {
@@ -149,7 +149,7 @@ func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
 const (
 	// askAgain is the time between two lists while waiting: a watch needs another right.
 	askAgain = 300 * time.Millisecond
-	// postLimit bounds the wait until all pods run, patience the time in a state that may pass.
+	// postLimit bounds the wait until all pods run. patience bounds how long a pod may have a fault that may pass.
 	postLimit = 3 * time.Minute
 	patience  = 15 * time.Second
 )
@@ -177,24 +177,25 @@ func (l *Lookout) await(ctx context.Context, pods []*corev1.Pod) (map[string]*co
 // Ends returns the pods of the lookout.
 func (l *Lookout) Ends() []End { return slices.Clone(l.ends) }
 
-// Routes returns the paths between the first two nodes and, with LookoutOptions.Pods, between the ordinary pods there.
+// Routes returns the paths between the host-network pods and between the ordinary pods on the first two nodes, as far as
+// these pods exist.
 func (l *Lookout) Routes() []Route {
 	missing := func(pod string) bool { return !slices.ContainsFunc(l.ends, func(e End) bool { return e.Pod == pod }) }
 	all := []Route{{"host-to-host/cross-node", "node-1", "node-2"}, {"pod-to-pod/cross-node", "pod-1", "pod-2"}}
 	return slices.DeleteFunc(all, func(r Route) bool { return missing(r.Client) || missing(r.Server) })
 }
 
-// Exec runs a program in one of the pods.
+// Exec runs argv in one of the Lookout's pods and returns its stdout.
 func (l *Lookout) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
 	return l.clients.Exec(ctx, ContainerRef{l.namespace, pod, lookoutContainer}, argv)
 }
 
-// Stream runs a program in one of the pods until it ends.
+// Stream runs argv in one of the Lookout's pods until it ends, with the streams of o.
 func (l *Lookout) Stream(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error {
 	return l.clients.Stream(ctx, ContainerRef{l.namespace, pod, lookoutContainer}, argv, o)
 }
 
-// Close deletes the namespace and waits until it is gone. ctx bounds the wait.
+// Close deletes the Lookout's namespace and waits until it is gone or ctx ends.
 func (l *Lookout) Close(ctx context.Context) error {
 	err := api.RemoveNamespace(ctx, l.clients.Kube, l.namespace, askAgain)
 	if apierrors.IsForbidden(err) && !l.made { // there is nothing

@@ -24,11 +24,13 @@ type looker interface {
 
 // End is a pod from which the network is inspected.
 type End struct {
-	// Pod is the pod's name, Node the node that it should run on. By runs programs in the pod.
+	// Pod is the pod's name, Node the node that it should run on.
 	Pod, Node string
-	By        looker
-	// Host is true for a pod in the node's own network. Role is "client" or "server" for an end of the paths.
+	// By runs programs in the pod.
+	By looker
+	// Host is true for a host-network pod.
 	Host bool
+	// Role is "client" or "server" for an end of the run's paths, "" for any other pod.
 	Role string
 	// Address is the address that other ends dial.
 	Address netip.Addr
@@ -41,26 +43,26 @@ type Route struct {
 	Client, Server string
 }
 
-// Ground has the pods and the routes between them by which a verdict is proved.
+// Ground has the pods from which a verdict is proved, and the routes between them that are tried.
 type Ground struct {
-	// Profile is the plan's; "" accepts any.
+	// Profile is the profile that the plan expects; "" accepts any profile.
 	Profile string
 	Ends    []End
 	Routes  []Route
 }
 
 const (
-	// program is the path of this program in the pods. echoPort is a UDP port that is free in all of them.
+	// program is the path of cnibench in the pods. echoPort is a UDP port that no other program in the pods uses.
 	program  = "/cnibench"
 	echoPort = 19411
-	// lookTime bounds a look. echoTime is how long one end answers, watchTime how long frames are captured. sendTime,
-	// which ends earlier, is how long they are sent.
-	lookTime, echoTime  = 20 * time.Second, 40 * time.Second
+	// lookTime bounds the inspection of one end. echoTime is how long the server's end of a route answers datagrams.
+	lookTime, echoTime = 20 * time.Second, 40 * time.Second
+	// watchTime is how long frames are captured, sendTime how long the client sends datagrams meanwhile.
 	watchTime, sendTime = 5 * time.Second, 3 * time.Second
 )
 
-// Prove inspects the network from every end and tries every route. It returns the snapshot with the observations of the
-// ends, the verdict from it, and the proofs. It fails only if ctx has ended; any other failure leaves a claim unproven.
+// Prove inspects the network from every end and tries every route. It returns the snapshot with the ends' observations, the
+// verdict of that snapshot, and the proofs. It fails only if ctx has ended. Any other failure leaves a claim unproven.
 func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proof, error) {
 	var proofs []Proof
 	s.Seen, proofs = look(ctx, g)
@@ -83,7 +85,8 @@ func random() []byte {
 	return b
 }
 
-// look inspects the network from every end concurrently. An end that fails has an unproven proof instead of observations.
+// look inspects the network from all ends concurrently, and returns their observations. For an end that fails it returns a proof
+// with the result notProven instead.
 func look(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 	answers, errs := make([]seenAtEnd, len(g.Ends)), make([]error, len(g.Ends))
 	var all sync.WaitGroup
@@ -112,11 +115,12 @@ func look(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 	return seen, proofs
 }
 
-// trial proves one route with packets that carry mark.
+// trial tries one route.
 type trial struct {
 	ground Ground
 	route  Route
-	mark   string
+	// mark is in the payload of all packets of the trial, in hexadecimal.
+	mark string
 }
 
 func (g Ground) end(pod string) (End, bool) {
@@ -127,7 +131,8 @@ func (g Ground) end(pod string) (End, bool) {
 	return g.Ends[i], true
 }
 
-// prove proves the largest packet that passes, and for pods on different nodes the encapsulation on the wire.
+// prove checks the largest packet that passes on the route, and between ordinary pods on different nodes also the encapsulation
+// on the wire.
 func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	client, ok := t.ground.end(t.route.Client)
 	server, both := t.ground.end(t.route.Server)
@@ -157,7 +162,7 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	return proofs
 }
 
-// run runs look with args in the pod of an end, and decodes its output into answer unless that is nil.
+// run runs "cnibench look" with args in the pod of an end, and decodes its output into answer unless answer is nil.
 func (t *trial) run(ctx context.Context, e End, answer any, args ...string) error {
 	argv := append([]string{program, "look", "--mark", t.mark}, args...)
 	out, err := e.By.Exec(ctx, e.Pod, argv)
@@ -170,14 +175,14 @@ func (t *trial) run(ctx context.Context, e End, answer any, args ...string) erro
 	return nil
 }
 
-// unmarked returns an error without the mark of this proof. The error becomes a fact, and facts are compared between
-// runs.
+// unmarked removes the random mark of a trial from the text of an error. The text becomes a fact, and facts are compared
+// between runs.
 func unmarked(err error, mark string) error {
 	text := strings.ReplaceAll(err.Error(), " --mark "+mark, "")
 	return errors.New(strings.Join(strings.Fields(text), " "))
 }
 
-// whatMTU names the proof that packets of the pods' MTU pass between two ends.
+// whatMTU is the name of the proof that packets of the ends' MTU pass between two ends.
 const whatMTU = "MTU end to end"
 
 func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Proof {
@@ -212,7 +217,8 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	return p
 }
 
-// wrapping proves the encapsulation: the client sends marked datagrams while a node's device is captured.
+// wrapping checks the encapsulation between the nodes: the client sends marked datagrams, while a pod on one of the nodes
+// captures the frames of the node's device.
 func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s Snapshot) Proof {
 	p := Proof{What: "encapsulation on the wire", Where: t.route.Path, Claimed: v.Encapsulation.Value}
 	watcher, device, ok := t.watcher(s, client.Node, server.Node)
@@ -246,8 +252,8 @@ func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s S
 	return p
 }
 
-// watcher returns a host-network pod on one of the nodes that can probably capture frames, and the device of the node's
-// default route. It reports whether there is one.
+// watcher returns a host-network pod on one of nodes, and the device of that node's default route. It prefers a pod that could
+// list netfilter's chains, because such a pod may probably also capture frames. It returns false if there is no such pod.
 func (t *trial) watcher(s Snapshot, nodes ...string) (End, string, bool) {
 	// An end that may list chains has more rights, and can probably capture frames.
 	best, device := End{}, ""

@@ -12,8 +12,8 @@ import (
 
 const kubeProxy = "kube-proxy"
 
-// proxy sets whether kube-proxy runs, and its mode. The sources are, in this order: its answer on a node, its pods with
-// their configuration, and its rules on the nodes.
+// proxy sets Verdict.KubeProxy: whether kube-proxy runs, and its mode. It takes them from kube-proxy's answer on a node, else
+// from its pods and their configuration, else from its rules on the nodes.
 func (d *detective) proxy() {
 	p := &d.KubeProxy
 	configured, pods := d.proxyPods()
@@ -82,8 +82,8 @@ func (d *detective) showProxy(configured configClaim, live map[string]string) {
 	}
 }
 
-// proxyPods returns kube-proxy's configured mode, and its version with the object that runs it; zero claims if there is no
-// such object.
+// proxyPods returns kube-proxy's configured mode, and as pods its version with the object that runs it. If no object runs it,
+// both are zero. If its DaemonSet selects no node, mode is nowhere.
 func (d *detective) proxyPods() (mode, pods configClaim) {
 	w, ok := d.daemon(kubeProxy, "rke2-kube-proxy")
 	if !ok {
@@ -129,7 +129,7 @@ func proxyTrace(h seenAtEnd) string {
 	return ""
 }
 
-// mayReadDaemonSets reports whether DaemonSets could be read.
+// mayReadDaemonSets reports whether the DaemonSets of all namespaces could be read.
 func (d *detective) mayReadDaemonSets() bool {
 	return !slices.ContainsFunc(d.Snapshot.Unproven, func(u string) bool { return strings.Contains(u, "daemonsets") })
 }

@@ -22,25 +22,25 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// Clients connect to a cluster.
+// Clients has the clients of a cluster.
 type Clients struct {
 	Kube    *api.Client
 	Dynamic dynamic.Interface
 	// Exec runs a program in a container and returns its stdout; nil if Read must not run programs in others' pods.
 	Exec func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error)
-	// Stream runs a program in a container until it ends; it may be nil as Exec may.
+	// Stream runs a program in a container until it ends, with the streams of o. Read does not use it.
 	Stream func(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error
 }
 
 // ContainerRef names a container.
 type ContainerRef struct{ Namespace, Pod, Container string }
 
-// usual are the namespaces in which CNIs and kube-proxy usually run. Only they are read if the user may not list DaemonSets
-// of all namespaces.
+// usual are the namespaces in which CNIs and kube-proxy usually run. If the user may not list the DaemonSets of all namespaces,
+// only these namespaces are read.
 var usual = []string{"kube-system", "kube-flannel", "calico-system", "tigera-operator", "cilium"}
 
-// Read reads what Detect judges. Unproven lists what could not be read because a right is missing. Read fails if the
-// API server does not answer, or if ctx has ended.
+// Read reads from a cluster what Detect requires. Snapshot.Unproven lists what could not be read because a right is missing.
+// Read fails if the API server does not answer, or if ctx has ended.
 func Read(ctx context.Context, c Clients) (Snapshot, error) {
 	r := &reader{ctx: ctx, Clients: c, selectors: map[string]string{}}
 	for _, step := range []func() error{r.version, r.nodes, r.daemonSets, r.staticProxies, r.configMaps, r.calicoObjects, r.networks, r.policies, r.ciliumStatus} {
@@ -63,8 +63,8 @@ type reader struct {
 	selectors map[string]string
 }
 
-// tolerate returns nil for a missing right, which it records as unproven, and for a missing object. Otherwise it
-// returns err with what was requested.
+// tolerate returns nil if err, the error of a request, means that an object is missing or that the user lacks a right; it
+// records a missing right as unproven. Otherwise it returns err. what describes the request.
 func (r *reader) tolerate(err error, what string) error {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -199,10 +199,10 @@ func (r *reader) configMap(namespace, name string) error {
 	return nil
 }
 
-// groups are the API groups of Calico's objects. The first that the cluster serves is read.
+// groups are the API groups of Calico's objects. Objects are read from the first group that has any.
 var groups = []schema.GroupVersion{{Group: "crd.projectcalico.org", Version: "v1"}, {Group: "projectcalico.org", Version: "v3"}}
 
-// calicoObjects reads Calico's objects if its daemon is installed.
+// calicoObjects reads Calico's objects if the DaemonSet of Calico or canal was found.
 func (r *reader) calicoObjects() error {
 	if !r.s.runs(cniNamed(calico)) && !r.s.runs(cniNamed(canal)) {
 		return nil
@@ -225,7 +225,7 @@ func (r *reader) calicoObjects() error {
 	return nil
 }
 
-// networks reads the Network of OpenShift's operator, if its CNI is installed.
+// networks reads the objects Network of OpenShift's operator, if the DaemonSet of OVN-Kubernetes was found.
 func (r *reader) networks() error {
 	if !r.s.runs(cniNamed("ovn-kubernetes")) {
 		return nil
@@ -234,7 +234,8 @@ func (r *reader) networks() error {
 	return err
 }
 
-// policies reads one NetworkPolicy, since it only matters whether there is any. The right to list policies is optional.
+// policies reads at most one NetworkPolicy, because it only matters whether there is any. If the user may not list policies, it
+// reads nothing and records nothing as unproven.
 func (r *reader) policies() error {
 	l, err := r.Kube.NetworkPolicies(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -266,7 +267,8 @@ func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, 
 	return len(l.Items) > 0, nil
 }
 
-// ciliumStatus asks Cilium's agents for their status. The status of an agent that fails is unproven.
+// ciliumStatus runs cilium-dbg status in Cilium's agents, if there are any. If that fails for an agent, it records the agent's
+// status as unproven.
 func (r *reader) ciliumStatus() error {
 	w, ok := r.s.daemon(cniNamed(cilium).Daemons...)
 	if !ok {
@@ -298,7 +300,7 @@ func (r *reader) ciliumStatus() error {
 	return nil
 }
 
-// agentStatus returns the output of cilium-dbg status in an agent's container. Before 1.15 the program was called cilium.
+// agentStatus returns the output of cilium-dbg status in an agent's container, or of cilium status, its name before 1.15.
 func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
 	out, err := r.Exec(r.ctx, c, []string{"cilium-dbg", "status", "--verbose"})
 	if err == nil || apierrors.IsForbidden(err) {
@@ -311,7 +313,8 @@ func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
 	return old, nil
 }
 
-// mtu sets the MTU to that of the inspected pods' devices. It adds a doubt if the pods, or the configured MTU, differ.
+// mtu sets the MTU to that of the inspected pods' devices. It adds a doubt if it differs between pods or from the configured
+// MTU.
 func (d *detective) mtu() {
 	by := map[string]string{}
 	for _, p := range d.pods() {
@@ -333,8 +336,8 @@ func (d *detective) mtu() {
 	}
 }
 
-// leftovers lists what CNIs other than cni have left on a node, without files. It omits leftovers that several CNIs share,
-// because one of them may be in force.
+// leftovers lists what CNIs other than cni have left in the state s of a node, except files. It omits leftovers that may be of
+// several CNIs. For cni "" it returns nil.
 func leftovers(cni string, s netstate.State) []string {
 	if cni == "" {
 		return nil
@@ -349,7 +352,8 @@ func leftovers(cni string, s netstate.State) []string {
 	return found
 }
 
-// leftovers adds a doubt if a cluster has leftovers of another CNI, because packets pass them too.
+// leftovers adds a doubt for each inspected node that has leftovers of another CNI, because they may process its packets, and
+// a doubt if nodes have annotations of flannel although the CNI is another one.
 func (d *detective) leftovers() {
 	for _, h := range d.hosts() {
 		if found := leftovers(d.CNI, h.State); len(found) > 0 {

@@ -38,7 +38,7 @@ type Snapshot struct {
 	Unproven []string
 }
 
-// ReadyNodes returns the names of the first n ready Linux nodes, in order. Cordoned nodes come last.
+// ReadyNodes returns the names of up to n ready Linux nodes, in the order of their names. Cordoned nodes come after all others.
 func ReadyNodes(nodes []corev1.Node, n int) []string {
 	var names, cordoned []string
 	for _, node := range nodes {
@@ -60,7 +60,8 @@ func ReadyNodes(nodes []corev1.Node, n int) []string {
 // workloadSpec is the workload that runs a CNI's daemon or kube-proxy.
 type workloadSpec struct {
 	Kind, Namespace, Name string
-	// Containers have their command among Args, and in Env the variables with a literal value.
+	// Containers have only these fields: Name, Image, Args, which begins with the command, and Env, without variables
+	// whose value is a reference.
 	Containers []corev1.Container
 	// Desired and Ready count pods.
 	Desired, Ready int
@@ -78,18 +79,16 @@ type configMap struct {
 // String returns the kind and full name of the ConfigMap.
 func (c configMap) String() string { return "ConfigMap " + c.Namespace + "/" + c.Name }
 
-// seenAtEnd is what one pod observed.
+// seenAtEnd has the observations of one pod.
 type seenAtEnd struct {
-	// Pod and Node are those of the pod's End.
+	// Pod, Node, Host and Role are those of the pod's End.
 	Pod, Node string
-	// Host is true for a pod in the node's own network namespace.
-	Host bool
-	// Role is "client" or "server" for an end of the paths, "" for any other.
-	Role string
+	Host      bool
+	Role      string
 	netstate.State
 }
 
-// daemon returns the first DaemonSet with one of the names.
+// daemon returns the DaemonSet with the first of names that exists, in any namespace.
 func (s Snapshot) daemon(names ...string) (workloadSpec, bool) {
 	for _, name := range names {
 		for _, w := range s.Workloads {
@@ -107,7 +106,7 @@ func (s Snapshot) runs(c profile.CNI) bool {
 	return ok
 }
 
-// configMap returns the ConfigMap with the first of names that exists, preferably from the namespace.
+// configMap returns the ConfigMap with the first of names that exists. It prefers the given namespace to others.
 func (s Snapshot) configMap(namespace string, names ...string) (configMap, bool) {
 	for _, name := range names {
 		for _, anywhere := range []bool{false, true} {
@@ -121,7 +120,7 @@ func (s Snapshot) configMap(namespace string, names ...string) (configMap, bool)
 	return configMap{}, false
 }
 
-// objects returns those of s.Objects that have the kind.
+// objects returns the objects in s.Objects of a kind.
 func (s Snapshot) objects(kind string) []map[string]any {
 	var found []map[string]any
 	for _, o := range s.Objects {
@@ -132,23 +131,23 @@ func (s Snapshot) objects(kind string) []map[string]any {
 	return found
 }
 
-// hosts returns what host-network pods observed.
+// hosts returns the observations of host-network pods.
 func (s Snapshot) hosts() []seenAtEnd {
 	return slices.DeleteFunc(slices.Clone(s.Seen), func(n seenAtEnd) bool { return !n.Host })
 }
 
-// pods returns what ordinary pods observed.
+// pods returns the observations of ordinary pods.
 func (s Snapshot) pods() []seenAtEnd {
 	return slices.DeleteFunc(slices.Clone(s.Seen), func(n seenAtEnd) bool { return n.Host })
 }
 
-// field returns the value at the path of keys, nil if it is missing.
+// field returns the value at the path keys in an object, nil if it is missing.
 func field(o map[string]any, keys ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(o, keys...) // an object of another shape has no such field
 	return value
 }
 
-// text returns a field that is a string, else "".
+// text returns the string at the path keys in an object, "" if it is missing or not a string.
 func text(o map[string]any, keys ...string) string {
 	s, _ := field(o, keys...).(string)
 	return s

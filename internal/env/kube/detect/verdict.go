@@ -13,17 +13,18 @@ import (
 
 // Verdict is the dataplane that a cluster runs.
 type Verdict struct {
-	// Profile is the matching profile, "" if none or several may match. Title describes it. But lists the differences
-	// between the cluster and the profile in the lab.
-	Profile string   `json:"profile"`
-	Title   string   `json:"title"`
-	But     []string `json:"but,omitempty"`
-	// CNI is cilium, calico, canal, flannel, kindnet, bridge, ...; "" if unknown. Version is the tag of the CNI's image,
-	// Source the object that shows the CNI.
-	CNI     string `json:"cni"`
+	// Profile is the matching profile, "" if no profile matches or several may match.
+	Profile string `json:"profile"`
+	// Title describes the profile, or says why there is none.
+	Title string `json:"title"`
+	// But lists the differences between the cluster and the profile in the lab.
+	But []string `json:"but,omitempty"`
+	// CNI is cilium, calico, canal, flannel, kindnet, bridge, ...; "" if unknown.
+	CNI string `json:"cni"`
+	// Version is the tag of the CNI's image. Source is the object that shows the CNI.
 	Version string `json:"version,omitempty"`
 	Source  string `json:"source,omitempty"`
-	// Kubernetes is the API server's version. Distribution is kind, RKE2, EKS, ...; "" if it is not known.
+	// Kubernetes is the API server's version. Distribution is kind, RKE2, EKS, ...; "" if unknown.
 	Kubernetes   string       `json:"kubernetes,omitempty"`
 	Distribution string       `json:"distribution,omitempty"`
 	Settings     []setting    `json:"settings,omitempty"`
@@ -63,7 +64,7 @@ type proxyVerdict struct {
 	// Mode is "iptables", "nftables" or "ipvs", "" if it does not run or its mode is not known.
 	Mode    string `json:"mode,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Source says how Runs and Mode are known.
+	// Source says by which observation Runs and Mode are known.
 	Source string `json:"source,omitempty"`
 }
 
@@ -78,11 +79,11 @@ const (
 type detective struct {
 	Snapshot
 	Verdict
-	// own is how many entries at the start of But are not from package config.
+	// own is the number of entries at the start of But that are not from package config. setProfile keeps only these.
 	own int
 }
 
-// Detect returns the dataplane of a Snapshot.
+// Detect returns the verdict on the dataplane of a Snapshot. It contacts no cluster.
 func Detect(s Snapshot) Verdict {
 	d := &detective{Snapshot: s}
 	d.Verdict.Kubernetes, d.Verdict.Distribution = s.Server, distribution(s.Nodes)
@@ -111,7 +112,8 @@ func (d *detective) unproven(format string, args ...any) {
 	}
 }
 
-// distributions are recognized by the kubelet's version, by a node's provider id, or by a label.
+// distributions has for each distribution the signs of its nodes: a part of the kubelet's version, the start of the provider
+// id, or a label. One sign is enough; "" is no sign.
 var distributions = []struct{ name, version, provider, label string }{
 	{"RKE2", "+rke2", "rke2://", ""},
 	{"K3s", "+k3s", "k3s://", ""},
@@ -124,7 +126,8 @@ var distributions = []struct{ name, version, provider, label string }{
 	{"Talos", "", "talos://", ""},
 }
 
-// distribution returns the distribution, "" if unknown. A cloud's provider id alone shows only who owns the machines.
+// distribution returns the distribution that the first node with a sign shows, "" if unknown. A cloud's provider id is not a
+// sign, because other distributions also run on a cloud's machines.
 func distribution(nodes []corev1.Node) string {
 	for _, n := range nodes {
 		for _, d := range distributions {
@@ -138,7 +141,8 @@ func distribution(nodes []corev1.Node) string {
 	return ""
 }
 
-// perNode groups nodes by their value. groups has texts such as "vxlan on n1, n2", distinct the values, in the same order.
+// perNode groups nodes by their value; values has the value of each node. distinct has the different values, sorted. groups has
+// for each of them a text such as "vxlan on n1, n2", in the same order.
 func perNode(values map[string]string) (groups []string, distinct []string) {
 	byValue := map[string][]string{}
 	for node, v := range values {

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// first are the kinds of objects that others require. They are applied before the others, in this order.
+// first are the kinds of objects that other objects require. They are applied before all others, in this order.
 var first = []string{"CustomResourceDefinition", "Namespace"}
 
-// apply applies objects in order, definitions and namespaces before the others, and waits until definitions are served. It
-// records each object before it applies it. DryRunClient only prints the objects.
+// apply applies objects in order, but CustomResourceDefinitions and Namespaces first. It waits until the definitions are served.
+// It adds each object to the inventory before it applies the object. With DryRunClient it only prints the objects.
 func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object) error {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b object) int { return rank(a) - rank(b) })
@@ -99,7 +99,8 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	return nil
 }
 
-// record adds an object to the inventory, with whether it existed before the installation, and saves the inventory.
+// record adds an object to the inventory and saves the inventory. An object that exists already counts as existing before the
+// installation, unless it has cnibench's label.
 func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.ResourceInterface, o object) error {
 	was, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -114,8 +115,9 @@ func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.Resou
 	return i.save(ctx, inv)
 }
 
-// resource returns the client for objects of o's kind. It reloads the API's resources once, because a definition may be
-// new. It sets o's namespace: "default" if it has none, "" if the kind has no namespaces.
+// resource returns the client for objects of o's kind. If the kind is unknown, it resets the mapper and tries once more,
+// because the definition may be new. It sets o's namespace: to "default" if it is "", and to "" if the kind is
+// cluster-scoped.
 func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	at, namespaced, err := i.mapper.Resource(ctx, kind)
@@ -136,7 +138,7 @@ func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInt
 	return i.dynamic.Resource(at).Namespace(o.GetNamespace()), nil
 }
 
-// awaitDefinitions waits until the API server serves definitions. A dry run does not wait.
+// awaitDefinitions waits until the API server serves the CustomResourceDefinitions in objects. A dry run does not wait.
 func (i *Installer) awaitDefinitions(ctx context.Context, objects []object) error {
 	if i.DryRun != "" {
 		return nil
@@ -166,7 +168,7 @@ func (i *Installer) awaitDefinitions(ctx context.Context, objects []object) erro
 	return nil
 }
 
-// condition reports whether an object's status has a condition of the type kind that is true.
+// condition reports whether the condition of the type kind in an object's status is True.
 func condition(o object, kind string) bool {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // an object of another shape has no such condition
 	for _, c := range list {
@@ -178,8 +180,8 @@ func condition(o object, kind string) bool {
 	return false
 }
 
-// until polls ask until missing is "". It fails after Timeout, with the last value of missing or error of ask. Only errors
-// of missing rights end it earlier. what completes "waited 10m until ...".
+// until calls ask every pause until missing is "". It fails after Timeout, with the last missing or the last error of ask. It
+// fails earlier only if a right is missing or ctx ends. what completes the message "waited 10m until ...".
 func (i *Installer) until(ctx context.Context, what string, ask func(context.Context) (missing string, err error)) error {
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, pause, i.Timeout, true, func(ctx context.Context) (bool, error) {

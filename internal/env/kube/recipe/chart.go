@@ -23,9 +23,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// chart renders a chart and applies its objects: the pre-install hooks, then the objects that are not hooks, then the
-// post-install hooks. It omits other hooks. Uninstall removes the objects in reverse order, which makes pre-delete hooks
-// unnecessary.
+// chart renders the chart of a and applies its objects: the pre-install hooks, then the objects that are not hooks, then the
+// post-install hooks. It ignores other hooks. Pre-delete hooks are not needed, because Uninstall removes the objects in
+// reverse order.
 func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	c, err := i.load(ctx, a.Chart)
 	if err != nil {
@@ -57,7 +57,8 @@ func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	return nil
 }
 
-// during returns the hooks of an event, such as pre-install; for "" the objects that are not hooks.
+// during returns the documents in list that are hooks of an event, such as pre-install. For the event "" it returns the
+// documents that are not hooks.
 func during(list []chart.Document, moment string) []chart.Document {
 	return slices.DeleteFunc(slices.Clone(list), func(d chart.Document) bool {
 		if moment == "" {
@@ -67,8 +68,8 @@ func during(list []chart.Document, moment string) []chart.Document {
 	})
 }
 
-// applyPart applies documents, and waits for Jobs among them that are hooks. namespace is for objects that name none.
-// DryRunClient only prints the documents.
+// applyPart applies the documents in part, and waits until the Jobs among the hooks are complete. Objects without a namespace
+// get the given one. With DryRunClient it only prints the documents.
 func (i *Installer) applyPart(ctx context.Context, inv *inventory, namespace string, part []chart.Document) error {
 	var objects, jobs []object
 	for _, d := range part {
@@ -105,7 +106,7 @@ func (i *Installer) applyPart(ctx context.Context, inv *inventory, namespace str
 	return nil
 }
 
-// awaitJob waits until a Job is complete. It fails as soon as the Job has failed.
+// awaitJob waits until a Job is complete. It fails if the Job fails or is not complete after Timeout.
 func (i *Installer) awaitJob(ctx context.Context, job object) error {
 	at, err := i.resource(ctx, job)
 	if err != nil {
@@ -144,8 +145,8 @@ func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) 
 	return i.applyOne(ctx, inv, o)
 }
 
-// load reads a chart from the user's source, or downloads it from its repository. It fails if the source has another
-// version than one that the user gave.
+// load reads a chart from the user's Source. If Source does not have the chart, load downloads it from its repository. It
+// fails if the user asked for a version and Source has another one.
 func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	at := i.local(c.Chart+"-"+c.Version+".tgz", c.Chart+"-"+c.Version, c.Chart)
 	if at == "" {
@@ -163,8 +164,8 @@ func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	return loaded, nil
 }
 
-// ConfigChart returns a chart by which package config can judge values. source is a directory, an archive, or the name of a
-// chart that recipes install, which is then downloaded in their version.
+// ConfigChart returns a chart for package config, which judges values by it. source is a directory, an archive, or the name of
+// a chart that recipes install. A chart that is given by name is downloaded, in the version of the recipes.
 func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return rendering(chart.Load(source))
@@ -172,11 +173,11 @@ func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	return DownloadChart(ctx, source, "")
 }
 
-// ErrNoChart means that a name is neither a file nor a chart that a recipe installs.
+// ErrNoChart means that a name is neither that of a file nor that of a chart that recipes install.
 var ErrNoChart = errors.New("neither a file nor one of")
 
-// DownloadChart downloads a chart that recipes install; version "" is the recipes' version. It fails with ErrNoChart for
-// any other chart.
+// DownloadChart downloads a chart that recipes install, for package config. The version "" is that of the recipes. It fails
+// with ErrNoChart for any other chart.
 func DownloadChart(ctx context.Context, name, version string) (*config.Chart, error) {
 	charts, err := chartsByName()
 	if err != nil {
@@ -193,7 +194,8 @@ func DownloadChart(ctx context.Context, name, version string) (*config.Chart, er
 
 var shownValues = pattern.New(`(?m)^# +helm install \S+ (\S+) .*--values THIS$`)
 
-// ShownChart returns the name of the chart whose values are in a text of cni show, "" if there are none.
+// ShownChart returns the name of the chart whose values a text contains that cnibench cni show has printed, "" if it contains
+// no values.
 func ShownChart(text string) string {
 	if m := shownValues.FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -201,8 +203,8 @@ func ShownChart(text string) string {
 	return ""
 }
 
-// chartsByName returns the charts that recipes install. It omits charts that only have definitions, and so no values to
-// judge.
+// chartsByName returns the charts that recipes install, by name. It omits charts that contain only CustomResourceDefinitions,
+// because they have no values to judge.
 func chartsByName() (map[string]Chart, error) {
 	recipes, err := All()
 	if err != nil {
@@ -219,7 +221,7 @@ func chartsByName() (map[string]Chart, error) {
 	return all, nil
 }
 
-// rendering returns c in a form that package config can render. It returns err if that is not nil.
+// rendering converts c into the type of chart that package config renders. If err is not nil, it returns err.
 func rendering(c *chart.Chart, err error) (*config.Chart, error) {
 	if err != nil {
 		return nil, err

@@ -20,15 +20,16 @@ import (
 
 // Survey has the CNIs that a cluster runs, and leftovers of earlier CNIs.
 type Survey struct {
-	// CNIs are the DaemonSets of CNIs, as "namespace/name", by the name of the CNI. A CNI plugin without a daemon has its
-	// inventory instead.
+	// CNIs maps the name of each installed CNI to its DaemonSet, "namespace/name". For an installed plugin without a
+	// daemon, it maps residue.Plugins to the ConfigMap of the plugin's inventory.
 	CNIs map[string]string
 	// Proxy is true if kube-proxy runs. ProxyMode is its configured mode, by default iptables.
 	Proxy     bool
 	ProxyMode string
 	Nodes     []corev1.Node
-	Left      []residue.Leftover
-	// Unseen lists what could not be inspected.
+	// Left are the leftovers of earlier CNIs.
+	Left []residue.Leftover
+	// Unseen lists what could not be inspected, with the reasons.
 	Unseen []string
 }
 
@@ -93,7 +94,8 @@ func (s *Survey) daemon(d appsv1.DaemonSet) {
 // definitionsAt is the resource of CustomResourceDefinitions.
 var definitionsAt = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// see adds to c the definitions in the API, and for each node what its object and, with Image, a pod on it show.
+// see adds observations to c: the CustomResourceDefinitions, and for each node its annotations and taints. If Image is set, it
+// also adds what a pod on each node finds there.
 func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.Node) error {
 	list, err := i.dynamic.Resource(definitionsAt).List(ctx, metav1.ListOptions{})
 	switch {
@@ -127,7 +129,7 @@ func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.
 	return nil
 }
 
-// against surveys the cluster and returns every reason against installing r.
+// against surveys the cluster and returns the reasons not to install r. It reports what could not be inspected.
 func (i *Installer) against(ctx context.Context, r Recipe) ([]string, error) {
 	s, err := i.Survey(ctx)
 	if err != nil {
@@ -139,7 +141,8 @@ func (i *Installer) against(ctx context.Context, r Recipe) ([]string, error) {
 	return s.against(r, i.StopProxy), nil
 }
 
-// against returns the reasons of a survey against installing r.
+// against returns the reasons not to install r on the surveyed cluster. stopProxy means that kube-proxy will be stopped, so
+// that it is not a reason.
 func (s Survey) against(r Recipe, stopProxy bool) []string {
 	var list []string
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -174,8 +177,8 @@ func (s Survey) against(r Recipe, stopProxy bool) []string {
 	return list
 }
 
-// older reports whether the kernel version a, such as 6.8.0-31-generic, is before b, such as 6.8. A version that cannot
-// be read is not older.
+// older reports whether the kernel version a, such as 6.8.0-31-generic, is lower than b, such as 6.8. It returns false if a
+// version cannot be parsed.
 func older(a, b string) bool {
 	x, errA := version.ParseGeneric(a)
 	y, errB := version.ParseGeneric(b)

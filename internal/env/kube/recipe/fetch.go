@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// fetchBytes bounds a manifest, an index or a chart: Calico's definitions are 1.7 MB.
+	// fetchBytes bounds the size of a manifest, an index or a chart. Calico's definitions have 1.7 MB.
 	fetchBytes = 32 << 20
 	fetchLimit = time.Minute
 )
 
-// fetch downloads a file of at most fetchBytes.
+// fetch downloads a file within fetchLimit. It fails if the file has more than fetchBytes.
 func fetch(ctx context.Context, address string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, fetchLimit)
 	defer stop()
@@ -49,7 +49,7 @@ func fetch(ctx context.Context, address string) ([]byte, error) {
 	return text, err
 }
 
-// fetchChart downloads a chart from its repository. The error tells how to install without the repository.
+// fetchChart downloads a chart from its repository. If the download fails, the error tells how to install without it.
 func fetchChart(ctx context.Context, c Chart) (*chart.Chart, error) {
 	archive, err := fetchArchive(ctx, c)
 	if err != nil {
@@ -58,8 +58,8 @@ func fetchChart(ctx context.Context, c Chart) (*chart.Chart, error) {
 	return chart.Read(bytes.NewReader(archive))
 }
 
-// fetchArchive downloads the archive of a chart from its repository, and checks it against the digest in the index, if
-// the index has one.
+// fetchArchive downloads the archive of a chart from its repository. It fails if the repository's index has a digest of the
+// archive and the archive has another one.
 func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 	base, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
 	if err != nil {
@@ -98,12 +98,12 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 	return nil, fmt.Errorf("index.yaml does not list version %s", c.Version)
 }
 
-// isVersion reports whether version equals asked, or is a release of the minor version asked, such as "1.14".
+// isVersion reports whether version is the version asked. If asked is a minor version, such as "1.14", any release of it counts.
 func isVersion(version, asked string) bool {
 	return version == asked || strings.Count(asked, ".") == 1 && strings.HasPrefix(version, asked+".") && !strings.Contains(version, "-")
 }
 
-// manifest reads a manifest from the user's source, or downloads it from its address.
+// manifest reads a manifest from the user's Source, or downloads it if Source does not have it.
 func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
 	names := []string{path.Join(m.Version, path.Base(m.URL))}
 	if i.Version == "" {
@@ -120,8 +120,8 @@ func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
 	return string(text), nil
 }
 
-// local returns the path of the first of names that exists in the user's source, else the source itself if it is a chart
-// or a file. It returns "" without a source, or if the source is a directory with none of names.
+// local returns the path of the first of names that exists in the directory Source. If there is none, it returns Source itself
+// if that is a file or the directory of a chart, else "". It returns "" if Source is "".
 func (i *Installer) local(names ...string) string {
 	if i.Source == "" {
 		return ""

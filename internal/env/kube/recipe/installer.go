@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
-// fieldManager is the field manager of applied objects. label is a label on each of them, with the profile's name.
+// fieldManager is the field manager of applied objects. label is a label of each applied object; its value is the profile.
 const (
 	fieldManager = "cnibench"
 	label        = "cnibench.dev/recipe"
@@ -23,26 +23,26 @@ const (
 
 // Dry runs of Options.
 const (
-	// DryRunClient prints the objects. It reads from the API server only what Render requires.
+	// DryRunClient prints the objects and changes nothing in the cluster.
 	DryRunClient = "client"
-	// DryRunServer lets the API server validate the objects without storing them.
+	// DryRunServer sends the objects to the API server, which validates and does not store them.
 	DryRunServer = "server"
 )
 
 // Options are the options of an installation.
 type Options struct {
-	// For is the name of the variant; "" is the first that the API server can install.
+	// For is the name of the variant; "" is the first variant that is neither for RKE2 nor for kind.
 	For string
-	// Params are the parameters of the cluster. Those that are not set are read from the cluster.
+	// Params are the parameters of the cluster. Missing parameters are read from the cluster.
 	Params Params
-	// Version is the version of the chart or manifest; "" is the recipe's.
+	// Version is the version of the recipe's charts and manifests; "" is the recipe's own.
 	Version string
 	// Sets are --set expressions for the chart.
 	Sets []string
-	// Source is a chart or manifest, or a directory with several, that replaces the recipe's. (optional)
+	// Source is a chart or a manifest to use instead of the recipe's, or a directory with several of them. (optional)
 	Source string
-	// Image has this program as /cnibench. Pods with this image read and write files on nodes. Without it, only leftovers
-	// that the API shows are found. (optional)
+	// Image has cnibench as /cnibench. Pods with this image read and write files on nodes. Without Image, only the
+	// leftovers that the API shows are found. (optional)
 	Image string
 	// PullSecrets are copied to the pods' namespace to pull Image. (optional)
 	PullSecrets []api.PullSecret
@@ -50,7 +50,7 @@ type Options struct {
 	Timeout time.Duration
 	// DryRun is DryRunClient, DryRunServer or "".
 	DryRun string
-	// Force installs despite reasons not to.
+	// Force installs even if there are reasons not to, such as leftovers of another CNI.
 	Force bool
 	// StopProxy stops the DaemonSet kube-proxy if the profile replaces it. Uninstall starts it again.
 	StopProxy bool
@@ -61,7 +61,7 @@ type Options struct {
 
 const (
 	defaultTimeout = 10 * time.Minute
-	// pause is the interval of polling.
+	// pause is the time between two polls.
 	pause = 500 * time.Millisecond
 )
 
@@ -73,7 +73,7 @@ type Installer struct {
 	mapper  *api.Mapper
 }
 
-// NewInstaller returns an Installer for the cluster of config.
+// NewInstaller returns an Installer for the cluster of config. It fails if DryRun is unknown. It contacts no server.
 func NewInstaller(config *rest.Config, o Options) (*Installer, error) {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.Out == nil {
@@ -92,7 +92,7 @@ func NewInstaller(config *rest.Config, o Options) (*Installer, error) {
 	return &Installer{Options: o, client: clients.Kube, dynamic: clients.Dynamic, mapper: api.NewMapper(clients.Kube)}, nil
 }
 
-// RefusedError lists the reasons against an installation. The cluster is unchanged.
+// RefusedError means that Install has not changed the cluster, because there are reasons not to install.
 type RefusedError struct {
 	Profile string
 	Reasons []string
@@ -102,9 +102,9 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s is not installed:\n%s", e.Profile, strings.Join(e.Reasons, "\n"))
 }
 
-// Install installs the recipe of a profile and waits until pods get addresses. It fails with a *RefusedError if there are
-// reasons against it, and with a *MissingError if parameters are missing. Objects applied before a failure are recorded,
-// so that Uninstall finds them.
+// Install installs the recipe of a profile and waits until new pods get addresses. Unless Force is set, it fails with a
+// *RefusedError if there are reasons not to install. It fails with a *MissingError if parameters are missing. After any
+// later failure Uninstall can remove the objects that were applied.
 func (i *Installer) Install(ctx context.Context, profile string) error {
 	out, err := i.Prepare(ctx, profile)
 	if err != nil {
@@ -140,7 +140,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 	return i.wait(ctx, inv)
 }
 
-// Prepare renders the recipe of a profile. Parameters that are not given are read from the cluster.
+// Prepare renders the recipe of a profile in the variant of Options. It reads missing parameters from the cluster.
 func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, error) {
 	r, err := Lookup(profile)
 	if err != nil {
@@ -154,7 +154,8 @@ func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, erro
 	return Render(r, i.variant(r), p, i.Sets)
 }
 
-// variant returns the name of the variant in Options, else of the first that is not for RKE2 or kind, else "".
+// variant returns Options.For, or if that is "", the name of the first variant of r that is neither for RKE2 nor for kind. It
+// returns "" if there is no such variant.
 func (i *Installer) variant(r Recipe) string {
 	if i.For != "" {
 		return i.For
@@ -167,7 +168,8 @@ func (i *Installer) variant(r Recipe) string {
 	return ""
 }
 
-// actAll performs the actions in order. Actions that write conflists come last, all together.
+// actAll performs the actions of out in order, but first all actions that do not write conflists. The conflists of all nodes
+// are then written by one DaemonSet.
 func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) error {
 	var conflists []Action
 	for n, a := range out.Actions {
@@ -187,7 +189,7 @@ func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) er
 	return i.plant(ctx, inv, conflists, out.Params.Nodes)
 }
 
-// act performs one action. It fails for a kind that the API server cannot do.
+// act performs one action. It fails for an action that requires files on the servers.
 func (i *Installer) act(ctx context.Context, inv *inventory, a Action) error {
 	switch a.Kind {
 	case installChart:

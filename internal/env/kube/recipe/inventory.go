@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
-// Inventories are ConfigMaps in a namespace that every cluster has.
+// The namespace, the prefix of the name, the key and the label of the ConfigMap that stores an inventory.
 const (
 	inventoryNamespace = "kube-system"
 	inventoryPrefix    = "cnibench-recipe-"
@@ -23,14 +23,14 @@ const (
 	inventoryLabel     = "cnibench.dev/inventory"
 )
 
-// inventory lists what was applied for a recipe, in order. Uninstall reads it.
+// inventory is the record of an installation: the objects that were applied, in order. Uninstall removes them.
 type inventory struct {
 	Profile  string   `json:"profile"`
 	Variant  string   `json:"variant"`
 	Versions []string `json:"versions,omitempty"`
-	// Source is the chart or manifest that replaced the recipe's; its version may differ.
+	// Source is the Source of Options, whose version may differ from Versions.
 	Source string `json:"source,omitempty"`
-	// Wait are the workloads that must have rolled out: "DaemonSet namespace/name".
+	// Wait are the workloads whose rollout must be complete, such as "DaemonSet namespace/name".
 	Wait  []string `json:"wait,omitempty"`
 	Items []item   `json:"items,omitempty"`
 	// ProxyStopped means that the DaemonSet kube-proxy was stopped.
@@ -43,11 +43,11 @@ type item struct {
 	Kind       string `json:"kind,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
-	// Existed is true if the object existed before. Uninstall keeps it.
+	// Existed is true if the object existed before the installation. Uninstall then keeps it.
 	Existed bool `json:"existed,omitempty"`
 }
 
-// object returns an object of the item's kind and name.
+// object returns an object with only the item's kind, namespace and name.
 func (it item) object() object {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(it.APIVersion)
@@ -59,7 +59,7 @@ func (it item) object() object {
 
 func (it item) String() string { return objectName(it.object()) }
 
-// add adds an item unless it is listed: an object that is applied again keeps its first record.
+// add adds an item unless it is listed already. So an object that is applied again keeps its first value of Existed.
 func (inv *inventory) add(it item) {
 	if !slices.ContainsFunc(inv.Items, func(known item) bool { return known.String() == it.String() }) {
 		inv.Items = append(inv.Items, it)

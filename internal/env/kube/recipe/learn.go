@@ -27,8 +27,8 @@ const (
 	proxySelector = "cnibench.dev/kube-proxy-stopped"
 )
 
-// Learn returns the parameters. It reads missing ones from the cluster: its nodes, the pods' range in the configuration
-// of kubeadm or kube-proxy, and the address of the API server.
+// Learn returns the parameters of Options, and reads missing ones from the cluster: the nodes, the pods' range from the
+// configuration of kubeadm or kube-proxy, and the address of the API server. What the cluster does not show stays unset.
 func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	p := i.Params
 	if len(p.Nodes) == 0 {
@@ -52,7 +52,7 @@ func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	return p, err
 }
 
-// nodeOf returns the parameters of a node. It prefers IPv4 addresses.
+// nodeOf returns the parameters of a node: its internal address and its podCIDR. It prefers IPv4.
 func nodeOf(n corev1.Node) Node {
 	out := Node{Name: n.Name}
 	for _, a := range n.Status.Addresses {
@@ -70,7 +70,8 @@ func nodeOf(n corev1.Node) Node {
 	return out
 }
 
-// podCIDR returns the IPv4 range of all pods, the zero value if the cluster does not show it.
+// podCIDR returns the IPv4 range of all pods from the configuration of kubeadm, else of kube-proxy. It returns the zero value
+// if neither has it.
 func (i *Installer) podCIDR(ctx context.Context) (netip.Prefix, error) {
 	k, err := i.kubeadm(ctx)
 	if err != nil {
@@ -87,7 +88,8 @@ func (i *Installer) podCIDR(ctx context.Context) (netip.Prefix, error) {
 	return c, nil
 }
 
-// proxyConfig returns the mode and the clusterCIDR of kube-proxy's configuration, by default iptables and "".
+// proxyConfig returns the mode and the clusterCIDR in kube-proxy's ConfigMap. The defaults are "iptables" and "", also if the
+// ConfigMap cannot be read because it is missing or forbidden.
 func (i *Installer) proxyConfig(ctx context.Context) (mode, clusterCIDR string, err error) {
 	m, err := i.readConfigMap(ctx, proxyNamespace, proxyName)
 	if err != nil {
@@ -129,8 +131,8 @@ func (i *Installer) kubeadm(ctx context.Context) (k kubeadm, err error) {
 	return k, nil
 }
 
-// apiServer returns an address of the API server that is not a Service: kubeadm's controlPlaneEndpoint, else the first
-// address behind the kubernetes Service, else "".
+// apiServer returns an address of the API server, HOST:PORT, that works without Services: kubeadm's controlPlaneEndpoint, else
+// the first endpoint of the Service kubernetes, else "".
 func (i *Installer) apiServer(ctx context.Context) (string, error) {
 	k, err := i.kubeadm(ctx)
 	if err != nil {

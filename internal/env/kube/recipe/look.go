@@ -20,21 +20,24 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
-// Leftovers is the command of this program that prints a residue.Node for the node whose root is mounted at hostRoot.
+// Leftovers is the command of cnibench that prints a residue.Node in JSON. It inspects the node whose root is mounted at
+// hostRoot.
 const (
 	Leftovers = "leftovers"
 	hostRoot  = "/host"
 )
 
 const (
-	// lookLimit bounds the inspection of all nodes, lookPatience the wait for an image that cannot be pulled.
-	lookLimit    = 2 * time.Minute
+	// lookLimit bounds the inspection of all nodes, and the removal of the pods' namespace.
+	lookLimit = 2 * time.Minute
+	// lookPatience bounds how long a pod may have a fault that may pass, such as a failed image pull.
 	lookPatience = 5 * time.Second
-	// lookTTL is the life of the pods' namespace.
+	// lookTTL is the time after which the pods' namespace may be removed.
 	lookTTL = time.Hour
 )
 
-// look inspects nodes by a privileged host-network pod on each. A node whose pod fails has the reason in Unseen.
+// look inspects nodes from a privileged host-network pod on each, and returns the observations by the node's name. If a pod
+// fails, the reason is in Unseen of its node.
 func (i *Installer) look(ctx context.Context, nodes []corev1.Node) (map[string]residue.Node, error) {
 	pods := map[string]*corev1.Pod{}
 	for _, n := range nodes {
@@ -58,8 +61,8 @@ func (i *Installer) look(ctx context.Context, nodes []corev1.Node) (map[string]r
 	return found, nil
 }
 
-// Sweep removes leftovers: annotations, taints and definitions through the API, all others by their command, which a
-// privileged pod runs in the node's root. The error lists what could not be removed.
+// Sweep removes leftovers. It removes annotations, taints and definitions through the API. For all others it runs their
+// commands Remove in a privileged pod on their node. The error lists what could not be removed.
 func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	var errs []error
 	commands := map[string][]string{}
@@ -101,7 +104,7 @@ func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	return errors.Join(errs...)
 }
 
-// unmark removes from a node the annotations or the taint of a leftover.
+// unmark removes the annotations or the taint of a leftover from its node.
 func (i *Installer) unmark(ctx context.Context, l residue.Leftover) error {
 	nodes := i.client.Nodes()
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -125,7 +128,8 @@ type said struct {
 	err  error
 }
 
-// onNodes runs one pod on each node in a temporary namespace, and returns their outputs by node. It removes the namespace.
+// onNodes runs pods, one for each node, in a temporary namespace, and returns their outputs by node. It waits until all have
+// ended and removes the namespace.
 func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (out map[string]said, err error) {
 	ctx, stop := context.WithTimeout(ctx, lookLimit)
 	defer stop()
@@ -162,7 +166,7 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 	return out, nil
 }
 
-// awaitOutput waits until a pod has ended and returns its output. It fails if the pod failed.
+// awaitOutput waits until a pod has ended and returns its output. It fails if the pod failed, with the end of the output.
 func (i *Installer) awaitOutput(ctx context.Context, namespace, pod string) ([]byte, error) {
 	pods, err := api.Await{
 		Names: []string{pod}, Interval: pause, Limit: lookLimit, Patience: lookPatience,
@@ -181,7 +185,8 @@ func (i *Installer) awaitOutput(ctx context.Context, namespace, pod string) ([]b
 	return text, err
 }
 
-// nodePod returns a privileged host-network pod that has the node's root mounted and prints the node's leftovers.
+// nodePod returns a privileged host-network pod that runs the command Leftovers. It has the node's root mounted; if readOnly is
+// false, it may change the node's files and mounts.
 func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
 	mounts := corev1.MountPropagationHostToContainer
 	if !readOnly { // an unmount in the pod applies to the node

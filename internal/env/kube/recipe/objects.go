@@ -14,8 +14,8 @@ import (
 // object is a Kubernetes object of any kind.
 type object = *unstructured.Unstructured
 
-// decodeObjects returns the objects of a YAML stream, with the items of a List in its place. It fails if a document is not
-// an object.
+// decodeObjects returns the objects of a YAML stream. It replaces a List by its items. It fails if a document is not an object
+// with apiVersion, kind and name.
 func decodeObjects(text string) ([]object, error) {
 	var list []object
 	d := k8syaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
@@ -51,8 +51,8 @@ func decodeObjects(text string) ([]object, error) {
 	}
 }
 
-// merged returns the objects of a manifest, overridden by the objects of over. It fails if the manifest lacks an object of
-// over, because the recipe was then written for another manifest.
+// merged returns the objects of a manifest, overridden by the objects in over of the same kind and name. It fails if the
+// manifest lacks an object of over, because the recipe was then written for another manifest.
 func merged(manifest, over string) ([]object, error) {
 	objects, err := decodeObjects(manifest)
 	if err != nil {

@@ -18,20 +18,20 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Params are the parameters of a cluster. A zero field is unknown.
+// Params are the parameters of a cluster that recipes use. A field with the zero value is unknown.
 type Params struct {
 	// PodCIDR is the range of all pods.
 	PodCIDR netip.Prefix
-	// APIServer is the HOST:PORT of the API server; a Service's address does not work without a CNI.
+	// APIServer is the API server's own address, HOST:PORT. A Service's address would not work before a CNI is installed.
 	APIServer string
 	// MTU is the MTU of the nodes' devices in bytes; 0 leaves it to the CNI.
 	MTU int
 	// Device is the name of the device by which nodes reach one another.
 	Device string
-	// NodeSubnet is the subnet of the nodes' own addresses, Gateway its router, PodRange the part of the subnet for
-	// pods.
+	// NodeSubnet is the subnet of the nodes' own addresses, PodRange the part of the subnet for pods.
 	NodeSubnet, PodRange netip.Prefix
-	Gateway              netip.Addr
+	// Gateway is the router of NodeSubnet.
+	Gateway netip.Addr
 	// Cluster is the name of the kind cluster.
 	Cluster string
 	// Nodes are the cluster's nodes.
@@ -45,7 +45,7 @@ type Node struct {
 	PodCIDR netip.Prefix
 }
 
-// WithDefaults returns p with defaults for the pods' range, that of flannel's manifest, and for the name of a kind cluster.
+// WithDefaults returns p with defaults for two fields: PodCIDR is 10.244.0.0/16, as in flannel's manifest, and Cluster is "kind".
 func (p Params) WithDefaults() Params {
 	if !p.PodCIDR.IsValid() {
 		p.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
@@ -54,7 +54,7 @@ func (p Params) WithDefaults() Params {
 	return p
 }
 
-// flags describes for each parameter the flag that sets it.
+// flags has for each parameter of recipes, by name, a description of the flag that sets it.
 var flags = map[string]string{
 	"pod-cidr":    "--pod-cidr CIDR, the range of all pods",
 	"api-host":    "--api-server HOST:PORT, the API server's own address, not a Service's",
@@ -72,7 +72,7 @@ type MissingError struct {
 	Profile, Variant string
 	// Flags describe the flags to give, one for each parameter.
 	Flags []string
-	// Learnable is true if a missing parameter could be read from a cluster.
+	// Learnable is true if the API server's address is missing, which Learn could read from a cluster.
 	Learnable bool
 }
 
@@ -83,7 +83,7 @@ func (e *MissingError) Error() string {
 // kindName matches valid names of kind clusters.
 var kindName = pattern.New(`^[a-z0-9.-]+$`)
 
-// Check returns every fault of the parameters.
+// Check returns an error that lists every fault of the parameters, nil if there are none.
 func (p Params) Check() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -123,8 +123,8 @@ func (p Params) Check() error {
 	return errors.Join(errs...)
 }
 
-// values returns the parameters by the names that recipes use, without unknown ones. The pods' MTU leaves room for the
-// encapsulation of q.
+// values returns the known parameters by the names that recipes use. pod-mtu, the pods' MTU, leaves room for the encapsulation
+// of profile q.
 func (p Params) values(q profile.Profile) map[string]string {
 	v := map[string]string{}
 	put := func(name string, known bool, text string) {
@@ -150,7 +150,7 @@ func (p Params) values(q profile.Profile) map[string]string {
 // ethernetMTU is the default MTU of the nodes' devices.
 const ethernetMTU = 1500
 
-// Placeholders for values of unknown nodes. They are not addresses, so that plugins refuse them.
+// Placeholders for values of nodes that are unknown. They are not valid addresses, so that plugins refuse them.
 const (
 	anyNode       = "NODE"
 	podCIDROfNode = "PODCIDR-OF-NODE"
@@ -158,7 +158,7 @@ const (
 	lastOfNode    = "LAST-OF-NODE"
 )
 
-// nodes returns the cluster's nodes, or one placeholder node if they are unknown.
+// nodes returns the cluster's nodes, or one node called anyNode if they are unknown.
 func (p Params) nodes() []Node {
 	if len(p.Nodes) > 0 {
 		return p.Nodes
@@ -187,8 +187,9 @@ func (p Params) ofNode(i int) map[string]string {
 	return v
 }
 
-// share divides an IPv4 range into n equal parts and returns the ends of part i. It omits the range's first and last
-// address, which may be the subnet's own. ok is false if a part has fewer than four addresses.
+// share divides the IPv4 range r into n equal parts and returns the first and last address of part i. It omits the first and
+// last address of r, because they may be the subnet's network and broadcast address. ok is false if a part has fewer than
+// four addresses, or if r is not an IPv4 range.
 func share(r netip.Prefix, i, n int) (first, last netip.Addr, ok bool) {
 	if !r.IsValid() || !r.Addr().Is4() || n < 1 {
 		return first, last, false
@@ -213,8 +214,8 @@ func address(n uint64) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
 }
 
-// set merges --set expressions into the values of the first chart that has values; they lose their comments. It fails if
-// there is no such chart.
+// set merges --set expressions into the values of the first chart that has values. These values lose their comments. It fails
+// if no chart has values.
 func (r *Rendered) set(expressions []string) error {
 	if len(expressions) == 0 {
 		return nil
@@ -234,8 +235,8 @@ func (r *Rendered) set(expressions []string) error {
 	return fmt.Errorf("--set is for the values of a chart, and %s for %s has none%s", r.Recipe.Profile, r.Variant.Name, advice)
 }
 
-// overlaid returns the YAML document text, overridden by --set expressions. A null removes a key. The error lists every
-// faulty expression.
+// overlaid returns the YAML document text with --set expressions merged into it. An expression with null removes its key. The
+// error lists every faulty expression.
 func overlaid(text string, expressions []string) (string, error) {
 	var values any
 	if err := yaml.Unmarshal([]byte(text), &values); err != nil {

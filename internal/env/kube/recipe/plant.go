@@ -16,11 +16,12 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
-// planter returns the name of the namespace for the DaemonSet that writes a profile's conflists.
+// planter returns the name of the namespace of the DaemonSet that writes a profile's conflists.
 func planter(profile string) string { return detect.PlanterSpace + profile }
 
-// plant applies a DaemonSet whose pods write the conflist of their node, because plugins without a daemon do not write one.
-// The pods use the host's network, which requires no CNI, and remove the conflist when they end. It fails without Image.
+// plant applies a DaemonSet whose pods write the conflist of their node, for a plugin without a daemon. The pods use the host's
+// network, because there is no CNI yet, and remove the conflist when they end. actions has the conflists. plant fails if
+// Image is not set.
 func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action, nodes []Node) error {
 	if i.Image == "" && i.DryRun == "" {
 		return errors.New("writing files on nodes requires an image of this program: give --image (see cnibench image)")
@@ -63,7 +64,7 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 	return i.apply(ctx, inv, objects)
 }
 
-// routesFrom returns the routes of one node to the pods of the others.
+// routesFrom returns the routes from one node to the pods of all other nodes.
 func routesFrom(node string, nodes []Node) []PlantRoute {
 	var list []PlantRoute
 	for _, n := range nodes {
@@ -74,7 +75,8 @@ func routesFrom(node string, nodes []Node) []PlantRoute {
 	return list
 }
 
-// planterObjects returns the namespace called name, the ConfigMap of specs, and the DaemonSet, in this order.
+// planterObjects returns a namespace called name, a ConfigMap with specs, and the DaemonSet of planters, in this order. specs
+// has a PlantSpec in JSON for each node.
 func planterObjects(name, image string, specs map[string]string) []runtime.Object {
 	labels := map[string]string{"app": "cnibench-planter", api.LabelManagedBy: api.ManagedBy}
 	return []runtime.Object{
@@ -97,8 +99,8 @@ func planterObjects(name, image string, specs map[string]string) []runtime.Objec
 	}
 }
 
-// planterPod returns a pod that may only write into the node's directory of CNI configuration and add routes. It is ready
-// when it has done both.
+// planterPod returns a pod that writes the node's conflist and adds routes, and has only the rights for that. The pod becomes
+// ready when it has done both.
 func planterPod(image string) corev1.PodSpec {
 	return corev1.PodSpec{
 		HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, PriorityClassName: "system-node-critical",

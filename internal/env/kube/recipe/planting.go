@@ -11,18 +11,20 @@ import (
 	"strings"
 )
 
-// PlantVerb is the command of this program that applies a PlantSpec. Its pods mount the directory of CNI configuration
-// at PlantDir and the specifications, one file for each node, at PlantSpecs.
+// The command that applies a PlantSpec, and the paths in its pods.
 const (
-	PlantVerb  = "plant"
-	PlantDir   = "/cni"
+	// PlantVerb is the command of cnibench that applies a PlantSpec to a node.
+	PlantVerb = "plant"
+	// PlantDir is the node's directory of CNI configuration.
+	PlantDir = "/cni"
+	// PlantSpecs is a directory with a PlantSpec in JSON for each node. The file name is the name of the node.
 	PlantSpecs = "/specs"
-	// PlantReady is a file that exists as long as the PlantSpec is in force.
+	// PlantReady is a file that exists as long as the PlantSpec is applied.
 	PlantReady = "/tmp/planted"
 )
 
-// PlantSpec is what a node needs for a CNI plugin without a daemon: one file of CNI configuration, and routes to the
-// other nodes' pods. A pod on the node applies it, and removes the file when it ends.
+// PlantSpec is the configuration of a node for a CNI plugin without a daemon: a file of CNI configuration, and routes to the
+// pods of other nodes. A pod on the node applies it, and removes the file when the pod ends.
 type PlantSpec struct {
 	// File is the name of the file of CNI configuration, Text its contents.
 	File string `json:"file"`
@@ -58,7 +60,7 @@ func ParsePlant(text []byte) (PlantSpec, error) {
 	return s, nil
 }
 
-// Write writes the file into dir, atomically: a runtime never reads a part of it.
+// Write writes the file into dir. It replaces the file atomically, so that a runtime never reads a part of it.
 func (s PlantSpec) Write(dir string) error {
 	text := []byte(s.Text)
 	f, err := os.CreateTemp(dir, ".cnibench-*")

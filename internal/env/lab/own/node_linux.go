@@ -249,7 +249,7 @@ func (d *daemon) await(ctx context.Context) error {
 	}
 }
 
-// unready makes the daemon's readiness checks once. It returns why the daemon is not ready, nil if it is.
+// unready makes the readiness checks of the daemon's Ready once. It returns why the daemon is not ready, nil if it is.
 func (d *daemon) unready(ctx context.Context) error {
 	if d.Ready.File != "" {
 		if err := d.node.room.Do(func() error { _, err := os.Stat(d.Ready.File); return err }); err != nil {

@@ -50,7 +50,7 @@ type plugins struct {
 	list *libcni.NetworkConfigList
 }
 
-// cache is the directory in the room for the library's own files.
+// cache is the directory of the CNI library's own files, which is private to the node.
 const cache = "/run/cnibench-cni"
 
 // openPlugins reads the network configuration of the node.
@@ -147,7 +147,8 @@ func (n *Node) Del(ctx context.Context, p Pod) error {
 	})
 }
 
-// call runs do, a call of the plugins, with the deadline of the profile file, or that of ctx if it is earlier.
+// call runs do, a call of the plugins, with the deadline of the profile file, or that of ctx if it is earlier. what names
+// the call in errors, for example "ADD".
 func (n *Node) call(ctx context.Context, what string, p Pod, do func(context.Context) error) error {
 	limit := n.Profile.CNI.Timeout.Or(profilefile.DefaultTimeout)
 	if end, ok := ctx.Deadline(); ok {
@@ -167,7 +168,7 @@ func (n *Node) call(ctx context.Context, what string, p Pod, do func(context.Con
 	return fmt.Errorf("%s of %s: %w", what, p.Name, err)
 }
 
-// executor runs plugins for the library, on the thread of the room.
+// executor runs plugins for the CNI library, with the namespace, cgroup and private files of the node.
 type executor struct {
 	version.PluginDecoder
 	invoke.RawExec
@@ -177,8 +178,8 @@ type executor struct {
 // maxOutput bounds what a plugin may write to stdout, in bytes.
 const maxOutput = 1 << 20
 
-// ExecPlugin runs a plugin until it ends, and returns its stdout. It fails if the plugin fails, or writes too much or
-// what is not JSON.
+// ExecPlugin runs a plugin until it ends, and returns its stdout. It fails if the plugin fails, writes more than
+// maxOutput, or writes invalid JSON.
 func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
 	cmd := e.node.program(ctx, path)
 	cmd.Env = append(environ, "TMPDIR="+child.Temporary)
@@ -203,7 +204,7 @@ func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, en
 	return out.Bytes(), nil
 }
 
-// printed returns ": " and what a failed plugin wrote to stdout, or "".
+// printed returns out, the stdout of a failed plugin, as the end of an error message; "" if it is empty.
 func printed(out []byte) string {
 	if text := strings.Join(strings.Fields(clip(string(out))), " "); text != "" {
 		return ": stdout: " + text

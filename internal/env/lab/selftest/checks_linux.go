@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// check is an assertion before its probe has run.
+// check describes an assertion, and has the probe that decides whether it holds.
 type check struct {
 	// kind and path make the ID.
 	kind string
@@ -21,7 +21,7 @@ type check struct {
 	probe inspection
 }
 
-// inspection is a probe of a scene.
+// inspection is a function that probes a scene.
 type inspection func(context.Context, *scene) finding
 
 // finding is the result of a probe.
@@ -55,8 +55,8 @@ func (c check) assert(ctx context.Context, s *scene) Assertion {
 	return a
 }
 
-// checks returns the checks of a table: facts about nodes and pods first, then path by path in report order. It needs
-// no lab, so that tests know the assertions.
+// checks returns all checks of an expectation, in the order in which they must run. It needs no lab, so that tests can
+// list the assertions.
 func checks(x expectation) []check {
 	list := nodeChecks(x)
 	for _, path := range plan.Paths {
@@ -91,7 +91,7 @@ func checks(x expectation) []check {
 // pathChecks returns the checks of one served path.
 func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
 	list := []check{{"exchange", path, "a TCP and a UDP exchange succeed", exchanged(path)}}
-	if seen := x.witnesses(path, who); !slices.Contains(seen[:], dataplane.AnyAddress) {
+	if seen := x.expectedClients(path, who); !slices.Contains(seen[:], dataplane.AnyAddress) {
 		list = append(list, check{"source", path, "the client's address as the backend sees it", source(path, seen)})
 	}
 	if x.Unsaid {
@@ -174,8 +174,8 @@ func wireChecks(x expectation) []check {
 func policedChecks(x expectation, path plan.Path) (list []check) {
 	if x.policed {
 		list = append(list,
-			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policed(0, "cali-fw-", x.decides("cali-po-", "cali-pro-"), !x.alwaysNew)},
-			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policed(1, "cali-tw-", x.decides("cali-pi-", "cali-pri-"), !x.alwaysNew)})
+			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policed(0, "cali-fw-", x.acceptingChain("cali-po-", "cali-pro-"), !x.alwaysNew)},
+			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policed(1, "cali-tw-", x.acceptingChain("cali-pi-", "cali-pri-"), !x.alwaysNew)})
 	}
 	if x.Firewall {
 		list = append(list,
@@ -190,9 +190,9 @@ func policedChecks(x expectation, path plan.Path) (list []check) {
 	return list
 }
 
-// decides returns the prefix of the chain that accepts a pod's new connection: policy if policies select the pod,
-// otherwise profile.
-func (x expectation) decides(policy, profile string) string {
+// acceptingChain returns the prefix of the name of the chain that accepts a pod's new connection: the argument policy if
+// policies select the pod, otherwise profile.
+func (x expectation) acceptingChain(policy, profile string) string {
 	if x.policies > 0 {
 		return policy
 	}
@@ -262,9 +262,9 @@ func nodeChecks(x expectation) []check {
 	return list
 }
 
-// witnesses returns the clients that the backend must see on a path, over TCP and over UDP. They are the argument who,
-// unless x.Datagrams has another for UDP.
-func (x expectation) witnesses(path plan.Path, who dataplane.Client) [2]dataplane.Client {
+// expectedClients returns the clients that the backend must see on a path, over TCP and over UDP. Both are who, unless
+// x.Datagrams has another for UDP.
+func (x expectation) expectedClients(path plan.Path, who dataplane.Client) [2]dataplane.Client {
 	if udp, ok := x.Datagrams[path]; ok {
 		return [2]dataplane.Client{who, udp}
 	}

@@ -17,9 +17,10 @@ type expectation struct {
 	dataplane.Expectation
 	// tunnel is nil without encapsulation.
 	tunnel *tunnel
-	// policed says whether Calico's chains of both pods count packets between them. nft says that the chains of Calico and
-	// kube-proxy are in nftables instead of iptables.
-	policed, nft bool
+	// policed says that Calico's chains of both pods count packets between these pods.
+	policed bool
+	// nft says that the chains of Calico and kube-proxy are in nftables instead of iptables.
+	nft bool
 	// netkit says that a pair of netkit devices connects a pod to its node.
 	netkit bool
 
@@ -43,7 +44,7 @@ type expectation struct {
 	merges bool
 	// long says that super-packets are longer than 64 KiB.
 	long bool
-	// flowtable is after how many packets a connection passes the rules of nodes by a flowtable; 0 is never.
+	// flowtable is after how many packets a connection bypasses the rules of nodes by a flowtable; 0 is never.
 	flowtable int
 	// policies is the number of policies that select every pod.
 	policies int
@@ -57,12 +58,16 @@ type tunnel struct {
 	tracked bool
 	// inside is the length of the headers that another encapsulation adds before the tunnel encrypts, in bytes.
 	inside int
-	// kind is that of profile.Tunnel. sealed means that the tunnel encrypts: the wire shows no inner addresses and ports.
-	// esp means that IPsec encrypts: it has no device, and the ends are the pods' gateways.
-	kind        string
-	sealed, esp bool
-	// external means that VNI and addresses come with each packet; routed is dataplane.Expectation.RouteMTU.
-	external, routed bool
+	// kind is Kind of profile.Tunnel, such as "vxlan".
+	kind string
+	// sealed means that the tunnel encrypts: the wire shows no inner addresses and ports.
+	sealed bool
+	// esp means that IPsec encrypts. Then there is no device, and the ends of the tunnel are the pods' gateways.
+	esp bool
+	// external means that VNI and outer addresses come with each packet instead of from the device.
+	external bool
+	// routed is RouteMTU of dataplane.Expectation.
+	routed bool
 	// spare means that packets between nodes do not use the tunnel.
 	spare bool
 }
@@ -147,8 +152,8 @@ func (x expectation) unfilteredBridge() expectation {
 	return x
 }
 
-// balanced returns x with the path to a load balancer. It must behave like a node port: of the first node, or with
-// traffic policy Local of the node with the backend.
+// balanced returns x with the path to a load balancer, which must behave like a node port path: through the first node,
+// or with externalTrafficPolicy Local through the backend's node.
 func (x expectation) balanced() expectation {
 	like := dataplane.ExtPortRemote
 	if x.local {
@@ -196,7 +201,7 @@ func (x expectation) inIPv6() expectation {
 	return x
 }
 
-// setting returns in6 for an IPv6 lab and in4 for IPv4: the names of the same sysctl.
+// setting returns the name of a sysctl: in6 for an IPv6 lab, otherwise in4.
 func (x expectation) setting(in4, in6 string) string {
 	if x.ipv6 {
 		return in6

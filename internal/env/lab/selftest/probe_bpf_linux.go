@@ -62,8 +62,8 @@ func untranslated(path plan.Path) inspection {
 	return conntrackProbe(path, always("none"), translations)
 }
 
-// vipBeside returns a probe that looks for a Service's own address in all captures: on the wire, at the backend, at the
-// client's pod and on the devices of both nodes.
+// vipBeside returns a probe of where packets have the Service's own address: on the wire, at the backend, at the client's
+// pod or on a device of a node. want names the expected protocols and places, or is "nowhere".
 func vipBeside(path plan.Path, want string) inspection {
 	return trialProbe(path, always(want), func(_ *scene, t *trial) string {
 		var where []string
@@ -147,7 +147,7 @@ func forwards(path plan.Path, yes bool) inspection {
 	}
 }
 
-// way returns a probe of the senders on the wire and the encapsulation, in each direction.
+// way returns a probe of which hosts send on the wire, and with which encapsulation, in each direction.
 func way(path plan.Path, want string) inspection {
 	return trialProbe(path, func(s *scene, t *trial) string {
 		if s.want.Identity == nil {
@@ -201,7 +201,7 @@ func option(path plan.Path, want string) inspection {
 	})
 }
 
-// drops requires that programs dropped packets for all reasons that the self-test provokes, and for no other.
+// drops requires that programs dropped packets for each reason that the self-test causes on purpose, and for no other.
 func drops(_ context.Context, s *scene) finding {
 	want := map[string]bool{"denied by policy": s.want.policies > 0, "service has no backend": s.want.unbacked}
 	dropped := map[string]bool{}

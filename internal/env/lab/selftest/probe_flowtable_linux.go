@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// opening is the number of packets that open a connection. mostRound is the largest number of packets in a round of
-// hold: a byte each way, and an acknowledgement of each.
+// opening is the number of packets that open a TCP connection. mostRound is the largest number of packets in a round of
+// hold: one with a byte in each direction, and an acknowledgement of each.
 const (
 	opening   = 3
 	mostRound = 4
@@ -19,14 +19,19 @@ const (
 
 // flow has the observations of one long connection.
 type flow struct {
-	// way has the nodes on the path. early has those with the connection in their flowtable while it has had no more
-	// packets than the threshold, late those after that. rules has the rules of the forward hook that count still later
-	// packets.
-	way, early, late, rules []string
-	err                     error
+	// way has the names of the nodes on the path.
+	way []string
+	// early has the nodes whose flowtable has the connection before it has had more packets than the threshold.
+	early []string
+	// late has the nodes whose flowtable has the connection after that.
+	late []string
+	// rules has the rules of the forward hook that count packets of the connection although flowtables should have it.
+	rules []string
+	err   error
 }
 
-// flowtableChecks returns the checks of connections that bypass the rules of nodes by a flowtable; none without one.
+// flowtableChecks returns the checks of connections that bypass the nodes' rules by a flowtable; none if x.flowtable is
+// 0.
 func flowtableChecks(x expectation) (list []check) {
 	if x.flowtable == 0 {
 		return nil

@@ -73,7 +73,7 @@ func nodeAddresses(n *lab.Node) (held, own []netip.Addr, err error) {
 	return held, own, err
 }
 
-// countedIPVS requires that a virtual server counted the connections to a Service.
+// countedIPVS requires that the first node's virtual server of RemoteService has counted connections.
 func countedIPVS(_ context.Context, s *scene) finding {
 	const want = "connections"
 	svc := s.inst.Service(lab.RemoteService)

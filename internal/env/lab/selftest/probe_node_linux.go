@@ -27,7 +27,7 @@ var (
 	calicoGateway6   = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
 )
 
-// pinned marks a permanent neighbour entry in texts.
+// pinned is appended to the text of a permanent neighbour entry.
 const pinned = ", permanent"
 
 // calicoMAC is the MAC address of the gateway of Calico's pods.
@@ -36,8 +36,8 @@ const calicoMAC = "ee:ee:ee:ee:ee:ee"
 // noMAC is the MAC address in the neighbour entry of a device without MAC addresses.
 const noMAC = "00:00:00:00:00:00"
 
-// collect compares want with the text that look returns for each place. got is the common text, or the texts that
-// differ with their places.
+// collect compares want with the text that look returns for each place. Finding.got is want if all texts equal it,
+// otherwise the texts that differ, with the names of their places.
 func collect[T any](want string, places []T, name func(T) string, look func(T) (string, error)) finding {
 	var texts, differ []string
 	for _, p := range places {
@@ -91,8 +91,8 @@ func podMTU(_ context.Context, s *scene) finding {
 	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) { return look(p.NS) })
 }
 
-// offload checks every device but the loopbacks and dummies. A device that cannot disable its features, such as
-// macvlan, must build super-packets of one segment.
+// offload checks the segmentation and aggregation features of every device but the loopbacks and dummies. If they must be
+// off and a device cannot disable them, as a macvlan, it must limit super-packets to one segment.
 func offload(_ context.Context, s *scene) finding {
 	var on []string
 	total := 0
@@ -146,7 +146,7 @@ func (s *scene) receiving(host *lab.Host, d link.Device) (string, bool) {
 	return "rx-gro", true
 }
 
-// allSend reports whether all features are for sending.
+// allSend reports whether all features are for sending, by their names.
 func allSend(features []string) bool {
 	return !slices.ContainsFunc(features, func(f string) bool { return !strings.HasPrefix(f, "tx-") })
 }
@@ -165,7 +165,8 @@ func superPackets(_ context.Context, s *scene) finding {
 	})
 }
 
-// steering checks to which CPUs each device steers its receive work. The dummy device of kube-proxy receives nothing.
+// steering checks to which CPUs each device steers its receive work: those of its host if the host is steered, otherwise
+// none. It omits the dummy device of kube-proxy, which receives nothing.
 func steering(_ context.Context, s *scene) finding {
 	var wrong []string
 	want := "none"
@@ -263,8 +264,8 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 	return finding{want: want, got: "no entry"}
 }
 
-// holderOf returns the first device of a namespace with an address. It returns the usual device if there is none, or if
-// that is the node's end of a veth, since all of them may have the address.
+// holderOf returns the name of the first device of a namespace that has addr. It returns usual if no device has addr, or
+// if the name begins with "veth": the node's end of each pod's veth may have addr.
 func holderOf(ns *netns.NS, addr netip.Addr, usual string) string {
 	name := ""
 	err := devices(ns, func(_ *link.Handle, d link.Device) error {
@@ -410,7 +411,7 @@ func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link
 	}
 }
 
-// noise reports whether IPv6 hosts send to an address on their own: multicast or link-local.
+// noise reports whether IPv6 hosts send to a without being asked: a is multicast or IPv6 link-local.
 func noise(a netip.Addr) bool { return a.IsMulticast() || a.Is6() && a.IsLinkLocalUnicast() }
 
 func blackhole(protocol int) inspection {
@@ -431,7 +432,8 @@ func blackhole(protocol int) inspection {
 	}
 }
 
-// leadsTo reports whether a route leads to a node's pods, or with shared to the pods of all nodes.
+// leadsTo reports whether a route leads to the pods of n. With shared, it reports whether the route leads to the pods of
+// all nodes.
 func (s *scene) leadsTo(r link.Route, n *lab.Node, shared bool) bool {
 	if shared {
 		return r.To == s.inst.Spec.Nodes[0].Cluster

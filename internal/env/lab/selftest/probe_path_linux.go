@@ -18,7 +18,8 @@ import (
 // errNoTraffic is the error of probes on a path that does not work. The "exchange" check of the path has the reason.
 var errNoTraffic = errors.New("no traffic on the path")
 
-// trialProbe returns a probe that compares two texts about the trial of a path. It fails if the trial failed.
+// trialProbe returns a probe that compares the texts of want and got for the trial of a path. The probe fails if the trial
+// failed.
 func trialProbe(path plan.Path, want, got func(*scene, *trial) string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
@@ -61,7 +62,8 @@ func exchanged(path plan.Path) inspection {
 	}
 }
 
-// refused returns a probe that requires that an attempt got no answer although a server listened.
+// refused returns a probe of the attempt that the check of this kind and path made. It requires that the client got no
+// answer although a server listened.
 func refused(kind string, path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "no answer"
@@ -108,7 +110,8 @@ func (s *scene) clientSeen(t *trial, who dataplane.Client) netip.Addr {
 	}
 }
 
-// translation returns a probe that requires that only the node which the client enters translates the dialled address.
+// translation returns a probe that requires that only the first node on the path translates the dialled address to the
+// server's.
 func translation(path plan.Path) inspection {
 	return conntrackProbe(path, func(s *scene, t *trial) string {
 		real := netip.AddrPortFrom(t.server.Addr, t.listen)
@@ -129,8 +132,8 @@ func translations(s *scene, t *trial) string {
 	return set(found, "none")
 }
 
-// vip returns a probe that requires that the dialled address is translated before the wire and the backend. Between an
-// external client and a node, the wire does carry the address of a node port or load balancer.
+// vip returns a probe that requires that no packet on the wire or to the backend has the dialled address. For an external
+// client it does not check the wire, which has the address of the node port or load balancer.
 func vip(path plan.Path) inspection {
 	return trialProbe(path, always("nowhere"), func(s *scene, t *trial) string {
 		var where []string
@@ -169,8 +172,8 @@ func ttlLeft(path plan.Path, want int) inspection {
 	})
 }
 
-// innerTracked returns a probe of the nodes that have a conntrack entry for the connection between the pods: both, or
-// none.
+// innerTracked returns a probe of the nodes that have a conntrack entry for the connection between the pods. With yes,
+// both nodes must have it, otherwise none.
 func innerTracked(path plan.Path, yes bool) inspection {
 	return conntrackProbe(path,
 		func(s *scene, t *trial) string {
@@ -209,7 +212,8 @@ func labelled(path plan.Path, label int) inspection {
 	})
 }
 
-// entries describes those conntrack entries of nodes that belong to the trial's connection to the dialled address.
+// entries returns the texts of describe for the conntrack entries of the trial's connection to the dialled address. nodes
+// has the entries of each node.
 func (t *trial) entries(nodes [][]conntrack.Entry, describe func(conntrack.Entry) string) (all []string) {
 	q := conntrack.Tuple{Protocol: t.protocol, SourcePort: t.traced.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
 	for _, tracked := range nodes {
@@ -220,9 +224,9 @@ func (t *trial) entries(nodes [][]conntrack.Entry, describe func(conntrack.Entry
 	return all
 }
 
-// outerTracked returns a probe of the directions in which each node tracks the tunnel's packets, and of whether a reply
-// was seen. VXLAN has other source ports in each direction, so no entry sees a reply. WireGuard uses the same two ports
-// both ways, and the client's node sends first.
+// outerTracked returns a probe of the conntrack entries for the tunnel's packets: their nodes, their directions, and
+// whether they saw a reply. VXLAN has other source ports in each direction, so no entry sees a reply. WireGuard uses the
+// same two ports in both directions, and the client's node sends first.
 func outerTracked(path plan.Path, tunnel *tunnel) inspection {
 	return conntrackProbe(path,
 		func(s *scene, _ *trial) string {

@@ -19,8 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// policed returns a probe that connects pods of two nodes and checks the chain of the pod on one node. New packets must
-// reach the rule of profile; the first rule accepts established packets. An untracked connection has only new packets.
+// policed returns a probe that connects pods of two nodes and checks the counters in the chain of the pod on one node. New
+// packets must reach the rule that names profile. If the connection is tracked, a rule must accept established packets.
 func policed(node int, chain, profile string, tracked bool) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const both, onlyNew = "new and established packets", "new packets only"
@@ -117,7 +117,7 @@ func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, p
 	return countedDuring(ctx, s, nodes, table, func() error { return s.tcp(ctx, e, question).err })
 }
 
-// countedDuring runs do, and returns the rules of the nodes whose counters changed meanwhile. It fails if do fails.
+// countedDuring runs do, and returns the nodes' rules of which the counters changed meanwhile. It fails if do fails.
 func countedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table string, do func() error) ([]counted, error) {
 	before := make([]map[string][]ipt.Counter, len(nodes))
 	var err error
@@ -228,8 +228,8 @@ func (s *scene) serviceChains(ctx context.Context, n *lab.Node) (int, error) {
 	return len(counters), err
 }
 
-// deniedPaths returns the paths on which a connection to the port that policies deny is tried. The "exchange" check
-// proves that other ports work.
+// deniedPaths returns the paths on which the self-test connects to the port that policies deny. The "exchange" check of
+// such a path proves that other ports work.
 func (x expectation) deniedPaths() []plan.Path {
 	if x.policies == 0 || !x.policed && x.Programs == nil && !x.Firewall {
 		return nil
@@ -240,8 +240,8 @@ func (x expectation) deniedPaths() []plan.Path {
 	})
 }
 
-// walked returns a probe that counts the policies whose rules a new connection between pods of two nodes passes. All
-// that select the pod must be passed, because the last one decides.
+// walked returns a probe that counts the policies to whose chains the pod's chain jumps for a new connection between pods
+// of two nodes. It requires the number of policies that select the pod, because only the last one accepts.
 func walked(node int, chain string) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		want := strconv.Itoa(s.want.policies)

@@ -47,7 +47,7 @@ func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	})
 }
 
-// end returns the address of a node as an end of a tunnel that encrypts.
+// end returns the address of a node's end of a tunnel that encrypts: the pods' gateway with IPsec, otherwise the node's.
 func (t *tunnel) end(n *lab.Node) netip.Addr {
 	if t.esp {
 		return firstOf(n.PodCIDR)
@@ -127,7 +127,8 @@ func inClear(path plan.Path) inspection {
 	})
 }
 
-// sealedLength returns a probe of the longest frame to the server, which has the datagram that fills the path's MTU.
+// sealedLength returns a probe of the length of the longest frame to the server. That frame has the datagram that fills
+// the path's MTU.
 func sealedLength(path plan.Path) inspection {
 	return trialProbe(path,
 		func(s *scene, _ *trial) string {

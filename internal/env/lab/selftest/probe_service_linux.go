@@ -50,8 +50,8 @@ const (
 	routedOn      = "not refused, but sent on"
 )
 
-// refusals are the errors of an immediate refusal: by an ICMP message, by rules of the client's node, by programs at its
-// socket.
+// refusals are the texts of errors when a call is refused at once: by an ICMP message, by rules of the client's node, or
+// by programs at the client's socket.
 var refusals = []string{"connection refused", "operation not permitted", "no route to host"}
 
 // callsServices reports whether pods call the Services for self-tests. With bridge-netfilter=off they do not, because
@@ -108,8 +108,8 @@ func (s *scene) callUnserved(ctx context.Context) {
 	}
 }
 
-// callWithoutEndpoints calls the Service without endpoints and returns the error, nil if the call works. It repeats a
-// datagram, which may be lost, and waits long where a refusal is expected.
+// callWithoutEndpoints calls the Service without endpoints and returns the error, nil if the call works. It repeats the
+// datagram of a UDP call, which may be lost. It waits longer if a refusal is expected than if silence is.
 func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error {
 	timeout := 2 * s.patience.next
 	if s.want.unservedBy(network) != refusedAtOnce {
@@ -154,8 +154,8 @@ func (s *scene) dialTest(ctx context.Context, network string, svc *lab.Service) 
 // backend.
 const serviceCalls = 60
 
-// sticky checks that calls to a Service with session affinity reach one backend. Calls before affinity must hold do not
-// count.
+// sticky checks that all calls to a Service with session affinity reach one backend. Calls within AffinityAfter of the
+// first do not count.
 func sticky(ctx context.Context, s *scene) finding {
 	const want = "one of 2"
 	svc := s.inst.Service(lab.StickyService)
@@ -174,8 +174,8 @@ func sticky(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: tally(counts)}
 }
 
-// evenly checks that the backends of a Service get even shares of calls. By chance, even shares exceed the bounds,
-// which depend on the degrees of freedom, in one of a million runs.
+// evenly checks by a chi-squared test that the backends of a Service get even shares of calls. Random choices exceed the
+// bounds, which depend on the degrees of freedom, in one of a million runs.
 func evenly(ctx context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.SharedService)
 	want := fmt.Sprintf("all %d evenly", len(svc.Backends))
@@ -236,7 +236,7 @@ func (s *scene) setBackends(ctx context.Context, pods []*lab.Pod) error {
 	return s.inst.SetBackends(ctx, lab.SharedService, refs)
 }
 
-// tally returns, for example, "12 x node-1/pod-2, 30 x node-2/pod-1".
+// tally returns counts by pod as text, for example "12 x node-1/pod-2, 30 x node-2/pod-1".
 func tally(counts map[string]int) string {
 	var words []string
 	for name, n := range counts {
@@ -245,8 +245,8 @@ func tally(counts map[string]int) string {
 	return set(words, "none")
 }
 
-// census makes calls to a Service while pods listen, and returns how many each pod answered. It fails at the first call
-// without an answer in time.
+// census makes calls to a Service while pods listen, and returns how many calls each pod answered, by its name. It fails
+// at the first call without an answer in time.
 func (s *scene) census(ctx context.Context, svc *lab.Service, pods []*lab.Pod, calls int) (map[string]int, error) {
 	stop, err := s.greet(ctx, pods, uint16(svc.TargetPort))
 	defer stop()
@@ -264,7 +264,8 @@ func (s *scene) census(ctx context.Context, svc *lab.Service, pods []*lab.Pod, c
 	return counts, nil
 }
 
-// greet makes pods send their names to every client, until stop is called. Call stop also after an error.
+// greet makes pods listen on port and send their names to every client, until stop is called. Call stop also after an
+// error.
 func (s *scene) greet(ctx context.Context, pods []*lab.Pod, port uint16) (stop func(), err error) {
 	var listeners []net.Listener
 	stop = func() {
@@ -308,7 +309,7 @@ func (s *scene) nameFrom(conn net.Conn) (string, error) {
 	return string(name), err
 }
 
-// clients is the number of source ports that the external client uses at both nodes.
+// clients is the number of source ports from which the external client connects to each node.
 const clients = 12
 
 // firstClientPort is below the system's ephemeral ports.

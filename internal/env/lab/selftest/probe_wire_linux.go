@@ -92,8 +92,8 @@ func frameLength(path plan.Path) inspection {
 		})
 }
 
-// largestFrame checks the frames of a bulk transfer. With the NIC model "wire", none may exceed the underlay's MTU.
-// With "ideal", larger ones must cross, unless the pods' MTU exceeds the path's: then the kernel may segment them.
+// largestFrame checks the frames of a bulk transfer on the wire. With the NIC model "wire" or encryption, no frame may
+// exceed the underlay's MTU. With "ideal", larger frames must cross, unless the pods' MTU exceeds the path's.
 func largestFrame(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
 	if s.want.long {
@@ -168,8 +168,8 @@ func largestMerged(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > limit}
 }
 
-// wireMAC returns a probe of the source MAC address of frames to the server: the node's, or the pod's if pods send with
-// their own.
+// wireMAC returns a probe of the source MAC address of frames to the server: that of the client's node, or of the client
+// if pods send with their own address.
 func wireMAC(path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]

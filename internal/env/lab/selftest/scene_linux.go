@@ -20,21 +20,21 @@ import (
 // nic is the device of nodes and pods that leads outside.
 const nic = "eth0"
 
-// scene is a profile under observation.
+// scene is an instance under test, with its captures and what they observed.
 type scene struct {
 	inst *lab.Instance
 	want expectation
 	// wire captures on every device of the switch.
 	wire *capture.Capture
-	// pods capture at the serving pods, without host-network pods.
+	// pods capture at the pods that servers returns.
 	pods map[*lab.Pod]*capture.Capture
 	// nodes capture on every device of the first two nodes; nil without BPF programs.
 	nodes []*capture.Capture
 	// dialers make connections from the clients' hosts.
 	dialers map[*lab.Host]*lab.Dialer
-	// trials has the traffic of the paths that must work, refusals that of connections that must fail, by the ID of
-	// their checks.
-	trials   map[plan.Path]*trial
+	// trials has the traffic of the paths that must work.
+	trials map[plan.Path]*trial
+	// refusals has the outcomes of exchanges that must fail, by the ID of their checks.
 	refusals map[string]outcome
 	// unserved has the errors of calls to the Service without endpoints, by protocol.
 	unserved map[string]error
@@ -104,8 +104,8 @@ func (s *scene) openDialers() error {
 	return nil
 }
 
-// servers returns the pods whose traffic is captured: those that are ends of paths, each once, without host-network
-// pods.
+// servers returns the pods whose traffic is captured: the servers of paths and, with BPF programs, the client. It omits
+// host-network pods.
 func (s *scene) servers() []*lab.Pod {
 	var pods []*lab.Pod
 	seen := map[*lab.Pod]bool{}
@@ -175,7 +175,7 @@ func (s *scene) flush() error {
 	return errors.Join(errs...)
 }
 
-// describe returns an address as text, followed by the name of its host.
+// describe returns an address as text, followed by the name of its host if it is known.
 func (s *scene) describe(a netip.Addr) string {
 	if !a.IsValid() {
 		return "no address"
@@ -227,7 +227,7 @@ func routes(ns *netns.NS) ([]link.Route, error) {
 	return link.At(ns, (*link.Handle).Routes)
 }
 
-// segmented reports whether devices must segment packets to the MTU.
+// segmented reports whether devices must segment packets to the MTU: with the NIC model "wire".
 func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == plan.NICWire }
 
 // podMTU returns the MTU of pods.

@@ -19,7 +19,7 @@ import (
 const (
 	// longest bounds an exchange that must work. It is long because the machine may be busy. It only delays a failure.
 	longest = 2 * time.Second
-	// shortest is the least that remains of this limit after other exchanges have failed; see patience.
+	// shortest is the least to which this limit is reduced after other exchanges have failed; see patience.
 	shortest = 300 * time.Millisecond
 	// impatience bounds an exchange that must fail.
 	impatience = 500 * time.Millisecond
@@ -76,7 +76,7 @@ func (x exchange) tcp(ctx context.Context) outcome {
 
 // listenTCP opens the server's listener.
 func (x exchange) listenTCP(ctx context.Context) (l net.Listener, err error) {
-	err = bound(ctx, func() error {
+	err = retryBind(ctx, func() error {
 		return x.server.Do(func() (err error) {
 			l, err = new(net.ListenConfig).Listen(ctx, x.network("tcp"), netip.AddrPortFrom(x.bind, x.listen).String())
 			return err
@@ -93,9 +93,9 @@ func (x exchange) network(protocol string) string {
 	return protocol + "4"
 }
 
-// bound repeats bind while the port is in use, until ctx ends. A process that this program starts has copies of all
+// retryBind repeats bind while the port is in use, until ctx ends. A process that this program starts has copies of all
 // descriptors until its exec, even of a listener that was just closed.
-func bound(ctx context.Context, bind func() error) error {
+func retryBind(ctx context.Context, bind func() error) error {
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
 	for {
@@ -167,8 +167,8 @@ func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, 
 	return local, errors.Join(err, conn.(*net.TCPConn).SetLinger(0))
 }
 
-// hold keeps a connection open while use runs. Each round of use sends a byte and waits until the server has returned
-// it.
+// hold keeps a connection open while use runs. use gets the client's address and a function round, which sends a byte and
+// waits until the server has returned it.
 func (x exchange) hold(ctx context.Context, use func(client netip.AddrPort, round func() error) error) error {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
@@ -215,7 +215,7 @@ func (x exchange) udp(ctx context.Context) outcome {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
 	var server *net.UDPConn
-	err := bound(ctx, func() error {
+	err := retryBind(ctx, func() error {
 		return x.server.Do(func() (err error) {
 			server, err = net.ListenUDP(x.network("udp"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.bind, x.listen)))
 			return err

@@ -31,12 +31,12 @@ type ends struct {
 	// dial is the address that the client dials, listen the port of the server; port 0 is any.
 	dial   netip.AddrPort
 	listen uint16
-	// pod is the server if it is a pod with a network of its own.
+	// pod is the server if it is a pod with its own network namespace, otherwise nil.
 	pod *lab.Pod
 }
 
-// ends returns the ends of a path by the description of the instance. The ports are those of the Service, and 0 on a
-// path without one. It fails if the lab lacks an end.
+// ends returns the ends of a path, also of one that the profile does not serve. The ports are those of the Service, and 0
+// on a path without a Service. It fails if the lab lacks an end.
 func (s *scene) ends(p plan.Path) (ends, error) {
 	if (p.From == plan.Pod || p.To == plan.Pod) && s.pod(0, 0) == nil {
 		return ends{}, errors.New("the lab has no pods")
@@ -285,8 +285,8 @@ func (t *trial) own(frames []capture.Frame) []capture.Frame {
 	return slices.DeleteFunc(t.mine(frames), func(f capture.Frame) bool { return f.Outgoing })
 }
 
-// mine returns the received and the sent frames of the exchanges. It finds them by their innermost ports: translation
-// changes the client's port, but not both the dialled and the listening port.
+// mine returns the received and the sent frames of the exchanges. It finds them by their innermost ports: one is always
+// the dialled or the listening port, even after a translation.
 func (t *trial) mine(frames []capture.Frame) []capture.Frame {
 	var own []capture.Frame
 	for _, f := range frames {

@@ -71,7 +71,8 @@ func Listen(name string) (*server, error) {
 // Close ends Serve.
 func (s *server) Close() { _ = s.listener.Close() } // the socket ends with the process
 
-// hosts are the hosts of instances. With several instances, the name of each host begins with the instance's.
+// hosts has the instances whose hosts are served. With several instances, the name of each host begins with the
+// instance's.
 type hosts []*lab.Instance
 
 // all yields every host with its name.
@@ -160,9 +161,9 @@ func Names() ([]string, error) {
 	return list, nil
 }
 
-// Ask requests a host from the lab called name. The caller closes the namespace, which is nil if host is "". Ask fails
-// with ErrNoLab or ErrNoHost if there is none. It trusts only labs of root, of this process's user, and of the user
-// with the id sudo ("" for none).
+// Ask requests the namespace and cgroup of a host from the lab called name, or with host "" the list of hosts. The caller
+// closes the namespace. Ask fails with ErrNoLab or ErrNoHost if there is no such lab or host. It trusts only labs of
+// root, of this process's user, and of the user with the id sudo ("" for none).
 func Ask(name, host, sudo string) (answer, *netns.NS, error) {
 	return ask(name, request{Host: host}, sudo)
 }

@@ -19,13 +19,15 @@ import (
 // sampling decides which sampled trials also follow packets from namespace to namespace. The BPF programs for that are
 // loaded once, at the first sampled trial.
 type sampling struct {
-	// rate is the number of samples per second and CPU. One of every sampled trials follows packets.
-	rate, every int
+	// rate is the number of samples per second and CPU.
+	rate int
+	// every is n if one of n sampled trials of a route follows packets.
+	every int
 
 	load    sync.Once
 	tracker *space.Tracker
 	failed  error
-	// turns counts the sampled trials of each path.
+	// turns counts the sampled trials of each route.
 	turns map[plan.Route]int
 }
 
@@ -78,7 +80,7 @@ func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) 
 	return e.sampling.begin(r, plan.Single(v, p), lab.CPUs(inst.Crossed(ends)), length)
 }
 
-// begin opens the recorder of a route on CPUs. If packets cannot be followed, the recording lists that as missing.
+// begin opens the recorder of a route on cpus. If packets cannot be followed, r.Missing has the reason.
 func (s *sampling) begin(r *recorder, route plan.Route, cpus []int, length time.Duration) (_ env.Recording, err error) {
 	o := record.Options{CPUs: cpus, Rate: s.rate, Length: length, Count: perf.Hardware}
 	var failed error

@@ -26,8 +26,9 @@ import (
 
 // StandingOptions are the options of OpenStanding.
 type StandingOptions struct {
-	// Lab is the name of the lab, Profile the name of its instance, "" for the only one.
-	Lab     string
+	// Lab is the name of the lab.
+	Lab string
+	// Profile is the name of the lab's instance; the zero value means its only instance.
 	Profile plan.Variant
 	// From and To are the names of a node or a pod on each of two nodes; "" uses the lab's own paths. (optional)
 	From, To string
@@ -78,6 +79,7 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	}
 	machine, err := probe.Collect(ctx, probe.Collection{})
 	if err != nil {
+		e.starter.Close()
 		return nil, fmt.Errorf("find the facts of the machine: %w", err)
 	}
 	for name, value := range machine {
@@ -87,9 +89,9 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	return e, nil
 }
 
-// between makes the paths that cross nodes, other than those of the external client, begin at from, and the direct ones
-// end at to. Where a path needs a node or a pod, the place's node or the node's first pod is used. It does nothing if
-// both are "".
+// between makes the paths between nodes begin at from, and those to a host or a pod end at to. Paths of the external
+// client do not change. Paths of hosts use the node of a pod; paths of pods use the first pod of a node. It does nothing
+// if both are "". It fails if only one is "", if a place is unknown, or if both are on one node.
 func (e *Standing) between(from, to string) error {
 	if from == "" && to == "" {
 		return nil
@@ -150,7 +152,7 @@ func (e *Standing) Conditions() outcome.Conditions {
 	return c
 }
 
-// Close ends the agents. The lab stays.
+// Close ends the agents. The lab continues to run.
 func (e *Standing) Close(context.Context) error {
 	e.starter.Close()
 	return e.sampling.close()

@@ -40,7 +40,7 @@ type Options struct {
 	Name string
 	// Say reports progress.
 	Say func(format string, args ...any)
-	// SampleRate is the number of samples per second and CPU; then every sampled trial follows packets. 0 chooses a
+	// SampleRate is the number of samples per second and CPU; if set, every sampled trial follows packets. 0 chooses a
 	// rate and a share of trials that cost little. (optional)
 	SampleRate int
 }
@@ -57,7 +57,7 @@ type Environment struct {
 }
 
 // Open raises every variant of a plan at the same time and runs their self-tests. A variant that cannot be raised or
-// fails its self-test is skipped. Open fails if no lab can be made or the facts cannot be read.
+// fails its self-test is skipped. Open fails if no lab can be made, if the facts cannot be read, or if ctx ends.
 func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 	names := p.Measured()
 	o.Say("raising %d profiles", len(names))
@@ -138,13 +138,12 @@ func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 type testedInstance struct {
 	Instance   *lab.Instance
 	Assertions []selftest.Assertion
-	// unchanged is why the cost of a change could not be measured, or why a fault could not be planted; nil if neither
-	// failed.
+	// unchanged is the error of measuring the cost of a change, or of planting the faults of the links.
 	unchanged error
 }
 
-// SelfTests tests all instances, as many at a time as there are CPUs, and returns them in the same order. After its
-// test, an instance gets its standing connections if it passed, and the delay and loss of its links.
+// SelfTests tests all instances, as many at a time as there are CPUs, and returns them in the same order. An instance that
+// passed then gets its standing connections. Every instance gets the delay and loss of its links.
 func SelfTests(ctx context.Context, instances []*lab.Instance) []testedInstance {
 	all := make([]testedInstance, len(instances))
 	slots := make(chan struct{}, runtime.NumCPU())

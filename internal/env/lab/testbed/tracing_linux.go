@@ -56,7 +56,8 @@ func followRoute(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Option
 	if t.Hosts, err = journeyHosts(inst); err != nil {
 		return t, err
 	}
-	return t, p.followTraffic(ctx, &t, way)
+	err = p.followTraffic(ctx, &t, way)
+	return t, err
 }
 
 // dial starts the agents of both ends and connects to them.
@@ -76,8 +77,8 @@ func (p *pass) dial(ctx context.Context) error {
 // surveyTime is how long traffic flows to find the hooks of netfilter.
 const surveyTime = 200 * time.Millisecond
 
-// rounds is the number of windows of each kind. longest bounds their length, so that the buffer of records does not
-// overflow.
+// rounds is the number of windows of each kind: without probes, with probes at the ends, with all probes. longest bounds
+// the length of a window, so that the buffer of records does not overflow.
 const (
 	rounds  = 10
 	longest = 50 * time.Millisecond
@@ -217,8 +218,8 @@ func (p *pass) trial(ctx context.Context, window time.Duration, before func() er
 	}, nil
 }
 
-// namespaceOwner returns the name of the host in whose namespace the host called name is: for a host-network pod, its
-// node.
+// namespaceOwner returns the name of the host that owns the namespace of the host called name: the node for a host-network
+// pod, otherwise name itself.
 func namespaceOwner(inst *lab.Instance, name string) string {
 	all := inst.Distinct()
 	i := slices.IndexFunc(all, func(h *lab.Host) bool { return h.NS == inst.Host(name).NS })

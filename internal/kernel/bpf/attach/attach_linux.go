@@ -23,14 +23,15 @@ import (
 // Hook is the place on a device where a program runs.
 type Hook int
 
-// Ingress and Egress are the two sides of a device: packets that arrive from its wire, and packets that leave.
-// Primary and Peer are the ends of a netkit pair, both given by the name of the primary device. A program at the peer
-// sees the pod's packets, one at the primary the packets from the node to the pod; each runs in the context of the
-// sender.
+// The hooks. Primary and Peer belong to a netkit pair; for both, the device is the primary one of the pair.
 const (
+	// Ingress is for the packets that a device receives.
 	Ingress Hook = iota
+	// Egress is for the packets that a device sends.
 	Egress
+	// Primary is for the packets from the node to the pod.
 	Primary
+	// Peer is for the packets that the pod sends.
 	Peer
 )
 
@@ -45,7 +46,8 @@ var hooks = [...]struct {
 
 func (h Hook) String() string { return hooks[h].name }
 
-// Device attaches prog to a hook of the named device of ns, after existing programs. Closing c detaches it.
+// Device attaches prog to a hook of the named device of ns, after existing programs. Before Linux 6.6, it replaces the
+// program that Device attached to this hook before. Closing c detaches prog.
 func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Closer, err error) {
 	err = ns.Do(func() error {
 		at, err := index(device)
@@ -113,8 +115,8 @@ func Interface(ns *netns.NS, device string) (found *net.Interface, err error) {
 	return found, nil
 }
 
-// index returns the index of a device by an ioctl. Netlink, and with it net.InterfaceByName, would wait for the
-// kernel's single lock over all devices, which each program that is being attached holds for an RCU grace period.
+// index returns the index of a device by an ioctl. Netlink, and so net.InterfaceByName, would wait for the kernel's
+// lock over all devices. Attaching a program holds that lock for an RCU grace period.
 func index(device string) (int, error) {
 	req, err := unix.NewIfreq(device)
 	if err != nil {
@@ -162,7 +164,7 @@ func classic(ns *netns.NS, index int, hook Hook, prog *ebpf.Program) (io.Closer,
 	return &classicFilter{ns: ns, filter: f}, nil
 }
 
-// Close removes the filter; the qdisc stays for the other side, and does nothing.
+// Close removes the filter. It leaves the qdisc, which the other side may use. A missing device is not an error.
 func (c *classicFilter) Close() error {
 	return c.ns.Do(func() error {
 		err := netlink.FilterDel(c.filter)
@@ -195,8 +197,8 @@ func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (
 	return coll, nil
 }
 
-// Shared returns options by which a new collection of spec uses the given tables. The tables in except, and those
-// that the compiler creates (.rodata), are not shared.
+// Shared returns the options with which a collection loaded from spec uses existing tables instead of its own. It does
+// not share the tables named in except, nor those that the compiler creates (.rodata).
 func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.Cache, except ...string) ebpf.CollectionOptions {
 	common := map[string]*ebpf.Map{}
 	for name, m := range tables {
@@ -207,7 +209,7 @@ func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.C
 	return ebpf.CollectionOptions{MapReplacements: common, Cache: cache}
 }
 
-// VerifierLog returns the verifier's log in err, "" if the verifier refused no program.
+// VerifierLog returns the verifier's whole log from err, "" if err does not come from the verifier.
 func VerifierLog(err error) string {
 	var refused *ebpf.VerifierError
 	if errors.As(err, &refused) {
@@ -236,7 +238,7 @@ func (c Counter) Reason() string {
 	return c.Direction + ": " + c.Outcome
 }
 
-// Absent returns nil if err means that a table has no such key, else err.
+// Absent ignores the error of a key that a table does not have: it returns nil for that error, and err otherwise.
 func Absent(err error) error {
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return nil
@@ -261,7 +263,7 @@ func name(prog *ebpf.Program) string {
 	return "program"
 }
 
-// File loads the programs of an object file that places name, and attaches them to devices of ns. If one fails to
+// File loads the programs that places names from an object file, and attaches them to devices of ns. If one fails to
 // attach, it returns the links made so far with the error. The links keep the programs and their maps loaded.
 func File(ns *netns.NS, file string, places ...Place) ([]io.Closer, error) {
 	spec, err := ebpf.LoadCollectionSpec(file)

@@ -22,12 +22,12 @@ type RunCount struct {
 	Runs, Ns uint64
 }
 
-// RunCounter counts the runs of the BPF programs that are loaded when it is created, and their time, by the kernel's
-// statistics (BPF_ENABLE_STATS). These cost each run two clock readings, so use it in a separate trial.
+// RunCounter counts the runs of all BPF programs that were loaded when CountRuns was called, and their time. The
+// kernel's statistics (BPF_ENABLE_STATS) cost each run two clock readings, so use a RunCounter in a separate trial.
 type RunCounter struct {
 	// EmptyNs is the counted time of one run of an empty program, in ns: the cost of the clock readings.
 	EmptyNs float64
-	// BeganNs is when Start was called, on the monotonic clock.
+	// BeganNs is the time at which Start was called, in ns of the monotonic clock.
 	BeganNs int64
 
 	stats    io.Closer
@@ -43,15 +43,17 @@ type countedProgram struct {
 // emptyRuns is how many runs of an empty program are counted.
 const emptyRuns = 20_000
 
-// CountRuns switches the kernel's statistics on, until Close. It fails without CAP_SYS_ADMIN, and before Linux 5.8.
+// CountRuns switches the kernel's statistics on, until Close, and opens all loaded programs. Call Start next. It fails
+// without CAP_SYS_ADMIN, and before Linux 5.8.
 func CountRuns() (c *RunCounter, err error) {
 	c = &RunCounter{}
+	opened := c // an error returns nil
 	if c.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
 		return nil, fmt.Errorf("count the runs of BPF programs: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.Close())
+			err = errors.Join(err, opened.Close())
 		}
 	}()
 	if c.EmptyNs, err = emptyRunTime(); err != nil {
@@ -97,7 +99,7 @@ func emptyRunTime() (ns float64, err error) {
 	return float64(s.Runtime) / float64(s.RunCount), nil
 }
 
-// Start begins to count: Read returns the runs since then.
+// Start begins a window: Read returns the runs since the last Start.
 func (c *RunCounter) Start() error {
 	c.BeganNs = thread.Monotonic()
 	for i := range c.programs {
@@ -133,7 +135,7 @@ func (c *RunCounter) Read() ([]RunCount, error) {
 	return list, nil
 }
 
-// Close switches the kernel's statistics off, unless another process uses them.
+// Close switches the kernel's statistics off, unless another process uses them, and closes the programs.
 func (c *RunCounter) Close() error {
 	errs := []error{c.stats.Close()}
 	for _, p := range c.programs {

@@ -46,8 +46,8 @@ type Call struct {
 	Connected bool // false: UDP by sendto and recvfrom
 }
 
-// RunCall runs the call of a child process: the test binary calls it if Place started it. It prints one line: the
-// client's address as the server saw it, the socket's peer address, and the error.
+// RunCall is the main function of a child process that Place started. It reads a Call from standard input, executes it,
+// and prints one line: the client's address as the server saw it, the socket's peer address, and the error.
 func RunCall() {
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	var c Call
@@ -121,8 +121,8 @@ func (c Call) datagram() (netip.AddrPort, string, error) {
 	return saw, peer, nil
 }
 
-// Place runs a call in a process of its own, which it starts in the cgroup and inside ns. server is the client's
-// address as the server saw it, peer the socket's peer address. failure is "<nil>" without an error.
+// Place starts a child process in the cgroup group and inside ns, which executes c. server is the client's address as
+// the server saw it, peer the socket's peer address. failure is the error as text, "<nil>" without an error.
 func Place(t *testing.T, s *netns.Starter, ns *netns.NS, group string, c Call) (server, peer, failure string) {
 	t.Helper()
 	exe, err := os.Executable()

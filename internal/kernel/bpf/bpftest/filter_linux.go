@@ -17,7 +17,7 @@ type Watch struct {
 	chain *nftables.Chain
 }
 
-// WatchForward installs the rule. It accepts all packets.
+// WatchForward installs the rule in ns. The rule accepts all packets.
 func WatchForward(t *testing.T, ns *netns.NS) *Watch {
 	t.Helper()
 	w := &Watch{ns: ns, table: &nftables.Table{Name: "watch", Family: nftables.TableFamilyINet}}

@@ -144,8 +144,8 @@ func Sum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// Sums checks the checksums of the IPv4 header and of the transport header, and returns what is wrong, or "". In an
-// IPv6 frame, which must have no extension headers, it checks the transport header.
+// Sums checks the checksums of the IPv4 header and of TCP, UDP or ICMPv6, and returns what is wrong, or "". An IPv6
+// frame must have no extension headers.
 func Sums(frame []byte) string {
 	ip := frame[14:]
 	if ip[0]>>4 == 6 {

@@ -68,8 +68,8 @@ func NewTopology(t *testing.T, v6 bool) *Topology {
 	return top
 }
 
-// NewNS makes a namespace with lo up, for the duration of the test, or skips the test. IPv6 addresses there are
-// usable at once.
+// NewNS makes a namespace with lo up, for the duration of the test, or skips the test without the right to do so. It
+// switches duplicate address detection off, so IPv6 addresses are usable at once.
 func NewNS(t *testing.T) *netns.NS {
 	t.Helper()
 	ns, err := netns.New()
@@ -134,7 +134,8 @@ func (top *Topology) Node(last byte) *Node {
 	return n
 }
 
-// Pod adds a pod: its address as /32 or /128, the gateway on the link, and all other destinations behind the gateway.
+// Pod adds a pod to the node. In the pod it adds the address as /32 or /128, a route to the gateway on the link, and a
+// default route via the gateway with this MTU.
 func (n *Node) Pod(ip, gateway netip.Addr, mtu int) *Pod {
 	n.t.Helper()
 	p := &Pod{NS: NewNS(n.t), IP: ip, Device: fmt.Sprintf("lxc%d", len(n.Pods)+1)}
@@ -188,7 +189,7 @@ func (n *Node) Address(device string, p netip.Prefix) {
 	must(n.t, n.at.Add(link.Address{Dev: device, Addr: p}))
 }
 
-// Route adds a route to the node. If via is invalid, the destinations are on the link. mtu 0 is the device's.
+// Route adds a route to the node. If via is invalid, the destinations are on the link. mtu 0 means the device's MTU.
 func (n *Node) Route(dst netip.Prefix, via netip.Addr, device string, mtu int) {
 	n.t.Helper()
 	must(n.t, n.at.Add(link.Route{To: dst, Via: via, Dev: device, MTU: mtu, LinkScope: !via.IsValid()}))

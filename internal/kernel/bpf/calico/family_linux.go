@@ -47,7 +47,7 @@ func (f *family) has(a netip.Addr) bool { return familyOf(a) == f }
 // bits returns the length of an address in bits.
 func (f *family) bits() int { return 8 * f.address }
 
-// zero returns the encoding of a missing address in keys and values: zeros.
+// zero returns the bytes that mean no address in keys and values: zeros.
 func (f *family) zero() []byte { return make([]byte, f.address) }
 
 // encoder encodes keys and values of tables in the layout of the C structs. Addresses, ports and be64 are in network

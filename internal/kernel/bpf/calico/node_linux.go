@@ -162,8 +162,8 @@ func (n *Node) fillJumps() error {
 	return nil
 }
 
-// attachPreamble attaches a preamble to the side k of a device, and appends its link to links. The preamble has the
-// constants of that side and calls the programs of kind k. policy is the slot of the policy program, 0 for none.
+// attachPreamble attaches a preamble to the side k of a device, and appends the link to links. The preamble has the
+// constants of this side, and calls the programs of kind k. policy is the slot of the policy program, 0 for none.
 func (n *Node) attachPreamble(links *[]io.Closer, device string, k kind, policy uint32) error {
 	spec := n.entry.Copy()
 	c := ifaceConfig{host: n.opts.NodeIP, tunnel: n.tunnel, policy: policy, kind: k, dsr: n.opts.DSR}
@@ -217,7 +217,7 @@ func (n *Node) addWorkload(w Workload) error {
 	added := &workload{ip: w.IP}
 	n.workloads[w.Device] = added
 	for _, slots := range []*[]uint32{&added.ingress, &added.egress} {
-		first, err := n.slot()
+		first, err := n.takeSlot()
 		if err != nil {
 			return err
 		}
@@ -260,8 +260,8 @@ func (n *Node) RemoveWorkload(device string) error {
 	return nil
 }
 
-// slot returns an unused slot of the jump table. It fails if there is none.
-func (n *Node) slot() (uint32, error) {
+// takeSlot returns an unused slot of the jump table, and marks the slot as used. It fails if no slot is free.
+func (n *Node) takeSlot() (uint32, error) {
 	if last := len(n.free) - 1; last >= 0 {
 		slot := n.free[last]
 		n.free = n.free[:last]
@@ -274,7 +274,7 @@ func (n *Node) slot() (uint32, error) {
 	return n.next - 1, nil
 }
 
-// remove detaches a pod's programs and forgets the pod. It does nothing for an unknown device.
+// remove detaches a pod's programs and removes the pod from n.workloads. It does nothing for an unknown device.
 func (n *Node) remove(device string) error {
 	w := n.workloads[device]
 	if w == nil {
@@ -315,7 +315,8 @@ func (n *Node) SetRoute(r Route) error {
 	return nil
 }
 
-// AttachCgroup translates TCP services in connect() for the processes in the cgroup (v2) at path and below it.
+// AttachCgroup attaches the program that translates TCP services in connect(), for the processes in the cgroup (v2) at
+// path and below it.
 func (n *Node) AttachCgroup(path string) error {
 	spec, err := n.family.connect()
 	if err != nil {

@@ -15,15 +15,15 @@ type Options struct {
 	// NodeIP determines the address family of the node. Addresses of the other family are refused. Packets of the
 	// other family pass unchanged, except that packets of pods are dropped.
 	NodeIP netip.Addr
-	// Wire is the node's data device (eth0), Tunnel the external VXLAN device on port 4789; if Tunnel is empty, no
-	// route may be Tunneled.
+	// Wire is the node's data device (eth0). Tunnel is the external VXLAN device on port 4789; without it, no route may
+	// be Tunneled.
 	Wire, Tunnel string
-	// ServiceDevice is the far end (bpfout.cali) of the veth pair to which the node routes its own UDP to services:
-	// each service's address via 169.254.1.1 (with IPv6: 2001:db8::1) dev bpfin.cali, with NodeIP as the source and a
-	// permanent neighbour for the gateway. Empty means none.
+	// ServiceDevice is the far end (bpfout.cali) of the veth pair through which the node sends its own UDP packets to
+	// services; "" means none. The caller routes each service's address via 169.254.1.1 (IPv6: 2001:db8::1) dev
+	// bpfin.cali, with NodeIP as the source, and adds a permanent neighbour for this next hop.
 	ServiceDevice string
-	// DSR lets a backend on another node answer a NodePort client directly instead of through the entered node. All
-	// nodes must have the same setting.
+	// DSR lets a backend on another node answer a NodePort client directly, instead of through the node that received the
+	// client's packet. All nodes must have the same setting.
 	DSR bool
 	// Flows is the capacity of the flow table, which is LRU and allocated completely: 0 means 65,536 (the product has
 	// 512,000). An entry takes about 170 bytes.
@@ -47,11 +47,12 @@ func (o Options) check() error {
 	return nil
 }
 
-// Workload is a pod of this node; Device is the host's end of its veth pair. The node needs a route for the address to
-// the device, and the pod one to 169.254.1.1, whose ARP the kernel answers (proxy_arp) or a permanent entry replaces;
-// with IPv6 to the device's link-local address.
+// Workload is a pod of this node. The caller adds a route to IP on the node, and a default route in the pod: via
+// 169.254.1.1, for which the kernel answers ARP (proxy_arp) or the pod has a permanent entry; with IPv6, via the
+// link-local address of Device.
 type Workload struct {
-	IP     netip.Addr
+	IP netip.Addr
+	// Device is the host's end of the pod's veth pair.
 	Device string
 	// NATOutgoing marks packets to addresses outside all pools (0x3800000), for the node's masquerade rule.
 	NATOutgoing bool
@@ -64,7 +65,7 @@ type RouteKind int
 const (
 	RemoteWorkload RouteKind = iota // pods of the node NextHop, routed
 	Tunneled                        // pods of the node NextHop, through the tunnel
-	LocalHost                       // an address of this node, beyond NodeIP
+	LocalHost                       // an address of this node, in addition to NodeIP
 	RemoteHost                      // another node; VXLAN packets are accepted only from these
 	Pool                            // addresses that are not masqueraded
 )

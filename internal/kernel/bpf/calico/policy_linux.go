@@ -11,8 +11,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// maxRules is the number of rules in a generated program: it keeps every jump within 16 bits. More rules continue in
-// further programs, by tail calls, of which the kernel allows 33 for a packet.
+// maxRules is the largest number of rules in a generated program: it keeps every jump within 16 bits. More rules are
+// put into further programs, reached by tail calls. The kernel allows 33 tail calls for a packet.
 const maxRules = 1500
 
 // noProto is above every protocol number, so a comparison with it is never true. It adds jumps to code that the
@@ -51,8 +51,8 @@ func (n *Node) setPolicy(w *workload, p Policy) error {
 }
 
 // setSide replaces the programs of one side. It replaces the first program last, so that a packet passes either all
-// old rules or all new ones. Further old programs stay in their slots until these are used again, for packets under
-// way.
+// old rules or all new ones. The other old programs stay in their slots until the slots are reused, for packets that
+// are being processed.
 func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 	parts := slices.Collect(slices.Chunk(rules, maxRules))
 	if len(parts) == 0 {
@@ -60,7 +60,7 @@ func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 	}
 	taken := []uint32{(*slots)[0]}
 	for range len(parts) - 1 {
-		slot, err := n.slot()
+		slot, err := n.takeSlot()
 		if err != nil {
 			n.free = append(n.free, taken[1:]...)
 			return err
@@ -69,7 +69,7 @@ func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 	}
 	otherwise := uint32(jumpDenied)
 	for i := len(parts) - 1; i >= 0; i-- {
-		if err := n.place(taken[i], parts[i], peer, otherwise); err != nil {
+		if err := n.loadRules(taken[i], parts[i], peer, otherwise); err != nil {
 			n.free = append(n.free, taken[1:]...)
 			return err
 		}
@@ -80,8 +80,8 @@ func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 	return nil
 }
 
-// place loads the program of some rules into a slot. If no rule matches, the program jumps to the slot otherwise.
-func (n *Node) place(slot uint32, rules []Rule, peer int16, otherwise uint32) error {
+// loadRules loads the program of these rules into a slot. If no rule matches, the program jumps to the slot otherwise.
+func (n *Node) loadRules(slot uint32, rules []Rule, peer int16, otherwise uint32) error {
 	code, err := n.generate(rules, peer, otherwise)
 	if err != nil {
 		return err
@@ -96,7 +96,8 @@ func (n *Node) place(slot uint32, rules []Rule, peer int16, otherwise uint32) er
 	return errors.Join(err, prog.Close())
 }
 
-// generate writes the rules as a chain of comparisons, one after the other, so the cost of policy is linear:
+// generate returns a program that compares a packet with one rule after the other, so the cost grows linearly with the
+// rules. It fails for a rule with a port but no protocol. The program:
 //
 //	r9 = state
 //	rule 0: proto, port, set: no match jumps to rule 1; a match jumps to allow or deny

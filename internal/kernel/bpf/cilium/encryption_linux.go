@@ -15,8 +15,8 @@ const wireguardKey = 0xff
 // wireguardCalls has the slots of the tail calls at the WireGuard device, as edge.h numbers them.
 var wireguardCalls = map[uint32]string{1: "handle_wireguard", 4: "nat_egress", 5: "dsr", 6: "nat_ingress"}
 
-// variants has the programs that replace a program on nodes that encrypt: the first with WireGuard, the second with
-// IPsec. "" means no replacement.
+// variants has the replacements of a program on nodes that encrypt: the first is for WireGuard, the second for IPsec.
+// "" means no replacement.
 var variants = map[string][2]string{
 	"from_container": {"from_container_marked", "from_container_marked"},
 	"from_netdev":    {"", "from_netdev_ipsec"},
@@ -37,7 +37,7 @@ func (n *Node) variant(program string) string {
 	return program
 }
 
-// removeUnused removes from a specification the programs and tables that this node does not use.
+// removeUnused removes from a specification the programs and tables for encryption that this node does not use.
 func (n *Node) removeUnused(spec *ebpf.CollectionSpec) {
 	for plain, others := range variants {
 		for _, name := range []string{plain, others[0], others[1]} {
@@ -52,8 +52,8 @@ func (n *Node) removeUnused(spec *ebpf.CollectionSpec) {
 	}
 }
 
-// configureEncryption sets the constants of the devices to which packets are sent for encryption. It does nothing
-// without encryption.
+// configureEncryption sets in n.config the indexes of the devices to which packets are sent for encryption. It does
+// nothing without encryption, and fails if a device is missing.
 func (n *Node) configureEncryption() error {
 	o := n.opts
 	if o.Encryption.WireGuard != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// family has what differs between IPv4 and IPv6: the objects, the names of tables whose keys are addresses, and the
-// layout of those keys. Constants, and tables with room for both, are common.
+// family has what differs between IPv4 and IPv6: the compiled programs, the names of tables whose keys are addresses,
+// and the layout of these keys. Some tables have room for addresses of both families and are common.
 type family struct {
 	version         int // 4 or 6; the last character of tables and hooks
 	bits            int // of an address

@@ -31,7 +31,7 @@ type Node struct {
 	services  services
 }
 
-// perObject are the tables that each collection has for itself.
+// perObject has the names of the tables that collections do not share.
 var perObject = []string{"cilium_calls", "cilium_scratch", "cilium_policy"}
 
 // hostCalls and lxcCalls have the slots of the tail calls, as the C files number them.
@@ -102,7 +102,7 @@ func (n *Node) load() error {
 // firstPort is the lowest port for source translation; lower ports belong to the node's own sockets.
 const firstPort = 32768
 
-// configure sets the constants of the node's programs.
+// configure sets n.config, the constants of the node's programs. It fails if a device is missing.
 func (n *Node) configure() error {
 	o := n.opts
 	c := hostNodeConfig{

@@ -48,8 +48,8 @@ const (
 // Options describe a node. The devices must exist when Load is called; their names are looked up in NS.
 type Options struct {
 	NS *netns.NS
-	// NodeIP is the address of Wire. Gateway is the address of cilium_host, the pods' next hop. All addresses of a
-	// plane, except the ends of tunnels, have the family of NodeIP.
+	// NodeIP is the address of Wire. Gateway is the address of cilium_host, the pods' next hop. All addresses of the
+	// node's tables, except the ends of tunnels, have the family of NodeIP.
 	NodeIP, Gateway netip.Addr
 	// Wire is the node's network device (eth0).
 	Wire string
@@ -60,13 +60,13 @@ type Options struct {
 	Encryption Encryption
 	// Pair has the names of cilium_host and cilium_net.
 	Pair [2]string
-	// Legacy passes packets that enter and leave through the node's stack, instead of redirect_neigh and
-	// redirect_peer.
+	// Legacy sends the packets to and from pods through the node's stack, instead of using redirect_peer and
+	// redirect_neigh.
 	Legacy bool
 	// PacketLB translates services packet by packet at the pod's device, for pods that AttachCgroup does not cover.
 	PacketLB bool
-	// Masquerade is the prefix inside which pods keep their address; for other destinations they get NodeIP. With the
-	// zero prefix, they always keep it.
+	// Masquerade is the prefix of destinations for which pods keep their source address. Packets of pods to other
+	// destinations get NodeIP as their source. With the zero prefix, no packet does.
 	Masquerade netip.Prefix
 	NodePort   NodePort
 	// Maglev chooses backends for packets from outside by a table of 16,381 slots instead of at random.

@@ -99,12 +99,12 @@ func (n *Node) setService(s Service) error {
 	if s.Local {
 		next = [2][]netip.AddrPort{scopeExternal: s.LocalBackends, scopeInternal: s.Backends}
 	}
-	cur.scopes = next
 	for _, list := range next {
 		if err := n.hold(list, s.Proto); err != nil {
 			return err
 		}
 	}
+	cur.scopes = next // it is released later, so it must be held
 	if n.opts.Maglev && s.NodePort {
 		if err := n.setMaglev(cur.id, next[scopeExternal], s.Proto); err != nil {
 			return err

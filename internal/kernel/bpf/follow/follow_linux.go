@@ -63,13 +63,16 @@ type Follower struct {
 	// before Attach.
 	begin  journey.Point
 	before uint32
-	// Missing has the points that this kernel cannot record, each with the reason.
+	// Missing lists what this kernel cannot record, each with the reason.
 	Missing []string
 }
 
-// tracepoint is a tracepoint of the kernel, and the program for it. without names what is not recorded if the kernel
-// lacks it, "" if nothing can be recorded then.
-type tracepoint struct{ program, name, without string }
+// tracepoint is a tracepoint of the kernel, and the program for it.
+type tracepoint struct {
+	program, name string
+	// without is what cannot be recorded on a kernel without the tracepoint; "" means that nothing can.
+	without string
+}
 
 var tracepoints = []tracepoint{
 	{"on_transmit", "net_dev_start_xmit", ""},
@@ -117,7 +120,7 @@ func fitToKernel(spec *ebpf.CollectionSpec) (missing []string, err error) {
 	return missing, nil
 }
 
-// Open loads the probes, and attaches those that find netfilter hooks and queues while there is traffic.
+// Open loads the probes. It attaches only those that find out, from traffic, which netfilter hooks and queues are in use.
 func Open(o Options) (*Follower, error) {
 	f := &Follower{o: o, names: hosts{}}
 	if err := f.open(); err != nil {
@@ -225,7 +228,8 @@ func (f *Follower) trace(program string) error {
 	return nil
 }
 
-// Hooks returns the functions at the netfilter hooks that have had traffic since Open, by the name of the host.
+// Hooks returns the functions at the netfilter hooks that have had traffic since Open, by the name of the host. If it
+// cannot read the names of kernel functions, it adds that to Missing.
 func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 	functions, err := perf.ReadKernel()
 	if err != nil {
@@ -271,8 +275,8 @@ const (
 // SeesEnds reports whether this kernel has the probe at which a transaction ends.
 func (f *Follower) SeesEnds() bool { return f.coll.Programs["on_deliver"] != nil }
 
-// Attach attaches probes and follows transactions until Read. lists has the netfilter hooks of each host; only these
-// get probes, because an empty hook costs nothing. If no device has a queueing discipline, queues get no probe.
+// Attach attaches the probes that which selects, and follows transactions until Read. lists is the result of Hooks: only
+// the hooks in it get probes. Queues get probes only if a packet has passed a queueing discipline since Open.
 func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) error {
 	if err := f.detach(); err != nil { // those that surveyed
 		return err
@@ -347,17 +351,19 @@ func (f *Follower) set(variable string, value uint8) error {
 	return f.coll.Variables[variable].Set(value)
 }
 
-// Seen is what probes recorded since Attach.
+// Seen is what probes recorded.
 type Seen struct {
-	// Events are those of every n-th followed transaction.
+	// Events has the events of every n-th transaction followed since Attach; Read chooses n.
 	Events []journey.Event
-	// Followed is the number of followed transactions, Passed of those that were not followed because the buffer was
-	// full. Lost is the number of events that did not fit.
+	// Followed is the number of transactions followed since Attach. Passed is the number of transactions since Attach
+	// that were not followed because the buffer was full.
 	Followed, Passed int
-	Lost             uint64
+	// Lost is the number of events since Open for which the buffer had no room.
+	Lost uint64
 }
 
-// Read detaches the probes and returns their events, of about the given number of transactions.
+// Read detaches the probes and returns the events of evenly chosen transactions: at least the given number if so many
+// were followed, and less than twice that number.
 func (f *Follower) Read(transactions int) (s Seen, err error) {
 	if err := errors.Join(f.set("armed", 0), f.set("active", 0), f.detach()); err != nil {
 		return s, err

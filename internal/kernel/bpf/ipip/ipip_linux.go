@@ -31,7 +31,8 @@ type Tunnel struct {
 // outcomes has the names of the programs' counters, in their order. Those from the third on count dropped packets.
 var outcomes = []string{"encapsulated", "decapsulated", "malformed", "behind no node", "could not be rewritten"}
 
-// Load loads the programs and attaches them: at the egress of Tunnel and at the ingress of Wire.
+// Load loads the programs and attaches them: at the egress of Tunnel and at the ingress of Wire. It fails without NS,
+// and if NodeIP is not IPv4.
 func Load(o Options) (*Tunnel, error) {
 	if o.NS == nil || !o.NodeIP.Is4() {
 		return nil, fmt.Errorf("ipip stand-in: node address %q is not IPv4, or the namespace is missing", o.NodeIP)
@@ -70,7 +71,7 @@ func (t *Tunnel) load(o Options) error {
 	return err
 }
 
-// SetPeer makes packets for a prefix go to a node. The longest prefix wins.
+// SetPeer sends the packets for a prefix through the tunnel to a node. The longest prefix wins.
 func (t *Tunnel) SetPeer(prefix netip.Prefix, node netip.Addr) error {
 	if !prefix.Addr().Is4() || !node.Is4() {
 		return fmt.Errorf("ipip stand-in: peer %s behind %s: not IPv4", prefix, node)

@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Tracker is the pair of programs, loaded. Close detaches and unloads them.
+// Tracker holds the two loaded programs of this package. Close detaches and unloads them.
 type Tracker struct {
 	objects programsObjects
 	link    link.Link
@@ -42,12 +42,12 @@ func (t *Tracker) Rest() error {
 	return err
 }
 
-// Output sets the perf event into which the samples of a CPU write the namespace. event is its file descriptor.
+// Output sets the perf event that receives the namespace with each sample of a CPU. event is its file descriptor.
 func (t *Tracker) Output(cpu, event int) error {
 	return t.objects.Rings.Put(uint32(cpu), uint32(event))
 }
 
-// Sampled returns the descriptor of the program that a sampling perf event must run.
+// Sampled returns the descriptor of the program to attach to each perf event that samples.
 func (t *Tracker) Sampled() int { return t.objects.CnibenchSample.FD() }
 
 // Close detaches and unloads the programs.

@@ -30,7 +30,7 @@ func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
 }
 
 // Burst attaches a program to the ingress of a device. For each packet in the first part of each period, the program
-// counts down from n. Closing the result detaches it.
+// counts down from n. period is at most 2 s. Closing the result detaches the program.
 func Burst(ns *netns.NS, device string, n int32, part, period time.Duration) (io.Closer, error) {
 	return put(ns, device, asm.Instructions{
 		asm.FnKtimeGetNs.Call(),

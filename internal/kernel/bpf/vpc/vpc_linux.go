@@ -17,7 +17,8 @@ import (
 // Name is the program's name in the kernel.
 const Name = "vpc_router"
 
-// Offsets in bytes in the context of a program at a device, and in a frame of IPv4.
+// Offsets in bytes: dataStart and dataEnd in struct __sk_buff, the others in an Ethernet frame with IPv4. headers is the
+// length of both headers.
 const (
 	dataStart, dataEnd = 76, 80
 	etherType          = 12
@@ -28,15 +29,16 @@ const (
 // next is the verdict that passes a packet on to the following program.
 const next = -1
 
-// Router replaces the destination MAC address of each frame by that of the host with its IPv4 destination. It leaves
-// other frames unchanged.
+// Router sets the destination MAC address of an IPv4 frame to that of the host with the frame's destination address. It
+// leaves frames for unknown addresses, and frames without IPv4, unchanged.
 type Router struct {
 	stations *ebpf.Map
 	program  *ebpf.Program
 	at       []io.Closer
 }
 
-// Open loads a router that knows the MAC address of each IPv4 destination. Attach puts it on a port.
+// Open loads a router. stations has the MAC address of the host for each IPv4 destination. Attach puts the router on a
+// port.
 func Open(stations map[netip.Addr]net.HardwareAddr) (*Router, error) {
 	table, err := ebpf.NewMap(&ebpf.MapSpec{Name: Name, Type: ebpf.Hash, KeySize: 4, ValueSize: 8, MaxEntries: uint32(len(stations) + 1)})
 	if err != nil {
@@ -84,7 +86,7 @@ func route(table *ebpf.Map) asm.Instructions {
 	}
 }
 
-// Attach attaches the router to a port of the switch, where it handles what the host of the port sends.
+// Attach attaches the router to a port of the switch. It then handles the frames that the host at this port sends.
 func (r *Router) Attach(ns *netns.NS, port string) error {
 	at, err := attach.Device(ns, port, attach.Ingress, r.program)
 	if err == nil {
@@ -93,7 +95,7 @@ func (r *Router) Attach(ns *netns.NS, port string) error {
 	return err
 }
 
-// Close detaches the router from its ports and unloads it. Ports that no longer exist are not an error.
+// Close detaches the router from its ports and unloads it. It ignores errors of the ports, which may no longer exist.
 func (r *Router) Close() error {
 	for _, at := range r.at {
 		_ = at.Close() // fails if the device is gone, and the program with it

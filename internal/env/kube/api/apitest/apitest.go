@@ -24,7 +24,7 @@ type Clientset struct {
 	*api.Client
 }
 
-// NewClientset returns an API server that has objects.
+// NewClientset returns an API server in memory that contains objects.
 func NewClientset(objects ...runtime.Object) *Clientset {
 	server := fake.NewClientset(objects...)
 	core, apps := server.CoreV1(), server.AppsV1()
