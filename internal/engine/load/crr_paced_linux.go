@@ -63,6 +63,7 @@ func (c *pacedConnector) underWay() int { return len(c.calls) - len(c.free) }
 func (c *pacedConnector) step(w *worker) bool {
 	c.send(w)
 	if c.underWay() > 0 {
+		c.expire(w) // also if reports never end
 		n, e := c.poll.Wait(0)
 		if e != 0 && e != syscall.EINTR {
 			return w.die(classify(e))
@@ -74,7 +75,6 @@ func (c *pacedConnector) step(w *worker) bool {
 		if n > 0 {
 			return true
 		}
-		c.expire(w)
 	}
 	c.rest(w, c.poll.Descriptor(), sock.Input, c.underWay())
 	return true

@@ -45,6 +45,9 @@ func (p *pacedGetter) underWay() int { return len(p.links) - p.idle.count - p.do
 
 func (p *pacedGetter) step(w *worker) bool {
 	p.send(w)
+	if w.trial.now()-p.looked >= int64(retryPause) { // also if reports never end
+		p.look(w)
+	}
 	if p.underWay() > 0 {
 		n, e := p.poll.Wait(0)
 		if e != 0 && e != syscall.EINTR {
@@ -54,9 +57,6 @@ func (p *pacedGetter) step(w *worker) bool {
 		if n > 0 {
 			return true
 		}
-	}
-	if w.trial.now()-p.looked >= int64(retryPause) {
-		p.look(w)
 	}
 	p.rest(w, p.poll.Descriptor(), sock.Input, p.underWay())
 	return true

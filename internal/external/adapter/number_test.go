@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -19,5 +20,15 @@ func TestNumber(t *testing.T) {
 		if got, err := Number(s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("number(%q) = %v, %v; want an error with %q", s, got, err, says)
 		}
+	}
+}
+
+// TestTwiceIsBounded: arrays in arrays without end are no reason to end the process.
+func TestTwiceIsBounded(t *testing.T) {
+	if err := Twice(bytes.Repeat([]byte("["), 10<<20)); err != nil {
+		t.Error(err)
+	}
+	if err := Twice([]byte(strings.Repeat("[", 100) + `{"a":1,"a":2}`)); err == nil {
+		t.Error("a key is there twice")
 	}
 }

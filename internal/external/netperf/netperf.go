@@ -377,7 +377,7 @@ func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Wor
 		Request: adapter.Whole(v["REQUEST_SIZE"]), Response: adapter.Whole(v["RESPONSE_SIZE"])}
 	*w = adapter.Sized(w.Spec, r.sizes)
 	if units != "Trans/s" {
-		return r.moved(out, v, units)
+		return r.moved(out, v, units, *w)
 	}
 	rate, has := v["THROUGHPUT"]
 	if !has {
@@ -401,7 +401,7 @@ func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Wor
 }
 
 // moved sets the numbers of a stream: goodput, retransmits, offered load and loss, as far as v has them.
-func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units string) error {
+func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units string, w plan.Workload) error {
 	scale, ok := netperfUnits[units]
 	if !ok {
 		return fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(units))
@@ -410,7 +410,11 @@ func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units str
 	out.Received(rate)
 	if bytes := rate / 8 * v["ELAPSED_TIME"]; bytes > 0 {
 		out.Put(metric.Transferred, bytes)
-		if n, ok := v["LOCAL_TRANSPORT_RETRANS"]; ok {
+		sender := "LOCAL"
+		if s, ok := w.Spec.(plan.Stream); ok && s.Reverse {
+			sender = "REMOTE"
+		}
+		if n, ok := v[sender+"_TRANSPORT_RETRANS"]; ok {
 			out.Retransmitted(n, bytes)
 		}
 	}

@@ -147,6 +147,11 @@ func TestPairSameAgainstSame(t *testing.T) {
 			return recs
 		}
 		p := pairOf(t, draw(), draw())
+		for _, m := range slices.Concat(p.Judged(), p.Only(func(k Key) bool { return k.Workload == rr }).Matches) {
+			if m.Need > 0 && m.Verdict != Inconclusive {
+				t.Fatalf("%s: %d more repetitions, though it is %s", m.A.Key, m.Need, m.Verdict)
+			}
+		}
 		for _, m := range p.Judged() {
 			all++
 			if m.Verdict == Better || m.Verdict == Worse {

@@ -187,6 +187,8 @@ func (t *tally) kind(f *capture.Frame) (kind string, port uint16, vni uint32) {
 	switch {
 	case f.VXLAN != nil:
 		return netstate.VXLAN, f.UDP.DestinationPort, f.VXLAN.VNI
+	case f.Geneve != nil:
+		return netstate.Geneve, f.UDP.DestinationPort, f.Geneve.VNI
 	case f.UDP != nil && f.UDP.DestinationPort == geneve:
 		return netstate.Geneve, geneve, 0
 	case f.Inner != nil:

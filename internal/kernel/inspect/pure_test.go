@@ -79,6 +79,7 @@ func TestTally(t *testing.T) {
 		{capture.Frame{IP: ip(17), UDP: udp(8472), VXLAN: &capture.VXLAN{VNI: 1}, Inner: inner, Marked: true}, netstate.VXLAN, false},
 		{capture.Frame{IP: ip(4), Inner: inner, Marked: true}, netstate.IPIP, false},
 		{capture.Frame{IP: ip(17), UDP: udp(6081), Marked: true}, netstate.Geneve, false},
+		{capture.Frame{IP: ip(17), UDP: udp(6081), Geneve: &capture.Geneve{VNI: 5}, Inner: &capture.Frame{}, Marked: true}, netstate.Geneve, false},
 		{capture.Frame{IP: ip(47), Marked: true}, netstate.GRE, false},
 		{capture.Frame{IP: ip(17), UDP: udp(4790), Marked: true}, netstate.UDP, false},
 		{capture.Frame{IP: ip(50)}, netstate.ESP, true},
