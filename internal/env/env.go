@@ -84,7 +84,7 @@ type PodMaker interface {
 	// NewPods creates pods at a rate, lets each send a request, and waits until all pods are removed. It returns their
 	// times in a client's observation. It fails if no pod got an answer.
 	NewPods(ctx context.Context, a control.Arrivals) (*sample.Observation, error)
-	// LatePods reports whether a pod's request may come long after its intended time. If so, the servers go on answering
+	// LatePods reports whether a pod's request may come long after its intended time. If so, the servers still answer
 	// after the window, for the workload's timeout.
 	LatePods() bool
 }

@@ -138,7 +138,7 @@ func ReadComparisons(r io.Reader) ([]Comparison, error) {
 	for i, x := range lines[1:] {
 		c := Comparison{Measured: x[0], NIC: x[1], Repetitions: x[2], Window: x[3], Dataplane: x[4], Profile: x[5], Path: x[6], Workload: x[7], Verdict: x[11]}
 		for at, v := range map[int]*float64{8: &c.Lab, 9: &c.Cluster, 10: &c.Quotient} {
-			if *v, err = strconv.ParseFloat(x[at], 64); err != nil || *v <= 0 {
+			if *v, err = strconv.ParseFloat(x[at], 64); err != nil || !(*v > 0) { // NaN, too
 				return nil, fmt.Errorf("line %d: %s: %q is not a positive number", i+2, columns[at], x[at])
 			}
 		}

@@ -95,20 +95,25 @@ func addPolicyNames(ctx context.Context, at env.Site, rec *result.Record) {
 const kindTableFull = "table full"
 
 // overflowCounts returns how often each table of the profile was full so far, by the name of the table. It returns nil if the
-// environment cannot count that.
+// environment cannot count that, or a counter cannot be read: that fails no trial.
 func (a attempt) overflowCounts() map[string]uint64 {
 	site, ok := a.env.At(a.Profile).(env.TableCounter)
 	if !ok {
 		return nil
 	}
-	// A counter that cannot be read does not fail the trial.
-	tables, _ := site.Full(a.Profile)
+	tables, err := site.Full(a.Profile)
+	if err != nil {
+		return nil
+	}
 	return tables
 }
 
 // overflowError returns the error of a trial that ended with err (may be nil). If the counter of a table rose from before to
 // after, it returns an error of kindTableFull, which includes err. Otherwise it returns err.
 func overflowError(before, after map[string]uint64, err error) error {
+	if before == nil {
+		return err // what was full before the trial is unknown
+	}
 	var said []string
 	for _, table := range slices.Sorted(maps.Keys(after)) {
 		if grown := after[table] - before[table]; after[table] > before[table] {

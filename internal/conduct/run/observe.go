@@ -275,7 +275,10 @@ func (x *examination) dial(ctx context.Context, name, address string, pods []dia
 	defer stop()
 	var seen []netstate.Dialled
 	err := x.look(limit, &seen, x.places[i].Name, "--dial", strings.Join(targets, ","))
-	if err != nil || len(seen) != len(targets) {
+	if err == nil && len(seen) != len(targets) {
+		err = fmt.Errorf("%d answers about %d addresses", len(seen), len(targets))
+	}
+	if err != nil {
 		x.note("connections to %s: %v", name, err)
 		return nil
 	}

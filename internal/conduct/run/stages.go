@@ -36,12 +36,15 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 		if err != nil || reason == result.Interrupted {
 			return reason, err
 		}
-		if reason != result.Complete && worst != result.OverBudget {
+		if slices.Index(endings, reason) > slices.Index(endings, worst) {
 			worst = reason
 		}
 	}
 	return worst, nil
 }
+
+// endings are the reasons with which a stage may end, the worst last.
+var endings = []string{result.Complete, result.Precise, result.Exhausted, result.OverBudget}
 
 // stage calls enter, which raises the profiles of a stage, and measures them. If they cannot be raised, it records their
 // trials as failed.

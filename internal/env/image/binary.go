@@ -90,14 +90,14 @@ func (b Binary) checkPlatform(content []byte, info *debug.BuildInfo) error {
 	if f.Machine != machines[b.Platform.Architecture] {
 		return advice.With(fmt.Errorf("%s is for %s, not for %s", b.File, f.Machine, b.Platform), command)
 	}
-	if err := static(f); err != nil {
+	if err := checkStatic(f); err != nil {
 		return advice.With(fmt.Errorf("%s %w, which is not in an image of one file", b.File, err), command)
 	}
 	return nil
 }
 
-// static returns an error if the program is linked dynamically, and so needs other files to start.
-func static(f *elf.File) error {
+// checkStatic returns an error if the program is linked dynamically, and so needs other files to start.
+func checkStatic(f *elf.File) error {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
 			return errors.New("is linked dynamically: it needs a loader")

@@ -52,7 +52,7 @@ func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
 		}
 		server.Port = server.ListenPort
 		if at.service != "" {
-			if why, err := c.through(&server, serviceSpec{Name: at.service, Host: isHostPod(pod)}); err != nil {
+			if why, err := c.useService(&server, serviceSpec{Name: at.service, Host: isHostPod(pod)}); err != nil {
 				return ends, err
 			} else if why != "" {
 				return ends, c.notServed(r, why)
@@ -104,10 +104,10 @@ func (c *Cluster) listenPort(profile plan.Variant, pod string) int {
 	return c.hostPorts[slot]
 }
 
-// through sets the server's address to that of its Service. For a NodePort it sets the first node's address and the node
+// useService sets the server's address to that of its Service. For a NodePort it sets the first node's address and the node
 // port. why is the reason if a Service of type LoadBalancer has no address. It fails if the Service was not created, has
 // no such port, or if the node has no address of the wanted family.
-func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, err error) {
+func (c *Cluster) useService(server *control.Endpoint, s serviceSpec) (why string, err error) {
 	c.mu.Lock()
 	r, ok := c.services[s]
 	c.mu.Unlock()

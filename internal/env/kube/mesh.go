@@ -151,8 +151,8 @@ func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 	}
 }
 
-// foremost returns the first two members that are not away. It fails if there are fewer.
-func (p placement) foremost() (first, second string, err error) {
+// firstTwo returns the first two members that are not away. It fails if there are fewer.
+func (p placement) firstTwo() (first, second string, err error) {
 	var there []string
 	away := map[string]string{}
 	for _, node := range p.members {
@@ -168,9 +168,9 @@ func (p placement) foremost() (first, second string, err error) {
 	return there[0], there[1], nil
 }
 
-// meetings returns routes unchanged if the run is not over pairs. In a run over pairs it returns each route once for every
+// ringRoutes returns routes unchanged if the run is not over pairs. In a run over pairs it returns each route once for every
 // node: from that node to the next one, and from the last node to the first.
-func (p placement) meetings(routes []plan.Route) []plan.Route {
+func (p placement) ringRoutes(routes []plan.Route) []plan.Route {
 	if p.mesh == nil {
 		return routes
 	}
@@ -184,9 +184,9 @@ func (p placement) meetings(routes []plan.Route) []plan.Route {
 	return all
 }
 
-// between returns the pods at the ends of a route over a pair of nodes. For a route without a pair it uses p.client and
+// pairEnds returns the pods at the ends of a route over a pair of nodes. For a route without a pair it uses p.client and
 // p.server. why is the reason if a node of the pair does not take part in the run.
-func (p placement) between(r plan.Route) (e ends, why string) {
+func (p placement) pairEnds(r plan.Route) (e ends, why string) {
 	if r.Pair.IsZero() {
 		r.Pair = mesh.Pair{From: p.client, To: p.server}
 	}

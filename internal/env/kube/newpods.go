@@ -168,7 +168,7 @@ func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation
 		first, err = a.report(ctx, p.Name, now, due)
 	}
 	if ctx.Err() == nil {
-		a.note(o, lag, a.saw(now, due, first), err)
+		a.note(o, lag, a.podTimes(now, due, first), err)
 	}
 	a.remove(ctx, p, now)
 }
@@ -245,10 +245,10 @@ func (a *arrivals) state(ctx context.Context, name string, now *arrival) string 
 	return said
 }
 
-// saw returns how long a pod took, in total from when it was due, and in parts. The time when it was scheduled is of this
+// podTimes returns how long a pod took, in total from when it was due, and in parts. The time when it was scheduled is of this
 // machine's clock. All later times are of the node's clock, converted to this machine's clock. Start, the time from the
 // start of the pod's program to the answer, needs no conversion.
-func (a *arrivals) saw(now *arrival, due time.Time, first First) sample.NewPod {
+func (a *arrivals) podTimes(now *arrival, due time.Time, first First) sample.NewPod {
 	here := func(ns int64) time.Time { return time.Unix(0, ns).Add(-a.ahead) }
 	end := here(first.Answered)
 	parts, last := map[string]int64{}, due

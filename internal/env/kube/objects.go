@@ -211,8 +211,8 @@ func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Se
 	return svc
 }
 
-// entered returns the TCP node ports of a Service, by Service port.
-func entered(svc *corev1.Service) map[int]int {
+// tcpNodePorts returns the TCP node ports of a Service, by Service port.
+func tcpNodePorts(svc *corev1.Service) map[int]int {
 	ports := map[int]int{}
 	for _, p := range svc.Spec.Ports {
 		if p.Protocol == corev1.ProtocolTCP {
@@ -225,7 +225,7 @@ func entered(svc *corev1.Service) map[int]int {
 // sameNodePorts reports whether each port of a Service has the same node port for TCP and UDP. The API server allocates the
 // two separately.
 func sameNodePorts(svc *corev1.Service) bool {
-	tcp := entered(svc)
+	tcp := tcpNodePorts(svc)
 	return !slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
 		return p.Protocol == corev1.ProtocolUDP && tcp[int(p.Port)] != int(p.NodePort)
 	})

@@ -129,8 +129,8 @@ func TestNodePorts(t *testing.T) {
 	for i := range svc.Spec.Ports {
 		svc.Spec.Ports[i].NodePort = 30000 + svc.Spec.Ports[i].Port - 5201
 	}
-	if !sameNodePorts(svc) || entered(svc)[5201] != 30000 || entered(svc)[5202] != 30001 {
-		t.Errorf("node ports %v, one number %t", entered(svc), sameNodePorts(svc))
+	if !sameNodePorts(svc) || tcpNodePorts(svc)[5201] != 30000 || tcpNodePorts(svc)[5202] != 30001 {
+		t.Errorf("node ports %v, one number %t", tcpNodePorts(svc), sameNodePorts(svc))
 	}
 	svc.Spec.Ports[1].NodePort = 31000
 	if sameNodePorts(svc) {

@@ -80,7 +80,7 @@ type ends struct {
 // cluster does not serve the route, "" if it does.
 func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	if at.mesh != nil {
-		return at.between(r)
+		return at.pairEnds(r)
 	}
 	p, far := r.Path, r.Path.ServerNode() == 1
 	local := o.TrafficPolicy == condition.TrafficLocal
@@ -237,7 +237,7 @@ func arrange(o Options, at placement) layout {
 	if o.Host {
 		variants = append(variants, plan.VariantOf(profileHost))
 	}
-	for _, r := range at.meetings(o.routes(variants)) {
+	for _, r := range at.ringRoutes(o.routes(variants)) {
 		e, why := at.ends(o, r)
 		if why != "" {
 			continue

@@ -208,12 +208,12 @@ func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	if err != nil {
 		return err
 	}
-	return unaccompanied(made)
+	return checkContainers(made)
 }
 
-// unaccompanied fails if the cluster has injected containers into a pod, as service meshes do. The pod's traffic may then go
+// checkContainers fails if the cluster has injected containers into a pod, as service meshes do. The pod's traffic may then go
 // through a proxy, whose cost would be attributed to the CNI.
-func unaccompanied(p *corev1.Pod) error {
+func checkContainers(p *corev1.Pod) error {
 	var others []string
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for _, container := range list {
@@ -249,7 +249,7 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 		c.pods[s.Name] = standing{node: pods[s.Name].Spec.NodeName, addresses: api.Addresses(pods[s.Name])}
 	}
 	if c.place.mesh != nil {
-		if c.place.client, c.place.server, err = c.place.foremost(); err != nil {
+		if c.place.client, c.place.server, err = c.place.firstTwo(); err != nil {
 			return err
 		}
 	}
@@ -317,7 +317,7 @@ func (c *Cluster) makeService(ctx context.Context, s serviceSpec) error {
 		if !sameNodePorts(svc) {
 			return errors.New("the API server gave TCP and UDP different node ports, and a path has one")
 		}
-		r.nodePorts = entered(svc)
+		r.nodePorts = tcpNodePorts(svc)
 	}
 	c.services[s] = r
 	return nil

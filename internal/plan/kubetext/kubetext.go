@@ -32,7 +32,7 @@ func ParseToleration(s string) (toleration, error) {
 	}
 	if key == "*" {
 		if valued {
-			return toleration{}, fmt.Errorf("toleration %q: every key has no one value", s)
+			return toleration{}, fmt.Errorf("toleration %q: * tolerates every taint and takes no value", s)
 		}
 		key = ""
 	}

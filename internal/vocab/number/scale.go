@@ -156,6 +156,8 @@ func Percent(v float64) string {
 		return Absent
 	case a == 0:
 		return "0%"
+	case a < 0.05 && p < 0:
+		return ">-0.1%"
 	case a < 0.05:
 		return "<0.1%"
 	case a < 0.95:
@@ -194,7 +196,7 @@ func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "-" + Duration(-d)
-	case d >= time.Hour:
+	case d >= time.Hour-500*time.Millisecond: // less would be 60m0s
 		d = d.Round(time.Minute)
 		return strconv.Itoa(int(d/time.Hour)) + "h" + strconv.Itoa(int(d%time.Hour/time.Minute)) + "m"
 	case d >= 59500*time.Millisecond:

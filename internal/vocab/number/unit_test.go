@@ -64,7 +64,7 @@ func TestNumbers(t *testing.T) {
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0ns", 300 * time.Millisecond: "300ms", 2500 * time.Millisecond: "2.5s", time.Second: "1s", 10 * time.Second: "10s",
-		59900 * time.Millisecond: "1m0s", 252 * time.Second: "4m12s", 3900 * time.Second: "1h5m", -time.Second: "-1s", 100 * time.Nanosecond: "100ns",
+		59900 * time.Millisecond: "1m0s", time.Hour - 400*time.Millisecond: "1h0m", time.Hour - time.Second: "59m59s", 252 * time.Second: "4m12s", 3900 * time.Second: "1h5m", -time.Second: "-1s", 100 * time.Nanosecond: "100ns",
 	} {
 		check(Duration(d), want)
 	}

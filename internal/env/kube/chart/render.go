@@ -115,7 +115,7 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
-	about, err := c.about(r)
+	about, err := c.templateData(r)
 	if err != nil {
 		return nil, err
 	}
@@ -164,9 +164,9 @@ func (c *Chart) refused(err error) error {
 	return err
 }
 
-// about returns the objects that templates read in addition to .Values. It fails if the chart does not support the
+// templateData returns the objects that templates read in addition to .Values. It fails if the chart does not support the
 // cluster's version.
-func (c *Chart) about(r Release) (map[string]any, error) {
+func (c *Chart) templateData(r Release) (map[string]any, error) {
 	version, err := semver.NewVersion(cmp.Or(r.KubeVersion, assumedKubeVersion))
 	if err != nil {
 		return nil, fmt.Errorf("version of the cluster %q: %w", r.KubeVersion, err)

@@ -79,8 +79,8 @@ func (d *detective) setProfile(r config.Report) {
 	d.But = append(slices.Clone(d.But[:d.own]), m.But...)
 }
 
-// asked returns the setting called name of a component, or nil if there is none.
-func (d *detective) asked(component, name string) *setting {
+// findSetting returns the setting called name of a component, or nil if there is none.
+func (d *detective) findSetting(component, name string) *setting {
 	for i := range d.Settings {
 		if s := &d.Settings[i]; s.Component == component && s.Name == name {
 			return s
@@ -95,7 +95,7 @@ func (d *detective) setInForce(component, name string, seen configClaim) {
 	if seen.Value == "" {
 		return
 	}
-	s := d.asked(component, name)
+	s := d.findSetting(component, name)
 	if s == nil {
 		d.set(component, name, configClaim{}, seen)
 		return

@@ -22,7 +22,7 @@ func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 	if c, ok := d.configMap(namespace, of.ConfigMaps...); ok {
 		if r, good := d.judgeObjects(c.object()); good {
 			d.adopt(r)
-			if s := d.asked(component, "Backend.Type"); s != nil {
+			if s := d.findSetting(component, "Backend.Type"); s != nil {
 				configured = strings.ToLower(s.Asked)
 			}
 		}
@@ -41,19 +41,19 @@ func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 	case backend != "":
 		d.setInForce(component, "Backend.Type", configClaim{backend, "annotation " + flannelBackend + " of the nodes"})
 		if backend != configured {
-			d.flannelRuns(of, backend)
+			d.adoptBackend(of, backend)
 		}
 	}
 	if vni := d.vniOnNodes(); vni != 0 && (backend == "vxlan" || backend == "" && configured == "vxlan") {
 		d.setInForce(component, "VNI", configClaim{fmt.Sprint(vni), "annotation " + flannelData + " of the nodes"})
 	}
-	if s := d.asked(component, "EnableNFTables"); s != nil && s.Asked == "true" {
+	if s := d.findSetting(component, "EnableNFTables"); s != nil && s.Asked == "true" {
 		d.But = append(d.But, "flannel's own rules are nftables'")
 	}
 }
 
-// flannelRuns sets the profile by the backend in the nodes' annotations, in place of the configured backend.
-func (d *detective) flannelRuns(of profile.CNI, backend string) {
+// adoptBackend sets the profile by the backend in the nodes' annotations, in place of the configured backend.
+func (d *detective) adoptBackend(of profile.CNI, backend string) {
 	c := configMap{Name: of.ConfigMaps[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
 	in := c.object()
 	in.Name = "annotations of the nodes"

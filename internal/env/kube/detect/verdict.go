@@ -113,7 +113,7 @@ func (d *detective) unproven(format string, args ...any) {
 }
 
 // distributions has for each distribution the signs of its nodes: a part of the kubelet's version, the start of the provider
-// id, or a label. One sign is enough; "" is no sign.
+// id, or a label. One sign is enough. "" means that there is no such sign.
 var distributions = []struct{ name, version, provider, label string }{
 	{"RKE2", "+rke2", "rke2://", ""},
 	{"K3s", "+k3s", "k3s://", ""},

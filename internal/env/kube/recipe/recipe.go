@@ -21,8 +21,8 @@ type Recipe struct {
 	// Profile is the name of the profile, Family the name of its folder in package profile.
 	Profile string `yaml:"-"`
 	Family  string `yaml:"-"`
-	// KubeProxy is the required state of kube-proxy: any, none, the name of a mode, or managed: the CNI stops the
-	// DaemonSet itself.
+	// KubeProxy is the required state of kube-proxy: "any", "none", the name of a mode, or "managed" if the CNI itself
+	// stops kube-proxy's DaemonSet.
 	KubeProxy string `yaml:"kubeProxy"`
 	// Kernel is the oldest version of the nodes' kernel, as "5.10".
 	Kernel string `yaml:"kernel"`
@@ -67,8 +67,8 @@ type Variant struct {
 	Steps []Step   `yaml:"steps"`
 }
 
-// Step is one thing to apply. Exactly one of its first six fields is set and gives the kind. Text is the chart's
-// values, patches of the manifest, the objects, or the file's contents.
+// Step is one step of an installation. Exactly one of its first six fields is set, and determines the kind of the step. Text
+// is the chart's values, patches of the manifest, the objects, or the file's contents.
 type Step struct {
 	Chart    string `yaml:"chart"`
 	Manifest string `yaml:"manifest"`
@@ -110,18 +110,18 @@ type family struct {
 	Variants  []Variant           `yaml:"variants"`
 }
 
-// opened returns the recipes that are embedded in this program. It reads them once.
-var opened = sync.OnceValues(func() ([]Recipe, error) { return read(profile.Files) })
+// embeddedRecipes returns the recipes that are embedded in the binary, in the order of the profiles. It reads them once.
+var embeddedRecipes = sync.OnceValues(func() ([]Recipe, error) { return read(profile.Files) })
 
 // All returns every recipe in the order of the profiles.
 func All() ([]Recipe, error) {
-	list, err := opened()
+	list, err := embeddedRecipes()
 	return slices.Clone(list), err
 }
 
 // Lookup returns the recipe of a profile. The error names the profiles that have one.
 func Lookup(name string) (Recipe, error) {
-	list, err := opened()
+	list, err := embeddedRecipes()
 	if err != nil {
 		return Recipe{}, err
 	}
@@ -139,7 +139,7 @@ func Lookup(name string) (Recipe, error) {
 	return Recipe{}, fmt.Errorf("no recipe for %q (%s): want one of %s", name, why, strings.Join(names, ", "))
 }
 
-// Variant returns the variant called name, the first one for "".
+// Variant returns the variant called name. "" is the first variant. It fails if there is no such variant.
 func (r Recipe) Variant(name string) (Variant, error) {
 	if name == "" {
 		return r.Variants[0], nil
@@ -154,8 +154,7 @@ func (r Recipe) Variant(name string) (Variant, error) {
 	return Variant{}, fmt.Errorf("%s has no variant %q: want %s", r.Profile, name, strings.Join(names, ", "))
 }
 
-// At returns r with another version of its charts and manifests, which all belong to one release. "" is the recipe's own
-// version.
+// At returns r with all charts and manifests in another version. For "" it returns r unchanged.
 func (r Recipe) At(version string) Recipe {
 	if version == "" {
 		return r
@@ -223,8 +222,8 @@ func (r *Recipe) inherit(f family) {
 	}
 }
 
-// decode reads the n-th document of a file, from 1. An unknown key is an error. The error wraps io.EOF if the file has no
-// such document.
+// decode reads the n-th YAML document of a file into into. n begins with 1. It fails for an unknown key. The error wraps io.EOF
+// if the file has fewer documents.
 func decode(files fs.FS, file string, n int, into any) error {
 	f, err := files.Open(file)
 	if err != nil {

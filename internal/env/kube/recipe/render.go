@@ -22,7 +22,7 @@ const (
 	applyManifest actionKind = "manifest"
 	// applyObjects applies the objects in Text.
 	applyObjects actionKind = "objects"
-	// writeFile is an action of the user: write Text into the file Name.
+	// writeFile means that the user must write Text into the file Name on the servers.
 	writeFile actionKind = "file"
 	// MakeKind creates a kind cluster with the configuration Text.
 	MakeKind actionKind = "kind"
@@ -35,7 +35,7 @@ type Action struct {
 	Kind     actionKind
 	Chart    Chart
 	Manifest Manifest
-	// Name is a file's name, Where describes its place, Node is its node; "" for an action without them.
+	// Name is the name of the file to write, Where describes its place, Node is its node. They are "" without a file.
 	Name, Where, Node string
 	// Routes is true if nodes require routes to the pods of others.
 	Routes bool
@@ -77,7 +77,7 @@ func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error)
 	return out, out.set(sets)
 }
 
-// wanted returns the description of the flag for each parameter in names, without repetition.
+// wanted returns the descriptions of the flags that set the parameters in names, each once.
 func wanted(names []string) []string {
 	var list []string
 	for _, n := range names {
@@ -89,7 +89,7 @@ func wanted(names []string) []string {
 	return list
 }
 
-// writer turns steps into actions.
+// writer collects the actions of a variant's steps, and the faults and missing parameters.
 type writer struct {
 	recipe  Recipe
 	variant Variant
@@ -99,7 +99,7 @@ type writer struct {
 	errs    []error
 }
 
-// step adds the actions of s: one, or one for each node if nodes differ.
+// step adds the actions of s: one for each node if s differs between nodes, otherwise one.
 func (w *writer) step(s Step) {
 	if s.Conflist == "" && !s.PerNode {
 		w.action(s, nil)
@@ -110,8 +110,8 @@ func (w *writer) step(s Step) {
 	}
 }
 
-// action adds the action of s. A reference in s is looked up in node, then in the variant, the parameters and the recipe's
-// parts.
+// action adds the action of s. It looks up references in node, then in the variant, the parameters and the recipe's parts. node
+// has the parameters of a node; nil means that the action is for no certain node.
 func (w *writer) action(s Step, node map[string]string) {
 	q, _ := profile.Lookup(w.recipe.Profile) // a test checks that each recipe has its profile
 	given := w.params.values(q)
@@ -154,8 +154,7 @@ func (w *writer) action(s Step, node map[string]string) {
 	w.actions = append(w.actions, a)
 }
 
-// derived returns the text that all recipes share: for "kind", the configuration of a kind cluster. It reports whether name
-// is "kind".
+// derived returns the configuration of a kind cluster for the reference "kind". For any other name it returns false.
 func (w *writer) derived(name string) (string, bool) {
 	if name != "kind" {
 		return "", false
@@ -219,7 +218,7 @@ func (r Recipe) Conditions() []string {
 	return append(list, r.Needs...)
 }
 
-// Story returns lines that describe the action, and the command with the same effect.
+// Story returns lines that describe the action. For most kinds one of them is a command with the same effect.
 func (a Action) Story() []string {
 	switch a.Kind {
 	case installChart:
@@ -287,7 +286,8 @@ func (r Rendered) Installable() error {
 	return &ByHandError{r.Recipe.Profile, r.Variant.Name, r.Recipe.names(func(v Variant) bool { return !v.has(writeFile) && !v.has(MakeKind) })}
 }
 
-// has reports whether a step of the variant is of a kind: a file, a kind cluster or a chart with values.
+// has reports whether the variant has a step of a kind: writeFile, MakeKind, or installChart for a chart with values. For other
+// kinds it returns false.
 func (v Variant) has(kind actionKind) bool {
 	return slices.ContainsFunc(v.Steps, func(s Step) bool {
 		return kind == writeFile && s.File != "" || kind == MakeKind && s.Kind || kind == installChart && s.Chart != "" && s.Text != ""

@@ -23,7 +23,7 @@ type expander struct {
 	depth   int
 }
 
-// expand returns text with its references replaced.
+// expand returns text with its references replaced, also those in the texts of references.
 func (x *expander) expand(text string) string {
 	if x.depth >= deepest {
 		x.lack("a reference that ends")
@@ -87,7 +87,7 @@ func indented(text, indent string) []string {
 	return lines
 }
 
-// withoutComment returns out without the comment at its end that belongs to line: comments of the same indentation.
+// withoutComment returns the lines out without the comment at their end, if it has the indentation of line.
 func withoutComment(out []string, line string) []string {
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	for len(out) > 0 && strings.HasPrefix(out[len(out)-1], indent+"#") {

@@ -58,7 +58,7 @@ func (i *Installer) findInventory(ctx context.Context, profile string) (*invento
 // NotInstalledError means that the profile has no installation record.
 type NotInstalledError struct {
 	Profile string
-	// There is a clause about what is installed: "cilium, multus is", "nothing is".
+	// There says what is installed, as the last part of the message: "cilium, multus is", "nothing is".
 	There string
 }
 
@@ -104,8 +104,8 @@ func (i *Installer) awaitGone(ctx context.Context, name string, get func(context
 	})
 }
 
-// stopProxy gives the DaemonSet kube-proxy a node selector that no node has, waits until its pods are gone, and removes its
-// rules. It records that in the inventory. Without the DaemonSet it does nothing.
+// stopProxy stops kube-proxy: it gives its DaemonSet a node selector that matches no node, waits until its pods are gone, and
+// removes its rules. It records in the inventory that kube-proxy was stopped. If there is no such DaemonSet, it does nothing.
 func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	i.Say("stopping kube-proxy: %s replaces it", inv.Profile)
 	inv.ProxyStopped = true
@@ -134,7 +134,7 @@ func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 }
 
 // sweepProxy removes the rules that kube-proxy leaves on the nodes when it stops, because they would still cost time per
-// packet. Without Image it cannot, and only says so.
+// packet. If Image is not set, it only reports that the rules stay.
 func (i *Installer) sweepProxy(ctx context.Context) error {
 	if i.Image == "" {
 		i.Say("kube-proxy's rules stay on the nodes: they cannot be removed without an image")

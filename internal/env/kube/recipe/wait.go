@@ -33,7 +33,8 @@ func (i *Installer) wait(ctx context.Context, inv *inventory) error {
 	return i.awaitPodAddresses(ctx)
 }
 
-// awaitRollout waits until all pods of a workload, "Kind namespace/name", are ready and of its current template.
+// awaitRollout waits until all pods of a workload are ready and of its current template. The form of workload is "DaemonSet
+// namespace/name"; every other kind is a Deployment.
 func (i *Installer) awaitRollout(ctx context.Context, workload string) error {
 	kind, path, _ := strings.Cut(workload, " ")
 	namespace, name, _ := strings.Cut(path, "/")
@@ -69,8 +70,7 @@ func (i *Installer) awaitRollout(ctx context.Context, workload string) error {
 	})
 }
 
-// trouble describes what keeps up to three containers of a namespace from running, after "; ". It returns "" if nothing
-// does.
+// trouble returns "; " and the reasons why containers in a namespace do not run, at most three. It returns "" if it finds none.
 func (i *Installer) trouble(ctx context.Context, namespace string) string {
 	pods, err := i.client.Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -115,7 +115,7 @@ func (i *Installer) notReady(ctx context.Context) (string, error) {
 
 const (
 	probeName = "cnibench-attach-"
-	// detachLimit bounds how long the removal of pods may take.
+	// detachLimit bounds the removal of the probe pods.
 	detachLimit = time.Minute
 )
 
@@ -179,7 +179,7 @@ const defaultImage = "registry.k8s.io/pause:3.10"
 
 func (i *Installer) image() string { return cmp.Or(i.Image, defaultImage) }
 
-// probe returns a pod for a node that the strictest PodSecurity level admits.
+// probe returns a pod to create on a node, to see whether it gets an address.
 func (i *Installer) probe(node string) *corev1.Pod {
 	p := api.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: api.Owned()}, node, corev1.Container{Name: "attach", Image: i.image()})
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

@@ -11,7 +11,8 @@ import (
 // mostFiles bounds how many entries of one directory are listed: a node with Calico has a pin for each program.
 const mostFiles = 200
 
-// Files lists the entries of the directories in paths below root, the root of a node. unseen lists what could not be read.
+// Files lists the entries of the directories in paths on a node whose root is at root. unseen lists what could not be read,
+// with the reason.
 func Files(root string) (found, unseen []string) {
 	for _, dir := range paths {
 		entries, err := os.ReadDir(filepath.Join(root, dir))
@@ -33,7 +34,7 @@ func Files(root string) (found, unseen []string) {
 	return found, unseen
 }
 
-// reason returns the error without its path, which differs from the path on the node.
+// reason returns the text of an error without its path, because that is not the path on the node.
 func reason(err error) string {
 	var bad *fs.PathError
 	if errors.As(err, &bad) {

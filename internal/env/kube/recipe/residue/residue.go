@@ -48,12 +48,12 @@ type Node struct {
 	Name    string
 	Address netip.Addr
 	PodCIDR netip.Prefix
-	// Annotations and Taints are the keys of those of the Node object.
+	// Annotations and Taints are the keys of the Node object's annotations and taints.
 	Annotations, Taints []string
 	// Looked is true if the node itself was inspected; otherwise Sight and Files are empty.
 	Looked bool
 	Sight  netstate.State
-	// Files are the files and directories on the node that Files lists.
+	// Files are the files and directories that the function Files has found on the node.
 	Files []string
 	// Unseen lists what could not be inspected on the node, with the reason.
 	Unseen []string
@@ -76,7 +76,7 @@ func (l Leftover) String() string {
 	return fmt.Sprintf("%s: %s %s, left by %s", cmp.Or(l.Node, "cluster"), l.Kind, l.Name, l.Owner)
 }
 
-// Judge returns the leftovers, by node and then by owner.
+// Judge returns the leftovers in the observations c, sorted by node, then by owner.
 func Judge(c Cluster) []Leftover {
 	j := &judge{cluster: c}
 	if slices.Contains(c.InForce, Canal) { // canal is Calico's policy over flannel
@@ -115,8 +115,8 @@ func (s sign) is(name string) bool {
 	})
 }
 
-// add adds a leftover by the first of signs that matches its name, and returns it. It adds none, and returns nil, if no
-// sign matches or an owner in the sign is in force.
+// add finds the first of signs that matches name, adds a leftover of that sign, and returns it. It returns nil and adds nothing
+// if no sign matches, or if an owner of the sign is in force.
 func (j *judge) add(node, kind, name string, signs []sign) *Leftover {
 	for _, s := range signs {
 		if !s.is(name) {
@@ -145,7 +145,7 @@ func (j *judge) node(n Node) {
 	}
 }
 
-// seen judges what was observed on the node itself.
+// seen adds the leftovers among the node's conflists, devices, chains, tables, BPF programs, routes and routing rules.
 func (j *judge) seen(n Node) {
 	for _, c := range n.Sight.Conflists {
 		j.file(n.Name, conflistDir+c.File)
@@ -192,7 +192,7 @@ func (j *judge) seen(n Node) {
 	}
 }
 
-// annotations judges a node's annotations. All annotations of one sign are one leftover.
+// annotations adds the leftovers among a node's annotations. All annotations of one sign are one leftover.
 func (j *judge) annotations(n Node) {
 	for _, s := range annotations {
 		var keys []string
@@ -223,7 +223,7 @@ func (j *judge) file(node, name string) {
 	j.add(node, "file", name, files)
 }
 
-// program judges a BPF program. It skips programs on devices of CNIs, which are removed with the device.
+// program adds a BPF program if it is a leftover. It skips a program on a CNI's device, because it is removed with the device.
 func (j *judge) program(node string, q netstate.Program) {
 	if slices.ContainsFunc(devices, func(s sign) bool { return s.is(q.Device) }) {
 		return
@@ -237,7 +237,7 @@ func (j *judge) program(node string, q netstate.Program) {
 	}
 }
 
-// detach returns the command that detaches a program.
+// detach returns the command that detaches a program from its device, or "restart the node" if there is none.
 func detach(q netstate.Program) string {
 	hook, way, _ := strings.Cut(q.Hook, " ")
 	switch hook {
@@ -251,7 +251,7 @@ func detach(q netstate.Program) string {
 	return "restart the node"
 }
 
-// routes judges routes to other nodes' pods, which no daemon updates.
+// routes adds the blackhole routes, and the routes to the pods of other nodes, if the CNI that made them is not in force.
 func (j *judge) routes(n Node) {
 	blackhole := []sign{{names: []string{"*"}, owners: []string{Calico}, harm: "packets to these pods are dropped", remove: "ip route del blackhole %s"}}
 	for _, r := range n.Sight.Routes {
@@ -269,7 +269,7 @@ func (j *judge) routes(n Node) {
 	}
 }
 
-// AllUnseen lists what could not be seen, for the cluster and for each node.
+// AllUnseen lists what could not be inspected, in the API and on each node.
 func (c Cluster) AllUnseen() []string {
 	list := slices.Clone(c.Unseen)
 	var dark []string

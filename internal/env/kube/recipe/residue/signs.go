@@ -55,16 +55,17 @@ var devices = []sign{
 	{[]string{"antrea-gw0"}, []string{antrea}, harmDevice, rmDevice},
 }
 
-// gateways are veths with an address of the pods' range: ends of the ptp plugin's pods that were not detached.
+// gateways identifies veth devices with an address of the pods' range: the node's ends of pods that the plugin ptp attached and
+// did not detach.
 var gateways = []sign{{[]string{"*"}, []string{Plugins}, harmDevice, rmDevice}}
 
-// clearChains returns the command that removes all rules and chains whose lines have a word: iptables-restore replaces
-// whole tables.
+// clearChains returns the command that removes all iptables rules and chains whose lines contain word. It saves, filters and
+// restores whole tables.
 func clearChains(word string) string {
 	return "for t in iptables ip6tables; do $t-save | grep -v " + word + " | $t-restore; done"
 }
 
-// chains has prefixes of chains' names. The kubelet creates its own KUBE- chains again.
+// chains identifies iptables chains by the prefixes of their names. The kubelet creates its own KUBE- chains again.
 var chains = []sign{
 	{[]string{"KUBE-"}, []string{KubeProxy}, harmChains,
 		clearChains("KUBE-")},
@@ -88,7 +89,7 @@ var programs = []sign{
 	{[]string{"cali_*"}, []string{Calico}, harmBPF, ""},
 }
 
-// rules are routing rules. Cilium moves the rule of the local table, so that its own rules come first.
+// rules identifies routing rules by their text. Cilium moves the rule of the local table, so that its own rules come first.
 var rules = []sign{
 	{[]string{"fwmark 0x200/0xf00 lookup 2004", "fwmark 0xa00/0xf00 lookup 2005"}, []string{Cilium}, harmRules, "ip%6 rule del %s"},
 	{[]string{"lookup local"}, []string{Cilium}, harmRules, "ip%6 rule add pref 0 %s && ip%6 rule del pref %p %s"},
