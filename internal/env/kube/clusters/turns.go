@@ -97,10 +97,14 @@ func (e *inTurn) Enter(ctx context.Context, i int) error {
 	}
 	name := e.stages[i][0]
 	e.options.Say("installing %s", name)
-	e.at = i // even if it fails: the profile is then uninstalled by name
+	e.at = i // even if it fails half-way: the profile is then uninstalled by name
 	e.gone = e.options.Leaves(e.stillThere(name.Profile()))
 	e.installer.Version, e.installer.Sets = name.Recipe()
 	if err := e.installer.Install(ctx, name.Profile()); err != nil {
+		if !e.installer.Begun { // an installation of this profile that stands already is not ours
+			e.at = -1
+			e.gone()
+		}
 		return err
 	}
 	want := e.plan
@@ -139,7 +143,7 @@ func (e *inTurn) uninstall(ctx context.Context) error {
 	err := e.installer.Uninstall(ctx, name)
 	var nothing *recipe.NotInstalledError
 	switch {
-	case errors.As(err, &nothing): // the installation was refused: what is on the nodes belongs to others
+	case errors.As(err, &nothing): // the installation failed before its record
 		e.at = -1
 		e.gone()
 		return nil

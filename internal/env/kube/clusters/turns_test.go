@@ -142,6 +142,22 @@ func TestStillInstalled(t *testing.T) {
 	}
 }
 
+// TestRefusedIsNotOurs: a profile that somebody installed stays, if the run cannot begin to install it.
+func TestRefusedIsNotOurs(t *testing.T) {
+	api := &heldCluster{}
+	e, _ := heldTurns(t, api)
+	api.mu.Lock()
+	api.held = false
+	api.mu.Unlock()
+	e.at, e.now = -1, nil
+	if err := e.Enter(t.Context(), 0); err == nil || e.installer.Begun {
+		t.Fatalf("%v, begun: %t", err, e.installer.Begun)
+	}
+	if err := e.Close(t.Context()); err != nil || !api.installed {
+		t.Errorf("%v; ptp is installed: %t", err, api.installed)
+	}
+}
+
 // kubeconfigOf writes one that leads to an API server.
 func kubeconfigOf(t *testing.T, server string) string {
 	t.Helper()

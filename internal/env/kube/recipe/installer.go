@@ -68,6 +68,8 @@ const (
 // Installer installs and uninstalls recipes on one cluster. It is not safe for concurrent use.
 type Installer struct {
 	Options
+	// Begun is true if the last Install began to change the cluster. Before that, what is installed is somebody else's.
+	Begun   bool
 	client  *api.Client
 	dynamic dynamic.Interface
 	mapper  *api.Mapper
@@ -106,6 +108,7 @@ func (e *RefusedError) Error() string {
 // *RefusedError if there are reasons not to install. It fails with a *MissingError if parameters are missing. After any
 // later failure Uninstall can remove the objects that were applied.
 func (i *Installer) Install(ctx context.Context, profile string) error {
+	i.Begun = false
 	out, err := i.Prepare(ctx, profile)
 	if err != nil {
 		return err
@@ -126,6 +129,10 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 		}
 	}
 	inv := &inventory{Profile: profile, Variant: out.Variant.Name, Versions: out.Recipe.Versions(out.Variant), Wait: out.Variant.Wait, Source: i.Source}
+	if err := i.keepRecord(ctx, inv); err != nil {
+		return err
+	}
+	i.Begun = i.DryRun == ""
 	if i.DryRun == "" && out.Recipe.KubeProxy == "none" && i.StopProxy {
 		if err := i.stopProxy(ctx, inv); err != nil {
 			return err

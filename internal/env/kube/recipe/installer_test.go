@@ -263,6 +263,10 @@ func TestInventory(t *testing.T) {
 	if err != nil || len(got.Items) != 1 || !got.Items[0].Existed || !slices.Equal(got.Wait, inv.Wait) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	again := &inventory{Profile: "canal"}
+	if err := i.keepRecord(t.Context(), again); err != nil || len(again.Items) != 1 || !again.Items[0].Existed {
+		t.Errorf("installed again: %+v, %v", again, err)
+	}
 	var absent *NotInstalledError
 	if _, err := i.findInventory(t.Context(), "ptp"); !errors.As(err, &absent) || absent.There != "canal is" {
 		t.Errorf("%v", err)

@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -64,6 +65,21 @@ func (inv *inventory) add(it item) {
 	if !slices.ContainsFunc(inv.Items, func(known item) bool { return known.String() == it.String() }) {
 		inv.Items = append(inv.Items, it)
 	}
+}
+
+// keepRecord takes over what an earlier installation of the profile recorded: that it stopped kube-proxy, and which objects
+// existed before.
+func (i *Installer) keepRecord(ctx context.Context, inv *inventory) error {
+	old, err := i.findInventory(ctx, inv.Profile)
+	var absent *NotInstalledError
+	switch {
+	case errors.As(err, &absent):
+		return nil
+	case err != nil:
+		return err
+	}
+	inv.Items, inv.ProxyStopped = old.Items, old.ProxyStopped
+	return nil
 }
 
 // save writes the inventory to the cluster.
