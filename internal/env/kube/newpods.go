@@ -34,6 +34,8 @@ const (
 	reportLimit = 10 * time.Second
 	// removeLimit bounds the removal of a pod.
 	removeLimit = 30 * time.Second
+	// removeAgain is the time between two requests to remove it.
+	removeAgain = 5 * time.Second
 	// clockReadings is how many times the clock of a node is read. Only the reading with the shortest round trip is used.
 	clockReadings = 12
 )
@@ -308,13 +310,20 @@ func (a *arrivals) note(o *sample.Observation, lag time.Duration, seen sample.Ne
 // remove deletes a pod and waits until it is gone or ctx ends. If the pod still exists after removeLimit, it sets a.failed.
 func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
 	// The deletion begins even if the run is interrupted; the namespace is then deleted, too.
-	ask, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
-	defer stop()
-	err := a.c.client.Pods(p.Namespace).Delete(ask, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
-	late := time.NewTimer(removeLimit)
+	request := func() error {
+		ask, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+		defer stop()
+		return a.c.client.Pods(p.Namespace).Delete(ask, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
+	}
+	err := request()
+	late, again := time.NewTimer(removeLimit), time.NewTicker(removeAgain)
 	defer late.Stop()
+	defer again.Stop()
 	for gone := apierrors.IsNotFound(err); !gone && ctx.Err() == nil; {
 		select {
+		case <-again.C: // the first request may have failed, or a broken watch missed the end
+			err = request()
+			gone = apierrors.IsNotFound(err)
 		case <-now.changed:
 			a.mu.Lock()
 			gone = now.gone
@@ -322,11 +331,19 @@ func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
 		case <-ctx.Done():
 		case <-late.C:
 			a.mu.Lock()
-			a.failed = &control.Error{Kind: kindRemove, Message: fmt.Sprintf("pod %s is not gone after %s", p.Name, removeLimit)}
+			a.failed = &control.Error{Kind: kindRemove, Message: fmt.Sprintf("pod %s is not gone after %s%s", p.Name, removeLimit, lastly(err))}
 			a.mu.Unlock()
 			return
 		}
 	}
+}
+
+// lastly returns the text of the last error of a request, "" without one.
+func lastly(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
 }
 
 // watch stores the changes that w reports until ctx ends. If the watch breaks, it begins a new one, which first reports the
