@@ -245,7 +245,8 @@ func wrongNode(name string) string {
 	return fmt.Sprintf("%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", name)
 }
 
-// settingsOf returns the keys of a mapping in a plan file, without prefix: the settings whose keys begin with prefix.
+// settingsOf returns the settings directly below prefix, by their key without prefix, each with the function that reads it
+// into p.
 func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
 	known := position.Keys{}
 	for _, s := range Settings() {

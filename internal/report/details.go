@@ -168,7 +168,7 @@ func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 		return []int{slices.Index(workloads, c.Workload), slices.Index(plan.Paths, c.Path), s[c.Profile]}
 	}
 	together := func(c Curve) plan.Case { return plan.Case{Path: c.Path, Workload: c.Workload} }
-	all = slices.Clone(all)
+	all = each.Where(all, func(c Curve) bool { return len(c.Points) > 0 }) // a file of others may have times of 0 alone
 	slices.SortStableFunc(all, func(x, y Curve) int { return slices.Compare(order(x), order(y)) })
 	for _, lines := range Grouped(all, together) {
 		at := lines[0].Case

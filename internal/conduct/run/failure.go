@@ -75,14 +75,14 @@ func failure(err error, limit time.Duration) *result.Failure {
 	return f
 }
 
-// ofAgents are the kinds of failure that a NetworkPolicy cannot cause: failures of agents and of the environment.
-var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindChurn, kindNotRaised, kindDead}
+// notByPolicy are the kinds of failure that a NetworkPolicy cannot cause: failures of agents and of the environment.
+var notByPolicy = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindChurn, kindNotRaised, kindDead}
 
-// addPolicyNames adds the names of the NetworkPolicies that select the ends of the path to the message of a failed trial. It does
-// nothing for the kinds ofAgents. Only the owner of a policy can tell whether it is the cause.
+// addPolicyNames adds to the error of a failed trial the names of the NetworkPolicies that select its client or a server: one may
+// be the cause. It does nothing for failures that a policy cannot cause (notByPolicy).
 func addPolicyNames(ctx context.Context, at env.Site, rec *result.Record) {
 	site, ok := at.(env.PolicyLister)
-	if !ok || rec.Status == result.OK || slices.Contains(ofAgents, rec.Error.Kind) {
+	if !ok || rec.Status == result.OK || slices.Contains(notByPolicy, rec.Error.Kind) {
 		return
 	}
 	if names := site.Policies(ctx, rec.Profile, rec.Path); len(names) > 0 {
@@ -94,8 +94,8 @@ func addPolicyNames(ctx context.Context, at env.Site, rec *result.Record) {
 // and repeated packets, not the dataplane.
 const kindTableFull = "table full"
 
-// overflowCounts returns how often each table of the profile was full so far, by the name of the table. It returns nil if the
-// environment cannot count that, or a counter cannot be read: that fails no trial.
+// overflowCounts returns how often each table of the profile has overflowed so far, by the name of the table. It returns nil if the
+// environment cannot count overflows, or if a counter cannot be read.
 func (a attempt) overflowCounts() map[string]uint64 {
 	site, ok := a.env.At(a.Profile).(env.TableCounter)
 	if !ok {

@@ -38,7 +38,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	if t.ran.Swap(true) {
 		return nil, usage("%s: a trial runs once", t.name())
 	}
-	if err := t.await(ctx); err != nil {
+	if err := t.awaitFirstClient(ctx); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
 	rows := newRows(t)
@@ -83,8 +83,8 @@ func (t *Trial) warmUp(ctx context.Context, rows *rows) error {
 	return t.pass(ctx, rows, t.o.Warmup-t.o.Warmup/2)
 }
 
-// await waits for the first client of a server that awaits one, at most t.o.Awaits.
-func (t *Trial) await(ctx context.Context) error {
+// awaitFirstClient waits for the first client of a server that awaits one, at most t.o.Awaits.
+func (t *Trial) awaitFirstClient(ctx context.Context) error {
 	if t.o.Awaits == 0 {
 		return nil
 	}

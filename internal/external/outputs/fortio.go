@@ -15,7 +15,7 @@ func matchFortio(b []byte) bool {
 	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"DurationHistogram"`)) && bytes.Contains(b, []byte(`"RequestedQPS"`))
 }
 
-// fortioDoc is the JSON of fortio load. Times are in s, durations in ns.
+// fortioDoc is the JSON of fortio load. ActualDuration is in ns, DurationHistogram in s.
 type fortioDoc struct {
 	fortioOptions
 	RunType           string

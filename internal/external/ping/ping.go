@@ -142,8 +142,8 @@ func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
 	return r, nil
 }
 
-// interval returns the time between echoes, derived from the total time and rounded to one digit; 0 for a flood or a single
-// echo. Without a total time, as from BusyBox, it returns ping's default of 1 s.
+// interval returns the time between echoes, derived from the total time and rounded to one digit. It returns 0 for a flood,
+// and ping's default of 1 s without a total time, as from BusyBox and of a single echo.
 func (p *pingRun) interval() time.Duration {
 	if p.flood || p.took > 0 && p.sent < 2 {
 		return 0

@@ -27,7 +27,7 @@ func (t *trial) transferDies() string {
 	if !is.Bulk() || is.Rate > 0 || t.warned(adapter.Paced) {
 		return ""
 	}
-	if said := t.fades(); said != "" {
+	if said := t.describeDecline(); said != "" {
 		return said
 	}
 	goodput, ok := t.metrics[metric.Goodput]
@@ -37,8 +37,8 @@ func (t *trial) transferDies() string {
 	return ""
 }
 
-// fades describes how the rate of a transfer declines, "" if it does not.
-func (t *trial) fades() string {
+// describeDecline describes how the rate of a transfer declines, "" if it does not.
+func (t *trial) describeDecline() string {
 	if t.client == nil {
 		return ""
 	}

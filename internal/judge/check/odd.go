@@ -29,13 +29,13 @@ func oddOneOut(v *View, found *list) {
 			t.paths = append(t.paths, c.Path)
 		}
 		if !v.imitated(c.Profile) {
-			t.rows.add(row(c), c)
+			t.rows.add(rowKey(c), c)
 		}
 	}
 	for _, c := range v.judged {
 		for how, factor := range map[string]float64{"worse": oddFactor, "better": tooGood} {
 			better := how == "better"
-			off, nearest := distance(c, t.rows.of[row(c)], better)
+			off, nearest := distance(c, t.rows.of[rowKey(c)], better)
 			if v.imitated(c.Profile) || !(nearest >= factor) {
 				continue
 			}
@@ -53,7 +53,7 @@ type table struct {
 	paths []plan.Path
 }
 
-func row(c *Cell) Key {
+func rowKey(c *Cell) Key {
 	return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
 
@@ -67,7 +67,7 @@ func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most fl
 		if own == nil || own == c {
 			continue
 		}
-		usual, _ := distance(own, t.rows.of[row(own)], better)
+		usual, _ := distance(own, t.rows.of[rowKey(own)], better)
 		if math.IsNaN(usual) {
 			continue
 		}

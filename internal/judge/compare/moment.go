@@ -133,7 +133,8 @@ func firsts(c *Cell) map[int]int {
 	return first
 }
 
-// blockLength returns how many repetitions share an instance: the most of any instance, if there are several.
+// blockLength returns the largest number of repetitions on one instance, among the cells with several instances. It returns 1 if
+// no cell has several.
 func blockLength(cells []*Cell) int {
 	longest := 1
 	for _, c := range cells {

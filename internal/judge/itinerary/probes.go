@@ -100,7 +100,8 @@ type probe struct{ took, calls float64 }
 
 func (p probe) cost(call float64) float64 { return p.took + p.calls*call }
 
-// probed returns the median probe at each event of transactions.
+// probed returns for each event the median time that its probe ran, and the median number of probe calls up to the next event. All
+// transactions must have the same events.
 func probed(all []transaction) []probe {
 	if len(all) == 0 {
 		return nil

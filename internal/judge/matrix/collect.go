@@ -179,8 +179,8 @@ func (m *Matrix) Effects(i int) (send, receive float64) {
 	return math.Exp(m.sends(i)), math.Exp(m.receives(i))
 }
 
-// Over returns how many times worse pairs are than the same pairs in another layer, the median; NaN without a common
-// pair.
+// Over returns the median, over the pairs that m and other share, of how many times worse m is than other. It returns NaN
+// if they share no pair.
 func (m *Matrix) Over(other *Matrix) float64 {
 	var quotients []float64
 	for key, costs := range m.ways {

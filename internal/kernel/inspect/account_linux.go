@@ -158,13 +158,16 @@ func (a *accounting) filters() error {
 
 // filter describes r, without its chain and place. ok is false unless r drops or rejects packets and has a counter.
 func filter(r *nftables.Rule) (f netstate.Filter, ok bool) {
-	counts, state := false, false
+	counts, state, masked := false, false, false
 	for _, e := range r.Exprs {
 		switch e := e.(type) {
 		case *expr.Ct:
 			state = e.Key == expr.CtKeySTATE
 		case *expr.Bitwise:
-			f.Invalid = f.Invalid || state && len(e.Mask) == 4 && binary.NativeEndian.Uint32(e.Mask) == expr.CtStateBitINVALID
+			masked = state && len(e.Mask) == 4 && binary.NativeEndian.Uint32(e.Mask) == expr.CtStateBitINVALID
+		case *expr.Cmp:
+			f.Invalid = f.Invalid || masked && e.Op == expr.CmpOpNeq // from 0; equal to 0 selects all others
+			masked = false
 		case *expr.Match:
 			f.Invalid = f.Invalid || invalidOnly(e.Info)
 		case *expr.Counter:
@@ -188,9 +191,9 @@ func filter(r *nftables.Rule) (f netstate.Filter, ok bool) {
 func invalidOnly(info xt.InfoAny) bool {
 	switch m := info.(type) {
 	case *xt.ConntrackMtinfo2:
-		return uint32(m.StateMask) == expr.CtStateBitINVALID
+		return uint32(m.StateMask) == expr.CtStateBitINVALID && m.InvertFlags == 0
 	case *xt.ConntrackMtinfo3:
-		return uint32(m.StateMask) == expr.CtStateBitINVALID
+		return uint32(m.StateMask) == expr.CtStateBitINVALID && m.InvertFlags == 0
 	}
 	return false
 }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime"
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // tasks reads the CPU clocks of all tasks of the machine. The clock of a process takes one system call of 0.3 us. All
@@ -125,7 +125,8 @@ const manyCPUs = 32
 // timerList reads /proc/timer_list, which has the exact idle times of CPUs; nil if this process may not read it, or if
 // it would take too long.
 func timerList() []byte {
-	if runtime.NumCPU() > manyCPUs {
+	// All CPUs are in the list, whatever CPUs this process may use.
+	if online, err := number.ParseCPUs(Text("/sys/devices/system/cpu/online")); err != nil || len(online) > manyCPUs {
 		return nil
 	}
 	b, _ := os.ReadFile("/proc/timer_list") // for root only; otherwise /proc/stat has it in ticks

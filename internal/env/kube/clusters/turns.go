@@ -101,7 +101,7 @@ func (e *inTurn) Enter(ctx context.Context, i int) error {
 	e.gone = e.options.Leaves(e.stillThere(name.Profile()))
 	e.installer.Version, e.installer.Sets = name.Recipe()
 	if err := e.installer.Install(ctx, name.Profile()); err != nil {
-		if !e.installer.Begun { // an installation of this profile that stands already is not ours
+		if !e.installer.Begun { // an earlier installation of this profile is not ours
 			e.at = -1
 			e.gone()
 		}

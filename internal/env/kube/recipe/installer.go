@@ -68,7 +68,7 @@ const (
 // Installer installs and uninstalls recipes on one cluster. It is not safe for concurrent use.
 type Installer struct {
 	Options
-	// Begun is true if the last Install began to change the cluster. Before that, what is installed is somebody else's.
+	// Begun is true if the last Install began to change the cluster. Until then, what is installed is not its own.
 	Begun   bool
 	client  *api.Client
 	dynamic dynamic.Interface
