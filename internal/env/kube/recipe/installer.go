@@ -129,7 +129,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 		}
 	}
 	inv := &inventory{Profile: profile, Variant: out.Variant.Name, Versions: out.Recipe.Versions(out.Variant), Wait: out.Variant.Wait, Source: i.Source}
-	if err := i.keepRecord(ctx, inv); err != nil {
+	if err := inv.takeOver(ctx, i); err != nil {
 		return err
 	}
 	i.Begun = i.DryRun == ""

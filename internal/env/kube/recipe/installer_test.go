@@ -264,7 +264,7 @@ func TestInventory(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	again := &inventory{Profile: "canal"}
-	if err := i.keepRecord(t.Context(), again); err != nil || len(again.Items) != 1 || !again.Items[0].Existed {
+	if err := again.takeOver(t.Context(), i); err != nil || len(again.Items) != 1 || !again.Items[0].Existed {
 		t.Errorf("installed again: %+v, %v", again, err)
 	}
 	var absent *NotInstalledError

@@ -67,9 +67,9 @@ func (inv *inventory) add(it item) {
 	}
 }
 
-// keepRecord takes over what an earlier installation of the profile recorded: that it stopped kube-proxy, and which objects
-// existed before.
-func (i *Installer) keepRecord(ctx context.Context, inv *inventory) error {
+// takeOver adds what an earlier installation of the profile recorded: that it stopped kube-proxy, and which objects existed
+// before.
+func (inv *inventory) takeOver(ctx context.Context, i *Installer) error {
 	old, err := i.findInventory(ctx, inv.Profile)
 	var absent *NotInstalledError
 	switch {
