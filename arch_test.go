@@ -195,7 +195,7 @@ func TestArchitecture(t *testing.T) {
 
 // waiting names the functions whose subject is a length of time, with the reason.
 var waiting = map[string]string{
-	"trial_linux.go serve":        "the word to start is on its way to the client",
+	"trial_linux.go delayWarmUp":  "the word to start is on its way to the client",
 	"hold.go hold":                "a pod's main process lives until its deadline",
 	"roll.go until":               "the steps of a roll follow a schedule",
 	"run_linux.go settleDown":     "stragglers count until the drain time is over, by definition",

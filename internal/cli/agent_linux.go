@@ -74,8 +74,8 @@ func samplerCommand(p *program) *cobra.Command {
 	}
 }
 
-// firstRequest dials an address until a request is answered or limit has passed. It stores the number and CPU time of the
-// dials in r, and either when it connected and was answered, or the failure.
+// firstRequest dials an address until a request is answered or limit has passed. It stores in r the number of dials and
+// their CPU time. It also stores the times of the connection and of the answer, or the failure.
 func firstRequest(ctx context.Context, to netip.AddrPort, limit time.Duration, r *kube.First) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

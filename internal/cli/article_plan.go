@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// articlePlan is the plan that reproduce starts from: the article's plan, or the same shortened to firstLook.
+// articlePlan is the plan that reproduce starts from: the article's plan, unchanged or shortened to fit firstLook.
 type articlePlan struct {
 	// name is the name of the plan file.
 	name string
@@ -27,8 +27,9 @@ type articlePlan struct {
 // firstLook is the default budget of reproduce without --exact.
 const firstLook = 5 * time.Minute
 
-// begin reads the article's plan. If environment is "", it is the plan file's. Without exact, begin shortens the plan to
-// firstLook: short windows, our default number of repetitions, interleaved trials, and a second baseline (twin).
+// begin reads the article's plan for an environment; "" means the environment that the plan file names. Without exact, it
+// shortens the plan to fit firstLook: short windows, our default number of repetitions, interleaved trials, and a twin of
+// the baseline.
 func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, error) {
 	name := "exact/" + a.name + ".yaml"
 	text, err := examples.Articles.ReadFile(name)
@@ -48,8 +49,9 @@ func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, er
 	return p, file, nil
 }
 
-// finish completes p after the flags are applied. It replaces tools as settleTools does, and returns the notes. Without
-// exact, it sets the default warm-up if no tool remains and no flag set it. changed has the settings that flags set, by key.
+// finish completes p after the flags are applied. It calls settleTools and returns the notes. Without exact, it sets the
+// default warm-up if no tool remains and no flag set the warm-up. changed maps the key of each setting that a flag set to
+// that flag.
 func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string, error) {
 	notes, err := a.settleTools(p)
 	if tooled := slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return w.Tool != "" }); !a.exact && !tooled && changed["warmup"] == "" {
@@ -61,9 +63,9 @@ func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string,
 	return notes, err
 }
 
-// settleTools replaces tools by the engine and returns notes with the reasons. For --own, on clusters, and if whole seconds
-// exceed the budget, it replaces all tools, else those that are not installed. With exact it replaces none, and fails in the
-// lab if a tool is not installed.
+// settleTools replaces tools by the engine and returns notes with the reasons. It replaces all tools for --own, on clusters,
+// and if windows of whole seconds do not fit the budget. Otherwise it replaces the tools that are not installed. With exact
+// it replaces no tool, and fails in the lab if a tool is not installed.
 func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 	asked := p.Tools()
 	switch {
@@ -97,7 +99,7 @@ func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 	return nil, nil
 }
 
-// missingTools returns the tools of a plan that are not installed here.
+// missingTools returns the tools of a plan with a program that is not installed here.
 func missingTools(p plan.Plan) []string {
 	var missing []string
 	for _, w := range p.Workloads {

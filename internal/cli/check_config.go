@@ -45,8 +45,9 @@ func (a *checking) known(cmd *cobra.Command) (config.Known, error) {
 	return known, nil
 }
 
-// checkConfig judges the files and the --set values together, as the configuration of one cluster, and prints the result.
-// It fails with exitWorse or exitInconclusive if the result says so.
+// checkConfig judges the files and the --set values together, as the configuration of one cluster, and prints the report.
+// It fails with exitWorse if the report has an alarm, else with exitInconclusive if the report is inconclusive. With --list
+// it only prints the rules.
 func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 	switch {
 	case !a.config:
@@ -101,8 +102,8 @@ func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 // downloadTime limits the download of a chart that the user did not ask for.
 const downloadTime = 20 * time.Second
 
-// neededChart downloads the chart of the values and prints its version. It returns nil if it cannot, and prints the reason.
-// It prints nothing for a chart that no recipe has: the report says that the values require it.
+// neededChart downloads the chart that the values require, and prints to stderr which version judges them. If it cannot, it
+// prints the reason and returns nil. For a chart without a recipe it prints nothing: the report names that chart.
 func (a *checking) neededChart(ctx context.Context, of config.Needed) *config.Chart {
 	ctx, stop := context.WithTimeout(ctx, downloadTime)
 	defer stop()

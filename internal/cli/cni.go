@@ -145,8 +145,8 @@ func cniShowCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// render fills in the recipe of a profile: from the cluster if the flags name one, else from the flags. If a value is
-// missing then, it asks the cluster that kubectl would use.
+// render fills in the recipe of a profile: from the cluster if the flags name a cluster, else from the flags. If the flags
+// lack a value that a cluster can tell, it asks the cluster that kubectl would use.
 func (a *installation) render(ctx context.Context, profile string) (recipe.Rendered, error) {
 	r, err := a.lookup([]string{profile})
 	if err != nil {

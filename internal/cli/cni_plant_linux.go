@@ -17,7 +17,7 @@ import (
 )
 
 // plantCommand returns the command that keeps a CNI configuration and routes on the node of its pod until a signal ends it.
-// With --check it only fails unless everything is in place.
+// With --check it changes nothing, and fails unless everything is in place.
 func plantCommand() *cobra.Command {
 	specs, dir, ready := recipe.PlantSpecs, recipe.PlantDir, recipe.PlantReady
 	check := false

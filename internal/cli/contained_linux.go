@@ -81,7 +81,7 @@ func contain(tree string) error {
 }
 
 // podGroup returns the path of this process's cgroup below tree, at the depth of a pod's container. Processes of the same
-// node and network namespace share one.
+// node and network namespace share a cgroup.
 func podGroup(tree string) (string, error) {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -95,8 +95,8 @@ func podGroup(tree string) (string, error) {
 	return filepath.Join(tree, nodeOf(string(groups)), "kubepods", "burstable", "pod"+pod, "agent"), nil
 }
 
-// nodeOf returns a name for the lab's node of a process, given its /proc/PID/cgroup: the cgroup in the v2 tree,
-// <tree>/<profile>/<node>, with _ for /. It returns "outside" if the process is in no such cgroup.
+// nodeOf returns a name for the lab node that a process belongs to. groups is the text of /proc/PID/cgroup. The name is the
+// path in the v2 tree, <tree>/<profile>/<node>, with _ for /. It is "outside" if the process is in no such cgroup.
 func nodeOf(groups string) string {
 	for line := range strings.Lines(groups) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && path != "" {

@@ -47,8 +47,8 @@ const (
 	longTrip = 120 * time.Millisecond
 )
 
-// Limits, so that a diagnosis takes at most two minutes. Those called End count from its start. After messageEnd it reads
-// counters and removes the pods.
+// Limits, so that a diagnosis takes at most two minutes. Limits called End count from the start of the diagnosis. After
+// messageEnd, the diagnosis reads counters and removes its pods.
 const (
 	// settleTime limits the wait for a first connection on each path.
 	settleTime = 45 * time.Second
@@ -62,12 +62,12 @@ const (
 	messageEnd = 100 * time.Second
 )
 
-// spent returns how much of the opening time counts against the limits above: at most openEnd. A longer wait, such as for
-// an image, would leave no time to measure.
+// spent limits the time that opening took to openEnd. Only that much counts against the limits above: a longer wait, such
+// as for an image, would leave no time to measure.
 func spent(opening time.Duration) time.Duration { return min(opening, openEnd) }
 
-// budget returns when the trials must end. before is when they begin; both are times since the start. The end is
-// diagnoseBudget, or diagnoseLeast after before if that is later, but never after trialsEnd.
+// budget returns when the trials must end, given when they begin (before). Both are times since the start of the diagnosis.
+// The end is diagnoseBudget, or before+diagnoseLeast if that is later, but at most trialsEnd.
 func budget(before time.Duration) time.Duration {
 	return min(max(diagnoseBudget, before+diagnoseLeast), trialsEnd)
 }
@@ -199,8 +199,8 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	return failed(exitWorse)
 }
 
-// sampleRequests samples requests on the two paths whose difference the verdict states, and returns where their CPU time
-// is spent.
+// sampleRequests measures requests on two paths with CPU samples, and explains the difference. It compares pods with the
+// Service if the verdict is Service, else hosts with pods.
 func (a *diagnosis) sampleRequests(cmd *cobra.Command, want plan.Plan, lab string, v diagnose.Verdict) (*report.Explanation, error) {
 	from, to := diagnose.HostPath, diagnose.PodPath
 	if v == diagnose.Service {

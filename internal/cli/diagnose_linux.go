@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// labVariant returns the variant that the running lab of this name has. It fails if there is no such lab, or if the lab has
+// labVariant returns the profile variant of the running lab called name. It fails if there is no such lab, or if the lab has
 // several profiles.
 func labVariant(name string) (plan.Variant, error) {
 	all, err := testbed.Describe(name, os.Getenv("SUDO_UID"))

@@ -105,8 +105,8 @@ func (m machine) document() report.Document {
 	}}
 }
 
-// lacking returns the features among needs, and netns, that findings show as missing. It leaves out features whose
-// presence is unknown: raising the profile will show.
+// lacking returns which of needs are missing, and netns if that is missing. It does not list a feature whose presence is
+// unknown: raising the profile will show it.
 func lacking(needs []string, findings []probe.Finding) []string {
 	var lacks []string
 	for _, f := range findings {

@@ -45,8 +45,8 @@ func (a *measurement) preview(cmd *cobra.Command) error {
 	return nil
 }
 
-// wanted returns the plan of a run. With --resume it reads the result file, and also returns a note with its number
-// of trials.
+// wanted returns the plan of a run. With --resume it takes the plan from the result file, and there is a note with the
+// number of trials in that file.
 func (a *measurement) wanted(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
 	if !a.resume {
 		if want, err = a.plan.plan(cmd); err == nil {

@@ -67,8 +67,8 @@ func findTools(ctx context.Context, agents string, tools []string, say func(stri
 	return usage(image.MissingTools(agents, lacks, tools))
 }
 
-// asEnvironment returns its arguments with e as the interface env.Environment. With an error it returns a nil interface, never an
-// interface that holds a nil pointer.
+// asEnvironment returns its arguments, with e as the interface env.Environment. If err is not nil, it returns a nil
+// interface, never an interface that holds a nil pointer.
 func asEnvironment[E env.Environment](e E, want plan.Plan, err error) (env.Environment, plan.Plan, error) {
 	if err != nil {
 		return nil, want, err

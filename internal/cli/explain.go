@@ -210,8 +210,8 @@ func (p *program) sampleInto(ctx context.Context, open opener, name string, quie
 	return err
 }
 
-// readSampled reads a result with CPU samples. It returns the header, the analysis, and where the CPU time of each case
-// goes. stacks also keeps whole stacks, for the formats of stackNames.
+// readSampled reads a result with CPU samples. It returns the header, the analysis, and the CPU time of each case by part.
+// With stacks it also keeps whole stacks, for the formats of stackNames.
 func (p *program) readSampled(name string, stacks bool) (*result.Header, *compare.Analysis, []explain.Side, error) {
 	s, err := p.open(name)
 	if err != nil {

@@ -87,7 +87,7 @@ func (v formatOrPlan) Set(s string) error {
 	return v.cmd.Flags().Set("file", s)
 }
 
-// choose declares a flag that takes one of a few words, by default the one at *at.
+// choose declares a flag called name that takes one of words. *at is the default, and gets the value.
 func choose(cmd *cobra.Command, at *string, name, help string, words []string) {
 	cmd.Flags().Var(choice{at, name, words}, name, help+": "+strings.Join(words, ", "))
 	complete(cmd, name, fixed(words...))

@@ -46,8 +46,8 @@ func checkBudget(b compare.Budget, want plan.Plan) error {
 	return nil
 }
 
-// gate judges the profiles of d by budgets and adds the result to d. It returns nil if all budgets are kept, else an error
-// with the exit code. It also fails if a budget matches no cell. name is the result file.
+// gate judges the profiles of d by budgets and adds the result to d. name is the result file. It returns nil if all budgets
+// are kept, else an error with the exit code. It also fails if a budget matches no cell.
 func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
 	held, state, err := judgeBudgets(pair, budgets, nil)

@@ -98,9 +98,9 @@ var takesNone = takes(0, 0, "")
 // kinds describes the valid values of a flag, by the flag's type in pflag.
 var kinds = map[string]string{"int": "a whole number", "uint": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a duration, such as 30s"}
 
-// nearestFlag makes cobra's errors about flags clearer: it adds the most similar flag to the error about an unknown flag,
-// and shortens the error about an invalid value.
-func nearestFlag(cmd *cobra.Command, err error) error {
+// improveFlagError makes cobra's errors about flags clearer. It adds the most similar flag to the error about an unknown
+// flag, and shortens the error about an invalid value.
+func improveFlagError(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 		switch invalid.GetFlag().Value.(type) {
 		case choice, formatOrPlan:

@@ -13,7 +13,7 @@ import (
 const inputs = `A FILE is a result of cnibench, the output of another tool if it says all that a result needs (a CSV file of docs/reference/import.md,
 knb, k8s-netperf, cilium connectivity perf; for the others there is cnibench import), or - for stdin.`
 
-// open opens the result called name, stdin if that is -.
+// open opens the result called name, or stdin for "-".
 func (p *program) open(name string) (*external.Stream, error) {
 	if name == "-" {
 		return external.NewStream(p.stdin, displayName(name))

@@ -216,8 +216,8 @@ func (f *following) all(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// take adds the trace of one profile to the page. If err is not nil, it adds left with the reason instead, and adds err to
-// f.failed unless the profile does not serve the path.
+// take adds the trace t to f.traces and its journey to the page. If err is not nil, or t gives no journey, it adds left to
+// the page instead, with the reason. It also adds the error to f.failed, unless the profile does not serve the path.
 func (f *following) take(t journey.Trace, err error, left report.Left) {
 	var not *control.NotServedError
 	if errors.As(err, &not) {

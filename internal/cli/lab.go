@@ -40,7 +40,7 @@ which connections are tracked, what source address a backend sees. Prints the ta
 if any does not hold or a profile cannot be raised. Both versions of IP are tested, one after the other, unless --family
 says which.`
 
-// labTest is one invocation of lab test. all and bad count assertions, and skipped counts profiles.
+// labTest is one invocation of lab test. all counts assertions, bad the failed ones. skipped counts profiles.
 type labTest struct {
 	labArgs
 	table             *tabwriter.Writer

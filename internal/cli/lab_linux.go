@@ -55,7 +55,7 @@ func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 	defer func() { err = env.Close(ctx, l, err) }()
 	printVerifierLogs(a.stderr, l.VerifierLogs(), a.verbose)
 	for _, tested := range testbed.SelfTests(ctx, l.Instances()) {
-		if why := missing(ctx, tested.Instance); why != "" {
+		if why := skipReason(ctx, tested.Instance); why != "" {
 			a.skipped++
 			fmt.Fprintf(a.table, "skip\t%d\t%s\t-\t%s\t-\t%s\n", want.Lab.Family, tested.Instance.Name, why, flat(tested.Instance.Err.Error()))
 			continue
@@ -74,9 +74,9 @@ func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// missing returns why the profile of inst cannot be raised here, such as a feature that this machine lacks, "" if no such
-// reason is known. Without a reason, a profile that is not up counts as a failure.
-func missing(ctx context.Context, inst *lab.Instance) string {
+// skipReason returns why this machine cannot raise the profile of inst, such as a missing feature. It returns "" if the
+// profile is up, or if no such reason is known; then a profile that is not up counts as a failure.
+func skipReason(ctx context.Context, inst *lab.Instance) string {
 	for _, never := range []error{lab.ErrNoIPv6, lab.ErrNoIPVS} {
 		if errors.Is(inst.Err, never) {
 			return never.Error()
@@ -96,8 +96,8 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 	return ""
 }
 
-// upBackends returns the number of backends of each additional Service: lab up adds one with 2 backends, for diagnose. It
-// returns nil if the lab has fewer than two nodes, or fewer than two pods on each.
+// upBackends returns the number of backends of each Service that lab up adds: one Service with 2 backends, for diagnose. It
+// returns nil if the lab has fewer than two nodes, or fewer than two pods on each node.
 func upBackends(l plan.Lab) []int {
 	if l = l.Filled(); l.Nodes < 2 || l.PodsPerNode < 2 {
 		return nil
@@ -203,8 +203,8 @@ func unknownName(err error) error {
 	return err
 }
 
-// chooseLab returns name. If that is "", it returns the name of the only lab that is up, and fails if there is not exactly
-// one.
+// chooseLab returns name. If name is "", it returns the name of the only lab that is up, and fails if no lab or several labs
+// are up.
 func chooseLab(name string) (string, error) {
 	if name != "" {
 		return name, nil

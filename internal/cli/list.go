@@ -133,8 +133,8 @@ func writeRecipes(out io.Writer, all []recipe.Recipe) error {
 	return writeList(out, []string{"PROFILE", "FOR", "INSTALLS"}, rows)
 }
 
-// columns are the functions of a CNI, such as Services, that have a column in the list of profiles. The text below a profile
-// names the others.
+// columns are the functions of a CNI that have a column in the list of profiles. The text below a profile names its other
+// functions.
 var columns = []string{"Services", "NetworkPolicy"}
 
 func writeProfiles(out io.Writer) error {

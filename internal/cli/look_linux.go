@@ -64,7 +64,7 @@ func lookCommand() *cobra.Command {
 	return cmd
 }
 
-// errEnough is the cause by which the context of an activity ends when the time of --for is over.
+// errEnough is the cause of the context's end when the time of --for is over.
 var errEnough = errors.New("enough")
 
 func (a *look) run(cmd *cobra.Command) error {

@@ -26,7 +26,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// program is one invocation: its streams and the environments that it can raise.
+// program is one invocation of cnibench: its streams, flags that several commands share, and how it opens a lab.
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -144,7 +144,7 @@ func (p *program) root(args []string) *cobra.Command {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageOf(cmd, nearestFlag(cmd, err))
+		return usageOf(cmd, improveFlagError(cmd, err))
 	})
 	if own := agentOf(p, args); own != nil {
 		root.AddCommand(own)

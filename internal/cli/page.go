@@ -130,8 +130,8 @@ func commandsOf(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// flagList returns the list of flags of cmd: with everything all flags in full, else the common flags in a line each. left
-// is true if flags, or parts of their texts, are left out.
+// flagList returns the list of flags of cmd: with everything, all flags in full; else a line for each common flag. left is
+// true if flags, or parts of their texts, are left out.
 func flagList(cmd *cobra.Command, everything bool) (list string, left bool) {
 	ranked := false // some flags are for the first page alone
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

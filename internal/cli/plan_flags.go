@@ -131,7 +131,7 @@ func marginFlag(cmd *cobra.Command, to *float64) {
 	})
 }
 
-// switchValue is a text value whose flag help shows without an argument, like a bool.
+// switchValue is a text value of a flag that needs no argument, like a bool.
 type switchValue struct{ pflag.Value }
 
 // Type returns "bool", so that help shows no value.
@@ -241,7 +241,7 @@ func (a *planArgs) resumePlan(cmd *cobra.Command, was plan.Plan) (plan.Plan, err
 	return a.plan(cmd)
 }
 
-// setTools adds a copy of each workload for every tool that can send it.
+// setTools adds a copy of each workload for every tool that can send it. It sets a.left to what the tools cannot send.
 func (a *planArgs) setTools(p *plan.Plan, s string) (err error) {
 	p.Workloads, a.left, err = plan.WithTools(p.Workloads, strings.Split(strings.ReplaceAll(s, " ", ""), ","))
 	return err
@@ -272,8 +272,8 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, position.Decoder, error)
 }
 
 // joinFaults returns the sorted faults of both lists, nil if there are none. unread are faults of the plan file and of flags
-// that cannot be parsed; whole are faults of the resulting plan. Those of whole name the flag that set the field, by changed,
-// and are left out if unread has that flag already.
+// that cannot be parsed; whole are faults of the resulting plan. changed has the flag that set a field: faults of whole name
+// that flag instead of the field, and are left out if unread has a fault of that flag.
 func joinFaults(unread, whole position.Faults, changed map[string]string) error {
 	spoiled := map[string]bool{}
 	for _, f := range unread {
@@ -294,7 +294,7 @@ func joinFaults(unread, whole position.Faults, changed map[string]string) error 
 	return unread
 }
 
-// chartsFlag sets where a run that installs something takes its charts from.
+// chartsFlag is the flag that says where a run finds the charts that it installs.
 const chartsFlag = "charts"
 
 // misplacedFlags returns a fault for each flag that has no effect in the plan's environment, such as --delay on a cluster.

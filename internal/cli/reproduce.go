@@ -88,7 +88,7 @@ func sourceIDs(c findings.Claims) []string {
 	return each.Of(c.Sources, func(s findings.Source) string { return s.ID })
 }
 
-// sourceCalled returns the article whose id or plan is name. It fails if there is none.
+// sourceCalled returns the article whose id or plan is called name. It fails if there is no such article.
 func sourceCalled(name string) (findings.Source, error) {
 	all := findings.Published()
 	i := slices.IndexFunc(all.Sources, func(s findings.Source) bool { return s.ID == name || s.Plan == name })
@@ -139,7 +139,7 @@ func (a *reproduction) run(cmd *cobra.Command, args []string) (err error) {
 }
 
 // print compares the result file called name with the article, or without one judges all claims, and prints the verdicts.
-// It fails with the exit code of an outcome of --fail-on.
+// It fails with an exit code if there is an outcome that --fail-on lists.
 func (a *reproduction) print(name string) error {
 	judge := a.judgeClaims
 	if a.source.ID != "" {
@@ -236,7 +236,7 @@ func (a *reproduction) compareArticle(name string) (report.Reproduction, error) 
 	return r, nil
 }
 
-// examine reads a result once. It returns its header, its analysis, and what check finds in it.
+// examine reads a result once, and returns its header, its analysis and the report of check about it.
 func (a *reproduction) examine(s *external.Stream, name string) (result.Header, *compare.Analysis, check.Report, error) {
 	var in compare.Collector
 	v := check.New(s.Header)

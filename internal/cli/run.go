@@ -120,17 +120,17 @@ func (a *measurement) run(cmd *cobra.Command) error {
 	err = errors.Join(a.conclude(cmd), err) // the report of a finished run is printed even if closing it failed
 	share := float64(end.WindowNs) / float64(max(end.WallNs, 1))
 	s.note("%s (%d failed) in %s, %s of it in measurement windows; all of it is in %s (more: cnibench report --all %s)",
-		number.Counted(end.Trials, "trial"), end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, a.output)
+		number.Counted(end.Trials, "trial"), end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, advice.Quote(a.output))
 	return err
 }
 
 // resumption returns the command that continues a run. The result file has the plan, but not how this machine reaches the
 // cluster.
 func (a *measurement) resumption() string {
-	command := "cnibench run --resume -o " + a.output
+	command := "cnibench run --resume -o " + advice.Quote(a.output)
 	for _, f := range []struct{ flag, value string }{{"--kubeconfig", a.kubeconfig}, {"--" + chartsFlag, a.charts}} {
 		if f.value != "" {
-			command += " " + f.flag + " " + f.value
+			command += " " + f.flag + " " + advice.Quote(f.value)
 		}
 	}
 	return command
@@ -150,8 +150,8 @@ func (a *measurement) withResumeHint(err error) error {
 	return advice.With(err, wayOut)
 }
 
-// begin opens the result file and returns the plan of the run. For a new file the flags give the plan, and the Resumed is
-// nil. With --resume the file has the plan, which flags may extend.
+// begin opens the result file and returns the plan of the run. For a new file it takes the plan from the flags, and returns
+// a nil Resumed. With --resume it takes the plan from the file; flags may extend that plan.
 func (a *measurement) begin(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
 	if a.resume {
 		return a.openResume(cmd)

@@ -88,7 +88,7 @@ func (s *story) frame() {
 	}
 }
 
-// step shows what the run does before or between trials: on a terminal, or with -v as a note.
+// step shows what the run does before or between trials. With -v it prints a note; otherwise it shows it only on a terminal.
 func (s *story) step(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	switch {
@@ -104,7 +104,7 @@ func (s *story) step(format string, args ...any) {
 }
 
 // draw replaces the lines at the bottom of a terminal, in one write. It changes no mode of the terminal, so nothing has to
-// be restored however the program ends. It does nothing if stderr is not a terminal.
+// be restored, even if the program is killed. It does nothing if stderr is not a terminal.
 func (s *story) draw(lines ...string) {
 	if !s.tty {
 		return

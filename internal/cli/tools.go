@@ -48,7 +48,7 @@ func everyProgram(tool plan.Tool) []string {
 	return each.Once(all)
 }
 
-// toolsMissing returns the tools with a program that is not installed here.
+// toolsMissing filters a list of tools: it returns the tools with a program that is not installed here.
 func toolsMissing(tools []string) []string {
 	return each.Where(tools, func(name string) bool {
 		_, err := toolPrograms([]string{name})

@@ -79,7 +79,7 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 	if e.Lifeline > 0 {
 		go c.sendHeartbeats(e.Lifeline / 3)
 	}
-	a, err := c.await(ctx, TypeHello, func(a answers) bool { return a.hello != nil })
+	a, err := c.awaitAnswer(ctx, TypeHello, func(a answers) bool { return a.hello != nil })
 	if err == nil {
 		c.hello = *a.hello
 		if c.hello.Version != Version {
@@ -142,7 +142,7 @@ func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool, wa
 	if err := c.send(ctx, m); err != nil {
 		return answers{}, err
 	}
-	a, err := c.await(ctx, want, have)
+	a, err := c.awaitAnswer(ctx, want, have)
 	if took := time.Since(begin); err == nil && (c.roundTrip == 0 || took < c.roundTrip) {
 		c.roundTrip = took
 	}
@@ -151,7 +151,7 @@ func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool, wa
 
 // Wait waits for the end of the trial and returns the agent's observation.
 func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
-	a, err := c.await(ctx, TypeDone, func(a answers) bool { return a.done != nil })
+	a, err := c.awaitAnswer(ctx, TypeDone, func(a answers) bool { return a.done != nil })
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (c *Client) roll(ctx context.Context, m Message) error {
 	if err := c.send(ctx, m); err != nil {
 		return err
 	}
-	_, err := c.await(ctx, TypeRolled, func(a answers) bool { return a.rolled > before })
+	_, err := c.awaitAnswer(ctx, TypeRolled, func(a answers) bool { return a.rolled > before })
 	return err
 }
 
@@ -260,9 +260,9 @@ func (c *Client) send(ctx context.Context, m Message) error {
 	}
 }
 
-// await waits until have is true of the answers, and returns them. It fails if the trial fails, the agent is gone or
+// awaitAnswer waits until have is true of the answers, and returns them. It fails if the trial fails, the agent is gone or
 // silent, or ctx ends. want names the missing message in errors.
-func (c *Client) await(ctx context.Context, want messageType, have func(answers) bool) (answers, error) {
+func (c *Client) awaitAnswer(ctx context.Context, want messageType, have func(answers) bool) (answers, error) {
 	limit := c.HeartbeatLimit
 	if want == TypeHello {
 		limit = helloLimit
@@ -295,8 +295,8 @@ func (c *Client) await(ctx context.Context, want messageType, have func(answers)
 	}
 }
 
-// LateError is the error of a wait that was ended by its context: which message was missing, and the state of the
-// trial.
+// LateError is the error of a wait that its context ended. Want is the missing message, Stands the state of the trial in
+// the last heartbeat.
 type LateError struct {
 	Want   messageType
 	Stands string

@@ -23,8 +23,8 @@ type Endpoint struct {
 	ListenPort    int
 	// CPUs are the CPUs for the load threads of this endpoint.
 	CPUs []int
-	// Lifeline is the keepalive timeout of the agent: without a message for so long it ends by itself. Start tells the
-	// agent; the controller sends a message three times as often. 0 is for streams whose end cannot be lost. (optional)
+	// Lifeline is the keepalive timeout of the agent: without a message for this time, the agent ends by itself. Start
+	// passes it to the agent, and a Client sends three heartbeats in this time. 0 means no timeout. (optional)
 	Lifeline time.Duration
 	// Start begins an agent there and returns its stdin and stdout as one stream. Closing the stream ends the agent and
 	// a pending Read. If the stream has a method LastWords() string, it returns what the agent last wrote to its

@@ -80,8 +80,8 @@ func (m Members) Without(rank int, e Ends) (Members, Ends) {
 }
 
 // Run starts all members, the first last, calls running, and waits for all of them. It returns their merged
-// observation. If one fails, the others are given up; the error is the lost member's, if a member is lost. It is a
-// *LostError if continues is set and the others can continue.
+// observation. If a member fails, Run gives up the others and returns the error, preferably of a member whose agent is
+// gone. The error is a *LostError if continues is set and the other members can continue.
 func (m Members) Run(ctx context.Context, continues bool, running func()) (*sample.Observation, error) {
 	all := m.all()
 	for rank := len(all) - 1; rank >= 0; rank-- {

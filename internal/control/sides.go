@@ -83,9 +83,9 @@ func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Pr
 	return port, nil
 }
 
-// chooseCPUs returns the CPUs of a side's load threads if the environment has not chosen them: the idlest of its
-// node, one for each thread. Two sides on one machine share its highest CPU, as in the lab, or take every second CPU:
-// turn is 0 or 1. Threads that move between CPUs would take different times in each instance of a pod.
+// chooseCPUs returns CPUs for a side's load threads, which apply if the environment has chosen none: the idlest of its
+// node, one for each thread. On one machine, ask.Placement decides: both sides share the highest CPU, or each takes
+// every second CPU. turn (0 or 1) is then the index of this side's first CPU.
 func chooseCPUs(own, other Hello, ask Prepare, turn int) []int {
 	cpus := own.Idle
 	if own.Machine == other.Machine && len(cpus) > 1 {

@@ -59,9 +59,9 @@ type Node struct {
 	// MAC is the MAC address of the NIC, MTU its MTU in bytes.
 	MAC net.HardwareAddr
 	MTU int
-	// Cluster holds the pods of all nodes.
+	// Cluster is the address range of the pods of all nodes.
 	Cluster netip.Prefix
-	// PodCIDR holds the pods of this node. It is not valid if pods have addresses of the underlay.
+	// PodCIDR is the address range of the pods of this node. It is not valid if pods have addresses of the underlay.
 	PodCIDR netip.Prefix
 	// Blocks are the used parts of PodCIDR, if IPAM assigns blocks (Calico).
 	Blocks []netip.Prefix

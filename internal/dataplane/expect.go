@@ -34,7 +34,7 @@ type Expectation struct {
 	// Remote is the route to another node's pods.
 	Remote *Route
 	// Served has the paths that work, with the client address that the server sees. Datagrams has the paths on which the
-	// server sees another client over UDP.
+	// server sees another address over UDP.
 	Served, Datagrams Clients
 	// Refused are the paths that must not work.
 	Refused []plan.Path
@@ -151,17 +151,17 @@ const (
 // Client is the kind of client address that a backend sees.
 type Client int
 
-// Clients that a backend can see.
+// Clients that a backend can see. The node of an external client is the node that it entered.
 const (
 	// OwnAddress: the client's own address.
 	OwnAddress Client = iota
-	// NodeAddress: the address of the client's node, or of the node that the client entered.
+	// NodeAddress: the address of the client's node.
 	NodeAddress
-	// TunnelEnd: the address of that node's tunnel device.
+	// TunnelEnd: the address of the tunnel device of the client's node.
 	TunnelEnd
-	// FirstOfRange: the first address of that node's pod range.
+	// FirstOfRange: the first address of the pod range of the client's node.
 	FirstOfRange
-	// OfRange: the address of that node's pod range itself.
+	// OfRange: the address of the pod range itself of the client's node, such as 10.42.1.0.
 	OfRange
 	// AnyAddress: any address.
 	AnyAddress
@@ -200,15 +200,15 @@ func Paths(tables ...Clients) Clients {
 	return served
 }
 
-// Direct has the paths on which the client's address is not translated, in every profile whose pods are behind their node:
+// Direct has the paths on which the client's address is not translated, in every profile that connects pods to their node:
 // between hosts, between pods, to the pod's own node, and from pods to Services.
 var Direct = Clients{
 	HostHostSame: OwnAddress, HostHostCross: OwnAddress, PodHostSame: OwnAddress,
 	PodPodSame: OwnAddress, PodPodCross: OwnAddress, PodSvcLocal: OwnAddress, PodSvcRemote: OwnAddress,
 }
 
-// Entering returns the paths from a node, or through a node port, to pods and Services. near is the client address that pods
-// of that node see, far the client address that pods of another node see: usually that of the outgoing device.
+// Entering returns the paths from a node, or through a node port, to pods and Services. near is the client address that the
+// node's own pods see. far is the client address that pods of other nodes see, usually the address of the outgoing device.
 func Entering(near, far Client) Clients {
 	return Clients{
 		HostPodSame: near, HostSvcLocal: near, ExtPortLocal: near,

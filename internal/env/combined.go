@@ -32,7 +32,7 @@ type Parts struct {
 // can be compared. Variants with a context belong to a cluster, the others to the lab.
 type combined struct {
 	lab, clusters Environment
-	// grouped means that the lab's agents are in CPU groups as deep as those of pods.
+	// grouped means that the lab's agents are in CPU groups, nested as deeply as the CPU groups of pods.
 	grouped bool
 	// remove deletes these groups.
 	remove func() error
@@ -113,8 +113,8 @@ func clusterPlan(want plan.Plan) plan.Plan {
 	return want
 }
 
-// labPlan returns the part of a plan for the lab: the profiles detected on the clusters, each once, against the profile
-// host and its twin. Services use the clusters' mode of kube-proxy.
+// labPlan returns the part of a plan for the lab. It measures each profile that was detected on the clusters once, with the
+// profile host and its twin as the baseline. Services use the clusters' mode of kube-proxy.
 func labPlan(want, found plan.Plan) plan.Plan {
 	want.Environment, want.Cluster, want.Lab.ServiceProxy = plan.EnvLab, plan.Cluster{}, found.Lab.ServiceProxy
 	want.Profiles, want.Baseline, want.Twin = nil, plan.VariantOf(profile.Host), true

@@ -22,7 +22,7 @@ type Environment interface {
 	Facts(ctx context.Context) (facts.Facts, error)
 	// Profiles returns the state of every variant of the plan: ready, or skipped with the reason.
 	Profiles(ctx context.Context) ([]result.Profile, error)
-	// At returns the site of a variant. Variants of one context have one site.
+	// At returns the site of a variant. All variants of one context have the same site.
 	At(v plan.Variant) Site
 	// Conditions returns the conditions that derived metrics are checked against.
 	Conditions() outcome.Conditions
@@ -41,7 +41,7 @@ type Staged interface {
 // Site is where variants are measured: the lab, or one cluster. A site may also implement some of the interfaces below.
 type Site interface {
 	// Endpoints returns the client and the servers of a route. The error is a *control.NotServedError if the variant
-	// does not serve it.
+	// does not serve the route.
 	Endpoints(ctx context.Context, r plan.Route) (control.Ends, error)
 }
 
@@ -49,8 +49,8 @@ type Site interface {
 type Meshed interface {
 	// Nodes returns the nodes between which a variant can be measured.
 	Nodes(ctx context.Context, v plan.Variant) ([]mesh.Node, error)
-	// Away returns a node of a pair that cannot be measured now, and why, or "" if both can. failed means that a trial of
-	// the pair has just failed; without it, a node that was present is assumed to be still present.
+	// Away returns a node of the pair that cannot be measured now, and why. Both are "" if both nodes can be measured.
+	// failed means that a trial of the pair has just failed. Otherwise Away assumes that a node that was present still is.
 	Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string)
 	// Await waits, for a limited time, until nodes whose pods are starting can be measured again.
 	Await(ctx context.Context)
@@ -58,8 +58,8 @@ type Meshed interface {
 
 // Renewer is a Site that can raise variants again.
 type Renewer interface {
-	// Renew removes variants and raises them again, in the given order, while nothing is measured. The result has for each
-	// variant nil, or the error that kept it from being raised. The served paths and the stages do not change.
+	// Renew removes variants and raises them again, in the given order, while nothing is measured. The result maps
+	// each variant to nil, or to the error because of which it was not raised. The served paths and the stages do not change.
 	Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error
 	// Renews returns the variants that Renew raises together with v, v included; nil if v cannot be raised again.
 	Renews(v plan.Variant) []plan.Variant
@@ -67,8 +67,8 @@ type Renewer interface {
 
 // Raiser is a Site that measures what it costs to raise a variant.
 type Raiser interface {
-	// Raised returns the cost of the current instance of a variant, in base units by metric name; nil if it was not
-	// measured.
+	// Raised returns the cost of the current instance of a variant, by metric name; nil if it was not measured. Each cost
+	// is in the base unit of its metric.
 	Raised(v plan.Variant) map[string]float64
 }
 
@@ -81,8 +81,8 @@ type Roller interface {
 
 // PodMaker is a Site that makes pods during a trial.
 type PodMaker interface {
-	// NewPods creates pods at a rate, lets each send a request, and waits until all pods are removed. It returns their
-	// times in a client's observation. It fails if no pod got an answer.
+	// NewPods creates pods at a rate, lets each send a request, and waits until all pods are removed. It returns how long
+	// the pods took, as a client's observation. It fails if no pod got an answer.
 	NewPods(ctx context.Context, a control.Arrivals) (*sample.Observation, error)
 	// LatePods reports whether a pod's request may come long after its intended time. If so, the servers still answer
 	// after the window, for the workload's timeout.
@@ -91,8 +91,8 @@ type PodMaker interface {
 
 // Rester is a Site that can measure its nodes while nothing is sent.
 type Rester interface {
-	// Rest measures the CPU time and memory that the nodes of a path use during window, while the run sends nothing. It
-	// returns them in a client's observation.
+	// Rest measures the CPU time and memory that the nodes of a path use during window, while the run sends nothing. The
+	// result is a client's observation.
 	Rest(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error)
 }
 
@@ -153,10 +153,10 @@ type Place struct {
 	Address string
 }
 
-// Looker is a Site that runs "cnibench look" at the ends of its paths, and on the nodes below them where permitted.
+// Looker is a Site that runs "cnibench look" at the ends of its paths, and where permitted also on the nodes of these ends.
 type Looker interface {
-	// Places returns the client's and the server's end of a route, in this order, then the nodes that they run on and the
-	// hosts between, each once.
+	// Places returns the client's end of a route, then the server's end, then the nodes of the two ends and the hosts
+	// between them, each once.
 	Places(r plan.Route) ([]Place, error)
 	// Look runs "cnibench look" with arguments at a place, and returns its output.
 	Look(ctx context.Context, place string, args ...string) ([]byte, error)
@@ -185,8 +185,8 @@ type Verifier interface {
 	VerifierLogs() map[string]string
 }
 
-// Recording records what the CPUs of a path execute during one trial. Call Start when both sides run, and Finish after they
-// have ended. Call Finish even if Start was not called: it releases the recording's resources. Finish returns an empty
+// Recording records what the CPUs of a path execute during one trial. Call Start when client and server run, and Finish after
+// both have ended. Call Finish even if Start was not called: it releases the recording's resources. Finish returns an empty
 // result if an observation is nil.
 type Recording struct {
 	Start  func() error

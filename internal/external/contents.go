@@ -25,12 +25,12 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	var c result.Contents
 	var err error
 	batches = slices.Clone(batches)
-	factsDiffer(batches)
+	recordFactConditions(batches)
 	removeCopies(batches)
 	settleRates(batches)
 	settleSizes(batches)
-	windowsDiffer(batches)
-	warmupsDiffer(batches)
+	recordWindowConditions(batches)
+	removeEqualWarmups(batches)
 	separate(batches)
 	if c.Records, err = records(batches); err != nil {
 		return result.Contents{}, err

@@ -20,8 +20,8 @@ type Label struct {
 	Workload plan.Workload
 }
 
-// Apply adds the fields of l to the readings of b (see put), and name as its title if it has none. It fails if a reading
-// stays incomplete, or if l contradicts the input, such as one profile for an input that names several.
+// Apply adds the fields of l to the readings of b (see put). If b has no title, it sets name as the title. It fails if a
+// reading stays incomplete, or if l contradicts the input, such as one profile for an input that names several.
 func (l Label) Apply(name string, b *Batch) error {
 	b.Title = cmp.Or(b.Title, name)
 	if err := l.apply(b); err != nil {
@@ -73,8 +73,9 @@ func loses(r *Reading, said any) bool {
 
 func isAssumed(w sample.Warning) bool { return w.ID == adapter.Assumed }
 
-// put sets one part of the readings, called what, to said, the value of the label. It does nothing if said is zero. If some
-// readings lack the part, only these are set, else all. It fails rather than replace a path, or printed settings of a workload.
+// put sets a part of the readings to said, the label's value; it does nothing if said is zero. what is the name of the part.
+// If some readings lack the part, it sets only these readings, else all. It fails if the file names several values, or if
+// said would replace a path or the printed settings of a workload.
 func put[T comparable](b *Batch, what string, said T, part func(*Reading) *T) error {
 	var none T
 	if said == none {

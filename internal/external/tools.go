@@ -46,7 +46,7 @@ func Add(t adapter.Tool) {
 	t.Sender.Tool.Register()
 }
 
-// Sending returns the tool of that name; false if no such tool sends workloads.
+// Sending returns the tool called name if it sends workloads; false if there is no such tool.
 func Sending(name string) (adapter.Tool, bool) {
 	for _, t := range tools {
 		if t.Sender != nil && t.Sender.Name == name {

@@ -52,8 +52,8 @@ func removeCopies(batches []Batch) {
 	}
 }
 
-// settleSizes sets the message size of readings whose tool printed too few digits: to a size in their range that another
-// reading of the case printed, else to one that an earlier reading of the case got.
+// settleSizes sets the message size of readings whose tool printed too few digits. It takes a size in their range from
+// another reading of the case: preferably a printed size, else the size that an earlier reading got.
 func settleSizes(batches []Batch) {
 	known := map[plan.Case][]int{}
 	caseOf := func(r *Reading) plan.Case {
@@ -86,8 +86,8 @@ func settleSizes(batches []Batch) {
 	})
 }
 
-// settleRates removes the assumed rate of a reading if another reading of its case was sent as fast as possible, at about
-// the same rate: then the round rate was a coincidence.
+// settleRates removes the assumed rate of a reading if another reading of its case has no rate limit and about the same sent
+// rate: then the round rate was a coincidence.
 func settleRates(batches []Batch) {
 	const near = 0.02
 	free := map[plan.Case][]float64{}
@@ -118,8 +118,9 @@ var unlikeName = pattern.New(`[^A-Za-z0-9._~]*[^A-Za-z0-9._~-][^A-Za-z0-9._~]*`)
 // conditionFacts are facts of a whole input that change what is measured.
 var conditionFacts = []string{"cluster.mtu", "socket_buffer"}
 
-// factsDiffer records the facts among conditionFacts that differ between inputs as conditions of their readings.
-func factsDiffer(batches []Batch) {
+// recordFactConditions records each fact of conditionFacts as a condition of the readings, if its value differs between
+// inputs.
+func recordFactConditions(batches []Batch) {
 	for _, name := range conditionFacts {
 		values := map[string]bool{}
 		for _, b := range batches {
@@ -140,10 +141,10 @@ func factsDiffer(batches []Batch) {
 	}
 }
 
-// windowsDiffer records the requested length of runs as a condition if, within one case, a length is at least twice
-// another: runs of 1 s and of 60 s are not repetitions. Only lengths that were requested count, which are whole
-// seconds.
-func windowsDiffer(batches []Batch) {
+// recordWindowConditions records the length of the runs of a case as a condition if the longest run is at least twice as long
+// as the shortest: runs of 1 s and of 60 s are not repetitions. It ignores runs whose length is not near whole seconds: that
+// length was not requested.
+func recordWindowConditions(batches []Batch) {
 	const near, twice = 0.05, 2
 	windows := map[plan.Case][]*Reading{}
 	each(batches, func(r *Reading) {
@@ -168,8 +169,8 @@ func windowsDiffer(batches []Batch) {
 	}
 }
 
-// warmupsDiffer removes discarded time from the conditions, unless runs of one case differ in it.
-func warmupsDiffer(batches []Batch) {
+// removeEqualWarmups removes the condition adapter.Omitted from readings, unless the readings of their case differ in it.
+func removeEqualWarmups(batches []Batch) {
 	omitted := map[plan.Case][]string{}
 	isOmit := func(condition string) bool { return strings.HasPrefix(condition, adapter.Omitted) }
 	each(batches, func(r *Reading) {
@@ -224,5 +225,5 @@ func separate(batches []Batch) {
 	}
 }
 
-// longestProfile is the longest adapter.PlainName.
+// longestProfile is the length of the longest adapter.PlainName, in bytes.
 const longestProfile = 100

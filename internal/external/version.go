@@ -50,7 +50,7 @@ const (
 	KindStart = "tool start"
 )
 
-// Error is why a trial by a tool failed.
+// Error says why a trial by a tool failed.
 type Error struct {
 	// Kind is one of the kinds above, or the kind of the failure that the tool reported. Failures are counted by kind.
 	Kind string

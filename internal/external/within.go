@@ -86,9 +86,9 @@ var lines = []string{"iperf3-text", "netperf", "wrk", "hey", "ping", "sockperf",
 // tables are the formats of tables, which people paste one below another.
 var tables = []string{"knb", "cilium-perf", "perf-tests"}
 
-// headed splits a text with tables at the headings above them: marked lines (IsMarked), and lines before the opening fence
-// of a code block in Markdown.
-func headed(f adapter.Format, b []byte) (parts []part) {
+// splitAtHeadings splits a text with tables at the headings above the tables. Headings are marked lines (IsMarked), and lines
+// before the opening fence of a code block in Markdown.
+func splitAtHeadings(f adapter.Format, b []byte) (parts []part) {
 	p := part{format: f}
 	all := strings.SplitAfter(string(b), "\n")
 	isFence := func(i int) bool { return i < len(all) && strings.HasPrefix(strings.TrimSpace(all[i]), "```") }
@@ -118,7 +118,7 @@ func texts(f adapter.Format, b []byte, name string) []part {
 	case adapter.StartsJSON(b):
 		return parts
 	case slices.Contains(tables, f.Name):
-		return headed(f, b)
+		return splitAtHeadings(f, b)
 	case name != "" || !slices.Contains(lines, f.Name):
 		return parts
 	}
@@ -255,9 +255,9 @@ func withoutCommon(text string) string {
 	return out.String()
 }
 
-// documents returns the JSON objects, and lists of objects, that begin a line of b, each with the text above. between is all
-// other text. Documents without text between them are one part. If a document is cut off, it returns nothing, so that the
-// fault is reported.
+// documents returns the JSON documents of b, each with the text above it. A document is an object or a list of objects that
+// begins a line; documents without text between them are one part. between is all other text. If a document is cut off, it
+// returns nothing, so that the fault is reported.
 func documents(b []byte) (parts []part, between []byte) {
 	var above, headings []string
 	var heading string // of a part and of those behind it up to the next heading

@@ -135,7 +135,7 @@ func (fs *faults) checkChurn(p Plan, field string, v Variant) {
 		if window := cmp.Or(w.Window, p.Duration); window != 0 && rate*window.Seconds() < 1 {
 			fs.Add(field, "%s: a window of %s has no change: give a longer window (--duration) or a higher rate", v, window)
 		}
-		why := w.row().unchanged
+		why := w.kindEntry().unchanged
 		if w.Traits().Roll {
 			why = "%s changes endpoints itself: measure it without churn"
 		}

@@ -53,8 +53,8 @@ const (
 	raiseMost = 0.375
 )
 
-// Parameters of FitRepetitions: many short trials, spread over the run, show more than few long ones, because
-// disturbances of a machine last for hundreds of milliseconds.
+// Parameters of FitRepetitions. mostFit is the largest number of repetitions, fitWindow the shortest window. Many short trials,
+// spread over the run, show more than few long trials, because disturbances of a machine last for hundreds of milliseconds.
 const (
 	mostFit   = 12
 	fitWindow = 250 * time.Millisecond
@@ -146,14 +146,14 @@ func Preset(name string) Plan {
 }
 
 // Settle returns p with values that follow from its other fields. A precision without a maximum of repetitions allows ten
-// times as many. A load that is a share of the capacity adds the workload that measures the capacity. Default profiles
+// times p.Repetitions. A load that is a share of the capacity adds the workload that measures the capacity. Default profiles
 // that do not support the sweep or the churn are removed. Defaults of the lab are replaced on a cluster.
 func (p Plan) Settle() Plan {
 	p = p.settleCluster()
 	if slices.Equal(p.Profiles, Default().Profiles) || slices.Equal(p.Profiles, quickProfiles) {
 		// Profiles of a preset that do not support the swept condition or the churn are left out.
 		p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool {
-			return useless(p.Sweep.Condition, v) != "" || v.Unchanged(p.Lab) != ""
+			return whyUseless(p.Sweep.Condition, v) != "" || v.Unchanged(p.Lab) != ""
 		})
 	}
 	p.Lab = p.Lab.withLinkNIC()
@@ -239,9 +239,9 @@ func (p Plan) Expected(cases int) time.Duration {
 	return time.Duration(cases*p.Repetitions)*p.TrialTime() + p.raising(cases)
 }
 
-// Block returns how many repetitions are measured on one instance of a profile, if profiles can be raised again. It is as few
-// as keep the time for raising below raiseShare of the run, or still give minInstances, and below raiseMost of a budget. With
-// pairs of nodes it returns all repetitions.
+// Block returns how many repetitions are measured on one instance of a profile, if profiles can be raised again. It returns
+// so many that raising takes at most raiseShare of the run, but leaves at least minInstances instances if it can. A small
+// budget needs larger blocks, see raiseMost. With pairs of nodes it returns all repetitions.
 func (p Plan) Block() int {
 	if p.Pairs.Given() {
 		return p.Repetitions
@@ -310,12 +310,12 @@ func (p Plan) meanWindow() time.Duration {
 }
 
 // windows counts the windows of one repetition under one profile, over the paths that each workload supports. ofOwn is the
-// number of windows whose length differs from the plan's, and own the sum of their lengths. others is the number of the rest.
+// number of windows whose length differs from the plan's, and own the sum of their lengths. others is the number of other windows.
 func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	for _, w := range p.Workloads {
 		paths := max(len(p.Paths)-len(p.barred(w)), 1) // a workload without a path costs nothing, and a plan without paths has no other estimate
 		window, _ := w.Measured(p.Duration, 0)
-		window += w.row().wait
+		window += w.kindEntry().wait
 		if window == p.Duration {
 			others += paths
 			continue
@@ -325,8 +325,8 @@ func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	return own, ofOwn, others
 }
 
-// countEvery is the distance of the repetitions that also count the runs of BPF programs: the first, the fifth and so on. The
-// runs are counted in separate trials, for the cases that run BPF programs.
+// countEvery is the interval, in repetitions, at which the runs of BPF programs are counted: in the first repetition, the
+// fifth and so on. They are counted in separate trials, for the cases that run BPF programs.
 const countEvery = 4
 
 // Counts reports whether the runs of BPF programs are counted in a trial's repetition.

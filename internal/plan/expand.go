@@ -25,8 +25,8 @@ func (p Plan) Measured() []Variant {
 // raw have no pods and no Services.
 var ZeroPath = Path{Host, Host, CrossNode}
 
-// Cases returns every case of the plan: by path, then by workload, then by profile. If raw is the baseline and its path
-// is not in the plan, or not supported by a workload, its cases come last.
+// Cases returns every case of the plan: by path, then by workload, then by profile. Cases of the baseline raw
+// come last if the plan does not measure their workload on ZeroPath anyway.
 func (p Plan) Cases() []Case {
 	return append(slices.Concat(p.groups()...), p.zeros()...)
 }
@@ -56,7 +56,7 @@ func (p Plan) zeros() []Case {
 	among := slices.Contains(p.Paths, ZeroPath)
 	var cases []Case
 	for _, w := range p.Workloads {
-		if among && w.Barred(ZeroPath) == "" || w.row().apart || w.Traits().Names.Elsewhere() {
+		if among && w.Barred(ZeroPath) == "" || w.kindEntry().apart || w.Traits().Names.Elsewhere() {
 			continue
 		}
 		for _, name := range each.Where(p.Measured(), isRaw) {

@@ -28,8 +28,8 @@ type HTTP struct {
 	// application that ends on SIGTERM) to maxDrain.
 	Drain      time.Duration
 	Congestion string
-	// Roll takes each backend in turn out of the Service during the measurement, ends its server, and puts it back with
-	// the server, as a rolling update does; see RollStep.
+	// Roll takes each backend in turn out of the Service during the measurement, ends its server, starts the server again and
+	// puts the backend back, as a rolling update does; see RollStep.
 	Roll bool
 }
 

@@ -100,8 +100,8 @@ func (s jobSpec) barred(p Path) string {
 	return ""
 }
 
-// withoutCompute returns the same job without compute, to whose step time w's compute share refers; false if w has no such
-// share.
+// withoutCompute returns the same job without compute. The compute share of w refers to the step time of this job. It returns
+// false if w has no compute share.
 func (w Workload) withoutCompute() (Workload, bool) {
 	s, ok := w.Spec.(jobSpec)
 	if !ok || s.Compute == 0 {
@@ -125,7 +125,7 @@ func (w Workload) Computing(rate float64) Workload {
 	return w
 }
 
-// forJobs gives the lab as many nodes as the jobs of p have members, if no number of nodes is given.
+// forJobs returns p with at least as many lab nodes as its largest job has members, if no number of nodes is given.
 func (p Plan) forJobs(given func(key string) bool) Plan {
 	if given("lab.nodes") {
 		return p
@@ -136,8 +136,8 @@ func (p Plan) forJobs(given func(key string) bool) Plan {
 	return p
 }
 
-// checkJobs adds faults for jobs that need more nodes than the lab has, or that are explained. The nodes of a cluster are
-// counted when a run begins.
+// checkJobs adds faults for jobs that need more nodes than the lab has, for jobs on clusters of kind, and for explain with a
+// job. The nodes of other clusters are counted when a run begins.
 func (fs *faults) checkJobs(p Plan) {
 	jobs := slices.DeleteFunc(slices.Clone(p.Workloads), func(w Workload) bool { return w.Spec == nil || w.Traits().Job.Members == 0 })
 	for _, w := range jobs {

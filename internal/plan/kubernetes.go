@@ -71,7 +71,7 @@ type Cluster struct {
 	MemoryLimit   string `json:"memory_limit,omitempty"`
 	// BackendCPULimit is the CPU limit of each backend, for workloads with several backends; "" means CPULimit.
 	BackendCPULimit string `json:"backend_cpu_limit,omitempty"`
-	// CPUs are the CPUs for the load, on every node; none leaves the choice to the kernel's scheduler.
+	// CPUs are the CPUs for the load, on every node; an empty list leaves the choice to the kernel's scheduler.
 	CPUs            []int `json:"cpus,omitempty"`
 	SessionAffinity bool  `json:"session_affinity,omitempty"`
 	// LoadBalancerClass and ServiceAnnotations choose one of several load balancers of a cluster.
@@ -253,7 +253,7 @@ func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 	case p.installsCNIs() && base != Detected:
 		fs.checkProfile(field, VariantOf(base))
 	default:
-		if meant := mistyped(base); meant != "" {
+		if meant := suggestedName(base); meant != "" {
 			fs.Add(field, "unknown profile %q, did you mean %q? If not, choose a name that is less like it", base, meant)
 		}
 	}
@@ -265,9 +265,9 @@ func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 	}
 }
 
-// mistyped returns the profile or CNI whose name differs from name by one or two typing errors, "" if there is none. It also
+// suggestedName returns the profile or CNI whose name differs from name by one or two typing errors, "" if there is none. It also
 // returns "" for names that begin with a known name, such as cilium-native-2: users may name a cluster's CNI.
-func mistyped(name string) string {
+func suggestedName(name string) string {
 	names := append(profile.Names(), Detected)
 	names = append(names, each.Of(profile.CNIs(), func(c profile.CNI) string { return c.Name })...)
 	longer := func(n string) bool { return strings.HasPrefix(name, n) }

@@ -52,7 +52,7 @@ func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []
 	}
 }
 
-// arrival returns the schedule of requests: said, but Poisson if said is "" and a rate or a load is given.
+// arrival returns said, the schedule of requests that is given. If said is "" and a rate or a load is given, it returns Poisson.
 func arrival(rate, load float64, said string) string {
 	if said == "" && (rate != 0 || load != 0) {
 		return Poisson

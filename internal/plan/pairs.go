@@ -9,7 +9,7 @@ import (
 // maxAtOnce bounds the number of pairs of nodes that are measured at the same time.
 const maxAtOnce = 500
 
-// pairPaths are the default paths of a run over pairs of nodes: the network of the hosts and that of the pods.
+// pairPaths are the default paths of a run over pairs of nodes: the network of the hosts, and the network of the pods.
 var pairPaths = []Path{{Host, Host, CrossNode}, {Pod, Pod, CrossNode}}
 
 // pairProfile is the default profile of a run over pairs of nodes in the lab.
@@ -69,7 +69,7 @@ func (fs *faults) checkPairs(p Plan) {
 		if w.Spec == nil {
 			continue
 		}
-		if is := w.Traits(); w.row().apart || is.Load > 0 || is.Job.Members > 0 {
+		if is := w.Traits(); w.kindEntry().apart || is.Load > 0 || is.Job.Members > 0 {
 			fs.Add("workloads", "%s is not measured between pairs of nodes", w)
 		}
 	}

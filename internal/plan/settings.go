@@ -257,7 +257,7 @@ func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
 	return known
 }
 
-// planKeys returns the keys of a plan file, which read their values into p.
+// planKeys returns the keys of a plan file, each with the function that reads its value into p.
 func (d *decoder) planKeys(p *Plan) position.Keys {
 	known := position.Keys{
 		"apiVersion": d.Constant(APIVersion),

@@ -13,7 +13,7 @@ type Stream struct {
 	Flows int
 	// MessageSize is the payload of one send call in bytes.
 	MessageSize int
-	// Mix is "" for datagrams of one size, or IMIX. MessageSize is then their mean.
+	// Mix is "" for datagrams of one size, or IMIX. With IMIX, MessageSize is the mean size of a datagram.
 	Mix string
 	// Rate is the intended load over UDP in each direction, in bit/s of payload, summed over all flows; 0 is as fast as
 	// possible.

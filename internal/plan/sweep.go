@@ -154,7 +154,7 @@ func (fs *faults) checkSweep(p Plan) {
 		return
 	}
 	for _, v := range p.Profiles {
-		if why := useless(p.Sweep.Condition, v); why != "" {
+		if why := whyUseless(p.Sweep.Condition, v); why != "" {
 			fs.Add("sweep", "%s: %s", v, why)
 		}
 		if v.sets(p.Sweep.Condition) {
@@ -170,8 +170,8 @@ func (fs *faults) checkSweep(p Plan) {
 	}
 }
 
-// useless returns why a condition has no effect on a profile or cannot be set for it, "" otherwise.
-func useless(flag string, v Variant) string {
+// whyUseless returns why a condition has no effect on a profile or cannot be set for the profile, "" otherwise.
+func whyUseless(flag string, v Variant) string {
 	p, known := profile.Lookup(v.Profile())
 	if !known {
 		return "" // which is reported as another fault

@@ -106,7 +106,7 @@ func (fs *faults) checkProfileOf(p Plan, field string, name Variant) {
 // the conditions in force for it.
 func (fs *faults) checkConditions(p Plan, field string, v Variant) {
 	for _, flag := range perVariant() {
-		if why := useless(flag, v); v.sets(flag) && why != "" {
+		if why := whyUseless(flag, v); v.sets(flag) && why != "" {
 			fs.Add(field, "%s: %s", v, why)
 		}
 	}
@@ -130,8 +130,8 @@ func (fs *faults) checkConditions(p Plan, field string, v Variant) {
 	fs.checkLoad(p, field, v)
 }
 
-// CheckProfile returns the faults of v as a profile of the lab: Faults with the most similar name, if the catalogue
-// does not have it.
+// CheckProfile returns Faults if the catalogue does not have the profile of v, or if v is not in canonical form. For an unknown
+// name, they suggest a similar name.
 func (v Variant) CheckProfile() error {
 	var fs faults
 	fs.checkProfile("profiles", v)
@@ -243,7 +243,8 @@ func (p Plan) Notes(cases int) []string {
 	return notes
 }
 
-// withoutEffect returns a note for encryption and for a flowtable of the whole run if it has no effect on some profiles.
+// withoutEffect returns a note for each of the settings encryption and flowtable that is set for the whole run but has no effect
+// on some profiles.
 func (p Plan) withoutEffect() (notes []string) {
 	encrypted := p.Lab.Encryption != "" && p.Lab.Encryption != condition.EncryptionOff
 	for _, c := range []struct {
@@ -254,7 +255,7 @@ func (p Plan) withoutEffect() (notes []string) {
 			continue
 		}
 		bare := []string{profile.Raw, profile.Host}
-		without := each.Where(p.Profiles, func(v Variant) bool { return !slices.Contains(bare, v.Profile()) && useless(c.flag, v) != "" })
+		without := each.Where(p.Profiles, func(v Variant) bool { return !slices.Contains(bare, v.Profile()) && whyUseless(c.flag, v) != "" })
 		if len(without) > 0 {
 			notes = append(notes, fmt.Sprintf("--%s has no effect on %s: measured without", c.flag, strings.Join(Texts(without), ", ")))
 		}

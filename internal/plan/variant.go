@@ -116,8 +116,8 @@ func (v Variant) Local() Variant { return v.At("") }
 // Named returns v with another profile.
 func (v Variant) Named(profile string) Variant { v.profile = profile; return v }
 
-// Under returns v with one more condition, in canonical form. It fails, with every wrong condition, if one is invalid or
-// given twice.
+// Under returns v with one more condition, in canonical form. It fails if a condition is invalid or given twice. The error names
+// every such condition.
 func (v Variant) Under(flag, value string) (Variant, error) { return v.with(flag, value).canonical() }
 
 // with returns v with one more condition, unchecked.

@@ -62,7 +62,7 @@ type kind struct {
 
 // Optional methods of a Spec.
 type (
-	// chooser is a Spec that does not support every path: barred returns why a normalized spec does not, or "".
+	// chooser is a Spec that does not support every path: barred returns why a normalized spec does not support p, or "".
 	chooser interface{ barred(p Path) string }
 	// fitter is a Spec that needs a long window: unfit returns why a window is too short for a normalized spec, or "".
 	fitter interface {
@@ -164,10 +164,10 @@ func Kinds() []Kind {
 }
 
 // Kind returns the name of the workload's kind, "" for no workload.
-func (w Workload) Kind() Kind { return w.row().name }
+func (w Workload) Kind() Kind { return w.kindEntry().name }
 
-// row returns the registry's entry of the workload's kind, an empty entry for a workload without a Spec.
-func (w Workload) row() *kind {
+// kindEntry returns the registry's entry of the workload's kind, an empty entry for a workload without a Spec.
+func (w Workload) kindEntry() *kind {
 	if w.Spec == nil {
 		return &kind{}
 	}

@@ -49,7 +49,7 @@ func Read(name string, r io.Reader, environment string) (Plan, position.Decoder,
 		}
 	}
 	if d.Line("baseline") != 0 {
-		p.Baseline = d.beside(p.Baseline)
+		p.Baseline = d.resolveFile(p.Baseline)
 	}
 	if d.Line("warmup") == 0 && p.OnCluster() {
 		p.Warmup = ClusterWarmup
@@ -113,7 +113,7 @@ func (d *decoder) profiles(at *[]Variant) position.Read {
 		if err != nil {
 			return v, err
 		}
-		v = d.beside(v)
+		v = d.resolveFile(v)
 		var fs faults
 		// Validate decides whether the plan has the context.
 		fs.checkProfileOf(Plan{Environment: d.environment, Cluster: Cluster{Contexts: []string{v.Context()}}}, "", v)
@@ -121,9 +121,9 @@ func (d *decoder) profiles(at *[]Variant) position.Read {
 	})
 }
 
-// beside returns v with the path of its profile file, which is relative to the plan file, made relative to the working directory.
-// It returns v unchanged if v has no profile file or an absolute path.
-func (d *decoder) beside(v Variant) Variant {
+// resolveFile returns v with the path of its profile file relative to the working directory. In the plan file, the path is
+// relative to the plan file. It returns v unchanged if v has no profile file or an absolute path.
+func (d *decoder) resolveFile(v Variant) Variant {
 	file := v.File()
 	if file == "" || filepath.IsAbs(file) {
 		return v

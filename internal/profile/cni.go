@@ -9,8 +9,8 @@ import (
 type CNI struct {
 	// Name is the name in results, for example "aws-vpc". Title is the name in texts.
 	Name, Title string
-	// Family is the family of the profiles among which the CNI's settings decide. It is "" if there are none, also if a single
-	// profile describes the CNI whatever its settings are.
+	// Family is the family of profiles from which detection chooses by the CNI's settings. It is "" if there is no such
+	// family, or if one profile describes the CNI whatever its settings are.
 	Family string
 	// Daemons are the possible names of its DaemonSet.
 	Daemons []string

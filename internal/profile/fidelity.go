@@ -33,17 +33,17 @@ type Compared struct {
 	Rows   int `json:"rows"`
 	Within int `json:"within"`
 	Differ int `json:"differ"`
-	// Distance is the CPU time on the cluster divided by that in the lab, minus 1: the median over the rows. Farthest is the
-	// value farthest from 0.
+	// Distance is the median of Comparison.Distance over the rows. Farthest is the Comparison.Distance farthest from 0.
 	Distance float64 `json:"distance"`
 	Farthest float64 `json:"farthest"`
-	// Lab and Cluster are the CPU times between pods of different nodes, as multiples of those of the bare node.
+	// Lab and Cluster are the CPU times between pods of different nodes, in the lab and on the cluster, each divided by the CPU
+	// time of the bare node there.
 	Lab     float64 `json:"lab,omitempty"`
 	Cluster float64 `json:"cluster,omitempty"`
 }
 
-// held is the largest Distance, and most the largest Farthest, at which the CPU time in the lab counts as accurate. Both are
-// needed: on a noisy machine no row differs significantly, and the median may be near 0 by chance.
+// held is the largest absolute Distance, and most the largest absolute Farthest, at which the CPU time in the lab counts as
+// accurate. Both are needed: on a noisy machine no row differs significantly, and the median may be near 0 by chance.
 const held, most = 0.05, 0.10
 
 // Holds reports whether the CPU time in the lab is close to that on the cluster: no row differs significantly, the median is
@@ -79,11 +79,11 @@ type Comparison struct {
 	Verdict string
 	// Lab and Cluster are CPU times in ns per unit of work.
 	Lab, Cluster float64
-	// Quotient is the CPU time on the cluster divided by that in the lab, each first divided by that of its bare node.
+	// Quotient is Cluster divided by Lab, after each of them was divided by the CPU time of its own bare node.
 	Quotient float64
 }
 
-// Distance returns the CPU time on the cluster divided by that in the lab, minus 1.
+// Distance returns the CPU time on the cluster divided by the CPU time in the lab, minus 1.
 func (c Comparison) Distance() float64 { return c.Cluster/c.Lab - 1 }
 
 // Summarize returns the summary of rows. Its Name is name, its Lab and Cluster are 0.

@@ -18,7 +18,7 @@ var (
 	}}
 )
 
-// services is the function that pods reach Services.
+// services is the function "Services": pods reach Services by their cluster addresses.
 var services = Function{"Services", "S", func(p Profile) string { return engine(p.Services) }}
 
 // Expected are the functions that a cluster usually needs. A report mentions the expected functions that the best profile lacks.

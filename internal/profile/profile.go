@@ -118,7 +118,7 @@ type Tunnel struct {
 	// Spare is the overhead on IPv4 by which the MTU of pods is smaller although packets between nodes of one subnet do not
 	// use the tunnel; 0 if they use it.
 	Spare int `yaml:"spare"`
-	// Inside is the part of the overhead that another encapsulation adds before the tunnel encrypts.
+	// Inside is the part of the overhead, in bytes, that another encapsulation adds before the tunnel encrypts.
 	Inside int `yaml:"inside"`
 }
 

@@ -67,8 +67,8 @@ func (b *builder) answerLines() []string {
 	return append(lines, b.tallyLine()...)
 }
 
-// mainPath returns the path that the answer is about: plan.MainPath, or else the path with most values. It returns
-// false if no path has a value.
+// mainPath returns the path that the answer is about: plan.MainPath if it has values, or else the path with most values.
+// It returns false if no path has a value.
 func (b *builder) mainPath() (plan.Path, bool) {
 	var best plan.Path
 	most := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// standInCell returns the baseline's cell on the path that replaces the need's path; nil if p is not the baseline, or
-// if the baseline was measured on the path itself.
+// standInCell returns the cell of the baseline p for a need whose path p lacks: the cell on the path that was measured
+// instead. It returns nil if p is not the baseline, if p has the need's path, or if the cell has no value.
 func (b *builder) standInCell(n Need, p plan.Variant) *compare.Cell {
 	if p != b.analysis.Baseline {
 		return nil

@@ -159,10 +159,10 @@ func newBuilder(h result.Header, a *compare.Analysis, c *Collector, metrics []me
 	return b
 }
 
-// series returns the number of each profile.
+// series numbers the profiles from 1, in report order.
 func (b *builder) series() Series { return Result{Analysis: b.analysis}.Series() }
 
-// cases yields the possible cases of a result, by workload, path and profile.
+// cases yields every combination of a workload, a path and a profile of the result.
 func (b *builder) cases() iter.Seq[plan.Case] {
 	return func(yield func(plan.Case) bool) {
 		for _, w := range b.analysis.Workloads {
@@ -273,13 +273,13 @@ func shortPath(p plan.Path) string {
 type Collector struct {
 	// Stacks keeps the stacks of sampled trials, for pictures and profiles. (optional)
 	Stacks bool
-	// Detailed keeps distributions, for pictures: records come with their observations. (optional)
+	// Detailed keeps distributions, for pictures. The records must have their observations. (optional)
 	Detailed  bool
 	judged    compare.Collector
 	explained explain.Collector
 	curves    curveCollector
 	run       runTotals
-	// states has a record for each instance: what its rules, programs, Services and policies cost.
+	// states has the records about the state of instances: what rules, programs, Services and policies cost.
 	states []result.Raised
 	// pairs has the measurements between pairs of nodes.
 	pairs matrix.Collector
@@ -318,18 +318,19 @@ const mostPairTrials = 20_000
 // maxStates bounds the records kept about the states of instances, and those kept for each Addition.
 const maxStates = 100_000
 
-// runTotals adds up the trials of a run and their times. Each invocation of the run writes an end record with the total
-// time of its trials. A killed invocation writes none: the times of its trials are added one by one.
+// runTotals adds up the trials of a run and their times. Each invocation of the run ends with a record of its wall time.
+// A killed invocation writes no such record; the times of its trials are then added one by one.
 type runTotals struct {
 	trials, failed int
 	reason         string
-	// ended adds up the end records, and the earlier trials that no end record covers. all adds up every trial.
+	// ended is the sum of the end records, and of the earlier trials that no end record covers. all is the sum of all
+	// trials.
 	ended, all span
 	// open has the times of the trials since the last end record. There may be millions.
 	open []brief
 }
 
-// brief is a span in microseconds that takes less memory.
+// brief is a span in microseconds. It takes half the memory of a span.
 type brief struct{ wall, window float32 }
 
 // span is a wall time, and the part of it in measurement windows.
@@ -359,8 +360,8 @@ func (a *runTotals) add(rec *result.Record) {
 	}
 }
 
-// runOf describes how the numbers were measured; h is the header of the result. If the last trials have no end record,
-// Wall and Windows are the sums over all trials.
+// runOf returns the Run of the result with the header h. If the last trials have no end record, Wall and Windows are the
+// sums over all trials.
 func (a *runTotals) runOf(h result.Header) Run {
 	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: cmp.Or(a.reason, unfinished), Trials: a.trials, Failed: a.failed}
 	r.Wall, r.Windows = a.ended.wall, a.ended.window

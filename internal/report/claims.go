@@ -13,7 +13,7 @@ import (
 // findingsSchema names the JSON format of BuildFindings.
 const findingsSchema = "cnibench.findings/v1"
 
-// claimData is a judged claim for programs.
+// claimData is a judged claim as JSON.
 type claimData struct {
 	ID        string           `json:"id"`
 	Source    string           `json:"source"`

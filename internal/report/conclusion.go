@@ -20,7 +20,7 @@ import (
 // and which is worst, by how much.
 type Conclusion struct {
 	Path plan.Path
-	// Label and Short name the path as the table's row does.
+	// Label and Short are the names of the path, as in the table's row.
 	Label, Short string
 	Text         string
 	// Brief names only the best and the worst profile, for narrow places; "" if no profile is worse than the best.
@@ -381,8 +381,8 @@ func joinNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// repetitionsMore describes how many more repetitions would decide: " (3 more repetitions would decide)"; "" if nothing
-// is inconclusive.
+// repetitionsMore returns the text of decidingRepetitions in brackets: " (3 more repetitions would decide)". It returns ""
+// if no comparison is inconclusive.
 func repetitionsMore(xs []compare.Comparison) string {
 	if text, _ := decidingRepetitions(xs); text != "" {
 		return " (" + text + ")"
@@ -393,8 +393,9 @@ func repetitionsMore(xs []compare.Comparison) string {
 // mostRepetitions is the number of further repetitions above which advice is useless.
 const mostRepetitions = 1000
 
-// decidingRepetitions describes how many more repetitions would decide the inconclusive comparisons among xs, or most
-// of these. run is the total number of repetitions to run, 0 if that is too many. text is "" if none is inconclusive.
+// decidingRepetitions describes how many more repetitions would decide the inconclusive comparisons among xs, or most of
+// them. run is the total number of repetitions for that; 0 if more than mostRepetitions are missing. text is "" if no
+// comparison is inconclusive.
 func decidingRepetitions(xs []compare.Comparison) (text string, run int) {
 	open := slices.DeleteFunc(slices.Clone(xs), func(x compare.Comparison) bool { return x.Verdict != compare.Inconclusive || x.Need <= 0 })
 	if len(open) == 0 {

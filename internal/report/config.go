@@ -109,7 +109,7 @@ func BuildCheck(all []check.Report) Document {
 	return d
 }
 
-// checkCounts describes the number of checked cells and of findings.
+// checkCounts describes how many cells, trials and claims were checked, and how many findings each severity has.
 func checkCounts(r check.Report) string {
 	s := fmt.Sprintf("%s, %s (%d failed)", number.Counted(r.Cells, "cell"), number.Counted(r.Trials, "trial"), r.Failed)
 	if r.Claims > 0 {

@@ -34,7 +34,8 @@ type cellData struct {
 	NIC plan.NIC `json:"nic,omitempty"`
 	// Samples are the values in the order of repetition.
 	Samples []float64 `json:"samples"`
-	// Undisturbed is the estimate that comparisons use; absent if they use the typical one.
+	// Undisturbed is the estimate from undisturbed values, which comparisons use. It is absent if they use the values of
+	// whole windows, which Cell has.
 	Undisturbed *undisturbedData `json:"undisturbed,omitempty"`
 }
 
@@ -70,10 +71,10 @@ type comparisonData struct {
 	BaselinePath plan.Path `json:"baseline_path"`
 }
 
-// ReportSchema names the format of a result's report for programs.
+// ReportSchema names the JSON format of the report of one result.
 const ReportSchema = "cnibench.report/v1"
 
-// ReportData is the JSON report of one result, schema ReportSchema: its members, then those of Subjects.
+// ReportData is the JSON report of one result, schema ReportSchema. Each of Subjects becomes a further member.
 type ReportData struct {
 	Schema      string           `json:"schema"`
 	Run         runData          `json:"run"`

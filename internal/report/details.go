@@ -58,7 +58,7 @@ func (c Curve) At(q float64) float64 {
 type curveCollector struct {
 	cases map[plan.Case]*pool
 	order []*pool
-	// omitted counts the trials of cases that were left out because there were too many.
+	// omitted counts the trials of the cases that were left out, because there were more than maxCurves cases.
 	omitted int
 }
 
@@ -115,8 +115,8 @@ func (t *histogram) add(ns, count int64) {
 	t.n += count
 }
 
-// curve returns percentiles in ascending order: eight steps for each nine up to 99.99 %, and 50 % and 95 %. It omits a
-// percentile without values beyond it. The last point is the largest value. It returns nil without values.
+// curve returns percentiles in ascending order: 0 %, eight steps for each nine up to 99.99 %, and 50 % and 95 %.
+// It omits percentiles beyond which there is no value. The last point is the largest value. Without values it returns nil.
 func (t *histogram) curve() []Percentile {
 	const perNine, nines = 8, 4
 	var qs []float64
@@ -152,7 +152,7 @@ var tableShares = []struct {
 	text string
 }{{0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}}
 
-// distributions returns the percentile curves, one plot per workload and path; plots of a workload share one scale.
+// distributions returns plots of the percentile curves, one per workload and path. The plots of a workload share one scale.
 func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 	scales := map[plan.Workload][]float64{}
 	for _, c := range all {

@@ -62,7 +62,7 @@ type Section struct {
 	Asked bool
 	// Lead means that an HTML page shows the figures before the tables of numbers.
 	Lead bool
-	// Drawn means that an HTML page omits this section, because figures show the same content.
+	// Drawn means that an HTML page omits the grids of this section, because figures show the same content.
 	Drawn bool
 	// Folded means that there are many grids or figures; an HTML page shows each only on request.
 	Folded bool
@@ -190,7 +190,7 @@ const (
 	Value Kind = iota
 	// NotServed: the profile has no such path.
 	NotServed
-	// NotMeasured: there is no trial, or too little for this number.
+	// NotMeasured: there is no trial, or the trials have too few values for this number.
 	NotMeasured
 	// Failed: no trial finished. In a summary it also means that too many trials or too much work failed.
 	Failed

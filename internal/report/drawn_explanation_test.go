@@ -14,7 +14,7 @@ import (
 
 // drawn are the figures of sides and of differences.
 func drawn(sides []explain.Side, differences ...explain.Difference) (all []Figure) {
-	for _, s := range append(drawnDifferences(differences), drawnSides(sides, nil)...) {
+	for _, s := range append(differencePictures(differences), sidePictures(sides, nil)...) {
 		all = append(all, s.Figures...)
 	}
 	return all

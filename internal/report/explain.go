@@ -30,7 +30,7 @@ type Explanation struct {
 	Without []string
 }
 
-// unexplainedMost is the largest share of unexplained CPU time without a note about it.
+// unexplainedMost is the share of unexplained CPU time above which a note states the share.
 const unexplainedMost = 0.05
 
 // Explain attributes the differences from profile a to profile b, for each path and workload that both have among
@@ -112,7 +112,7 @@ func BuildExplanation(x Explanation, run Run) Document {
 		}
 		d.Sections = append(d.Sections, s)
 	}
-	d.Sections = slices.Concat(d.Sections, unexplainedSections(x), drawnDifferences(x.Differences), drawnSides(d.Sides, nil))
+	d.Sections = slices.Concat(d.Sections, unexplainedSections(x), differencePictures(x.Differences), sidePictures(d.Sides, nil))
 	return d
 }
 
@@ -132,7 +132,7 @@ func scaleOf(d explain.Difference) number.Scale {
 // barWidth is the length of the longest change bar, in characters.
 const barWidth = 20
 
-// changeBar draws v as a row of + or - signs; most is the size with the longest bar.
+// changeBar draws v as a row of + or - signs. A value of the size most has the longest bar, barWidth signs.
 func changeBar(v, most float64) string {
 	n := int(math.Round(barWidth * math.Abs(v) / most))
 	if v < 0 {
@@ -178,7 +178,8 @@ func differenceSection(d explain.Difference) Section {
 	return s
 }
 
-// othersLeast is the smallest share of CPU time for which other tasks get a row, and a task its name in a note.
+// othersLeast is the smallest share of the CPU time for which a table has a row about other tasks. A task with a smaller
+// share is not named in a note.
 const othersLeast = 0.001
 
 // addOthers adds a row with the CPU time of tasks outside the path, if it is large enough for any side. The row has a
@@ -220,7 +221,7 @@ func counterGrids(sides []explain.Side) []Grid {
 	return append([]Grid{g}, countedParts(sides)...)
 }
 
-// countedParts returns a grid for each sampled counter: it attributes the counter's events to parts.
+// countedParts returns a grid for each counter that was sampled. The grid attributes the events of the counter to parts.
 func countedParts(sides []explain.Side) (grids []Grid) {
 	for _, name := range metric.Counted {
 		counted := func(s explain.Side) []explain.Valued { return s.Counted[name] }
@@ -234,7 +235,7 @@ func countedParts(sides []explain.Side) (grids []Grid) {
 	return grids
 }
 
-// counterTitle returns the title of a counter, then by, then its unit if it has one.
+// counterTitle returns a counter's title, then the text by, then the unit in brackets, if the counter has one.
 func counterTitle(name, by string, scale number.Scale) string {
 	m, _ := metric.Lookup(name)
 	title := strings.TrimSuffix(m.Title, " per unit of work") + by
@@ -297,7 +298,7 @@ func signedInterval(scale number.Scale, i explain.Interval) string {
 	return scale.Signed(i.Low) + " to " + scale.Signed(i.High)
 }
 
-// sampleNotes describes how many samples all sides have and what sampling costs, then what is missing from each side.
+// sampleNotes describes how many samples the sides have and what sampling costs, then what is missing from each side.
 func sampleNotes(sides []explain.Side) []string {
 	var samples, trials, costs []float64
 	var by []string
@@ -333,7 +334,7 @@ func sampleNotes(sides []explain.Side) []string {
 	return append([]string{note + "."}, missing...)
 }
 
-// rangeText formats the least and the largest of values; only one of them if both have the same text.
+// rangeText formats the least and the largest of values: "3 to 5". If both have the same text, it returns this text once.
 func rangeText(values []float64, format func(float64) string) string {
 	low, high := format(slices.Min(values)), format(slices.Max(values))
 	if low == high {
@@ -455,11 +456,11 @@ func explainedPage(b *builder) page {
 		}
 	}
 	s.Folded = len(s.Grids) > 3
-	p.sections = append([]Section{s}, drawnSides(b.sides, b.series())...)
+	p.sections = append([]Section{s}, sidePictures(b.sides, b.series())...)
 	return p
 }
 
-// parts is the data of a table with a row for each part and a column for each side. of returns the values of a side's
+// parts has the data for a table with a row for each part and a column for each side. of returns the values of a side's
 // parts. sums has the total of each side.
 type parts struct {
 	sides []explain.Side
@@ -468,8 +469,7 @@ type parts struct {
 	scale number.Scale
 }
 
-// grid returns a table of the largest parts, the sum of the others, and the sums. Digits that are uncertain are
-// omitted.
+// grid returns a table with the largest parts, the sum of the other parts, and the totals. It omits uncertain digits.
 func (p parts) grid(title string) Grid {
 	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return s.Name() })}
 	order := explain.Common(p.sides, p.of)

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// drawnSides returns a section with pictures of the parts, one for each path and workload; nil without sides.
-func drawnSides(all []explain.Side, s Series) []Section {
+// sidePictures returns a section with pictures of the parts, one for each path and workload; nil without sides.
+func sidePictures(all []explain.Side, s Series) []Section {
 	if len(all) == 0 {
 		return nil
 	}
@@ -21,8 +21,8 @@ func drawnSides(all []explain.Side, s Series) []Section {
 		Figures: each.Of(sidesByCase(all), func(sides []explain.Side) Figure { return partsFigure(sides, families, s) })}}
 }
 
-// drawnDifferences returns sections with pictures of differences: each as a waterfall, and as a flame graph.
-func drawnDifferences(all []explain.Difference) []Section {
+// differencePictures returns sections with pictures of differences: each as a waterfall, and as a flame graph.
+func differencePictures(all []explain.Difference) []Section {
 	steps := Section{ID: "waterfall", Heading: "From one to the other", Lead: true, Figures: each.Of(all, waterfallFigure)}
 	flames := Section{ID: "flame", Heading: "Functions", Notes: []string{
 		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more. Roots are network namespaces: one sampled trial in four follows packets, so that most stacks of the others have none.",
@@ -97,7 +97,7 @@ func partsFigure(sides []explain.Side, families []string, s Series) Figure {
 	return Figure{Kind: "parts", Heading: sides[0].Path.String(), Path: sides[0].Path, Workload: sides[0].Workload, Drawing: p.Draw(), Numbers: n}
 }
 
-// notFollowed is the root of stacks for packets of an unknown namespace.
+// notFollowed is the name of the root for packets whose network namespace is unknown.
 const notFollowed = "packets that were not followed"
 
 // flameFigure merges the stacks of both sides into a flame graph. It returns false if the stacks were not kept.

@@ -20,12 +20,12 @@ type Best struct {
 	With profile.Function
 	// Choice ranks the dataplanes that have the function; empty if none was measured.
 	Choice []compare.Standing
-	// ToBest compares the first of Choice with the best of all dataplanes; the zero value if it is the best of all.
+	// ToBest compares the first of Choice with the best of all dataplanes. It is the zero value if both are the same.
 	ToBest compare.Comparison
 }
 
-// best returns the best dataplanes of a need with NetworkPolicy, then the best with encryption.
-func (b *builder) best(n Need) []Best {
+// bestByFunction returns two elements for a need: the best dataplane with NetworkPolicy, and the best with encryption.
+func (b *builder) bestByFunction(n Need) []Best {
 	var out []Best
 	for _, f := range []profile.Function{profile.NetworkPolicy, profile.Encryption} {
 		x := Best{With: f, Choice: b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(v plan.Variant) bool {
@@ -48,8 +48,8 @@ func (b *builder) lookUp(v plan.Variant) (profile.Profile, bool) {
 	return known.WithEncryption(string(v.Lab(b.header.Plan.Lab).Encryption)), ok
 }
 
-// functionLines returns a sentence for each function: the best dataplane that has it. It omits a function that the best
-// of all dataplanes has, and one without measured dataplanes.
+// functionLines returns a sentence for each function: the best dataplane that has the function. It omits functions that
+// the best of all dataplanes has, and functions that no measured dataplane has.
 func (n Need) functionLines() []string {
 	var out []string
 	for _, x := range n.Best {
@@ -60,8 +60,8 @@ func (n Need) functionLines() []string {
 	return out
 }
 
-// standingText describes the first of ranks with its value, the profiles that do not differ from it, and how it
-// compares with the best (toBest, if set). unit adds the unit to the value.
+// standingText describes the first of ranks: its value, how it compares with the best (toBest, if set), and the profiles
+// that do not differ from it. If unit is true, the value has its unit.
 func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, unit bool) string {
 	scale := n.Scale()
 	text := number.Clean(ranks[0].Cell.Profile.String()) + ": " + scale.Format(ranks[0].Cell.Median)
@@ -173,8 +173,8 @@ type Proof struct {
 	Fidelity *profile.Fidelity `json:"fidelity,omitempty"`
 }
 
-// Word returns the proof in a word: "wire" for the self-test, "both" if its costs are also those of a real cluster,
-// "real" if it was measured on one, else "none".
+// Word returns the proof in a word: "wire" if only the self-test passed, "both" if the costs also match a real cluster's,
+// "real" if the profile was measured on a real cluster, else "none".
 func (p Proof) Word() string {
 	switch {
 	case p.Real:

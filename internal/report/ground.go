@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// nicLabel returns the NIC model for a workload's bulk data: "ideal NIC" or "no NIC offload". It returns "" for other
-// workloads, outside the lab, and if profiles have different models, because their names then state the model.
+// nicLabel returns the NIC model for a workload's bulk data: "ideal NIC" or "no NIC offload". It returns "" for workloads
+// without bulk data and outside the lab. It also returns "" if profiles have different models: their names state these.
 func (b *builder) nicLabel(w plan.Workload) string {
 	models := each.Once(each.Of(b.analysis.Profiles, func(v plan.Variant) plan.NIC { return b.analysis.NIC(plan.Case{Profile: v, Workload: w}) }))
 	if len(models) != 1 {

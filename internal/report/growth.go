@@ -74,8 +74,8 @@ func growthTarget(f compare.GrowthFamily) string {
 	return "the " + f.Metric.Title + " of " + f.Workload.String()
 }
 
-// growths returns the families with sentences and tables. p has the sweep, margin is the relative difference that does
-// not matter.
+// growths returns the families with sentences and tables. p has the sweep. margin is the largest relative difference that
+// does not matter.
 func growths(families []compare.GrowthFamily, p plan.Plan, margin float64) []Growth {
 	sweep, first := p.Sweep, map[plan.Variant]plan.Variant{}
 	for _, s := range p.Swept() {
@@ -106,7 +106,7 @@ func (w wording) amount(v float64) string {
 	return s.Format(v) + " " + s.Unit
 }
 
-// base returns the unit without "/" and the unit of work, which the sentences name.
+// base returns the unit without its unit of work: "ns" for "ns/packet". The sentences name the unit of work.
 func (w wording) base() string {
 	unit, _, _ := strings.Cut(w.Unit, "/")
 	return unit
@@ -290,8 +290,8 @@ type growthCurve struct {
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 	Per   string  `json:"per"`
-	// Change is from the first point to the last, by the fitted law. Misfit is the largest distance of a point from it,
-	// as a share of the point.
+	// Change is the difference between the last point and the first, by the fitted law. Misfit is the largest distance of
+	// a point from the law, as a share of the point.
 	Change     float64       `json:"change"`
 	ChangeLow  float64       `json:"change_low"`
 	ChangeHigh float64       `json:"change_high"`
@@ -402,7 +402,7 @@ func growthFigures(all []Growth, s Series) []Figure {
 					number.Number(q.X), scale.Format(q.Median), scale.Format(q.Low) + " to " + scale.Format(q.High),
 				}})
 			}
-			line.Faint = lawOf(l.At, l.Points[0].X, l.Points[len(l.Points)-1].X, scale.Size)
+			line.Faint = lawPoints(l.At, l.Points[0].X, l.Points[len(l.Points)-1].X, scale.Size)
 			p.Lines = append(p.Lines, line)
 		}
 		for _, x := range g.Points() {
@@ -415,9 +415,9 @@ func growthFigures(all []Growth, s Series) []Figure {
 	return out
 }
 
-// lawOf returns points of a fitted curve between two values of the condition, for a plot. size is the size of the
+// lawPoints returns points of a fitted curve between two values of the condition, for a plot. size is the size of the
 // plot's unit.
-func lawOf(at func(float64) float64, from, to, size float64) []plot.LinePoint {
+func lawPoints(at func(float64) float64, from, to, size float64) []plot.LinePoint {
 	const steps = 60
 	var points []plot.LinePoint
 	low, high := math.Log1p(from), math.Log1p(to)

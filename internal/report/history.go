@@ -37,8 +37,8 @@ func dateOf(r compare.HistoryRun) string {
 // mostEvents is how many changes of each result the answer lists; it only counts the rest.
 const mostEvents = 10
 
-// historyAnswer returns a line for each result at which levels change, and below it lines for the changes. It says so
-// if nothing changes, or if there are too few results.
+// historyAnswer returns the number of changes, then a line for each result at which levels change, each followed by lines
+// for its changes. If nothing changes, or if there are too few results, the only line says so.
 func historyAnswer(h *compare.History) []string {
 	events := h.Events()
 	changed := len(each.Where(h.Tracks, func(t compare.Track) bool { return len(t.Changes) > 0 }))
@@ -64,8 +64,8 @@ func historyAnswer(h *compare.History) []string {
 	return lines
 }
 
-// sinceText returns the line above the changes at one result: its name, the number of cells, and the changed
-// conditions.
+// sinceText returns the line above the changes at one result: the name of the result, the number of cells that change,
+// and the changed conditions.
 func sinceText(run compare.HistoryRun, cells int) string {
 	line := fmt.Sprintf("Since %s (%s), %s; ", number.Clean(run.Name), dateOf(run), number.Counted(cells, "cell"))
 	if len(run.Changed) == 0 {

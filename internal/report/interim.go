@@ -12,8 +12,8 @@ import (
 type Interim struct {
 	// Summary has only the table. It is nil if the trials answer no need.
 	Summary *Summary
-	// Compared counts the values of dataplanes in the table that have a verdict. Decided counts those of them whose
-	// verdict is not inconclusive.
+	// Compared counts the values of dataplanes in the table that have a verdict. Decided counts the values
+	// among these whose verdict is not inconclusive.
 	Decided, Compared int
 	// Leads names the best profile of each need with a significant difference: "requests cilium-native".
 	Leads []string

@@ -255,8 +255,8 @@ func describe(s itinerary.Step) string {
 	return text
 }
 
-// journeyRows returns the names of a journey's hosts in the order of the request, with the server last, and the row of
-// each host.
+// journeyRows returns the names of a journey's hosts, with the server last and the others in the order in which packets
+// first pass them. row has the index of each host in names.
 func journeyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 	row = map[string]int{}
 	hosts := each.Once(each.Of(i.Steps, func(s itinerary.Step) string { return s.Host }))
@@ -358,7 +358,7 @@ type activity = struct {
 }
 
 // landmarks describes what differs between dataplanes during a visit of a host: programs, bridges, tunnels, and the
-// time in netfilter. It returns a long and a shorter text, or nil.
+// time in netfilter. It returns up to two texts, the longer first; nil if there is nothing to describe.
 func landmarks(visit []itinerary.Step) []string {
 	var devices []string
 	netfilter := 0.0

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -39,7 +40,7 @@ func (b *builder) skippedItems() []Item {
 	})
 }
 
-// notServedItems returns the paths that a profile does not serve, an item for each profile and reason.
+// notServedItems returns an item for each profile and reason: the paths that the profile does not serve for that reason.
 func (b *builder) notServedItems() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
@@ -107,11 +108,11 @@ func (b *builder) runItems(r Run) []Item {
 	return items
 }
 
-// unfinished is the Reason of a run whose file has no end.
+// unfinished is the Reason of a run whose file has no end record.
 const unfinished = "unfinished"
 
-// repeatCommand returns the command line that repeats a plan. Settings that equal the default are omitted, unless they
-// are always given. It returns "" for a plan without profiles, paths or workloads.
+// repeatCommand returns the command line that repeats a plan. It omits settings that equal the default, except those with
+// Always. It returns "" for a plan without profiles, paths or workloads.
 func repeatCommand(p plan.Plan) string {
 	if len(p.Profiles) == 0 || len(p.Paths) == 0 || len(p.Workloads) == 0 {
 		return ""
@@ -133,7 +134,7 @@ func repeatCommand(p plan.Plan) string {
 		case x.Switch:
 			switches += " --" + x.Flag
 		default:
-			line += " --" + x.Flag + " " + shellQuote(x.Text(p))
+			line += " --" + x.Flag + " " + advice.Quote(x.Text(p))
 		}
 	}
 	if !p.Twin {
@@ -142,16 +143,7 @@ func repeatCommand(p plan.Plan) string {
 	return line + switches
 }
 
-// shellQuote quotes s as one word of a shell command, if that is necessary.
-func shellQuote(s string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=~@%+"
-	if s != "" && strings.Trim(s, plain) == "" && s[0] != '~' {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// places are the places where a datagram can be lost, with their names in a report.
+// places are the places where a datagram can be lost: name as in the metric's name, words for a report.
 var places = []struct{ name, words string }{
 	{"socket_buffer", "in the receiving socket's buffer"}, {"backlog", "in the CPU's receive backlog"},
 	{"qdisc", "in a queueing discipline"}, {"device", "at a network device"}, {"path", "elsewhere on the path"},

@@ -22,9 +22,9 @@ type LoadCurve struct {
 	// Workload is the workload without its load, because the load is the axis of the curve.
 	Workload plan.Workload
 	Path     plan.Path
-	// Lines are in report order; there is at least one, with at least two points.
+	// Lines are in report order. There is at least one line. Each has at least two points.
 	Lines []LoadLine
-	// Grids has the same as tables.
+	// Grids has the curves as tables.
 	Grids []Grid
 }
 
@@ -38,7 +38,7 @@ type LoadLine struct {
 	Knee   Knee
 }
 
-// LoadPoint is the measurement at one load, in ns. A summary without values has N 0.
+// LoadPoint is the measurement at one load. Times are in ns. A summary without values has N 0.
 type LoadPoint struct {
 	// Load is the share of the capacity.
 	Load float64
@@ -49,12 +49,12 @@ type LoadPoint struct {
 	Late, Saturated bool
 }
 
-// Knee is the highest load whose 99th percentile is still near the lowest of the curve.
+// Knee is the highest load whose 99th percentile is at most stat.KneeFactor times the lowest one of the curve.
 type Knee struct {
-	// Low is the knee by the medians, High the knee by the intervals.
+	// Low is the load of the knee by the medians, High its load by the intervals, at least Low.
 	Low, High float64
-	// Found is false if the curve does not show whether there is a knee. None means that times stay near the lowest up to
-	// the highest load.
+	// Found is false if the curve does not show whether there is a knee. None means that there is no knee: times stay near
+	// the lowest up to the highest load.
 	Found, None bool
 }
 
@@ -181,7 +181,7 @@ func (l LoadLine) doubts() string {
 	return number.Clean(l.Profile.String()) + ": " + strings.Join(said, "; ") + "."
 }
 
-// tableLoad is the load whose times the first table shows, or those of the nearest measured load.
+// tableLoad is the load for the first table: the table shows the times at the measured load nearest to it.
 const tableLoad = 0.5
 
 // grids returns three tables: a summary, then the median and the 99th percentile at each load.
@@ -299,8 +299,7 @@ func dataOfLoad(c LoadCurve, l LoadLine) loadCurveData {
 	return out
 }
 
-// loadFigures returns the curves of times over load, one plot per workload and path; plots of a workload share one
-// scale.
+// loadFigures returns plots of the times over load, one per workload and path. The plots of a workload share one scale.
 func loadFigures(curves []LoadCurve, s Series) []Figure {
 	times := map[plan.Workload][]float64{}
 	for _, c := range curves {
@@ -329,7 +328,7 @@ func loadFigures(curves []LoadCurve, s Series) []Figure {
 		var said []string
 		most := 10.0
 		for _, l := range c.Lines {
-			p.Lines = append(p.Lines, drawnLoad(l, s, scale))
+			p.Lines = append(p.Lines, loadPlotLine(l, s, scale))
 			most = max(most, 100*l.Points[len(l.Points)-1].Load)
 			n.Rows = append(n.Rows, loadNumbers(l, s, scale)...)
 			said = append(said, fmt.Sprintf("%s knee %s", number.Clean(l.Profile.String()), l.Knee))
@@ -341,8 +340,8 @@ func loadFigures(curves []LoadCurve, s Series) []Figure {
 	return out
 }
 
-// drawnLoad returns the line of the 99th percentile, with the median as the faint line.
-func drawnLoad(l LoadLine, s Series, scale number.Scale) plot.Line {
+// loadPlotLine returns the line of the 99th percentile, with the median as the faint line.
+func loadPlotLine(l LoadLine, s Series, scale number.Scale) plot.Line {
 	out := plot.Line{Name: number.Clean(l.Profile.String()), Series: s[l.Profile]}
 	or := func(x stat.Summary, v float64) float64 {
 		if x.N == 0 {

@@ -32,7 +32,8 @@ type Need struct {
 	Choice []compare.Standing
 	// Near lists the other dataplanes that do not differ significantly from the pick.
 	Near []string
-	// Best has the best dataplanes with NetworkPolicy, then the best with encryption.
+	// Best has the best dataplane with NetworkPolicy, then the best with encryption. It is nil without dataplanes, and if
+	// Bounds is true.
 	Best []Best
 	// Conclusion is about the profiles in Choice.
 	Conclusion Conclusion
@@ -51,7 +52,7 @@ type want struct {
 	workload plan.Workload
 	// metrics are the metrics that can answer the need, the preferred one first.
 	metrics []string
-	// or is the metric to use instead if the values of the first metric are not precise enough; "" for none.
+	// or is the metric to use if the values of the first metric are not precise enough; "" means none.
 	or string
 }
 
@@ -85,8 +86,8 @@ func (b *builder) findNeeds() []Need {
 	return makeNamesUnique(out)
 }
 
-// makeNamesUnique makes the names of needs unique: it adds the options of their workloads, or if these do not differ their
-// paths.
+// makeNamesUnique makes the names of needs unique. To equal names it adds the options of their workloads if all these
+// workloads differ, or else the paths.
 func makeNamesUnique(needs []Need) []Need {
 	for _, same := range Grouped(slices.Clone(needs), func(n Need) string { return n.Name }) {
 		workloads := each.Once(each.Of(same, func(n Need) string { return n.Workload.String() }))
@@ -105,8 +106,7 @@ func makeNamesUnique(needs []Need) []Need {
 	return needs
 }
 
-// preferPrecise returns the ranking by the metric w.or instead of n, if that metric is precise enough (wellKnown) and
-// the metric of n is not.
+// preferPrecise returns n, or the ranking by the metric w.or if n is not precise enough (wellKnown) and that ranking is.
 func (b *builder) preferPrecise(w want, n Need) Need {
 	other, ok := metric.Lookup(w.or)
 	if !ok || n.halfWidth() <= wellKnown {
@@ -119,8 +119,8 @@ func (b *builder) preferPrecise(w want, n Need) Need {
 	return n
 }
 
-// halfWidth returns the relative half-width of an interval: that of the best or of the worst in Choice, whichever is
-// wider.
+// halfWidth returns the larger of two half-widths: those of the intervals of the best and the worst in Choice, each
+// relative to its median.
 func (n Need) halfWidth() float64 {
 	return max(n.Choice[0].Cell.HalfWidth(), n.Choice[len(n.Choice)-1].Cell.HalfWidth())
 }
@@ -195,7 +195,7 @@ func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 	n.Choice, n.Bounds = among, areBounds(among)
 	if pick >= 0 && !n.Bounds {
 		n.Near = profileNames(each.Where(againstBest(among[1:]), func(x compare.Comparison) bool { return x.Verdict != compare.Worse }))
-		n.Best = b.best(n)
+		n.Best = b.bestByFunction(n)
 	}
 	n.Conclusion = b.conclude(among, n.Scale())
 	n.Conclusion.Path, n.Conclusion.Label, n.Conclusion.Short = n.Path, n.Path.String(), shortPath(n.Path)
@@ -266,7 +266,7 @@ func (b *builder) certaintyText(c Conclusion, ranks []compare.Standing) string {
 	return strings.Join(parts, ", ")
 }
 
-// bareText compares the pick with the best bare network; x is that comparison.
+// bareText describes how the pick compares with the best bare network; x is their comparison.
 func (b *builder) bareText(x compare.Comparison) string {
 	known, _ := profile.Lookup(x.Baseline.Profile())
 	other := x.Baseline.String() + " (" + known.Title + ")"

@@ -15,10 +15,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Bounds of what a report shows about pairs of nodes.
+// Limits on what a report shows about pairs of nodes.
 const (
 	// mostGridNodes is the largest number of nodes in a matrix as text. mostMapNodes is the largest number of rows in a
-	// matrix as a picture: with more nodes a row is a group of nodes.
+	// matrix as a picture. If there are more nodes, a row is a group of nodes.
 	mostGridNodes, mostMapNodes = 24, 40
 	// mostFindings is the number of findings that are listed.
 	mostFindings = 20
@@ -200,7 +200,7 @@ func (v nodesView) layer(m *matrix.Matrix) shading {
 		func(i, j int) float64 { return m.Worse(i, j) }}
 }
 
-// worst returns the matrix with the worst metric of each pair; false if nothing was measured.
+// worst returns a matrix in which each pair has the factor of its worst metric; false if nothing was measured.
 func (v nodesView) worst() (shading, bool) {
 	return shading{title: "How many times worse a pair is than others, by its worst metric", factor: func(i, j int) float64 {
 		worst := 0.0
@@ -290,7 +290,7 @@ func (v nodesView) figure(s shading) Figure {
 	return f
 }
 
-// shade returns the level of a factor's color, 0 for no difference.
+// shade returns the shade of a factor, 0 (no difference) to plot.Levels.
 func shade(f float64) int {
 	switch {
 	case f < 1.25:
@@ -305,7 +305,8 @@ func shade(f float64) int {
 	return plot.Levels
 }
 
-// besideHosts returns a table that compares the pods' network with the hosts', pair by pair; nil if not both were measured.
+// besideHosts returns a table that compares the pods' network with the hosts', pair by pair. It returns nil unless both
+// were measured.
 func (v nodesView) besideHosts() []Grid {
 	g := Grid{Title: "Pods beside hosts, of the same pairs", Label: "metric", Columns: []string{"workload", "hosts", "pods", "factor"},
 		Notes: []string{"hosts, pods: medians over pairs. factor: how many times worse a pair is between pods than between its hosts, the median of that over pairs."}}

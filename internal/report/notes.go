@@ -43,7 +43,8 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 	return append(notes, repetitionsText(all)...)
 }
 
-// visibleText describes how small a difference the comparisons would have found; nil if none could find any.
+// visibleText describes how small a difference the comparisons would have found. It returns nil if no comparison could
+// have found a difference.
 func visibleText(xs []compare.Comparison, confidence float64) []string {
 	share, found, of := compare.Visible(xs, confidence)
 	if found == 0 {
@@ -53,8 +54,8 @@ func visibleText(xs []compare.Comparison, confidence float64) []string {
 		number.Percent(share), found, number.Counted(of, "comparison"))}
 }
 
-// widenedText describes by how much intervals are widened because each profile had one instance only, and why by so
-// much.
+// widenedText describes by how much intervals are widened, because each profile had one instance only, and what this
+// amount is based on.
 func widenedText(f compare.Floor) string {
 	if !f.Measured {
 		return fmt.Sprintf("Intervals of what was raised once are widened by %s, an assumption, for there was no twin with two repetitions.", number.Percent(f.Share))
@@ -90,7 +91,7 @@ type footnotes struct {
 	all int
 }
 
-// doubt is one kind of warning: how many cells have it, and the text of the first.
+// doubt is one kind of warning: the number of cells that have it, and its text for the first of these.
 type doubt struct {
 	id    string
 	cells int
@@ -116,7 +117,8 @@ func (f *footnotes) add(c *compare.Cell) {
 	}
 }
 
-// onEveryCell reports whether all shown cells have footnote i. Such a footnote is not marked at the cells.
+// onEveryCell reports whether all shown cells, at least two, have the warning with index i. Such cells do not show the
+// footnote's number.
 func (f *footnotes) onEveryCell(i int) bool { return f.doubts[i].cells == f.all && f.all > 1 }
 
 // numbersOf returns the numbers of the footnotes to mark at c.
@@ -222,7 +224,7 @@ func (b *builder) twinVerdicts() string {
 	return "A/A, the baseline against its twin, all metrics: " + counts + "."
 }
 
-// standInPaths returns the baseline's paths that replace paths of other profiles.
+// standInPaths returns the paths of the baseline with which other profiles are compared on paths that the baseline lacks.
 func standInPaths(cut ...compare.Table) []plan.Path {
 	paths := each.Of(tableComparisons(cut...), func(x compare.Comparison) plan.Path { return x.BaselinePath })
 	return slices.DeleteFunc(each.Once(paths), func(p plan.Path) bool { return p == plan.Path{} })
@@ -261,4 +263,37 @@ func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
 		coverage = fmt.Sprintf(" (the range, where repetitions are too few; it covers at least %.4g%%)", 100*least)
 	}
 	return n, tests, coverage
+}
+
+// doubtNotes names the values with failed trials, and the warnings that at least half of a value's trials have.
+func doubtNotes(needs []Need) []string {
+	var notes, kinds []string
+	counts := map[string]int{}
+	shown := 0
+	for _, n := range needs {
+		for _, s := range n.Standings {
+			if s.Cell.Failed > 0 {
+				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile.String()), n.shortName(), failureText(s.Cell)))
+			}
+		}
+		for _, s := range n.Choice {
+			shown++
+			for _, w := range s.Cell.Warnings {
+				if id := number.Clean(w.ID); w.Trials > 0 && 2*w.Trials >= s.Cell.N {
+					if counts[id]++; counts[id] == 1 {
+						kinds = append(kinds, id)
+					}
+				}
+			}
+		}
+	}
+	const most = 3
+	if len(notes) > most {
+		notes = append(notes[:most], fmt.Sprintf("Trials of %d more values failed.", len(notes)-most))
+	}
+	if len(kinds) > 0 {
+		texts := each.Of(kinds, func(id string) string { return fmt.Sprintf("%s in %d", id, counts[id]) })
+		notes = append(notes, fmt.Sprintf("Doubts in most trials, of %s of dataplanes: %s (--all says why).", number.Counted(shown, "value"), number.Few(texts)))
+	}
+	return notes
 }

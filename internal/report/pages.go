@@ -5,7 +5,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// page is what the report of a result has about one subject. Each part is optional.
+// page has the parts of a report about one subject. Each part is optional.
 type page struct {
 	// sections come before the tables of numbers, sections with only figures after them. A section with only notes is
 	// omitted.
@@ -19,7 +19,7 @@ type page struct {
 // Subject is a member of the JSON report.
 type Subject struct {
 	Key string
-	// Value is a list. The schema is derived from its type, so that an empty list has one, too.
+	// Value is a list. The schema of the member is derived from the list's type, even if the list is empty.
 	Value any
 }
 

@@ -115,8 +115,8 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	return t
 }
 
-// baselineNotes returns notes about the baseline that both results measured: its name, and how much it changed itself. A
-// last note names the rows that have no such baseline.
+// baselineNotes returns notes about the baseline that both results measured: its name, and how much its own values
+// changed. A last note names the rows without a common baseline.
 func baselineNotes(ms []compare.Match) []string {
 	var plain []string
 	var moved []float64

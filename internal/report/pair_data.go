@@ -44,8 +44,8 @@ type pairCell struct {
 	Family   int     `json:"family"`
 	Widened  float64 `json:"widened"`
 	Beyond   float64 `json:"p_beyond"`
-	// QuotientTo is the baseline that both results measured. If it is set, each value is divided by the baseline's, and
-	// Quotient has the ratio of these quotients; else it is null. Plain has the ratio of the values themselves.
+	// QuotientTo is the baseline that both results measured, or "". If there is one, Quotient has the ratio of the values
+	// divided by the baseline's; otherwise Quotient is null. Plain has the ratio of the values themselves.
 	QuotientTo plan.Variant `json:"quotient_to"`
 	Plain      ratioData    `json:"plain"`
 	Quotient   *ratioData   `json:"quotient"`
@@ -151,7 +151,7 @@ type historyRunData struct {
 
 type shiftData struct {
 	compare.Shift
-	// P is the p value of the change itself, by shuffling.
+	// P is the p value of the change, by shuffling. In the JSON it replaces the rank test's p value of Shift.
 	P float64 `json:"p"`
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -507,7 +508,7 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	return notes
 }
 
-// withReasons lists the names of left, grouped by reason.
+// withReasons lists the names of left (profiles), grouped by the reason in Text.
 func withReasons(left []Item) string {
 	var said []string
 	for _, same := range Grouped(left, func(i Item) string { return i.Text }) {
@@ -518,37 +519,6 @@ func withReasons(left []Item) string {
 		said = append(said, names)
 	}
 	return strings.Join(said, "; ")
-}
-
-// doubtNotes names the values with failed trials, and the warnings that at least half of a value's trials have.
-func doubtNotes(needs []Need) []string {
-	var notes, kinds []string
-	counts := map[string]int{}
-	shown := 0
-	for _, n := range needs {
-		for _, s := range n.Standings {
-			shown++
-			if s.Cell.Failed > 0 {
-				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile.String()), n.shortName(), failureText(s.Cell)))
-			}
-			for _, w := range s.Cell.Warnings {
-				if id := number.Clean(w.ID); w.Trials > 0 && 2*w.Trials >= s.Cell.N {
-					if counts[id]++; counts[id] == 1 {
-						kinds = append(kinds, id)
-					}
-				}
-			}
-		}
-	}
-	const most = 3
-	if len(notes) > most {
-		notes = append(notes[:most], fmt.Sprintf("Trials of %d more values failed.", len(notes)-most))
-	}
-	if len(kinds) > 0 {
-		texts := each.Of(kinds, func(id string) string { return fmt.Sprintf("%s in %d", id, counts[id]) })
-		notes = append(notes, fmt.Sprintf("Doubts in most trials, of %s of dataplanes: %s (--all says why).", number.Counted(shown, "value"), number.Few(texts)))
-	}
-	return notes
 }
 
 // profilesWith names the profiles that have a function.
@@ -564,7 +534,7 @@ func profilesWith(f profile.Function) string {
 // nextSteps suggests commands for further work with the result.
 func (b *builder) nextSteps(d Document, file string) []Item {
 	const usual = "result.jsonl" // the default file of run
-	file = shellQuote(cmp.Or(file, usual))
+	file = advice.Quote(cmp.Or(file, usual))
 	to := ""
 	if file != usual {
 		to = " -o " + file

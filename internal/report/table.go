@@ -136,7 +136,7 @@ func (e *Entry) judge(v compare.Verdict, ratio float64) {
 	}
 }
 
-// withDate adds the time of a result to its name.
+// withDate returns the name of a result with its date and time, if known.
 func withDate(name string, created time.Time) string {
 	if created.IsZero() {
 		return name

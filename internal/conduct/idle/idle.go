@@ -26,7 +26,7 @@ const (
 	longestWait = 90 * time.Second
 )
 
-// lost is the ID of the warning for nodes that have lost counters of daemons.
+// lost is the ID of the warning that counters of daemons did not advance or were reset.
 const lost = "rest-lost"
 
 // onlyPath is the only path that idle is measured on.

@@ -107,7 +107,7 @@ func (p *pool) servers(ctx context.Context, e control.Ends) ([]*control.Client, 
 	return servers, nil
 }
 
-// free releases the servers of a path after a trial; the agents keep running.
+// free cancels what the servers of a path still do after a trial. The agents keep running; an agent ends if it does not answer.
 func (p *pool) free(e control.Ends) {
 	_, servers := names(e)
 	for _, name := range servers {

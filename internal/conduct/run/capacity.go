@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// mostCapacityTrials is the largest number of trials that measure a capacity; the capacity is their median.
+// mostCapacityTrials is the largest number of trials that measure a capacity. The capacity is the median of their rates.
 const mostCapacityTrials = 3
 
 // kindNoCapacity is the failure of a trial whose load is a share of a capacity that no trial has measured.
@@ -16,8 +16,8 @@ const kindNoCapacity = "no capacity"
 
 func (c *conductor) capacityTrials() int { return min(c.plan.Repetitions, mostCapacityTrials) }
 
-// isCapacity reports whether k measures the rate to which the load (or, for a job, the compute share) of a workload of the
-// plan refers.
+// isCapacity reports whether k measures a capacity: a rate to which the load (or, for a job, the compute share) of another
+// workload of the plan refers.
 func (c *conductor) isCapacity(k plan.Case) bool {
 	return slices.ContainsFunc(c.plan.Workloads, func(w plan.Workload) bool {
 		of, ok := w.Capacity()

@@ -15,7 +15,8 @@ import (
 
 // instances records which instances of the profiles the run has raised. Instances of a profile are numbered from 1.
 type instances struct {
-	// last is the number of a profile's latest instance; block is the block of repetitions that it is measured in.
+	// last is the number of a profile's latest instance. block is the block of repetitions, counted from 0, in which this
+	// instance is measured.
 	last, block map[plan.Variant]int
 	// broken has the reason why the current instance of a profile cannot be measured on a path.
 	broken map[plan.Route]error
@@ -60,8 +61,8 @@ func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, err
 	return "", c.writeRaiseCosts(old)
 }
 
-// replace ends the agents of profiles, raises new instances and finds their endpoints. It marks the paths as broken where
-// one of these failed.
+// replace ends the agents of profiles, raises new instances of the profiles and finds their endpoints. It marks a path as
+// broken if its profile cannot be raised or its endpoints are not found.
 func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	routes := slices.DeleteFunc(c.plan.Routes(), func(r plan.Route) bool {
 		_, served := c.survey.routes[r]

@@ -70,8 +70,9 @@ func (a attempt) without(ctx context.Context, all control.Members, lost *control
 	return whole, nil
 }
 
-// capacityCase returns the case that measures the capacity for k, with workload of. For a job it is a case of the baseline,
-// on k's path or else on plan.ZeroPath, if one is served: all profiles then compute for the same time in each step.
+// capacityCase returns the case with workload of, which measures the capacity for k. For a job it is a case of the baseline on
+// k's path or, if that case is not served, on plan.ZeroPath: all profiles then compute for the same time in each step.
+// Without such a case, it is a case of k's own profile.
 func capacityCase(c *conductor, k plan.Case, of plan.Workload) plan.Case {
 	k.Workload = of
 	if of.Traits().Job.Members == 0 {

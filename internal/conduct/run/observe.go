@@ -27,11 +27,11 @@ const (
 	lookTime = 15 * time.Second
 	sizeTime = 60 * time.Second
 	// sizePort and contentPort are ports on which no server of a trial listens. Searches for sizes and exchanges of messages have
-	// different ports, because the echo server of the first may still run when that of the second starts.
+	// different ports, because the echo server for sizes may still run when the echo server for messages starts.
 	sizePort, contentPort = "19412", "19413"
 )
 
-// examination is what Observe and the function that it returns have found so far.
+// examination is the state of one call of Observe: what Observe and the function that it returns have found so far.
 type examination struct {
 	site     env.Looker
 	routes   []plan.Route
@@ -41,7 +41,7 @@ type examination struct {
 	backends []diagnose.Backend
 	named    *diagnose.Named
 	mu       sync.Mutex
-	// turn lets only one place send messages at a time, so that they do not disturb each other.
+	// turn lets places that are near each other send messages one after the other, so that messages do not disturb each other.
 	turn sync.Mutex
 	// missing lists what could not be observed.
 	missing []string
@@ -184,7 +184,7 @@ func (x *examination) each(do func(s *diagnose.Size, from, to env.Place)) {
 	wait.Wait()
 }
 
-// look runs an inspection command at a place and decodes its JSON output into into.
+// look runs an inspection command at a place. It decodes the command's JSON output into the value that into points to.
 func (x *examination) look(ctx context.Context, into any, place string, what ...string) error {
 	out, err := x.site.Look(ctx, place, what...)
 	if err != nil {
@@ -236,8 +236,8 @@ func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to en
 	}
 }
 
-// shared makes the backends of the site's Service with several backends listen, and a pod connect to each backend and to the
-// Service. It notes which backends cannot listen.
+// shared starts a server in each backend of the site's Service with several backends. Then a pod connects to each backend and
+// to the Service. It returns the results, and notes which backends cannot listen.
 func (x *examination) shared(ctx context.Context) []diagnose.Backend {
 	shared := x.site.Shared()
 	limit, stop := context.WithTimeout(ctx, sizeTime)

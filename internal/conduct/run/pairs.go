@@ -18,8 +18,8 @@ import (
 )
 
 // findNodes finds the nodes for a plan with pairs and schedules the pairs in rounds. It does nothing for other plans. was has
-// the nodes of a resumed file, nil for a new one. It fails, with position.Faults, if the plan does not fit the nodes, and
-// if no pair can be measured now.
+// the nodes of a resumed file; nil for a new file. It fails with position.Faults if the plan does not fit the nodes. It also
+// fails if no pair can be measured now.
 func (s *surveyed) findNodes(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) error {
 	if !p.Pairs.Given() {
 		return nil
@@ -53,11 +53,11 @@ func (s *surveyed) findNodes(ctx context.Context, e env.Environment, p plan.Plan
 	return fmt.Errorf("no pair of nodes can be measured: node %s: %s", node, why)
 }
 
-// pairs returns between how many pairs of nodes each case is measured: the number of the plan's pairs, or 1 if the
-// environment chooses the pair.
+// pairs returns the number of pairs of nodes between which each case is measured: the number of the plan's pairs, or 1 if
+// the environment chooses the pair.
 func (s *surveyed) pairs() int { return max(1, s.schedule.Len()) }
 
-// endsOf returns the ends of a trial. It asks the environment if the trial is between a pair of nodes.
+// endsOf returns the ends of a trial. For a trial between a pair of nodes it asks e; otherwise the survey has them already.
 func (s *surveyed) endsOf(ctx context.Context, e env.Environment, t plan.Trial) (control.Ends, error) {
 	if t.Pair.IsZero() {
 		return s.routes[t.Route()], nil
@@ -69,7 +69,8 @@ func (s *surveyed) endsOf(ctx context.Context, e env.Environment, t plan.Trial) 
 	return ends, nil
 }
 
-// Suspects are measured again after the last repetition: a difference by chance does not repeat.
+// Suspects are the pairs of nodes whose results differ, or may differ, from those of the other pairs. They are measured again
+// after the last repetition, because a difference by chance does not repeat.
 const (
 	// mostSuspects bounds the number of suspects. moreOfSuspects is how often each is measured again, in alternating
 	// directions.
@@ -127,7 +128,7 @@ func (c tour) everyRound(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// endReason returns why a run ends that has tried every pair, and prints a note if nodes were away.
+// endReason returns why the run ends after it has tried every pair. It prints a note if nodes were away.
 func (c tour) endReason() string {
 	if c.progress.left == 0 {
 		return result.Complete
@@ -256,8 +257,8 @@ func (l *ledger) has(t plan.Trial) bool {
 	return ok && had
 }
 
-// of returns how many trials of a case and a repetition are in the file.
-func (l *ledger) of(k plan.Case, rep int) int {
+// trialCount returns how many trials of a case and a repetition are in the file.
+func (l *ledger) trialCount(k plan.Case, rep int) int {
 	at, ok := l.cases[k]
 	if !ok {
 		return 0

@@ -31,7 +31,7 @@ type rolling struct {
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 	rolled int   // backends that have been out and in again
-	out    bool  // the next backend is out of the Service; after end: it could not be put back
+	out    bool  // the backend with index rolled is out of the Service; after end: it could not be put back
 	failed error // why the roll stopped early
 	doing  string
 }
@@ -76,7 +76,8 @@ func (r *rolling) begin(ctx context.Context) {
 	})
 }
 
-// step takes the next backend out of the Service and puts it back, at the times of the workload. The window opens at opens.
+// step takes the next backend out of the Service and puts it back, at the times that the workload sets. The window
+// opens at opens. It fails if ctx ends or a step fails.
 func (r *rolling) step(ctx context.Context, opens time.Time) error {
 	out, back := r.of.workload.RollStep(r.of.window, r.rolled)
 	server := r.servers[r.rolled]

@@ -43,7 +43,7 @@ type Options struct {
 type Event struct {
 	// Done and Total count trials; Total may grow while cases are measured to a precision.
 	Done, Total int
-	// Left is about how long the rest takes, within the budget.
+	// Left is the estimated time of the remaining trials, at most the rest of the budget.
 	Left time.Duration
 	// Record is the trial that has just ended, nil for a note and a step. It is valid during the call.
 	Record *result.Record
@@ -105,7 +105,7 @@ type conductor struct {
 	windows time.Duration
 	// share is the share of the budget that may be spent by the end of the current stage; 0 means the whole budget.
 	share float64
-	// fitted means that the windows of this run were chosen to fit its budget, and are shorter than the longest choice.
+	// fitted means that this invocation chose the windows to fit the budget, and that they are shorter than plan.LongestFit.
 	fitted bool
 	// changed lists facts of a resumed file's header that have changed.
 	changed   []string
@@ -190,7 +190,7 @@ func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 // wants reports whether any trial of the first repetitions of k is not yet in the file.
 func (c *conductor) wants(k plan.Case, repetitions int) bool {
 	for rep := 1; rep <= repetitions; rep++ {
-		if c.memory.had.of(k, rep) < c.survey.pairs() {
+		if c.memory.had.trialCount(k, rep) < c.survey.pairs() {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// kindNotSampled is the failure of a sampled trial without samples; kindNotCounted is that of a counted trial without
+// kindNotSampled is the failure of a sampled trial without samples. kindNotCounted is the failure of a counted trial without
 // counts.
 const (
 	kindNotSampled = "not sampled"
@@ -67,8 +67,8 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 	return "", nil
 }
 
-// record measures a trial with the recording that prepare returns. The record has the type of as. If the trial
-// succeeded but nothing was recorded, the record is failed, with the kind of failure of as. ok is false if ctx ended first.
+// record measures a trial with the recording that prepare returns. as has the type of the record, and the kind of failure of
+// a trial that succeeded but recorded nothing. ok is false if ctx ended first.
 func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, prepare func() (env.Recording, error)) (rec result.Record, ok bool) {
 	own, err := prepare()
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, 
 			addCounters(rec.Metrics, s.Counters, units)
 		}
 	}
-	rec.Client, rec.Server, rec.Stacks, rec.Programs = sliced(rec.Client), sliced(rec.Server), seen.Stacks, seen.Programs
+	rec.Client, rec.Server, rec.Stacks, rec.Programs = intervalsAndTotals(rec.Client), intervalsAndTotals(rec.Server), seen.Stacks, seen.Programs
 	return rec, ok
 }
 
@@ -109,8 +109,9 @@ func addCounters(to, counters map[string]float64, units float64) {
 	}
 }
 
-// sliced returns the part of an observation that the record of a sampled trial keeps: its intervals, CPU time and totals.
-func sliced(o *sample.Observation) *sample.Observation {
+// intervalsAndTotals returns the part of an observation that the record of a sampled or counted trial keeps: its intervals,
+// CPU time and totals. It returns nil for nil.
+func intervalsAndTotals(o *sample.Observation) *sample.Observation {
 	if o == nil {
 		return nil
 	}

@@ -32,7 +32,8 @@ type memory struct {
 	// pairs has the measurements between pairs of nodes; away are the nodes that cannot be measured now.
 	pairs matrix.Collector
 	away  map[string]bool
-	// trials has the trials that decide whether the plan's precision is reached. It is empty for a plan without one.
+	// trials has the trials that decide whether the plan's precision is reached. It is empty for a plan without a
+	// precision.
 	trials compare.Collector
 }
 
@@ -60,13 +61,13 @@ func (c *conductor) count() {
 	c.progress.total = len(c.survey.served) * c.plan.Repetitions * c.survey.pairs()
 	for k := range c.survey.served {
 		for rep := 1; rep <= c.plan.Repetitions; rep++ {
-			c.progress.done += c.memory.had.of(k, rep)
+			c.progress.done += c.memory.had.trialCount(k, rep)
 		}
 	}
 }
 
-// repetitions measures the capacities, then the repetitions of the plan. After them it measures more, until the plan's
-// precision is reached or in the rest of its budget. It returns why the run stopped.
+// repetitions measures the capacities, then the repetitions of the plan. If the plan has a precision, it then measures more
+// until the precision is reached. Otherwise it spends the rest of the budget on more. It returns why the run stopped.
 func (c *conductor) repetitions(ctx context.Context) (string, error) {
 	// Capacities are measured first and never again: the points of a curve share one capacity.
 	for rep := 1; rep <= c.capacityTrials(); rep++ {
@@ -155,7 +156,7 @@ func (c *conductor) write(ctx context.Context, rec *result.Record) error {
 }
 
 // stopReason returns a reason if the run must stop before the next trial, or "". The run must stop if ctx has ended, or if the
-// budget is too short for the trial and for other, the time for work before the trial.
+// budget is too short for the trial and the work before it. other is the time of this work.
 func (c *conductor) stopReason(ctx context.Context, rep int, other time.Duration) string {
 	if ctx.Err() != nil {
 		return result.Interrupted

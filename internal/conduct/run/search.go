@@ -26,7 +26,7 @@ const (
 	// mostSettled is how often the search lowers its rate to what the sender offered. Then it gives up: the sender does not
 	// get its CPU, so the probes show nothing about the path.
 	mostSettled = 4
-	// steepest bounds how many times lower the next rate is than one that failed, while no rate has held.
+	// steepest is the largest factor by which the search lowers a rate that failed, while no rate has held.
 	steepest = 32
 	// mostProbes bounds a search, whatever the path does.
 	mostProbes = 60
@@ -40,9 +40,9 @@ const (
 // search finds the highest rate that holds, by bisection, and confirms it. It sends nothing itself: next returns the rate
 // to try, note takes the result. The bisection is from RFC 2544 26.1. We add that a rate fails only after
 // several failures, and that a result is confirmed by repetition, because a busy machine sometimes loses packets at any
-// rate. If the first result is not confirmed, the search goes down until a rate is. Then it tries the first result
-// again, because the disturbance may be over, and halves the gap between the highest confirmed rate and the lowest that
-// failed, by probes of the whole window.
+// rate. If the first result is not confirmed, the search goes down until it confirms a rate. Then it tries the first
+// result again, because the disturbance may be over. Last, it narrows the gap between the highest confirmed rate and the lowest
+// rate that failed, by probes of the whole window.
 //
 // Rates are in bit/s; 0 is as fast as the sender can. If that holds, there is nothing to bisect, and the result is the
 // median rate of such probes.
@@ -72,7 +72,8 @@ type search struct {
 	over, found bool
 }
 
-// newSearch returns a search that begins at rate most (bit/s; 0 for as fast as possible) and tries none below least.
+// newSearch returns a search that begins at rate most (0 for as fast as possible). It tries no rate below least. Both are in
+// bit/s.
 func newSearch(most, least float64) *search { return &search{rate: most, least: least, step: backOff} }
 
 // next returns the rate to try, and whether the probe is to confirm the result. ok is false when the search is over.
@@ -180,8 +181,8 @@ func (s *search) descend() {
 	s.over = s.rate < s.least
 }
 
-// refine begins to confirm a rate above the confirmed one: first the first result again, then the geometric mean of the
-// confirmed rate and the lowest that failed. It ends the search when the gap between these is small enough.
+// refine begins to confirm a rate above the confirmed rate. The first time it is top. Later it is the geometric mean of the
+// confirmed rate and the lowest rate that failed. It ends the search when the gap between these two rates is small enough.
 func (s *search) refine() {
 	switch {
 	case s.top > s.confirmed:

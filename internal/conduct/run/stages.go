@@ -27,7 +27,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 	for i, names := range all {
 		stage := whole.only(names)
 		wants := func(k plan.Case) bool { return c.wants(k, c.plan.Repetitions) }
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(stage.served)), wants) {
+		if c.plan.Precision == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(stage.served)), wants) {
 			continue
 		}
 		c.note("stage %d of %d: %s", i+1, len(all), strings.Join(plan.Texts(names), ", "))

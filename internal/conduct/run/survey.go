@@ -78,7 +78,7 @@ func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r pl
 	if _, ok := s.routes[plan.Single(r.Variant, r.Path)]; r.Servers > 1 && !ok {
 		return nil
 	}
-	if why := incapable(at, r); why != "" {
+	if why := whyIncapable(at, r); why != "" {
 		noteNotServed(q, r, why)
 		return nil
 	}
@@ -100,8 +100,8 @@ func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r pl
 	return nil
 }
 
-// incapable returns why a site cannot measure a route that rolls backends, makes new pods or sends nothing, "" if it can.
-func incapable(at env.Site, r plan.Route) string {
+// whyIncapable returns why a site cannot measure a route that rolls backends, makes new pods or sends nothing, "" if it can.
+func whyIncapable(at env.Site, r plan.Route) string {
 	_, rolls := at.(env.Roller)
 	_, makes := at.(env.PodMaker)
 	switch {

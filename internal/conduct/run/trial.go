@@ -22,7 +22,7 @@ const (
 	shortSlice, longSlice = 10 * time.Millisecond, 50 * time.Millisecond
 )
 
-// kindTimeout is the failure of a trial that did not end in time; kindStalled is that of a trial whose path was cut during
+// kindTimeout is the failure of a trial that did not end in time; kindStalled is the failure of a trial whose path was cut during
 // the window.
 const (
 	kindTimeout = "timeout"
@@ -83,8 +83,9 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec 
 	return rec, true
 }
 
-// conditions returns the conditions of the environment for the case. If the variant or the workload sets an MTU or a NIC model,
-// they replace those of the environment. A path within a node has no line rate, because it passes no NIC.
+// conditions returns the conditions of the environment for the case. For a variant with conditions, the MTU and the NIC model
+// are the variant's. A NIC model that the workload sets replaces both others. A path within a node has no line rate, because it
+// passes no NIC.
 func (a attempt) conditions() outcome.Conditions {
 	x := a.env.Conditions()
 	if a.Profile.Conditions() != "" {
@@ -125,7 +126,7 @@ type seen struct {
 	probes []result.Probe
 	// churn describes the changes of objects during the window, nil without any.
 	churn *sample.Churn
-	// windowNs is how long was measured.
+	// windowNs is the length of the measured window, or of all windows of a search.
 	windowNs int64
 	// apart is true if no server was on the client's machine.
 	apart bool
@@ -136,7 +137,8 @@ func (a attempt) limit() time.Duration {
 	return mannerOf(a.Workload.Kind()).longest(a, 4*a.roundTrip()) + grace
 }
 
-// whole returns the span of a trial of the case: the window is that of the recording, the workload or the plan.
+// whole returns the span of a trial of the case. The window is that of the recording if there is one, else that of the
+// workload if it sets one, else that of the plan.
 func (a attempt) whole() span {
 	if a.recording != nil {
 		return span{a.plan.Warmup, a.recording.window}
@@ -207,8 +209,8 @@ func (a attempt) roundTrip() time.Duration {
 }
 
 // patience returns the timeout of one exchange. TCP repeats a lost segment by itself, so its timeout is long. Waiting for a
-// lost datagram must not take the rest of a short window, so other timeouts are a fifth of the window, within bounds, but
-// at least twice the lab's round-trip delay.
+// lost datagram must not take the rest of a short window, so other timeouts are a fifth of the window, but 20 ms to 1 s. They
+// are always at least twice roundTrip.
 func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	if w.Traits().Protocol == plan.TCP {
 		return 5*time.Second + 2*roundTrip

@@ -83,7 +83,7 @@ func nftSetName(set string) string { return strings.ReplaceAll(set, ":", "-") }
 const (
 	bpfSeen        = "0x1000000/0x1000000" // a BPF program has judged the packet
 	bpfBypass      = "0x3000000/0x3000000" // nothing more to judge
-	bpfFallthrough = "0x5000000/0x5000000" // unknown, older than the programs
+	bpfFallthrough = "0x5000000/0x5000000" // of a connection that is older than the programs
 	bpfLoopback    = "0x3600000/0x3f00000" // from a pod to itself
 	bpfNATOutgoing = "0x3800000/0x3f00000" // from a pod to the world
 )

@@ -82,7 +82,7 @@ func (f *felix) endpoint(device string, d direction) {
 		chain.note("Drop VXLAN encapped packets originating in workloads").to(drop, vxlanPacket)
 		chain.note("Drop IPinIP encapped packets originating in workloads").to(drop, ipipPacket)
 	}
-	if names := f.c.selecting(d); len(names) > 0 {
+	if names := f.c.policyChains(d); len(names) > 0 {
 		chain.note("Start of tier default").to(clearMark(markPass))
 		for _, name := range names {
 			chain.jump(name, isClear(markPass))
@@ -97,8 +97,8 @@ func (f *felix) endpoint(device string, d direction) {
 	chain.note("Drop if no profiles matched").to(drop)
 }
 
-// profileNames are the Calico profiles of a pod: that of its namespace, and that of its service account, which is never
-// reached.
+// profileNames are the Calico profiles of a pod: the profile of its namespace, and the profile of its service account. Packets
+// never reach the second, because the first allows everything.
 var profileNames = []string{"kns." + namespace, "ksa." + namespace + ".default"}
 
 // profiles writes the chains of the namespace's Calico profile. This default policy allows everything.
@@ -139,8 +139,8 @@ func (f *felix) policies() {
 	}
 }
 
-// selecting returns the chains of the policies that select the pods, in order.
-func (c CalicoConfig) selecting(d direction) []string {
+// policyChains returns the names of the chains of the policies that select the pods, in order.
+func (c CalicoConfig) policyChains(d direction) []string {
 	var names []string
 	if c.Churned {
 		names = append(names, policyChain(d, churned))
@@ -173,7 +173,7 @@ const ChurnedPort = 10
 // policies are in force.
 const DeniedPort = 9
 
-// allowsAll reports whether policy i is the last of the policies that select the pods.
+// allowsAll reports whether policy i is the last policy that selects the pods. This policy allows all but DeniedPort.
 func (c CalicoConfig) allowsAll(i int) bool { return i == c.Policies-1 }
 
 // PodChange returns the input of iptables-restore --noflush by which Felix adds and removes pods: the chains that find a

@@ -32,7 +32,7 @@ type LocalPod struct {
 	Addr netip.Addr
 }
 
-// routerAllowed is the mark of packets that a policy allows, routerPassed that of packets that a pod's chain has passed.
+// routerAllowed is the mark of packets that a policy allows. routerPassed is the mark of packets that a pod's chain accepts.
 const (
 	routerAllowed = "0x10000/0x10000"
 	routerPassed  = "0x20000/0x20000"

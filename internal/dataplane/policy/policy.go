@@ -108,7 +108,7 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	return rules, sets
 }
 
-// Tables returns the node's nftables tables in the order of a running node: that of kube-proxy, then those of the CNI. Of two
+// Tables returns the node's nftables tables in the order of a running node: kube-proxy's table, then the CNI's tables. Of two
 // base chains with the same hook and priority, the one that was added later runs first. So, as in iptables, Calico polices
 // a packet before kube-proxy checks for Services without endpoints.
 func (n Node) Tables() []*nft.Table {

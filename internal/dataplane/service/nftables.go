@@ -12,7 +12,7 @@ import (
 // TableNFT is the name of kube-proxy's table in nftables mode.
 const TableNFT = "kube-proxy"
 
-// Names in that table that do not depend on a service.
+// Names in kube-proxy's nftables table that do not depend on a Service.
 const (
 	MapServiceIPs       = "service-ips"
 	MapServiceNodePorts = "service-nodeports"

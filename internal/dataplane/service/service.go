@@ -1,5 +1,5 @@
 // Package service writes the rules by which a node serves Kubernetes Services: those of kube-proxy in iptables,
-// nftables or ipvs mode, and the few that kubelet adds. It is values in, text or a table out; packages kernel/ipt,
+// nftables or ipvs mode, and the few that kubelet adds. The input is values, the output text or a table; packages kernel/ipt,
 // kernel/nft and kernel/ipvs load the result.
 //
 //	cfg := service.Config{
@@ -83,7 +83,7 @@ type Service struct {
 	SessionAffinity bool
 	// Endpoints may be empty; then connections are refused.
 	Endpoints []Endpoint
-	// Shared means that in nftables mode Services with the same endpoints may share the map that chooses among them.
+	// Shared means that in nftables mode Services with the same endpoints may share one map that chooses an endpoint.
 	Shared bool
 	// LoadBalancerIPs are external addresses that the node also serves.
 	LoadBalancerIPs []netip.Addr

@@ -209,7 +209,7 @@ func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 		return nil, err
 	}
 	life := external.Life(g.ask)
-	if err := g.await(ctx, p, life+overtime); err != nil {
+	if err := g.awaitExit(ctx, p, life+overtime); err != nil {
 		return nil, err
 	}
 	edge(true)
@@ -227,8 +227,8 @@ func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 	return g.observe(out, cpu), nil
 }
 
-// await waits for the end of a process. After limit, or if ctx ends, it kills the process and fails.
-func (g *guest) await(ctx context.Context, p *child.Process, limit time.Duration) error {
+// awaitExit waits for the end of a process. After limit, or if ctx ends, it kills the process and fails.
+func (g *guest) awaitExit(ctx context.Context, p *child.Process, limit time.Duration) error {
 	limited, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	select {
@@ -278,10 +278,10 @@ func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observat
 	}
 	tool, life := g.ask.Workload.Tool, external.Life(g.ask)
 	if external.Ends(g.ask.Workload) {
-		if err := g.await(ctx, g.server, life+overtime); err != nil {
+		if err := g.awaitExit(ctx, g.server, life+overtime); err != nil {
 			return nil, err
 		}
-	} else if err := g.outlast(ctx, life+2*overtime); err != nil {
+	} else if err := g.awaitClientEnd(ctx, life+2*overtime); err != nil {
 		return nil, err
 	}
 	edge(true)
@@ -298,8 +298,8 @@ func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observat
 	}, nil
 }
 
-// outlast waits until the client has ended. It fails if the server ends first, or after limit.
-func (g *guest) outlast(ctx context.Context, limit time.Duration) error {
+// awaitClientEnd waits until the client has ended. It fails if the server ends first, or after limit.
+func (g *guest) awaitClientEnd(ctx context.Context, limit time.Duration) error {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	tool := g.ask.Workload.Tool

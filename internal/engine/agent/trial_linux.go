@@ -75,7 +75,7 @@ type roller interface {
 }
 
 // roll makes the side leave or return in the background, and reports "rolled" when done. It ignores a side that is not
-// a roller; our controllers do not ask one.
+// a roller: controllers ask only servers of http.
 func (t *trial) roll(do func(roller)) {
 	server, ok := t.underWay().(roller)
 	if !ok {
@@ -166,7 +166,7 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	if err := t.say(control.Message{Type: control.TypeStarted, Trial: t.number}); err != nil {
 		return nil, err
 	}
-	if err := t.serve(delay); err != nil {
+	if err := t.delayWarmUp(delay); err != nil {
 		return nil, err
 	}
 	var before, after proc.Snapshot
@@ -183,9 +183,9 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	return o, nil
 }
 
-// serve waits for the time while, in which the load threads already serve, before the warm-up. It fails if the trial
+// delayWarmUp waits for the time while, in which the load threads already serve, before the warm-up. It fails if the trial
 // is cancelled.
-func (t *trial) serve(while time.Duration) error {
+func (t *trial) delayWarmUp(while time.Duration) error {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
 	select {

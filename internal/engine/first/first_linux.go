@@ -34,7 +34,7 @@ const (
 // Options say what is dialled. Times are of the monotonic clock in ns.
 type Options struct {
 	To netip.AddrPort
-	// Begin is when the steps begin, End when the time is up.
+	// Begin is the time from which the steps between attempts grow, End the time at which Request gives up.
 	Begin, End int64
 	// Open returns a TCP socket that is not connected; nil means one of the calling thread's namespace. (optional)
 	Open func() (*os.File, error)

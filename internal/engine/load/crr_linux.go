@@ -41,7 +41,7 @@ type connector struct {
 	messages
 	to   sock.Addr
 	peek bool
-	// turn is the chain socket, connect, send, recv, close; without whole it is only socket.
+	// turn is the chain of calls. It is socket, connect, send, recv, close if whole is true, otherwise only socket.
 	turn  sock.Chain
 	whole bool
 }
@@ -73,7 +73,7 @@ func (c *connector) step(w *worker) bool {
 	fd, e := c.turn.Result(0)
 	if e != 0 {
 		w.fail(classify(e))
-		w.rest()
+		w.pause()
 		return true
 	}
 	var began, connected, ended int64
@@ -93,7 +93,7 @@ func (c *connector) step(w *worker) bool {
 		// Cut short because the trial is over.
 	case e != 0:
 		w.fail(classify(e))
-		w.rest()
+		w.pause()
 	default:
 		w.record(w.hist.connect, connected-began)
 		w.done(ended)
@@ -246,7 +246,7 @@ func (a *acceptor) step(w *worker) bool {
 			return false // Close has shut the listener down
 		}
 		w.fail(classify(e))
-		w.rest()
+		w.pause()
 		return true
 	}
 	e = a.serve(w, fd, done)

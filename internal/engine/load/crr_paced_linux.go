@@ -76,7 +76,7 @@ func (c *pacedConnector) step(w *worker) bool {
 			return true
 		}
 	}
-	c.rest(w, c.poll.Descriptor(), sock.Input, c.underWay())
+	c.awaitWork(w, c.poll.Descriptor(), sock.Input, c.underWay())
 	return true
 }
 
@@ -192,7 +192,7 @@ func (c *pacedConnector) lose(w *worker, tag uint32, e syscall.Errno) {
 	w.fail(classify(e))
 	c.end(tag)
 	if c.lag == nil {
-		w.rest() // a closed loop would begin the next call at once
+		w.pause() // a closed loop would begin the next call at once
 	}
 }
 

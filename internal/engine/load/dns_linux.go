@@ -60,7 +60,7 @@ type resolution struct {
 	due    int64
 	unsent []byte // of the queries over TCP
 	got    []byte // of the answers over TCP
-	cause  kind   // of the last server that could not be reached
+	cause  kind   // why the last failed server could not be reached
 	cut    bool
 }
 
@@ -150,7 +150,7 @@ func (c *resolver) proceed(w *worker) bool {
 			what |= sock.Output
 		}
 	}
-	c.rest(w, fd, what, c.underWay())
+	c.awaitWork(w, fd, what, c.underWay())
 	switch {
 	case c.underWay() == 0:
 		return true
@@ -423,7 +423,7 @@ func (c *resolver) end(w *worker, tag uint32) {
 		w.fail(r.cause)
 	}
 	if c.lag == nil {
-		w.rest() // a closed loop would begin the next resolution at once
+		w.pause() // a closed loop would begin the next resolution at once
 	}
 }
 
@@ -540,7 +540,7 @@ func (s *streamNameServer) step(w *worker) bool {
 		return false // Close has shut the listener down
 	case e != 0:
 		w.fail(classify(e))
-		w.rest()
+		w.pause()
 		return true
 	}
 	w.last = 0

@@ -57,7 +57,7 @@ type Trial struct {
 	signals signals
 	roster  roster
 	rolling rolling
-	looks   map[*worker]glance // of Stands
+	looks   map[*worker]glance // the latest readings of Stands
 }
 
 // signals are the channels between Run and the load threads.

@@ -211,8 +211,8 @@ func (g *getter) hear(w *worker, n int) {
 	}
 }
 
-// edge restarts the count of connections when the window opens. When it closes, edge counts requests that were under
-// way for all of it as unanswered: before its timeout, a connection that hangs shows in no other way.
+// edge restarts the count of connections when the window opens. When the window closes, edge counts requests that were
+// under way for the whole window as unanswered: a connection that hangs has no other effect before its timeout.
 func (g *getter) edge(w *worker, edge int) {
 	for i := range g.links {
 		l := &g.links[i]

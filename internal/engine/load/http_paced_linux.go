@@ -58,7 +58,7 @@ func (p *pacedGetter) step(w *worker) bool {
 			return true
 		}
 	}
-	p.rest(w, p.poll.Descriptor(), sock.Input, p.underWay())
+	p.awaitWork(w, p.poll.Descriptor(), sock.Input, p.underWay())
 	return true
 }
 

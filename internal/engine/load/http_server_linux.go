@@ -111,7 +111,7 @@ func (a *answerer) accept(w *worker) {
 		case e != 0:
 			if !w.trial.stopping(stop) && w.trial.rolling.state.Load() != closed { // shut down by Close, or for a roll
 				w.fail(classify(e))
-				w.rest()
+				w.pause()
 			}
 			return
 		default:

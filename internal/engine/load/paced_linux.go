@@ -11,9 +11,8 @@ import (
 )
 
 // The common part of clients that send by a schedule, or have several requests under way on a flow. A thread sends and
-// receives, and neither waits for the other: calls on its sockets return at once, and rest is the only place where it
-// waits. A response time counts from the scheduled time of the request. So it includes the delay of a request that went
-// out late.
+// receives, and neither waits for the other: calls on its sockets return at once. It only waits in awaitWork. A response
+// time counts from the scheduled time of the request. So it includes the delay of a request that went out late.
 //
 // A thread with nothing under way sleeps until shortly before the next request, then reads the clock, because a
 // processor takes some microseconds to wake up. With a response under way it does not, because the peer may need the
@@ -39,7 +38,7 @@ type pace struct {
 	stalled bool
 	taken   uint64
 	ahead   int64    // how long before a request is due the thread wakes up
-	until   int64    // latest time at which rest returns while requests are under way, 0 for no limit
+	until   int64    // latest time at which awaitWork returns while requests are under way, 0 for no limit
 	edges   [2]offer // at the window's edges
 }
 
@@ -124,8 +123,8 @@ func (w *worker) complete(due, now int64) {
 	w.last = now
 }
 
-// rest waits until fd is ready for the events what or a request is due, at most a tick.
-func (p *pace) rest(w *worker, fd int, what int16, underWay int) {
+// awaitWork waits until fd is ready for the events what or a request is due, at most a tick.
+func (p *pace) awaitWork(w *worker, fd int, what int16, underWay int) {
 	if w.spin {
 		thread.Yield()
 		return

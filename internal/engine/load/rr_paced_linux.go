@@ -46,7 +46,7 @@ func (r *pacedRequester) step(w *worker) bool {
 	if len(r.unsent) > 0 {
 		what |= sock.Output
 	}
-	r.rest(w, w.fd, what, r.count)
+	r.awaitWork(w, w.fd, what, r.count)
 	return true
 }
 
@@ -125,7 +125,7 @@ func (r *pacedDatagramRequester) step(w *worker) bool {
 	if r.stalled && !r.full() {
 		what |= sock.Output
 	}
-	r.rest(w, w.fd, what, r.count)
+	r.awaitWork(w, w.fd, what, r.count)
 	return true
 }
 

@@ -24,7 +24,7 @@ var errGone = errors.New("every flow has ended")
 
 // edge is what Run reads at one end of the window.
 type edge struct {
-	at, process int64
+	at, process int64 // the time, and the CPU time of this process
 	waited      int64 // by the load threads for their CPUs
 	states      map[*worker]sock.TCPState
 	drops       map[*worker]sock.Memory
@@ -100,7 +100,7 @@ func (t *Trial) awaitFirstClient(ctx context.Context) error {
 	return nil
 }
 
-// meet tells await that a client has connected.
+// meet tells awaitFirstClient that a client has connected.
 func (t *Trial) meet() {
 	select {
 	case t.signals.met <- struct{}{}:

@@ -26,8 +26,8 @@ func newSchedule(perSecond float64, burst int, random *rand.PCG) schedule {
 	return schedule{gap: 1e9 * float64(burst) / perSecond, burst: burst, random: random}
 }
 
-// start begins an open loop at now. The first event of a constant loop is a share of the gap later, so that flows do
-// not send at the same instants.
+// start begins an open loop at now. Without randomness, the first event is share x gap later. With a different share for
+// each flow, flows do not send at the same instants.
 func (s *schedule) start(now int64, share float64) {
 	if s.gap == 0 {
 		return
@@ -79,7 +79,7 @@ func (s *schedule) due(now int64, underWay int) (int64, bool) {
 // take removes the request that is due from the schedule.
 func (s *schedule) take() { s.left-- }
 
-// wake returns the time of the next request; the far future in a closed loop.
+// wake returns the time of the next request; math.MaxInt64 in a closed loop.
 func (s *schedule) wake() int64 {
 	switch {
 	case s.left > 0:

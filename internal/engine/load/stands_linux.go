@@ -40,8 +40,8 @@ func (t *Trial) Stands() string {
 	return said
 }
 
-// held returns why a thread does not progress, "" if it does or the cause is unknown. state is the kernel's letter;
-// used is its CPU time within in, both in ns.
+// held returns why a thread does not progress, "" if it does or the cause is unknown. state is the kernel's letter for
+// its state. in is the time since the last reading, and used the thread's CPU time in it, both in ns.
 func held(state byte, used, in int64) string {
 	if float64(used) >= starved*float64(in) {
 		return ""

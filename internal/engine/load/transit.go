@@ -9,7 +9,7 @@ const mostPassages = 1 << 18
 type passage struct{ at, transit int64 }
 
 // transits stores transit times of the window, because the least is known only at the end. When the room is full, it
-// drops every second time and then keeps only every stride-th.
+// drops every second transit time, and from then on keeps only every stride-th.
 type transits struct {
 	kept    []passage
 	stride  int // of how many datagrams one is kept
@@ -42,8 +42,8 @@ func (s *transits) note(at, transit int64) {
 }
 
 // excess returns the distribution of how much transit times exceed the least of the window (RFC 5481), nil without
-// datagrams. apart means that the sides are on two machines, whose clocks drift: the least is then the line that
-// lowest finds.
+// datagrams. apart means that the sides are on two machines, whose clocks drift. The excess is then that over the line
+// from lowest, which follows the drift.
 func (s *transits) excess(apart bool) *sample.Histogram {
 	if len(s.kept) == 0 {
 		return nil

@@ -19,7 +19,7 @@ type counters struct {
 	errors                     [kinds]atomic.Uint64
 	seen                       atomic.Int32 // latest phase that the thread has marked
 	thread                     atomic.Int32 // the thread's id
-	left                       atomic.Int64 // when the flow was lost, 0 while it lives
+	left                       atomic.Int64 // when the flow was lost, 0 if it was not
 }
 
 // tally is a copy of the counters at an edge, with the time and the thread's CPU clock at the same instant.
@@ -77,7 +77,7 @@ type worker struct {
 	beside  bool  // the flow is not part of the workload
 	spin    bool  // the thread polls instead of sleeping
 
-	cpu  struct{ before, used int64 } // CPU time that the thread had used for other work, and the latest value that Run has read
+	cpu  struct{ before, used int64 } // CPU time of the thread in ns: before its work for the load, and at the latest reading by Run
 	nice int                          // the thread's priority, negative before others
 
 	edges [2]tally // counters at the begin and the end of the window
@@ -293,7 +293,7 @@ func (w *worker) broken(e syscall.Errno) bool {
 }
 
 // missed handles a failed call on a datagram socket, and reports whether the flow continues. It counts the failure and
-// rests, unless the call would have blocked or was interrupted.
+// pauses, unless the call would have blocked or was interrupted.
 func (w *worker) missed(e syscall.Errno) bool {
 	k := classify(e)
 	switch {
@@ -303,7 +303,7 @@ func (w *worker) missed(e syscall.Errno) bool {
 		return w.die(k)
 	}
 	w.fail(k)
-	w.rest()
+	w.pause()
 	return true
 }
 
@@ -329,8 +329,8 @@ func (w *worker) recv(fd int, b []byte, flags int) (int, syscall.Errno) {
 	return 0, syscall.EINTR
 }
 
-// rest sleeps for 1 ms, so that a thread whose operation failed at once does not spin.
-func (w *worker) rest() { w.sleep(w.trial.now() + int64(time.Millisecond)) }
+// pause sleeps for 1 ms, so that a thread whose operation failed at once does not spin.
+func (w *worker) pause() { w.sleep(w.trial.now() + int64(time.Millisecond)) }
 
 // sleep sleeps until the trial's clock shows at, but not longer than a tick.
 func (w *worker) sleep(at int64) {

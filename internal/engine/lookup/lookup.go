@@ -67,7 +67,7 @@ var types = [2]dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeAAAA}
 // it.
 type Names struct {
 	questions []question
-	itself    int
+	itself    int // index of the question for the name without a suffix
 	queries   int
 	servers   int
 	attempts  int

@@ -84,10 +84,10 @@ type player struct {
 	open int64
 	step struct {
 		began      int64 // of the exchange; 0 before
-		last       int   // the link whose data arrived last
+		last       int   // rank of the member whose data arrived last
 		lastAt     int64
-		secondLast int64 // when the last data of any other link came
-		from       int   // how many links have data for this member
+		secondLast int64 // when the last data of the other members had arrived
+		from       int   // how many members send data to this one
 	}
 	account
 }
@@ -169,7 +169,7 @@ func (p *player) main() error {
 		return p.direct()
 	}
 	for {
-		word, err := p.await(p.t.links[0], 1)
+		word, err := p.awaitControl(p.t.links[0], 1)
 		if err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (p *player) runAll(what byte) error {
 	counts := what == goStep
 	p.countExchange(0, longest, own, counts)
 	for _, l := range p.links {
-		answer, err := p.await(l, doneSize)
+		answer, err := p.awaitControl(l, doneSize)
 		if err != nil {
 			return err
 		}
@@ -266,7 +266,7 @@ func (p *player) runAll(what byte) error {
 	return nil
 }
 
-// countExchange counts the exchange of a member, if its step counts.
+// countExchange adds a member's exchange of ns, and its wait l for another member, to the job's account if counts is true.
 func (p *player) countExchange(rank int, ns int64, l late, counts bool) {
 	if !counts {
 		return
@@ -408,8 +408,8 @@ func (p *player) flush(l *link) error {
 	return nil
 }
 
-// await waits for size control bytes of a member.
-func (p *player) await(l *link, size int) ([]byte, error) {
+// awaitControl waits for size control bytes of a member.
+func (p *player) awaitControl(l *link, size int) ([]byte, error) {
 	for len(l.heard) < size {
 		if err := p.wait(0); err != nil {
 			return nil, err

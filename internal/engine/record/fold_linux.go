@@ -49,7 +49,7 @@ type folder struct {
 // other is a task other than a load thread: its end of the path, and its name.
 type other struct{ where, command string }
 
-// foreign is the where of a task that does not belong to the path.
+// foreign is the value of other.where for a task that does not belong to the path.
 const foreign = "-"
 
 // add counts a sample if it lies in the window: as a stack, or as a sample of other tasks or of the sampling itself.
@@ -138,8 +138,8 @@ func user(address uint64) string {
 	return "[user]"
 }
 
-// inSoftIRQ, receives and isMeter classify a kernel stack, outermost frame first: the kernel's deferred work, the
-// handling of a received packet, the sampling itself.
+// inSoftIRQ, receives and isMeter report whether a kernel stack, outermost frame first, is in a softirq, handles a
+// received packet, or belongs to the sampling itself.
 func inSoftIRQ(kernel []string) bool {
 	return slices.Contains(kernel, "handle_softirqs") || slices.Contains(kernel, "__do_softirq")
 }
@@ -154,6 +154,5 @@ func isMeter(kernel []string) bool {
 	})
 }
 
-// calls are the functions that call the program that follows packets: of the tracepoint, of its class, of any
-// tracepoint with one argument.
+// calls are the kernel functions between the tracepoint for received packets and the BPF program that follows packets.
 var calls = []string{"__traceiter_netif_receive_skb", "__bpf_trace_netif_receive_skb", "__bpf_trace_net_dev_template", "bpf_trace_run1"}

@@ -27,8 +27,8 @@ type Options struct {
 	// Tracker follows packets from one network namespace to the next. nil means that packets are not followed.
 	// (optional)
 	Tracker *space.Tracker
-	// Count are the events that the CPUs count meanwhile. They are not counted while packets are followed, since that
-	// executes instructions itself. (optional)
+	// Count are the events that the CPUs count during the recording. With a Tracker they are not counted, because
+	// following packets executes instructions, too. (optional)
 	Count []perf.Event
 }
 

@@ -112,7 +112,7 @@ func checkStatic(f *elf.File) error {
 
 // hasVersion reports whether a program is of a version. It returns true for the versions "" and "unknown". A stripped
 // program does not show where the linker put the version, so any occurrence in content counts. If a wrong version passes
-// here, the run refuses the agent at its hello.
+// here, the run refuses the agent when it starts.
 func hasVersion(content []byte, info *debug.BuildInfo, version string) bool {
 	if version == "" || version == "unknown" || info.Main.Version == version || setting(info, "vcs.revision") == version {
 		return true

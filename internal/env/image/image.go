@@ -30,7 +30,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// The contents of the image, and how a container of it starts. The user has no name and no rights, as the restricted
+// The contents of the image, and how its containers start. The user has no name and no rights, as the restricted
 // pod security standard requires.
 const (
 	program   = "/cnibench"

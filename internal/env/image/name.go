@@ -19,7 +19,7 @@ const (
 	ReleaseRepository = "ghcr.io/cnibench/cnibench"
 )
 
-// released matches the version of a release: v0.1.0, 0.1.0 or 0.1.0-rc.1, but not a snapshot or a commit after one.
+// released matches the version of a release: v0.1.0, 0.1.0 or 0.1.0-rc.1, but not a snapshot or a commit after a release.
 var released = pattern.New(`^v?[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?$`)
 
 // Released reports whether the version is a release, whose image is in a registry.

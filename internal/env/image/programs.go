@@ -39,13 +39,13 @@ type closure struct {
 	files   []packed
 	seen    map[string]bool // names in the image
 	// home is the directory in the image for all libraries. It is this machine's directory of the C library, because
-	// the loader searches that even without ld.so.cache, which the image does not have.
+	// the loader searches this directory even without ld.so.cache, which the image does not have.
 	home string
 	errs []error
 }
 
-// add adds a file of this machine to the image as name. added is false if the image already has that name, or if the file
-// cannot be read, which add records in errs.
+// add adds a file of this machine to the image as name. added is false if the image already has a file of that name, or if the
+// file cannot be read. add records the second case in errs.
 func (c *closure) add(name, file string) (content []byte, added bool) {
 	if c.seen[name] {
 		return nil, false

@@ -68,7 +68,7 @@ func (p Push) transport() http.RoundTripper {
 	return t
 }
 
-// explainPush adds the name of the image and an advice to the error of a push.
+// explainPush adds the name of the image and advice to the error of a push.
 func explainPush(err error, p Push, registry string) error {
 	wrapped := fmt.Errorf("push of %s: %w", p.Name, err)
 	var refused *transport.Error

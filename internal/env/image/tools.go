@@ -18,7 +18,7 @@ import (
 const labelTools = "dev.cnibench.tools"
 
 const (
-	// withTools stands between the version and the tools in the tag of an image.
+	// withTools separates the version from the tools in the tag of an image.
 	withTools = "-with-"
 	// askLimit bounds a request to a registry.
 	askLimit = 10 * time.Second
@@ -64,17 +64,17 @@ func ToolsOf(ctx context.Context, reference string) (tools []string, known bool)
 	return tools, true
 }
 
-// MissingTools returns the error for an image that lacks the tools missing of all tools that a plan uses.
+// MissingTools returns the error for an image that lacks the tools in missing. Its advice is how to make an image with all tools.
 func MissingTools(reference string, missing, tools []string) error {
 	return advice.With(fmt.Errorf("image %s has no %s, which the plan names", reference, strings.Join(missing, ", ")),
 		"make one where the tools are installed: cnibench image --with "+strings.Join(tools, ",")+" --push REFERENCE, then --image REFERENCE")
 }
 
-// Local reports whether an image has the name Repository, which is in no registry. It must be loaded on the nodes.
+// Local reports whether an image is in Repository, which no registry serves. Such an image must be loaded on the nodes.
 func Local(reference string) bool { return strings.HasPrefix(reference, Repository+":") }
 
-// Serving returns the image to use for wanted: of the images in present that are of the same version and have all its
-// tools, the image with the fewest tools. It returns wanted if there is no such image, or if wanted has no tools.
+// Serving returns an image in present that has the version and all tools of wanted. Of several such images it returns the image
+// with the fewest tools. It returns wanted if there is no such image, or if wanted has no tools.
 func Serving(wanted string, present []string) string {
 	base, tools, said := splitTools(wanted)
 	if !said {

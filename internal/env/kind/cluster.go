@@ -25,7 +25,7 @@ import (
 type containerEngine interface {
 	// List returns the names of the existing clusters.
 	List() ([]string, error)
-	// Create makes a cluster of a configuration in YAML and writes its kubeconfig.
+	// Create makes a cluster from a configuration in YAML and writes its kubeconfig to a file.
 	Create(name, config, kubeconfig string) error
 	// Delete removes a cluster; a missing cluster is not an error.
 	Delete(name, kubeconfig string) error
@@ -33,7 +33,7 @@ type containerEngine interface {
 
 // upOptions describe the cluster to make.
 type upOptions struct {
-	// Variant is the profile to install, with its version and values of its chart.
+	// Variant is the profile to install, with the version and the values of its chart.
 	Variant plan.Variant
 	// Kubeconfig is the file to create for the cluster, and to remove with it.
 	Kubeconfig string
@@ -62,8 +62,8 @@ func nameOf(v plan.Variant) string {
 	return name
 }
 
-// create creates a cluster and installs the profile there. It fails if a cluster of that name exists already. After any
-// other error it removes the new cluster. The error also says if that failed.
+// create creates a cluster and installs the profile there. It fails if a cluster with this name exists already. After any
+// other error it removes the new cluster. The error also says if the removal failed.
 func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}

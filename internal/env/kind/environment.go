@@ -61,8 +61,15 @@ func profiles(p plan.Plan) []plan.Variant {
 	return names
 }
 
-// CheckPlan returns an error that lists the profiles of a plan for which Open cannot make a cluster, nil if there are none.
-func CheckPlan(p plan.Plan) error { return check(profiles(p)...) }
+// CheckPlan returns an error that lists the profiles of a plan for which Open cannot make a cluster, nil if there are none. It
+// fails for a plan without a profile to install.
+func CheckPlan(p plan.Plan) error {
+	names := profiles(p)
+	if len(names) == 0 {
+		return errors.New("no profile to install: name one besides host")
+	}
+	return check(names...)
+}
 
 func (e *environment) make(ctx context.Context, engine containerEngine, names []plan.Variant, agents *image.Image, o clusters.Options) error {
 	for _, name := range names {

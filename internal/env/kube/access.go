@@ -121,8 +121,8 @@ func (o Options) wants(r Right) bool {
 	return false
 }
 
-// AdviceAccess returns the command by which an administrator grants missing rights. It names the namespace of each image
-// pull Secret, because the administrator's context may have another default.
+// AdviceAccess returns a text with the command by which an administrator grants missing rights. The command names the
+// namespace of each image pull Secret, because the administrator's context may have another default namespace.
 func (c *Cluster) AdviceAccess() string {
 	flags, role := "", "role"
 	all := each.Of(c.PullSecrets(), func(s api.PullSecret) string { return s.Namespace + "/" + s.Name })

@@ -25,14 +25,14 @@ type CleanOptions struct {
 // removed is a namespace that a run left in a cluster, and whether Clean removed it.
 type removed struct {
 	Namespace string
-	// Kept is the reason why f does not select the namespace, "" if f selects it.
+	// Kept is the reason why the CleanOptions do not select the namespace, "" if they select it.
 	Kept string
 	// Err is why the removal failed, nil if it did not.
 	Err error
 }
 
-// Clean finds the namespaces that runs left in a cluster, and removes the namespaces that f selects. It returns all that it
-// found, sorted by name. If a removal fails, the error is in Err of that namespace.
+// Clean finds the namespaces that runs left in a cluster, and removes the namespaces that f selects. It returns all
+// namespaces that it found, sorted by name. If a removal fails, the error is in Err of that namespace.
 func Clean(ctx context.Context, o Options, f CleanOptions) ([]removed, error) {
 	c, err := Connect(o)
 	if err != nil {

@@ -141,7 +141,7 @@ func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err err
 	return &ConfigError{advice.With(fmt.Errorf("kubeconfig: %w", err), wayOut)}
 }
 
-// unreachable returns an error that says why an API server did not give a valid answer, with an advice.
+// unreachable returns an error that says why an API server did not give a valid answer, with advice.
 func unreachable(config *rest.Config, err error) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -151,7 +151,7 @@ func unreachable(config *rest.Config, err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		err := fmt.Errorf("the API server at %s does not accept the credentials of the kubeconfig", config.Host)
-		if why := expired(config, time.Now()); why != "" {
+		if why := expiryText(config, time.Now()); why != "" {
 			return advice.With(fmt.Errorf("%w: %s", err, why), "log in again, or get a new kubeconfig")
 		}
 		return advice.With(err, "log in again: its token or certificate may be of another cluster, expired or withdrawn")
@@ -176,9 +176,9 @@ func unreachable(config *rest.Config, err error) error {
 		"see whether kubectl version has an answer with the same kubeconfig")
 }
 
-// expired returns a text that says when the credentials of config expired. It returns "" if they have not expired, or if
+// expiryText returns a text that says when the credentials of config expired. It returns "" if they have not expired, or if
 // their expiry time is unknown.
-func expired(config *rest.Config, now time.Time) string {
+func expiryText(config *rest.Config, now time.Time) string {
 	pemBytes := config.CertData
 	if len(pemBytes) == 0 && config.CertFile != "" {
 		pemBytes, _ = os.ReadFile(config.CertFile) // without it nothing is reported

@@ -170,7 +170,7 @@ func TestExpired(t *testing.T) {
 		"token in file":  {rest.Config{BearerTokenFile: file}, "the token expired"},
 		"opaque token":   {rest.Config{BearerToken: "abc.def.ghi"}, ""},
 	} {
-		if got := expired(&c.config, now); got != c.want && (c.want == "" || !strings.HasPrefix(got, c.want)) {
+		if got := expiryText(&c.config, now); got != c.want && (c.want == "" || !strings.HasPrefix(got, c.want)) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

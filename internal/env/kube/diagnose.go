@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Advice for refusals.
+// Advice for requests that a cluster refuses.
 const (
 	adviceQuota   = "a quota limits the run's namespace: ask for an exception, or lower --cpu-request and --memory-request"
 	adviceLimits  = "the quota requires limits: create a LimitRange with default limits beside it. For limits.cpu alone, use --cpu-limit, which throttles what is measured"
@@ -63,7 +63,7 @@ func withAdvice(err error) error {
 }
 
 // withHostAdvice adds advice as withAdvice does, for the error of a host-network pod or its namespace. If a policy refuses
-// them, the advice also tells how to run without such pods.
+// the pod or the namespace, the advice also tells how to run without host-network pods.
 func withHostAdvice(err error) error {
 	err = withAdvice(err)
 	switch advice.Of(err) {
@@ -84,8 +84,9 @@ func withPodAdvice(name string, err error) error {
 	return withAdvice(err)
 }
 
-// look asks the API server why a pod is not ready. It returns the fault of the pod's node, else the pod's state, its last
-// warning event, or its condition Ready. It also reports that a pod is gone. It returns "" if it finds no fault.
+// look asks the API server why a pod is not ready and returns the reason. This is the fault of the pod's node, else the pod's
+// state, else its last warning event, else its condition Ready. look also reports that a pod is gone. It returns "" if it
+// finds no fault.
 func (c *Cluster) look(ctx context.Context, name string) string {
 	p, err := c.client.Pods(c.namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -110,7 +111,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 	return "pod " + name + " on node " + p.Spec.NodeName + ": " + why
 }
 
-// unreadiness returns the reason and message of a pod's condition Ready if that is not true, or "".
+// unreadiness returns the reason and message of a pod's condition Ready if the condition is not true, or "".
 func unreadiness(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {

@@ -18,8 +18,9 @@ const (
 	resolverFile = "/etc/resolv.conf"
 )
 
-// ReportFirst calls request, which sends a new pod's first request to address until it is answered and stores its times.
-// Then it writes the report as the container's termination message. limit bounds all this from begin, the program's start.
+// ReportFirst runs in a new pod. It calls request, which repeats the pod's first request to address until it is answered, and
+// stores the times. Then it writes the report as the container's termination message. The request may take until limit after
+// begin, when the program started.
 func ReportFirst(ctx context.Context, begin time.Time, address string, limit time.Duration, request func(context.Context, netip.AddrPort, time.Duration, *First)) error {
 	r := First{Begin: begin.UnixNano()}
 	if file, err := os.Stat(resolverFile); err == nil {

@@ -32,7 +32,7 @@ type tunnel struct {
 	faults tail
 }
 
-// dialPod opens a port-forward to a port on the loopback of a pod, over WebSocket, or over SPDY if a proxy refuses that.
+// dialPod opens a port-forward to a port on the loopback of a pod, over WebSocket, or over SPDY if a proxy refuses WebSocket.
 func (c *Cluster) dialPod(pod string, port int) (*tunnel, error) {
 	url := c.client.REST.Post().Namespace(c.namespace(isHostPod(pod))).Resource("pods").Name(pod).SubResource("portforward").URL()
 	first, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.config)
@@ -142,7 +142,7 @@ func (t *tunnel) Close() error {
 	return err
 }
 
-// LastWords returns why the connection ended, and what is wrong with the pod and its node. After Close it returns "".
+// LastWords returns why the connection ended, and the faults of the pod and its node. After Close it returns "".
 func (t *tunnel) LastWords() string {
 	if t.left.Load() {
 		return ""

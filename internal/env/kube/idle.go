@@ -46,7 +46,7 @@ func (c *Cluster) Rest(ctx context.Context, r plan.Route, window time.Duration) 
 	for i, name := range at {
 		all.Go(func() {
 			w := restWatch{node: name, own: []string{c.namespace(false), c.namespace(true)}, read: c.client.Summary, poll: restPoll, limit: sampleLimit}
-			nodes[i], errs[i] = w.rest(ctx, window)
+			nodes[i], errs[i] = w.measure(ctx, window)
 		})
 	}
 	all.Wait()
@@ -77,12 +77,12 @@ type restWatch struct {
 
 // counter holds the counters of a container, or of the node, in one sample.
 type counter struct {
-	// part is the name of the part of the node that the container is added to.
+	// part is the name of the part of the node to which the container's usage is added.
 	part string
 	// network means that the part is a daemon of the network.
 	network bool
 	at      time.Time
-	// cpuNs is the CPU time since the start in ns, memory the working set in bytes.
+	// cpuNs is the CPU time in ns since the container or the node started, memory the working set in bytes.
 	cpuNs  uint64
 	memory uint64
 }
@@ -90,27 +90,27 @@ type counter struct {
 // whole is the key of the node's own counter.
 const whole = ""
 
-// rest returns what the node and its parts use between two samples that are at least window apart.
-func (w restWatch) rest(ctx context.Context, window time.Duration) (sample.NodeRest, error) {
+// measure returns what the node and its parts use between two samples that are at least window apart.
+func (w restWatch) measure(ctx context.Context, window time.Duration) (sample.NodeRest, error) {
 	before, err := w.counters(ctx)
 	if err != nil {
 		return sample.NodeRest{}, err
 	}
-	first, err := w.await(ctx, before, 0)
+	first, err := w.awaitSamples(ctx, before, 0)
 	if err != nil {
 		return sample.NodeRest{}, err
 	}
-	last, err := w.await(ctx, first, window)
+	last, err := w.awaitSamples(ctx, first, window)
 	if err != nil {
 		return sample.NodeRest{}, err
 	}
 	return w.between(before, first, last), nil
 }
 
-// await waits for span, then reads until each counter in since has a newer sample, at least span later. It returns these
+// awaitSamples waits for span, then reads until each counter in since has a newer sample, at least span later. It returns these
 // samples by the keys of since. A counter without such a sample within the limit is omitted; if it is the node's own
-// counter, await fails.
-func (w restWatch) await(ctx context.Context, since map[string]counter, span time.Duration) (map[string]counter, error) {
+// counter, awaitSamples fails.
+func (w restWatch) awaitSamples(ctx context.Context, since map[string]counter, span time.Duration) (map[string]counter, error) {
 	late := time.NewTimer(span + w.limit)
 	defer late.Stop()
 	again := time.NewTicker(w.poll)
@@ -152,8 +152,8 @@ func (w restWatch) await(ctx context.Context, since map[string]counter, span tim
 	}
 }
 
-// between returns the usage of the node and its parts from the samples first to the samples last. A part in before is listed
-// as lost if a counter of it is missing in first or last, or was reset.
+// between returns the usage of the node and its parts between the samples in first and those in last. It lists a part in
+// before as lost if one of the part's counters is missing in first or last, or was reset.
 func (w restWatch) between(before, first, last map[string]counter) sample.NodeRest {
 	n := sample.NodeRest{Node: w.node}
 	parts, lost := map[string]*sample.RestPart{}, map[string]bool{}
@@ -225,8 +225,8 @@ type stats struct {
 	} `json:"memory"`
 }
 
-// counters reads the kubelet's summary and returns the counters of the node, of the kubelet, the runtime and all containers,
-// by unique keys. It omits a container without CPU time, which has ended.
+// counters reads the kubelet's summary. It returns the counters of the node, the kubelet, the runtime and all containers, by
+// unique keys. It omits a container without CPU time, which has ended. It fails if the summary lacks the node's CPU time.
 func (w restWatch) counters(ctx context.Context) (map[string]counter, error) {
 	raw, err := w.read(ctx, w.node)
 	if err != nil {

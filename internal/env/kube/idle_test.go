@@ -106,7 +106,7 @@ func rested(t *testing.T, w restWatch, window time.Duration) (n sample.NodeRest)
 	w.node, w.poll = "n1", time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		if n, err = w.rest(t.Context(), window); err != nil {
+		if n, err = w.measure(t.Context(), window); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -147,7 +147,7 @@ func TestRestFails(t *testing.T) {
 		"is not there": {func(context.Context, string) ([]byte, error) { return nil, errors.New("no such host") }, "node n1: no such host"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			_, err := restWatch{node: "n1", read: tc.read, poll: time.Millisecond, limit: 10 * time.Millisecond}.rest(t.Context(), time.Millisecond)
+			_, err := restWatch{node: "n1", read: tc.read, poll: time.Millisecond, limit: 10 * time.Millisecond}.measure(t.Context(), time.Millisecond)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -155,7 +155,7 @@ func TestRestFails(t *testing.T) {
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(errors.New("interrupted"))
-	if _, err := (restWatch{node: "n1", read: (&kubelet{}).read, poll: time.Hour, limit: time.Hour}).rest(ctx, time.Hour); err == nil || err.Error() != "interrupted" {
+	if _, err := (restWatch{node: "n1", read: (&kubelet{}).read, poll: time.Hour, limit: time.Hour}).measure(ctx, time.Hour); err == nil || err.Error() != "interrupted" {
 		t.Errorf("%v", err)
 	}
 }

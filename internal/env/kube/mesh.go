@@ -136,8 +136,8 @@ func (p placement) present(pods []*podSpec) []*podSpec {
 	return slices.DeleteFunc(slices.Clone(pods), func(s *podSpec) bool { return p.mesh.absenceOf(s.Node).why != "" })
 }
 
-// lost returns the function to call for a pod that does not become ready: it marks the pod's node as away. lost returns nil if
-// the run is not over pairs, because it then needs all of its pods.
+// lost returns a function that marks the node of a pod as away, for pods that do not become ready. If the run is not over
+// pairs, lost returns nil, because such a run needs all of its pods.
 func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 	if p.mesh == nil {
 		return nil
@@ -215,9 +215,9 @@ type Mesh struct{ *Cluster }
 // Nodes returns the nodes that take part, with the properties in which they may differ.
 func (m Mesh) Nodes() []mesh.Node { return slices.Clone(m.place.mesh.nodes) }
 
-// Away returns a node of a pair that cannot be measured now, and why, or "" if both can. failed means that a trial of the
-// pair has just failed; Away then asks the API server about both nodes. Otherwise it asks only about nodes that were away,
-// at most once in askAgain or askSoon.
+// Away returns a node of the pair that cannot be measured now, and why. Both are "" if both nodes can be measured. failed means
+// that a trial of the pair has just failed; Away then asks the API server about both nodes. Otherwise it asks only about nodes
+// that were away, at most once in askAgain or askSoon.
 func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
 	for _, node := range []string{p.From, p.To} {
 		was := m.place.mesh.absenceOf(node)
@@ -265,7 +265,7 @@ func (m Mesh) nodeAbsence(ctx context.Context, node string) absence {
 	if at < 0 {
 		return absence{why: "it is not a node of the cluster"}
 	}
-	unfit := unsuitable(list.Items[at], m.options)
+	unfit := whyUnsuitable(list.Items[at], m.options)
 	var all []string
 	soon := unfit == ""
 	for _, s := range m.layout.pods {
@@ -284,9 +284,9 @@ func (m Mesh) nodeAbsence(ctx context.Context, node string) absence {
 	return absence{why: strings.Join(slices.Compact(all), "; "), soon: soon}
 }
 
-// podOf returns why a pod cannot be used, or "" if it can; it then stores the pod's addresses. soon reports whether the pod
-// may become ready without help. podOf deletes a pod that has ended after it was ready. If anew is true, it creates a
-// missing pod again.
+// podOf returns why a pod cannot be used. If the pod can be used, podOf stores its addresses and returns "". soon reports
+// whether the pod may become ready without help. podOf deletes a pod that was evicted, or that ended after it was ready. If
+// anew is true, it creates a missing pod again.
 func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soon bool) {
 	pods := m.client.Pods(m.namespace(s.Host()))
 	p, err := pods.Get(ctx, s.Name, metav1.GetOptions{})

@@ -156,8 +156,8 @@ func podsBehind(ctx context.Context, client *api.Client, service *corev1.Service
 	return pods
 }
 
-// add adds the pod at to n.Pods if it is ready, otherwise to n.Unready with the reason. behind has the pods by name, from
-// which it takes the reason.
+// add adds the pod at to n.Pods if it is ready, otherwise to n.Unready with the reason. It reads the reason from the pod of
+// this name in behind.
 func add(n *diagnose.Named, at diagnose.Pod, ready bool, behind map[string]*corev1.Pod) {
 	if ready {
 		n.Pods = append(n.Pods, at)

@@ -34,7 +34,7 @@ const (
 	reportLimit = 10 * time.Second
 	// removeLimit bounds the removal of a pod.
 	removeLimit = 30 * time.Second
-	// removeAgain is the time between two requests to remove it.
+	// removeAgain is the time between two requests to remove the same pod.
 	removeAgain = 5 * time.Second
 	// clockReadings is how many times the clock of a node is read. Only the reading with the shortest round trip is used.
 	clockReadings = 12
@@ -58,7 +58,7 @@ type First struct {
 	// Dials is the number of attempts, DialNs the CPU time in ns of the thread that made them.
 	Dials  int
 	DialNs int64
-	// Kind is the kind of the error if there was no response, "" if there was. Failure is its message.
+	// Kind is the kind of the error if no response came, otherwise "". Failure is the message of the error.
 	Kind, Failure string
 }
 
@@ -72,7 +72,7 @@ type arrivals struct {
 	room chan struct{}
 
 	mu sync.Mutex
-	// pods has the pods of the trial by name, seen what they have reported.
+	// pods has the pods of the trial by name, seen the observation of the pods that have reported.
 	pods map[string]*arrival
 	seen sample.Observation
 	// failed is the error of a pod that could not be removed, nil if there is none.
@@ -247,9 +247,9 @@ func (a *arrivals) state(ctx context.Context, name string, now *arrival) string 
 	return said
 }
 
-// podTimes returns how long a pod took, in total from when it was due, and in parts. The time when it was scheduled is of this
-// machine's clock. All later times are of the node's clock, converted to this machine's clock. Start, the time from the
-// start of the pod's program to the answer, needs no conversion.
+// podTimes returns how long a pod took from the time when it was due, in total and in parts. The pod was scheduled at a time of
+// this machine's clock. All later times are of the node's clock; podTimes converts them to this machine's clock. Start, the
+// time from the start of the pod's program to the answer, needs no conversion.
 func (a *arrivals) podTimes(now *arrival, due time.Time, first First) sample.NewPod {
 	here := func(ns int64) time.Time { return time.Unix(0, ns).Add(-a.ahead) }
 	end := here(first.Answered)
@@ -338,7 +338,7 @@ func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
 	}
 }
 
-// lastly returns the text of the last error of a request, "" without one.
+// lastly returns the text of a request's last error after a colon, "" for nil.
 func lastly(err error) string {
 	if err == nil {
 		return ""
@@ -396,7 +396,7 @@ func (a *arrivals) changed(p *corev1.Pod, gone bool) {
 	}
 }
 
-// observed returns the observations of all pods. It fails if no pod got an answer.
+// observed returns the observation of the trial's pods. It fails if no pod got an answer.
 func (a *arrivals) observed() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil

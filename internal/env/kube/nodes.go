@@ -20,8 +20,8 @@ import (
 
 // placement has the nodes that a run uses.
 type placement struct {
-	// client, server and third are the names of the nodes of the client, of the server, and of a client outside the
-	// Services' nodes. A name is "" if the cluster has no such node.
+	// client and server are the names of the client's and the server's node. third is the node of a client that is on
+	// neither of them. A name is "" if the cluster has no such node.
 	client, server, third string
 	// why is the reason if there is no server node, or no third node.
 	why string
@@ -54,9 +54,9 @@ func (p placement) controlPlanes() string {
 	return strings.Join(all, ", ")
 }
 
-// choose chooses a run's nodes: for the client, for the server, a third for clients outside the Services' nodes, and more
-// for a job. It prefers nodes without the control plane, then of one zone, instance type and architecture, then the
-// order of names. It fails if no node, too few for a job, or a node that o names cannot take pods.
+// choose chooses the nodes of a run's client and server, a third node, and more nodes for a job. It prefers nodes without the
+// control plane, then nodes of the same zone, instance type and architecture, then the order of names. It fails if no node can
+// take pods, if too few can for a job, or if a node that o names cannot.
 func choose(nodes []corev1.Node, o Options) (placement, error) {
 	named := func(name string) bool { return name == o.ClientNode || name == o.ServerNode }
 	var fit []corev1.Node
@@ -65,7 +65,7 @@ func choose(nodes []corev1.Node, o Options) (placement, error) {
 	seen := map[string]bool{}
 	for _, n := range nodes {
 		seen[n.Name] = true
-		why := unsuitable(n, o)
+		why := whyUnsuitable(n, o)
 		switch {
 		case why == "":
 			fit = append(fit, n)
@@ -103,8 +103,8 @@ func choose(nodes []corev1.Node, o Options) (placement, error) {
 	return p, nil
 }
 
-// join chooses the nodes for the n members of a job, and adds them to p.nodes. They are the client's and the server's node,
-// then the nodes in fit that have the highest fitness together with the client's node.
+// join chooses the nodes for the n members of a job: the client's and the server's node, then the nodes in fit that have the
+// highest fitness together with the client's node. It adds them to p.members, and to p.nodes if they are missing there.
 func (p *placement) join(fit []corev1.Node, n int) {
 	first := p.nodes[0]
 	rest := slices.Clone(fit)
@@ -123,8 +123,8 @@ func (p *placement) join(fit []corev1.Node, n int) {
 	}
 }
 
-// pick chooses the client's, the server's and the third node from fit, which is sorted by name, by their fitness. unfit has
-// the other nodes of the cluster with the reasons, for messages.
+// pick chooses the client's, the server's and the third node by their fitness from fit. fit is sorted by name. unfit has the
+// other nodes of the cluster with the reasons, for messages.
 func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 	var client, server *corev1.Node
 	best := -1
@@ -160,7 +160,7 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 	return p
 }
 
-// noOtherNode returns a text that says that only nodes can take pods, and why the nodes in unfit cannot.
+// noOtherNode returns a message: only the nodes that the text nodes names can take pods. It adds why the nodes in unfit cannot.
 func noOtherNode(nodes string, unfit map[string]string) string {
 	if len(unfit) == 0 {
 		return nodes + " alone can take pods"
@@ -168,8 +168,8 @@ func noOtherNode(nodes string, unfit map[string]string) string {
 	return nodes + " alone can take pods: " + reasons(unfit)
 }
 
-// fitness returns a score of two nodes for the ends of a path. Fewer control-plane nodes count most, then what the nodes have
-// in common.
+// fitness returns a score for two nodes as the ends of a path; higher is better. How few of them are control-plane nodes counts
+// most, then their likeness.
 func fitness(a, b corev1.Node) int {
 	score := likeness(a, b)
 	for _, n := range []corev1.Node{a, b} {
@@ -195,8 +195,8 @@ func likeness(a, b corev1.Node) int {
 	return score
 }
 
-// unsuitable returns why a node cannot take the pods of a run, "" if it can.
-func unsuitable(n corev1.Node, o Options) string {
+// whyUnsuitable returns why a node cannot take the pods of a run, "" if it can.
+func whyUnsuitable(n corev1.Node, o Options) string {
 	if n.DeletionTimestamp != nil {
 		return "it is being deleted"
 	}

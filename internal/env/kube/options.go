@@ -23,19 +23,19 @@ type Options struct {
 	plan.Cluster
 	// Paths are the paths to serve.
 	Paths []plan.Path
-	// Backends are the numbers of backends, all above 1, for which Services with several backends are needed. Rolled are
-	// the numbers of backends for which Services are needed that Roll may change.
+	// Backends has numbers of backends above 1: for each number, Services with that many backends are created. Rolled has
+	// the numbers for the Services whose backends Roll may change.
 	Backends, Rolled []int
 	// Family is the IP family, 4 or 6; 0 is the cluster's first family.
 	Family int
 	Sends
 	// NewPods means that some workload creates pods.
 	NewPods bool
-	// Rests means that some workload is idle: it reads the nodes' CPU time and memory while nothing is sent.
+	// Rests means that the plan has the workload idle, which reads the nodes' CPU time and memory while nothing is sent.
 	Rests bool
 	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside; default TrafficCluster.
 	TrafficPolicy condition.TrafficPolicy
-	// Host creates host-network pods for the profile "host", even if no path begins or ends at a host.
+	// Host means that host-network pods for the profile "host" are created, even if no path begins or ends at a host.
 	Host bool
 	// Tools are the tools that the image must have.
 	Tools []string
@@ -70,8 +70,8 @@ const (
 	defaultReady = 3 * time.Minute
 )
 
-// ConfigError means that the plan, the options or the access to the cluster must be corrected. A retry without that fails
-// again.
+// ConfigError means that the plan, the options or the access to the cluster must be corrected. A retry without a
+// correction fails again.
 type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }
@@ -106,7 +106,7 @@ func RunID() string {
 // Location names a cluster. For an empty field, kubectl's rules apply.
 type Location struct{ Kubeconfig, Context string }
 
-// Flags returns the flags --context and --kubeconfig for this cluster, each after a space; "" without fields.
+// Flags returns the flags --context and --kubeconfig for this cluster, each after a space; "" if both fields are "".
 func (l Location) Flags() string {
 	var flags string
 	if l.Context != "" {

@@ -50,9 +50,9 @@ func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Wr
 // portRangeFile contains the range of local ports that the kernel gives to clients.
 const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// portsApart returns a function that draws a random local port outside the kernel's range for clients, which file has; 0 if
-// there is none. A dial before a node knows the Service leaves a conntrack entry without translation for two minutes.
-// Trials never use these ports, so such an entry cannot fail them.
+// portsApart returns a function that draws a random local port outside the kernel's range for clients. It reads this range from
+// file. The function returns 0 if the range leaves no port. A dial before a node knows the Service leaves a conntrack entry
+// without translation for two minutes. Trials never use the drawn ports, so such an entry cannot fail a trial.
 func portsApart(file string) func() int {
 	const lowest, highest = 1024, 65535
 	first, last := 32768, 60999 // Linux' own
@@ -108,8 +108,8 @@ func errorRank(err error) int {
 	return 3
 }
 
-// dialOnce dials from a port that draw returns, and from another if that port is in use. After portTries it returns
-// errNoPort.
+// dialOnce dials from a port that draw returns, and from another if that port is in use. After portTries ports it
+// returns errNoPort.
 func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, error) {
 	for range portTries {
 		dialer := net.Dialer{Timeout: dialLimit, LocalAddr: &net.TCPAddr{Port: draw()}}

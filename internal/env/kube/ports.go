@@ -22,8 +22,8 @@ const (
 	requestsAtOnce = 16
 )
 
-// findHostPorts chooses ports for the servers in host-network pods, and stores them. The ports are free on every node, where
-// other runs and daemons also listen. If exec is refused, it chooses ports without that check. It fails if too few are free.
+// findHostPorts chooses ports for the servers in host-network pods, and stores them. It chooses ports that are free on every node,
+// because other runs and daemons also listen there. If exec is refused, it does not check this. It fails if too few are free.
 func (c *Cluster) findHostPorts(ctx context.Context) error {
 	if !c.layout.hosts() {
 		return nil

@@ -17,7 +17,7 @@ const pullRole = "cnibench-pull"
 var copyRight = Right{Resource: "secrets", Verb: "create", Namespaced: true, Why: "the copy of an image pull Secret beside the pods that are pulled with it"}
 
 // pullRights returns the rights to copy the image pull Secrets refs, nil without refs. home is the namespace of references
-// that do not name one.
+// that do not name a namespace.
 func pullRights(refs []string, home string) []Right {
 	if len(refs) == 0 {
 		return nil
@@ -37,8 +37,8 @@ func (c *Cluster) PullSecrets() []api.PullSecret {
 	return api.PullSecrets(c.options.PullSecrets, c.home)
 }
 
-// pullRules returns what Manifest adds for image pull Secrets, as YAML: a rule of the ClusterRole, and a Role for each
-// namespace of refs. The Role for references without a namespace names none, so that the context of kubectl decides.
+// pullRules returns the YAML that Manifest adds for image pull Secrets: a rule of the ClusterRole, and a Role for each namespace
+// of refs. The Role for references without a namespace has no namespace either, so that the context of kubectl decides.
 func pullRules(refs []string) []byte {
 	var b bytes.Buffer
 	if len(refs) == 0 {

@@ -61,8 +61,8 @@ type call struct {
 	port    int
 }
 
-// calls returns the connections to try for variants: one for each route that the cluster serves, and for a job one to each
-// server.
+// calls returns the connections to try for variants: one for each route that the cluster serves, but for a job one
+// for each server.
 func (c *Cluster) calls(variants []plan.Variant) []call {
 	var all []call
 	for _, r := range c.options.routes(variants) {
@@ -196,8 +196,8 @@ func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err 
 	return hangUp, err
 }
 
-// dialAll runs Reach in a client pod. It returns the targets to which the pod got no connection, with the error of each. If
-// the pod does not report, it returns all targets.
+// dialAll runs the function Reach in a client pod. It returns the error of each target to which the pod got no connection. If
+// the pod does not report, it returns the reason for this as the error of every target.
 func (c *Cluster) dialAll(ctx context.Context, client string, targets []string) map[string]string {
 	limit := c.options.Settle + helloLimit
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from pod %s for %s", client, limit))

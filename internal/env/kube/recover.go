@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// recoverLimit bounds the wait for an API server or a node that does not answer. A restart takes less.
+	// recoverLimit bounds the wait for an API server or a node that does not answer. Either restarts in less time.
 	recoverLimit = 2 * time.Minute
 	// askLimit bounds one request to an API server that may not answer.
 	askLimit = 5 * time.Second

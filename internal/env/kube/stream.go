@@ -37,8 +37,8 @@ func (c *Cluster) remote(ctx context.Context, pod string, argv []string, o remot
 	return detect.Way{Kube: c.client, Config: c.config}.Stream(ctx, at, argv, o)
 }
 
-// Exec runs argv in a pod of the run and returns its standard output, even if the command failed. The error contains the
-// end of its stderr. It also fails if the output exceeds outputLimit.
+// Exec runs argv in a pod of the run and returns its standard output, even if the command failed; nil if the command does not
+// end. The error contains the end of its stderr. Exec also fails if the output exceeds outputLimit.
 func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
 	var out bounded
 	var tail tail
@@ -161,7 +161,7 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	return nil, err
 }
 
-// broken adds to err that the exec stream broke. It returns err unchanged if it is nil or the exit code of the command.
+// broken adds the text "the exec stream broke" to err. It returns err unchanged if err is nil or the command's exit code.
 func broken(err error) error {
 	var exit exec.CodeExitError
 	if err == nil || errors.As(err, &exit) {
@@ -212,7 +212,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// LastWords returns the end of the agent's stderr, and what is wrong with its pod and node. After Close it returns only
+// LastWords returns the end of the agent's stderr, and the faults of its pod and node. After Close it returns only
 // the stderr.
 func (s *stream) LastWords() string {
 	if s.left.Load() {
@@ -221,7 +221,7 @@ func (s *stream) LastWords() string {
 	return strings.Trim(s.tail.String()+"; "+s.cluster.lookAt(s.pod), "; ")
 }
 
-// withPodState adds the text of lookAt about a pod to err, if it is not "".
+// withPodState adds the fault of a pod that lookAt finds to err. It returns err unchanged if there is no fault.
 func (c *Cluster) withPodState(err error, pod string) error {
 	if seen := c.lookAt(pod); seen != "" {
 		return fmt.Errorf("%w; %s", err, seen)

@@ -25,9 +25,9 @@ const (
 	imagesReported = 50
 )
 
-// settleImage chooses the run's image if the plan has tools and its image is in no registry: an image with all tools that
-// all nodes report. It waits up to imageReportLimit for such an image, then fails with a *ConfigError. If a node reports
-// no images, or so many that its list may be incomplete, it keeps the plan's image.
+// settleImage chooses the run's image if the plan has tools and its image is in no registry. The image must have all tools, and
+// every node must report it. settleImage waits up to imageReportLimit for such an image, then fails with a *ConfigError. If a
+// node reports no images, or so many that its list may be incomplete, it keeps the plan's image.
 func (c *Cluster) settleImage(ctx context.Context) error {
 	if len(c.options.Tools) == 0 || !image.Local(c.options.Image) {
 		return nil
@@ -81,7 +81,7 @@ func imagesOn(nodes []corev1.Node) []string {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(on)), func(name string) bool { return on[name] < len(nodes) })
 }
 
-// findTools asks the agent in a pod which of the plan's tools the image lacks, and fails with a *ConfigError if it lacks any.
+// findTools asks an agent in a pod which of the plan's tools the image lacks. It fails with a *ConfigError if a tool is missing.
 // If the cluster forbids exec, it checks nothing and returns nil.
 func (c *Cluster) findTools(ctx context.Context) error {
 	if len(c.options.Tools) == 0 {

@@ -40,7 +40,7 @@ const (
 	serviceLocal  = "local"
 	serviceRemote = "remote"
 	serviceSelf   = "self"
-	// nodePort is the suffix of the Services of type NodePort.
+	// nodePort is the suffix of the names of Services of type NodePort.
 	nodePort = "-nodeport"
 	// serviceBalancer is the Service of type LoadBalancer. The balancer decides through which node packets enter.
 	serviceBalancer = "balancer"
@@ -137,7 +137,7 @@ func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	return e, ""
 }
 
-// membersOf returns the ends of a job's route: its first pod is the client, all others are servers.
+// membersOf returns the ends of a job's route: the job's first pod is the client, its other pods are the servers.
 func membersOf(r plan.Route) ends {
 	host, e := "", ends{client: podClient, servers: []string{podServer}}
 	if bare(r.Variant) || r.Path.From == plan.Host {
@@ -304,8 +304,8 @@ func (l layout) hosts() bool {
 const (
 	// FactAgents is how agents are reached: exec, or port-forward with the reason.
 	FactAgents = "kube.agents"
-	// factClient, FactServer and factThird are the nodes of the client, of the server, and of a client outside the
-	// Services' nodes.
+	// factClient and FactServer are the client's and the server's node. factThird is the node of a client that is on
+	// neither of them.
 	factClient = "kube.node.client"
 	FactServer = "kube.node.server"
 	factThird  = "kube.node.third"

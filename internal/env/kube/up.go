@@ -40,13 +40,13 @@ type standing struct {
 	addresses []string
 }
 
-// reachable is a created Service, with the address at which clients reach it. The last three fields are only for Services of
-// type LoadBalancer.
+// reachable is a created Service, with the address that clients dial. balancer, mode and why are only for a Service of type
+// LoadBalancer.
 type reachable struct {
 	address string
 	// nodePorts are the node ports by Service port, nil for a Service without node ports.
 	nodePorts map[int]int
-	// balancer is the host name of the load balancer, "" if it has an address instead.
+	// balancer is the host name of the load balancer, "" if the cluster shows only an IP address.
 	balancer string
 	// mode is the ipMode of the address: VIP, the default, or Proxy.
 	mode corev1.LoadBalancerIPMode
@@ -54,8 +54,8 @@ type reachable struct {
 	why string
 }
 
-// Up chooses the nodes and creates what the plan needs: namespaces, pods and Services. It returns when all pods are ready,
-// and every load balancer has an address or has had LoadBalancerTimeout to get one. After an error it removes everything.
+// Up chooses the nodes and creates the namespaces, pods and Services that the plan needs. It waits until all pods are ready and
+// all load balancers have addresses, but for load balancers at most LoadBalancerTimeout. After an error it removes everything.
 func (c *Cluster) Up(ctx context.Context) error {
 	err := c.raise(ctx)
 	if err == nil {
@@ -105,8 +105,8 @@ func (c *Cluster) Renews(ctx context.Context) bool {
 	return err == nil && len(missing) == 0
 }
 
-// Renew deletes the run's pods and creates them again on the same nodes. It returns when all are ready, and fails if that
-// takes too long. Services and ports stay.
+// Renew deletes the run's pods and creates them again on the same nodes. It returns when all pods are ready, and
+// fails if they take too long. Services and ports stay.
 func (c *Cluster) Renew(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, beat, c.options.Ready, true, func(ctx context.Context) (bool, error) {
 		pods, err := c.listPods(ctx)
@@ -126,8 +126,8 @@ func (c *Cluster) Renew(ctx context.Context) error {
 	return c.makePods(ctx)
 }
 
-// makePods creates the pods of all nodes that are not away, and waits until they are ready. It fails if the API server
-// refuses a pod, or as awaitPods does.
+// makePods creates the pods of all nodes that are not away, and calls awaitPods to wait until they are ready. It fails if the
+// API server refuses a pod, or if awaitPods fails.
 func (c *Cluster) makePods(ctx context.Context) error {
 	making, first := errgroup.WithContext(ctx)
 	making.SetLimit(requestsAtOnce)

@@ -13,15 +13,15 @@ type addressing struct {
 	underlay netip.Prefix
 	// switchAddr and outside are the addresses of the switch and of the external client.
 	switchAddr, outside netip.Addr
-	// cluster is the range of the pods, services that of the Services.
+	// cluster is the range of pod addresses, services the range of Service addresses.
 	cluster, services netip.Prefix
 	// local, remote and itself are the addresses of LocalService, RemoteService and SelfService.
 	local, remote, itself netip.Addr
-	// firstFiller is the address of the first Service that is not measured; the others follow.
+	// firstFiller is the address of the first idle Service; the other idle Services have the next addresses.
 	firstFiller netip.Addr
-	// balanced is the load balancer's first address, on the underlay; the others follow.
+	// balanced is the load balancer's first address, on the underlay. Further load balancer addresses follow it.
 	balanced netip.Addr
-	// forTests is the address of the first Service that only self-tests use.
+	// forTests is the address of the first Service that only self-tests use; the others have the next addresses.
 	forTests netip.Addr
 	// churned is the address of the Service that changes under churn.
 	churned netip.Addr

@@ -115,8 +115,8 @@ func (l *Lab) start(h *Host, cmd *exec.Cmd, onStart func()) error {
 	return nil
 }
 
-// Read reads the agent's stdout. At its end, the error has the last words of the agent, or is io.EOF if it wrote nothing
-// to stderr.
+// Read reads the agent's stdout. At the end of stdout, it fails with the last output on stderr, or with io.EOF if stderr is
+// empty.
 func (a *agent) Read(b []byte) (int, error) {
 	n, err := a.out.Read(b)
 	if !errors.Is(err, io.EOF) {

@@ -115,7 +115,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 	}
 	// The backends are on both nodes, so both forms of the path must work.
 	for _, form := range []plan.Locality{plan.Local, plan.Remote} {
-		if _, err := inst.Spec.Ends(plan.Path{From: p.From, To: inst.Spec.entered(p).To, Locality: form}); err != nil {
+		if _, err := inst.Spec.Ends(plan.Path{From: p.From, To: inst.Spec.nodePortPath(p).To, Locality: form}); err != nil {
 			var not *control.NotServedError
 			if errors.As(err, &not) {
 				err = inst.Spec.notServed(p, not.Reason)

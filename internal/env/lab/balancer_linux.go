@@ -37,9 +37,9 @@ func (s instanceSpec) balance(services []serviceSpec) {
 	}
 }
 
-// unbalanced returns why the lab cannot serve a path to a load balancer. It returns "" if it can, and for paths to other
+// balancerRefusal returns why the lab cannot serve a path to a load balancer. It returns "" if it can, and for paths to other
 // destinations.
-func (s instanceSpec) unbalanced(p plan.Path) string {
+func (s instanceSpec) balancerRefusal(p plan.Path) string {
 	if p.To == plan.LoadBalancer && s.ProxyIPVS() {
 		return "the lab does not model addresses of load balancers under kube-proxy in ipvs mode"
 	}
@@ -72,9 +72,9 @@ func (s instanceSpec) withoutBalancer() instanceSpec {
 	return s
 }
 
-// entered returns, for a path to a load balancer, the node port path through the announcer to the same backend. It
+// nodePortPath returns, for a path to a load balancer, the node port path through the announcer to the same backend. It
 // returns any other path unchanged.
-func (s instanceSpec) entered(p plan.Path) plan.Path {
+func (s instanceSpec) nodePortPath(p plan.Path) plan.Path {
 	if p.To != plan.LoadBalancer {
 		return p
 	}

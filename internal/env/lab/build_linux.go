@@ -24,8 +24,8 @@ import (
 // switchBridge is the name of the bridge in the switch.
 const switchBridge = "br0"
 
-// ageing keeps the forwarding entries of the switch for a day, in hundredths of a second. An instance that waits for
-// its next trial must not flood its first packets.
+// ageing is how long the switch keeps a forwarding entry, in hundredths of a second: a day. If an entry expired between
+// two trials, the switch would flood the first packets of the second trial.
 const ageing = 24 * 3600 * 100
 
 // builder makes one instance. Each step covers all namespaces.
@@ -205,8 +205,8 @@ var without6 = []netns.Setting{
 var fresh6 = zero("net/ipv6/conf/", "all/disable_ipv6", "default/disable_ipv6", "all/accept_dad", "default/accept_dad",
 	"default/accept_ra", "default/autoconf", "default/router_solicitations", "all/forwarding")
 
-// fresh4 has the lab's TCP buffers, and the kernel's defaults for other IPv4 settings: a new namespace inherits those
-// of the host, whose forwarding and filters must not affect a dataplane.
+// fresh4 sets the lab's TCP buffers, and resets other IPv4 settings to the kernel's defaults. A new namespace inherits
+// the host's values, for example for forwarding and filters, which must not affect a dataplane.
 var fresh4 = slices.Concat([]netns.Setting{
 	{Name: "net/ipv4/tcp_rmem", Value: receiveBuffer},
 	{Name: "net/ipv4/tcp_wmem", Value: sendBuffer},
@@ -297,8 +297,8 @@ func (b *builder) plug(h *Host, s hostSpec) error {
 	}, b.neighbours(s)...)...)
 }
 
-// neighbours returns a host's static neighbour entries for the other hosts of the underlay, and for the external client
-// also those for load balancer addresses.
+// neighbours returns a host's static neighbour entries for the other hosts of the underlay. For the external client, it
+// also returns entries for the load balancer addresses.
 func (b *builder) neighbours(s hostSpec) []link.Thing {
 	peers := []hostSpec{b.spec.Switch, b.spec.External}
 	peers = append(peers, each.Of(b.spec.Nodes, hostOf)...)
@@ -368,8 +368,8 @@ func (b *builder) forwarding() []link.Thing {
 	return []link.Thing{link.Settings{{Name: name, Value: "1"}}}
 }
 
-// attach connects a pod to its node, or to the switch if the dataplane does so. at is the handle of the node, in that of
-// the pod.
+// attach connects a pod to its node, or to the switch if the dataplane does so. at is the node's handle, in the pod's
+// handle.
 func (b *builder) attach(at *link.Handle, n dataplane.Node, p dataplane.Pod, in *link.Handle) error {
 	if s, ok := b.spec.dataplane.(dataplane.Switched); ok {
 		return b.at[b.inst.Switch].Add(s.PlugPod(switchBridge, p, in)...)
@@ -377,8 +377,8 @@ func (b *builder) attach(at *link.Handle, n dataplane.Node, p dataplane.Pod, in 
 	return at.Add(b.spec.dataplane.AttachPod(n, p, in)...)
 }
 
-// nics applies the NIC model, BIG TCP and receive steering to all devices and the line rate to the NICs, and prepares
-// lossy links.
+// nics applies the conditions of devices: the NIC model, BIG TCP and receive steering for all devices, the line rate for
+// NICs. It also prepares lossy links.
 func (b *builder) nics(context.Context) error {
 	b.inst.nic = plan.NICIdeal
 	for h, at := range b.at {
@@ -418,7 +418,7 @@ const BigTCP = 192 << 10
 var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packet steering changes nothing"), "take --cpu split")
 
 // steer makes the receive work of a host's devices run on the host's CPUs, if placement and rps ask for it. It does not
-// change the switch. If the kernel cannot steer, it fails with rps=on, and otherwise records the reason for Facts.
+// change the switch. If the kernel cannot steer, steer fails with rps=on; otherwise it records the reason for Facts.
 func (b *builder) steer(h *Host, at *link.Handle) error {
 	if b.place.mode != condition.PlacementSplit || b.spec.Lab.RPS == condition.RPSOff || h == b.inst.Switch {
 		return nil

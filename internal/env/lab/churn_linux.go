@@ -31,9 +31,9 @@ const (
 	churnPort    = 5301
 )
 
-// churnKind returns the kind of object that changes: that of the churn in the conditions, otherwise with Options.Account
-// that of Options.Changed, for AccountChange. It returns "" if there is none, if the instance has no such object, or if a
-// change in AccountChange would take minutes.
+// churnKind returns the kind of object that changes: the condition Churn.Of, or without it Options.Changed if
+// Options.Account is set. It returns "" if neither is set, if the instance has no such object, or if a change for
+// AccountChange would take minutes.
 func (l *Lab) churnKind(s instanceSpec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
@@ -77,7 +77,8 @@ type changes struct {
 	broken error
 }
 
-// changes prepares the actions of a kind of change. Applying them later costs no computation of rules.
+// changes prepares the actions for one kind of object. It computes netfilter rules in advance, so that apply only loads
+// them.
 func (i *Instance) changes(kind plan.ChurnKind) (*changes, error) {
 	c := &changes{inst: i, kind: kind}
 	for k := range i.Nodes {
@@ -196,8 +197,8 @@ func onlyChurned(list []service.Service) []service.Service {
 // changeTime bounds one change.
 const changeTime = time.Minute
 
-// apply brings the object into a form on all nodes concurrently, and returns the CPU time of that in ns. It does not
-// stop when ctx is done, because half a change is neither form. After a failure, every later call fails.
+// apply brings the object into a form on all nodes concurrently, and returns the CPU time of the change in ns. It does
+// not stop when ctx is done, because a partial change leaves neither form. After a failure, every later call fails.
 func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
 	if c.broken != nil {
 		return 0, c.broken
@@ -343,7 +344,7 @@ func (c *changes) target() (netip.AddrPort, uint16) {
 	return netip.AddrPortFrom(s.net.churned, churnPort), churnPort
 }
 
-// accounted is how many changes AccountChange makes. After accountTime it stops earlier, at an even number.
+// accounted is how many changes AccountChange makes. After accountTime it makes fewer, but an even number.
 const (
 	accounted   = 6
 	accountTime = 5 * time.Second
@@ -351,7 +352,8 @@ const (
 
 // AccountChange changes one object several times. It sets in Raised the median delay until a change is enforced and the
 // mean CPU time of a change, in ns. It does nothing without Options.Account or an object that changes, or if the
-// conditions have delay or loss, which would distort the probes. Run self-tests before: drop counters may grow.
+// conditions have delay or loss, which would distort the probes. Run self-tests first: changes may increase the drop
+// counters.
 func (i *Instance) AccountChange(ctx context.Context) (err error) {
 	c := i.changing
 	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Delay > 0 || i.Spec.Lab.Loss > 0 || mesh.Impair(i.Spec.Lab.Plants) {

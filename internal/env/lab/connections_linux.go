@@ -37,7 +37,7 @@ func (i *Instance) Connect() (tracked int, err error) {
 	return tracked, nil
 }
 
-// connect fills the node's table with connections, and returns how many the table then has.
+// connect fills the node's table with want connections, and returns how many connections the table then has.
 func (n *Node) connect(want int, as dataplane.Node) (int, error) {
 	if n.programs.Connect != nil {
 		return n.programs.Connect(want)

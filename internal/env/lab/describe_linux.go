@@ -13,7 +13,7 @@ type Description struct {
 	Name  plan.Variant
 	Facts facts.Facts
 	Hosts []HostDescription
-	// Ends has the ends of each served path, Refused why another path is not served. Both are by path.
+	// Ends maps each served path to its ends. Refused maps each other path to the reason why it is not served.
 	Ends    map[string]Ends
 	Refused map[string]string
 	// Shared are the Services with several backends.

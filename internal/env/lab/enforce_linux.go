@@ -52,21 +52,21 @@ type attempt struct {
 
 // Times of the prober in ns.
 const (
-	// leastApart is the least time between two probes. It is 1/apart of the time since the change began, if that is longer.
+	// Two probes are leastApart apart, or 1/apart of the time since the change began if that time is longer.
 	leastApart = 50_000
 	apart      = 10
-	// settles is how long the answer to a probe may take. After stale, a probe has ended without an answer, even if TCP
-	// sends it again.
+	// settles is how long the answer to a probe may take. A probe without an answer after stale has timed out, even if
+	// TCP would send it again.
 	settles = 50_000_000
 	stale   = 500_000_000
-	// unseenAfter is how long after the end of a change probes may fail to observe it. Half of the change's duration is
-	// the limit if that is longer, because probes are then rarer.
+	// unseenAfter bounds the time from the end of a change until probes observe it. If the change took longer than twice
+	// unseenAfter, half of its duration is the limit, because probes are then rarer.
 	unseenAfter = 2_000_000_000
-	// mostProbes bounds the sockets.
+	// mostProbes bounds the number of probes, and so of sockets, for one change.
 	mostProbes = 256
 )
 
-// prober returns a prober for the changes. The caller closes it.
+// prober opens a prober for the changes, with a listener in the second node's pod. The caller closes the prober.
 func (c *changes) prober(ctx context.Context) (*prober, error) {
 	client, server := c.inst.Nodes[0].Pods[1], c.inst.Nodes[1].Pods[0]
 	to, port := c.target()
@@ -115,9 +115,9 @@ func (p *prober) close() error {
 	return errors.Join(errs...)
 }
 
-// look sends probes until a change that began at begin is over and probes have the sign want. It returns the time in ns
-// from begin to the first probe after which all probes had the sign, and the number of probes. applied receives the
-// result of the change.
+// look sends probes until a change that began at begin is over and the latest probes have the sign want. It returns the
+// delay in ns from begin to the first of these latest probes, and the number of all probes. The result of the change
+// arrives on applied.
 func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64, probes int, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -218,9 +218,9 @@ func (p *prober) collect() {
 	}
 }
 
-// enforced returns when the first probe of the last series was sent in which every probe has the sign want. ok is false
-// until the series has a probe that was sent after over, the end of the change, and no earlier probe still waits for its
-// answer.
+// enforced looks at the latest probes that all have the sign want, and returns when the first of them was sent. It ignores
+// still later probes that wait for an answer. ok is false while an earlier probe waits for an answer, and until one of
+// the probes with the sign was sent after over, the end of the change.
 func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
 	now := thread.Monotonic()
 	for i := len(p.probes) - 1; i >= 0; i-- {

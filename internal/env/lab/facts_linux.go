@@ -23,9 +23,9 @@ const (
 	factFamily     = "lab.family"     // version of IP that nodes, pods and Services have
 	factServices   = "lab.services"   // Services in addition to the measured ones
 	factEndpoints  = "lab.endpoints"  // endpoints of each of these Services
-	factPosition   = "lab.position"   // position of the measured Services among them
+	factPosition   = "lab.position"   // position of the measured Services among the other Services
 	factLineRate   = "lab.line_rate"  // line rate of each node's NIC in bit/s, or "unshaped"
-	factDelay      = "lab.delay"      // added to packets from a node, for tests
+	factDelay      = "lab.delay"      // delay of packets from a node, for tests
 	factPlants     = "lab.plants"     // faults of nodes and links, planted for tests
 	factLoss       = "lab.loss"       // share of the frames from a node that are lost, for tests
 	factCgroup     = "lab.cgroup"     // "v2", or why nodes have no cgroups

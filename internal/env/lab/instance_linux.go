@@ -87,7 +87,7 @@ type Node struct {
 	programs dataplane.Programs
 	// own runs the programs of a profile file, nil without them.
 	own *own.Node
-	// attached must be closed with the node: the BPF programs of a profile file, the routers of the node's other
+	// attached has what must be closed with the node: the BPF programs of a profile file, the routers of the node's other
 	// interfaces, and processes of WireGuard in user space.
 	attached []io.Closer
 	// before has the iptables rules that the programs of own added before the lab loaded kube-proxy's.

@@ -25,7 +25,7 @@ func underlayEnds(n dataplane.Node) []underlayEnd {
 	return ends
 }
 
-// portOf returns the name of the end of an interface in the switch.
+// portOf returns the name of an interface's end in the switch.
 func portOf(n dataplane.Node, d dataplane.Interface) string { return n.Name + "-" + d.Name }
 
 // interfaces connects the nodes' other devices to the switch.
@@ -40,8 +40,8 @@ func (b *builder) interfaces() error {
 	return nil
 }
 
-// plugInterface connects a node's additional device to the switch. The device sends to the switch's address; a router at
-// the port of the switch delivers these packets.
+// plugInterface connects a node's additional device to the switch. The device can reach only the switch as its next hop. A
+// router at the port of the switch delivers the packets to nodes and pods.
 func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interface) error {
 	at, sw := b.at[&to.Host], b.at[b.inst.Switch]
 	end := portOf(n, d)

@@ -39,8 +39,8 @@ func serveIPVS(ns *netns.NS, c service.Config) error {
 	return ipvsAdvice(ipvs.Apply(ns, service.IPVSServers(c, node)))
 }
 
-// localAddresses returns the addresses of the node's devices except loopback and the device for Services, and in held
-// those of the device for Services. held is nil without that device.
+// localAddresses returns the addresses of a node. held has the addresses of kube-proxy's device for Services, nil without
+// that device. node has the addresses of all other devices except loopback.
 func localAddresses(at *link.Handle) (node []netip.Addr, held []netip.Prefix, err error) {
 	devices, err := at.Devices()
 	for _, d := range devices {
@@ -57,7 +57,7 @@ func localAddresses(at *link.Handle) (node []netip.Addr, held []netip.Prefix, er
 	return node, held, err
 }
 
-// ipvsAdvice returns err, with advice if it is that of a kernel without IPVS.
+// ipvsAdvice returns err, with advice if the kernel does not support IPVS.
 func ipvsAdvice(err error) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return advice.With(err, "modprobe ip_vs ip_vs_rr dummy, or use another mode: --service-proxy iptables")

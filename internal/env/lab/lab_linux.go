@@ -27,7 +27,7 @@ import (
 type Options struct {
 	// Lab has the conditions; zero fields have their defaults.
 	Lab plan.Lab
-	// Backends are numbers of backends, all different. Each adds a pair of Services with so many backends; (optional).
+	// Backends are numbers of backends, all different. Each adds a pair of Services with that many backends; (optional).
 	Backends []int
 	// Rolled does the same for Services whose backends Roll removes and adds again; (optional).
 	Rolled []int
@@ -92,8 +92,8 @@ type tools struct {
 // errClosed is the error of starting a process in a closed lab.
 var errClosed = errors.New("the lab is closed")
 
-// Up raises an instance of every variant, twins included. An instance that cannot be raised has Instance.Err set; the
-// others are not affected. Up fails if the conditions are not valid, if this machine lacks memory, descriptors or rights,
+// Up raises an instance of each variant. An instance that cannot be raised has Instance.Err set; the others are not
+// affected. Up fails if the conditions are not valid, if this machine lacks memory, descriptors or rights,
 // or if ctx is done; then it removes everything. The caller closes the lab.
 func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	roomy, err := withRoomFor(o.Lab.Filled(), o.backends())

@@ -25,7 +25,7 @@ import (
 
 // podTimes has the times of one pod until its first response, in ns of the monotonic clock.
 type podTimes struct {
-	// begin is when the pod is due, last the time of the last mark.
+	// begin is when the pod is due. last is the time of the last mark (see markAt), at first begin.
 	begin, last int64
 	// start is when the program of the pod began, after its attachment; 0 if it did not begin.
 	start int64
@@ -52,16 +52,17 @@ func (w *podTimes) pod() sample.NewPod {
 	return sample.NewPod{Whole: w.last - w.begin, Start: w.last - w.start, Parts: w.parts, Dials: w.dialled.Dials, DialNs: w.dialled.CPUNs}
 }
 
-// newPod is a pod that is attached during the measurement: a namespace with open handles, and no device yet.
+// newPod is a pod for the measurement: a namespace with open handles. It gets its device when add attaches it.
 type newPod struct {
 	dataplane.Pod
 	ns *netns.NS
-	// at is a handle of the namespace where the pod is attached: its node or the switch. in is a handle of the pod's.
+	// at is a handle of the namespace where the pod is attached: its node or the switch. in is a handle of ns.
 	at, in   *link.Handle
 	resolver *link.Resolver
-	// sockets are open, for the next attempts to connect.
+	// sockets are open and unused, for the next attempts to connect.
 	sockets []*os.File
-	// attached, ruled and programmed are set when that part of the attachment begins; remove then undoes it.
+	// attached is set when the devices begin to be added, ruled when Felix's chains begin to be written, and programmed
+	// when BPF programs begin to be updated. remove undoes only the parts whose field is set.
 	attached, ruled, programmed bool
 }
 
@@ -134,9 +135,9 @@ func (a *arrivals) add(ctx context.Context, s *newPod, w *podTimes) error {
 	return a.program(s, w)
 }
 
-// startFelix starts to write the chains of a pod as Felix does. The returned function waits until they are written and
-// returns the time when they were, 0 for a profile without such chains. Calico's plugin does not wait for Felix, so the
-// program of the pod begins meanwhile; its packets are dropped until the chains are complete.
+// startFelix starts to write the chains of a pod as Felix does. The returned function waits for the end of the writing and
+// returns its time, in ns of the monotonic clock; 0 for a profile without such chains. Calico's plugin does not wait for
+// Felix, so the program of the pod begins meanwhile. Its packets are dropped until the chains are complete.
 func (a *arrivals) startFelix(ctx context.Context, s *newPod) func() (at int64, err error) {
 	if a.rules.Calico == nil {
 		return func() (int64, error) { return 0, nil }
@@ -355,7 +356,7 @@ func (a *arrivals) detach(ctx context.Context, s *newPod) error {
 	return err
 }
 
-// network returns the network of the pods' sockets for net.Dial.
+// network returns the name of the network of the pods' sockets: "tcp4" or "tcp6".
 func (a *arrivals) network() string {
 	if a.to.Addr().Is6() {
 		return "tcp6"

@@ -95,17 +95,17 @@ type arrivals struct {
 	agent sync.Mutex
 	rules policy.Node
 
-	// free has the pods that do not exist now, ready the namespaces that wait for their attachment.
+	// free has the pods that do not exist now. ready has pods with a namespace that are not attached yet.
 	free  chan dataplane.Pod
 	ready chan made
 
-	// stop ends the trial: the remains of a pod that could not be removed would disturb the next.
+	// stop ends the trial with an error. A pod that cannot be removed ends the trial, because it would disturb later pods.
 	stop context.CancelCauseFunc
 	mu   sync.Mutex
 	seen sample.Observation
 }
 
-// made is a pod with its namespace, or the error of making it.
+// made is a pod with its namespace, or the error of making the namespace.
 type made struct {
 	pod *newPod
 	err error
@@ -345,7 +345,7 @@ func (a *arrivals) note(o *sample.Observation, w *podTimes, err error) {
 }
 
 // blame ends the trial if removal, the error of removing a pod, is not nil. failed is why the pod got no answer, nil if
-// it got one; its kind is then that of the trial's error.
+// it got one. The error of the trial has the kind of failed if that is known, otherwise kindRemove.
 func (a *arrivals) blame(failed, removal error) {
 	if removal == nil {
 		return

@@ -18,7 +18,7 @@ import (
 //	TCP ─ super-packet ─ pod's device ─ frames ─ ... ─ frames ─ pod's device ─ TCP
 //
 // A veth cuts because its features are off. macvlan and ipvlan keep theirs. The kernel cuts packets with more segments
-// than such a device may send, and on connections that are established under that limit TCP builds no longer packets.
+// than such a device may send. On a connection that was established under this limit, TCP never builds longer packets.
 // So the limit is set after the trial's connections are established: TCP then has the cost of super-packets and the
 // path the cost of frames, as with a veth.
 
@@ -31,7 +31,7 @@ func (i *Instance) offload(h *Host, at *link.Handle, model plan.NIC) (err error)
 	return at.SegmentationOn(h.cut)
 }
 
-// switchTo applies a NIC model to all hosts, unless it is in force.
+// switchTo applies a NIC model to all hosts. It does nothing if the model is in force already.
 func (i *Instance) switchTo(model plan.NIC) error {
 	if i.nic == model {
 		return nil

@@ -23,8 +23,8 @@ type Ends struct {
 
 // Ends returns the ends of a path. It fails with a *control.NotServedError if the profile has no such path.
 func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
-	reason := s.unbalanced(p)
-	entered := s.entered(p)
+	reason := s.balancerRefusal(p)
+	entered := s.nodePortPath(p)
 	// If the nodes route it, a packet returns to the pod that sent it. A bridge would have to send it out of the port
 	// that it came from.
 	if routed := p.To == plan.Self && s.unfilteredBridge(); reason == "" && !routed {
@@ -34,10 +34,10 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 		}
 	}
 	if reason == "" {
-		reason = s.refusedByFile(p)
+		reason = s.fileRefusal(p)
 	}
 	if reason == "" {
-		reason = s.refusedByPolicy(entered)
+		reason = s.policyRefusal(entered)
 	}
 	if reason == "" && s.Lab.Conntrack == condition.ConntrackOff && p.ByService() && s.Profile.Services != ebpfServices {
 		reason = "connections between pods are not tracked (conntrack=off), and replies of a Service's endpoint need tracking"
@@ -51,8 +51,9 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	return s.Way(p), nil
 }
 
-// between returns the ends of a path, for the zero pair those of Ends. Otherwise they are on the two nodes of the pair:
-// the node itself or its first pod; the path must lead to a host or a pod. It fails like Ends, or if a node is unknown.
+// between returns the same ends of a path as s.Ends for the zero pair. For another pair, the ends are its two nodes, or the
+// first pods of these nodes where the path begins or ends at a pod. Such a path must lead to a host or a pod. It fails
+// like s.Ends, or if a node is unknown.
 func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	e, err := s.Ends(p)
 	if err != nil || pair.IsZero() {
@@ -77,8 +78,8 @@ func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	return e, nil
 }
 
-// membersOf returns the names of the hosts of a job's n members on a path: on each node, the node itself or its first
-// pod. It fails with a *control.NotServedError if there are too few nodes or no such path.
+// membersOf returns the names of the hosts of a job's n members on a path: the first n nodes, or for a path from a pod the
+// first pod of each. It fails with a *control.NotServedError if there are too few nodes or no such path.
 func membersOf(s instanceSpec, p plan.Path, n int) ([]string, error) {
 	if _, err := s.Ends(p); err != nil {
 		return nil, err
@@ -100,8 +101,8 @@ func (s instanceSpec) unfilteredBridge() bool {
 	return s.Lab.BridgeNetfilter == condition.BridgeNetfilterOff && s.Profile.FiltersBridge()
 }
 
-// refusedByPolicy returns why externalTrafficPolicy rules out a node port path, "" if it does not.
-func (s instanceSpec) refusedByPolicy(p plan.Path) string {
+// policyRefusal returns why externalTrafficPolicy rules out a node port path, "" if it does not.
+func (s instanceSpec) policyRefusal(p plan.Path) string {
 	if s.Lab.TrafficPolicy != condition.TrafficLocal || p.To != plan.NodePort {
 		return ""
 	}

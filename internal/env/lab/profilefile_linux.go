@@ -195,8 +195,8 @@ func (s instanceSpec) TunnelMTU() int {
 // Plugged reports whether CNI plugins connect the pods.
 func (s instanceSpec) Plugged() bool { return s.file != nil && s.file.CNI != nil }
 
-// refusedByFile returns why the profile file rules out a path, "" if it does not.
-func (s instanceSpec) refusedByFile(p plan.Path) string {
+// fileRefusal returns why the profile file rules out a path, "" if it does not.
+func (s instanceSpec) fileRefusal(p plan.Path) string {
 	if s.file != nil && slices.Contains(s.file.Expect.Refused, p.String()) {
 		return "the profile file lists it under expect.refused"
 	}
@@ -237,8 +237,8 @@ func (s instanceSpec) peer(k int) map[string]string {
 	return values
 }
 
-// openOwn opens node k for a profile file, runs the commands of node.prepare, starts the daemons and waits until they are
-// ready. It does nothing if the file has neither plugins, commands nor daemons.
+// openOwn prepares node k for a profile file: it runs the commands of node.prepare, starts the daemons, and waits until
+// they are ready. It does nothing without a file, or if the file has neither plugins, commands nor daemons.
 func (b *builder) openOwn(ctx context.Context, k int) error {
 	file := b.spec.file
 	if file == nil || file.CNI == nil && len(file.Node.Prepare)+len(file.Node.Join)+len(file.Node.Services)+len(file.Node.Daemons) == 0 {

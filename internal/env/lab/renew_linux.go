@@ -16,9 +16,9 @@ import (
 // errGone is the error of an instance that was removed and is not raised again yet.
 var errGone = errors.New("it is being raised anew")
 
-// Renew removes the instances of variants with every process in them, and raises new ones in the given order. It
-// waits until the kernel has removed the old ones, because that takes CPU time. For each variant it returns why it cannot be
-// measured, nil if it can.
+// Renew removes the instances of variants and their processes, and raises new instances in the given order. It waits
+// until the kernel has removed the old instances, because the removal takes CPU time. For each variant, the result has the
+// reason why it cannot be measured, nil if it can.
 func (l *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	var all sync.WaitGroup
 	gone := make([]error, len(names))

@@ -160,7 +160,7 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s instanceSpec, node 
 	return nil
 }
 
-// untracked returns a table that exempts packets between pods from conntrack, and the outer packets of their VXLAN
+// untracked returns a table that exempts from conntrack the packets between pods and the outer packets of their VXLAN
 // tunnel.
 func (s instanceSpec) untracked(family nft.Family) *nft.Table {
 	table := nft.NewTable(family, "cnibench-conntrack")

@@ -60,7 +60,7 @@ type hostSpec struct {
 type serviceSpec struct {
 	Name string
 	VIP  netip.Addr
-	// Port is the port at the VIP and the load balancer address, TargetPort that in the pods.
+	// Port is the port at the VIP and the load balancer address, TargetPort the port at which the pods listen.
 	Port, TargetPort int
 	// NodePort is the port at every node, 0 for none.
 	NodePort int
@@ -147,7 +147,7 @@ func (s instanceSpec) newNode(number int) dataplane.Node {
 }
 
 // services returns the Services of an instance: idle Services, and among them the measured ones at Lab.Position. In
-// iptables mode, a new connection passes the rules of all Services before its own, so the middle costs the mean.
+// iptables mode, a new connection passes the rules of all Services before its own, so the middle position has the mean cost.
 func services(s instanceSpec, backends []backendSet) []serviceSpec {
 	measured := []serviceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},

@@ -11,8 +11,8 @@ import (
 )
 
 // wire inserts a link between the bridge and end, the device of the switch that leads to host, if the conditions have
-// delay or loss for it. It returns the device to add to the bridge, otherwise end. The link delays and drops nothing until
-// Impair.
+// delay or loss for that host. It returns the device to add to the bridge: the link's, or end without a link. The link
+// delays and drops nothing until Impair.
 func (b *builder) wire(end, host string) (port string, err error) {
 	delay, loss := b.spec.Lab.Delay, b.spec.Lab.Loss
 	for _, p := range b.spec.Lab.Plants {

@@ -13,7 +13,7 @@ var (
 	marked = pattern.New(`^(?:#{1,6}|={2,}|-{2,}|\*{2,}|~{2,}|\++|\$)[ \t]+\S.*$`)
 	// own matches lines of ping, sockperf, wrk2 and uperf that look like marked lines.
 	own = pattern.New(`ping statistics ---$|^# (?:dropped|cnibench)|^={2,}>|^-{2,}>|^#\[`)
-	// counts matches what only numbers or dates a run: "run 3 of 5", "#2", a date, a time of day.
+	// counts matches the number, date or time of a run: "run 3 of 5", "#2", a date, a time of day.
 	counts = pattern.New(`(?i)\b(?:run|round|rep|repetition|repeat|iteration|iter|try|attempt|test|trial)\b[ #:.=_-]*(?:\d+(?: *(?:/|of) *\d+)?)?|` +
 		`#\d+\b|\b\d+ *(?:/|of) *\d+\b|\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}[0-9:.]*(?:Z|[+-]\d{2}:?\d{2})?)?|` +
 		`(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(?:\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +\d{1,2}|\b\d{1,2} +(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)?[ ,]*(?:\d{4} +)?\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: *(?:AM|PM))?(?: +[A-Z]{3,4})?(?: +\d{4})?`)
@@ -28,8 +28,8 @@ var (
 	words = pattern.New(`[\pL\pN]`)
 )
 
-// Heading returns the description of a run in text, a line above the run: without signs, log level, run number and date. It
-// returns "" if nothing remains, or if the line is a message of kubectl or a shell.
+// Heading returns how text, a line above a run, describes the run. It removes signs such as ##, the log level, the number of
+// the run, and dates. It returns "" if nothing remains, or if the line is a message of kubectl or a shell.
 func Heading(text string) string {
 	text = strings.TrimSpace(text)
 	if noise.MatchString(strings.Trim(text, "#=-*~ ")) || noise.MatchString(text) {

@@ -17,8 +17,8 @@ func StartsJSON(b []byte) bool {
 	return len(b) > 0 && (b[0] == '{' || b[0] == '[')
 }
 
-// EachItem calls take with each item of the JSON list b, so that a list of millions is not in memory at once. A missing
-// list counts as empty. It fails for more than MaxReadings items.
+// EachItem calls take with each item of the JSON list b. It decodes one item at a time, to save memory. A missing list
+// counts as empty. It fails for more than MaxReadings items.
 func EachItem[T any](b []byte, take func(T) error) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	open, err := d.Token()
@@ -49,7 +49,7 @@ func EachItem[T any](b []byte, take func(T) error) error {
 	return Alone(b, d)
 }
 
-// Alone fails if another JSON object or list follows in b what d has read. Other text may follow, such as messages.
+// Alone fails if b has another JSON object or list after the part that d has read. Other text may follow, such as messages.
 func Alone(b []byte, d *json.Decoder) error {
 	if StartsJSON(b[min(d.InputOffset(), int64(len(b))):]) {
 		return fmt.Errorf("line %d: a second result begins: put each into its own file", LineAt(b, d.InputOffset()))
@@ -164,7 +164,7 @@ func (s *repeats) value(path string) bool {
 	return err == nil
 }
 
-// object reads the keys and values of an object at path. It returns false like value.
+// object reads the keys and values of an object at path. It returns false if an object is cut off, or a fault was found.
 func (s *repeats) object(path string) bool {
 	values := map[string][]byte{}
 	for s.d.More() {

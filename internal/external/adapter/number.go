@@ -68,7 +68,7 @@ func Count(s string) (int, error) {
 	return v, nil
 }
 
-// Suffixed reads a number followed directly by a unit or suffix: "1.23k", "45.6us". It returns both.
+// Suffixed splits a number from the unit or suffix that directly follows it, as in "1.23k" or "45.6us".
 func Suffixed(s string) (float64, string, error) {
 	i := strings.LastIndexAny(s, "0123456789.") + 1
 	v, err := Amount(s[:i])

@@ -81,9 +81,9 @@ const (
 	Note = "note"
 	// Paced marks a rate limit of the tool.
 	Paced = "paced"
-	// Aggregated marks a reading that is a mean of several.
+	// Aggregated marks a reading that is a mean of several measurements.
 	Aggregated = "aggregated"
-	// Corrected marks times that the tool corrected for requests sent late: as if each had been sent on schedule.
+	// Corrected marks times that the tool corrected for requests sent late: as if each request had been sent on schedule.
 	Corrected = "corrected-times"
 	// Rounded marks numbers that the tool printed with few digits.
 	Rounded = "rounded"
@@ -123,8 +123,8 @@ func (r *Reading) Condition(conditions ...string) {
 // the condition unless runs of one case differ in it.
 const Omitted = "omit="
 
-// Omit records how many seconds the tool discarded before the window: as the batch's warm-up, if that is shorter, and as a
-// condition of r.
+// Omit records how many seconds the tool discarded before the window. It adds a condition to r, and raises the batch's
+// warm-up to that time if the warm-up is shorter.
 func (b *Batch) Omit(r *Reading, seconds float64) {
 	if d := Seconds(seconds); d > 0 {
 		b.Warmup = max(b.Warmup, d)
@@ -132,7 +132,7 @@ func (b *Batch) Omit(r *Reading, seconds float64) {
 	}
 }
 
-// Host records the condition "family=6" if address, which the tool sent to, is one of IPv6.
+// Host records the condition "family=6" if address, to which the tool sent, is an IPv6 address.
 func (r *Reading) Host(address string) {
 	if strings.Contains(address, ":") && !strings.HasPrefix(address, "::ffff:") {
 		r.Condition("family=6")

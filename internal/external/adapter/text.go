@@ -43,7 +43,7 @@ type Run interface {
 type RunText[R Run] struct {
 	Tool string
 	New  func() R
-	// After returns the run that follows another; nil means New. A table may hold a run in each row below one head.
+	// After returns the run that follows run; nil means New. After can keep the head of a table with a run in each row.
 	After func(run R) R
 	// Again reports whether line repeats an error or a total of run. Then the next run has begun, without its usual first
 	// line. nil means never.

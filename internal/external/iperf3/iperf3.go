@@ -122,7 +122,8 @@ type iperf3End struct {
 	Congestion string     `json:"sender_tcp_congestion"`
 	// Receivers is the receiver's congestion control, the only one that a server prints.
 	Receivers string `json:"receiver_tcp_congestion"`
-	// The rows of the reverse direction exist in a bidirectional test, even if test_start does not report one.
+	// SentBack and ReceivedBack are the rows of the reverse direction. They exist in a bidirectional test, even if test_start
+	// does not say that the test is bidirectional.
 	SentBack     *iperf3Sum       `json:"sum_sent_bidir_reverse"`
 	ReceivedBack *iperf3Sum       `json:"sum_received_bidir_reverse"`
 	CPU          *json.RawMessage `json:"cpu_utilization_percent"`
@@ -220,7 +221,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 	return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 }
 
-// join adds the part in doc, which is a line of --json-stream, to the run that it belongs to.
+// join adds doc, which is one line of --json-stream, to its run, which is in to.
 func (doc *iperf3Doc) join(to *iperf3Doc) error {
 	var err error
 	switch doc.Event {
@@ -294,7 +295,7 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	switch s.Protocol {
 	case plan.TCP:
 		if t.Target != nil && *t.Target > 0 {
-			held(r, *t.Target)
+			recordRateLimit(r, *t.Target)
 		}
 		s.Congestion = cmp.Or(doc.End.Congestion, doc.End.Receivers)
 		if doc.End.Congestion == "" && doc.Error == "" {

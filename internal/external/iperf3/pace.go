@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// pacedByFQ records the rate of --fq-rate, in bit/s a stream, as a warning and a condition. 0 means that there was none.
+// pacedByFQ records the rate of --fq-rate, in bit/s a stream, as a warning and a condition. It does nothing if rate is 0.
 func pacedByFQ(r *adapter.Reading, rate float64) {
 	if rate > 0 {
 		r.Warn(adapter.Paced, "fq held the sender to %s a stream", number.WithUnit("bit/s", rate))
@@ -21,8 +21,8 @@ func pacedByFQ(r *adapter.Reading, rate float64) {
 	}
 }
 
-// held records the rate of -b for a TCP sender, in bit/s a stream, as a warning and a condition.
-func held(r *adapter.Reading, rate float64) {
+// recordRateLimit records the rate of -b for a TCP sender, in bit/s a stream, as a warning and a condition.
+func recordRateLimit(r *adapter.Reading, rate float64) {
 	r.Warn(adapter.Paced, "the sender was held to %s a stream", number.WithUnit("bit/s", rate))
 	r.Condition(fmt.Sprintf("target_bitrate=%.0f", rate))
 }
@@ -43,8 +43,8 @@ func rounded(rate, step float64) float64 {
 	return math.Round(rate/step) * step
 }
 
-// warnSteadyRate warns of a possible rate limit: the rate of a TCP sender was the same in all intervals, and has two digits
-// as with -b or --fq-rate. It does not if r has such a warning already. Call it if the output does not show these options.
+// warnSteadyRate adds a warning of a possible rate limit if the rate of a TCP sender was the same in all intervals and has
+// two digits, as with -b or --fq-rate. It adds nothing if r has such a warning. Call it if the output lacks these options.
 func warnSteadyRate(r *adapter.Reading) {
 	const least, apart = 3, 0.03
 	each := r.Metrics[metric.Goodput] / float64(max(r.Workload.Traits().Flows, 1))
@@ -74,8 +74,8 @@ const unlimited = ", no rate limit"
 func isPaced(w sample.Warning) bool { return w.ID == adapter.Paced }
 
 // assumeRate sets the rate of s, which the output lacks, and adds a warning. offered is the sent rate in bit/s, 0 if unknown.
-// If it is near iperf3's default, or near a rate of two digits (the second 0 or 5) as users pass to -b, that rate is assumed,
-// else none. last is the rate in bit/s of one datagram: a stream may send one too many.
+// It sets iperf3's default rate or a rate of two digits (the second 0 or 5), as users pass to -b, if offered is near; else no
+// rate. last is the share of one datagram in a stream's rate, in bit/s: a stream may send one datagram too many.
 func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int, last float64) {
 	const furthest = 0.04
 	each := offered / float64(max(flows, 1))

@@ -286,7 +286,7 @@ func (r *textRun) row(m []string) error {
 	if err = errors.Join(err, err2); err != nil {
 		return err
 	}
-	// Those of --bidir overlap.
+	// The intervals of --bidir overlap, so they are not recorded.
 	omitted := words[len(words)-1] == "(omitted)"
 	if omitted {
 		r.omit = max(r.omit, to)
@@ -302,8 +302,8 @@ func (r *textRun) row(m []string) error {
 	return nil
 }
 
-// series returns the client's time series. It has no intervals for a server, for both directions, for runs below coarse,
-// and without rows over all flows.
+// series returns the client's time series. It has no intervals for a server, a bidirectional test or a run shorter than
+// coarse, nor if the rows of several flows have no sums.
 func (r *textRun) series() *sample.Observation {
 	rows := r.together
 	if len(rows) == 0 && len(r.ids) == 1 {
@@ -440,7 +440,7 @@ func (r *textRun) workload(out *adapter.Reading, size int, offered float64) erro
 		assumeRate(&s, out, offered, s.Flows, float64(size)*8/max(r.seconds, coarse))
 		s.Rate = math.Round(s.Rate)
 	case r.target > 0:
-		held(out, r.target)
+		recordRateLimit(out, r.target)
 	}
 	w := plan.Workload{Spec: s}.Normalize()
 	var assumed []string

@@ -38,7 +38,7 @@ type netperfRun struct {
 	burst string
 	// keys are the values of the omni output by its selectors.
 	keys map[string]string
-	// rows are the first lines of numbers of a classic table; head is the line before them.
+	// rows are the first two lines of numbers of a classic table; head is the last line of text before them.
 	rows [][]float64
 	head string
 	// titles are the column titles of -o, until their row is read.

@@ -17,8 +17,8 @@ type table struct {
 	words  int
 }
 
-// nextRun returns the run that follows r. It keeps the banner and head of r until it reads its own: it may be another row of
-// the same table.
+// nextRun returns the run that follows r, with the banner and head of r, since it may be another row of the same table. A new
+// banner or head replaces them.
 func nextRun(r *netperfRun) *netperfRun {
 	next := &netperfRun{keys: map[string]string{}}
 	if r.table.titles == nil && r.table.stack == nil && len(r.rows) == 0 {

@@ -152,7 +152,8 @@ func (f *csvFile) preamble(b []byte) ([]byte, int) {
 	return []byte{}, lines
 }
 
-// fact stores "key: value" of a comment: as a field of the batch, such as its title, or as a fact. It ignores other comments.
+// fact stores "key: value" of a comment as a fact. It also sets the field that a key such as baseline names; the title is
+// only a field. It ignores comments of another form.
 func (f *csvFile) fact(text string) error {
 	key, value, ok := strings.Cut(text, ":")
 	value = strings.TrimSpace(value)
@@ -307,8 +308,8 @@ func (r csvRow) trial() (plan.Trial, error) {
 	return t, errors.Join(errs[:]...)
 }
 
-// value stores the number of a row in reading, in base units. said has the line of each metric that the trial has already; it
-// fails if the metric is among them.
+// value stores the number of a row in reading, in base units, and notes the row's line in said, by metric. It fails if said
+// has the metric, or if the metric, the number or the unit is invalid.
 func (r csvRow) value(line int, reading *adapter.Reading, said map[string]int) error {
 	name := r["metric"]
 	before, twice := said[name]

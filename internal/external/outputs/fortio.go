@@ -106,8 +106,9 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 	})
 }
 
-// Bounds on interpolated percentiles. A percentile is dropped if the end of its bucket is more than widest times its start
-// and, in addition, the mean of the buckets differs from the printed mean by more than a factor of contradicts.
+// Bounds on interpolated percentiles. A percentile is dropped if both are true: the end of its bucket is more than widest
+// times the start of that bucket, and the mean of all buckets differs from the printed mean by more than a factor of
+// contradicts.
 const (
 	widest      = 2
 	contradicts = 1.5

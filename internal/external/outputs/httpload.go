@@ -88,9 +88,9 @@ func (p httpReport) rate() float64 {
 	return p.good / p.seconds
 }
 
-// contradicts returns a remark if the number of concurrent requests, as rate times mean time, does not fit the number of
-// connections. It returns "" if it fits, is unknown, or if the client has a rate limit.
-func (p httpReport) contradicts(connections int) string {
+// concurrencyRemark returns a remark if the mean number of concurrent requests (rate times mean time) does not fit the number
+// of connections. It returns "" if that number fits or is unknown, or if the client has or may have a rate limit.
+func (p httpReport) concurrencyRemark(connections int) string {
 	const least, most = 0.5, 1.2
 	n := p.rate() * p.times["mean"] / 1e9
 	if p.paced > 0 || p.unsaid || n == 0 || n > least*float64(connections) && n < most*float64(connections) {
@@ -114,7 +114,7 @@ func (p httpReport) workload(r *adapter.Reading) plan.Workload {
 	}
 	if s.Connections == 0 {
 		s.Connections = cmp.Or(p.usual, plan.DefaultConnections)
-		assumed = append(assumed, fmt.Sprintf("%d connections%s", s.Connections, p.contradicts(s.Connections)))
+		assumed = append(assumed, fmt.Sprintf("%d connections%s", s.Connections, p.concurrencyRemark(s.Connections)))
 	}
 	if s.Threads == 0 || s.Threads > plan.MaxThreads {
 		s.Threads = min(plan.DefaultThreads, cmp.Or(s.Connections, plan.DefaultThreads))
@@ -168,8 +168,8 @@ func roundRate(v, within float64) float64 {
 	return asked
 }
 
-// httpDocuments decodes the JSON documents of the tool called name. read converts each into a report; it returns nil to leave
-// a document out. It fails if a report has no request.
+// httpDocuments decodes the JSON documents of the tool called name. It fails if a report has no request. read converts a
+// document into a report, or returns nil to leave the document out.
 func httpDocuments[T any](b []byte, name string, read func(T, *adapter.Batch) (*httpReport, error)) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: name}
 	err := adapter.Documents(b, func(doc T) error {

@@ -175,8 +175,8 @@ func (f *knbFolder) run(dir string) error {
 	return nil
 }
 
-// workload completes the workload of r. If r has none, because the run failed, it is work. If the command of the test had
-// -Z, which the JSON of iperf3 lacks, it uses sendfile.
+// workload completes the workload of r. If r has no workload, because the run failed, it sets work, with a warning. If the
+// command of the test had -Z, which the JSON of iperf3 lacks, it sets the mode sendfile.
 func (f *knbFolder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
 	key := r.Profile + " " + test
 	f.tests = append(f.tests, key)

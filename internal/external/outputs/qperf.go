@@ -49,8 +49,8 @@ func (r *qperfRun) Take(_ *adapter.Batch, line string) error {
 	return nil
 }
 
-// decodeQperf reads all tests. A loop over sizes prints each size as the same test: runs without a size whose values
-// differ much are separate cases.
+// decodeQperf reads all tests. A loop over sizes prints the same test for each size, and may not print the size. If the
+// values of such runs differ by more than qperfUnlike, each run gets a condition, since they are not repetitions.
 func decodeQperf(b []byte) (adapter.Batch, error) {
 	batch, err := qperfText.Decode(b)
 	sizeless := map[plan.Workload][]*adapter.Reading{}
@@ -136,7 +136,8 @@ func (r *qperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 
 var errQperfCut = errors.New("the test has no number: the output is cut off")
 
-// bandwidth reads the rate of a transfer, the receiver's if there are two.
+// bandwidth sets the rate of a transfer in out. If qperf printed the rates of sender and receiver, it sets the receiver's
+// rate as goodput, and the offered load and the loss.
 func (r *qperfRun) bandwidth(out *adapter.Reading) error {
 	sent, got := r.values["send_bw"], r.values["recv_bw"]
 	if got == "" {

@@ -20,8 +20,8 @@ var (
 
 func matchUperf(b []byte) bool { return uperfStarting.Match(b) }
 
-// uperfRun is one run. Its transactions open connections, move data and close them. The numbers are of the transaction that
-// moved most bytes: rate in bit/s, op in operations per second. dp is the possible error of bytes, in bytes.
+// uperfRun is one run. Its transactions open connections, move data, and close the connections. The numbers are of the
+// transaction that moved most bytes: rate in bit/s, op in operations per second. dp is the possible error of bytes, in bytes.
 type uperfRun struct {
 	profile, failure             string
 	flows                        int
@@ -83,8 +83,8 @@ func (r *uperfRun) Take(_ *adapter.Batch, line string) error {
 	return err
 }
 
-// takeRaw reads a row of -R. A transaction begins at the last row of the previous one, the first transaction at its own
-// first row.
+// takeRaw reads a row of -R. A transaction begins at the last row of the previous transaction. It ignores the numbers of the
+// first transaction, whose begin is unknown.
 func (r *uperfRun) takeRaw(name string, row ...string) error {
 	var at, bytes, ops float64
 	if err := adapter.Amounts(row, &at, &bytes, &ops); err != nil {

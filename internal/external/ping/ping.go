@@ -142,8 +142,9 @@ func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
 	return r, nil
 }
 
-// interval returns the time between echoes, derived from the total time and rounded to one digit. It returns 0 for a flood,
-// and ping's default of 1 s without a total time, as from BusyBox and of a single echo.
+// interval returns the time between echoes, at most a minute, computed from the total time and rounded to one digit. It
+// returns 0 for a flood, and for fewer than two echoes if the total time is known. It returns ping's default of 1 s if the
+// total time is missing or 0, as from BusyBox.
 func (p *pingRun) interval() time.Duration {
 	if p.flood || p.took > 0 && p.sent < 2 {
 		return 0

@@ -37,14 +37,14 @@ type sockRun struct {
 	valid bool
 	// failure is why the run failed, other why its test is not a supported workload.
 	failure, other string
-	// about has the family of the address, and the number of messages that were sent at once.
+	// about has conditions: the family of the address, and the number of messages in a burst.
 	about adapter.Reading
 	// times are in µs as printed, by member of the family.
 	times  map[string]float64
 	shares map[float64]float64
 }
 
-// idle is the least share of the window with a message under way; below it, the client waited for something else.
+// idle is the least share of the window with a message under way. Below it, the client sent at a limited rate.
 const idle = 0.5
 
 // text decodes the output of sockperf ping-pong.

@@ -15,12 +15,12 @@ import (
 )
 
 // beside compares each judged cell with the cells of other cases. A cell that is worse by more than margin is a finding.
-// margin is a share; it is counted between the near ends of the two intervals.
 type beside struct {
 	// metrics are the metrics to compare; nil means all judged ones.
 	metrics []string
 	// better reverses the question: a cell that is better by more than margin is a finding.
 	better bool
+	// margin is the share by which the near ends of the two intervals must be apart.
 	margin float64
 	// impossible is the factor at which the finding becomes impossible; 0 means never.
 	impossible float64
@@ -37,7 +37,7 @@ var judged = []string{
 	metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.RTT + ".p50", metric.RTT + ".mean",
 }
 
-// ask compares all judged cells, and adds what it finds to found.
+// ask compares all judged cells and adds the findings to found. It does nothing if silent returns true.
 func (b beside) ask(v *View, found *list) {
 	if b.silent != nil && b.silent(v) {
 		return
@@ -119,8 +119,8 @@ func encrypts(name string) bool {
 	return known && profile.Encryption.By(p) != "" || encryption.MatchString(name)
 }
 
-// hosts returns the case between the bare hosts that a case over the wire is compared with: of its own profile, else of the
-// first profile that has one. It returns nil if there is none.
+// hosts returns the host-to-host case between nodes that c is compared with: of c's profile, or of the first profile that
+// has one. It returns nil if there is none, if c's path is within a node, or if c is itself such a case.
 func (v *View) hosts(c plan.Case) []plan.Case {
 	own := bareHosts(v, c)
 	if len(own) == 0 || v.of[own[0]] != nil {
@@ -134,8 +134,8 @@ func (v *View) hosts(c plan.Case) []plan.Case {
 	return nil
 }
 
-// directionsApart compares a case with its opposites: the same path with the other end as the sender, and the path that
-// begins at the other end.
+// directionsApart compares a case with its opposites: the same path with the other end as the sender, and the path with
+// both ends exchanged.
 var directionsApart = []beside{{margin: apartWays,
 	others: func(_ *View, c plan.Case) []plan.Case {
 		var cases []plan.Case
@@ -248,9 +248,9 @@ var tunnelsDisagree = []beside{{metrics: judged[:1], margin: beyondTunnel,
 		return "by " + p.Name + ", which uses " + p.Encapsulation + " too"
 	}}}
 
-// onTunnel returns c's case for those of profiles that use the encapsulation. It returns nil if c's path is not
-// encapsulated, such as a path to a node. It leaves out profiles with a stand-in: their cost is not that of the
-// encapsulation.
+// onTunnel returns the cases with c's path and workload, under the other profiles that use the encapsulation. It leaves
+// out profiles with a stand-in, which has a cost of its own. It returns nil if c's profile has a stand-in, or if c's path
+// is not encapsulated, such as a path to a node.
 func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation string) []plan.Case {
 	if !c.Path.Crosses() || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.imitated(c.Profile) {
 		return nil

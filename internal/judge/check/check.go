@@ -56,7 +56,8 @@ func (l *list) add(where, format string, args ...any) *finding.Finding {
 	return &(*l)[len(*l)-1]
 }
 
-// groups has a list of values for each key. all yields them in the order in which the keys were first added.
+// groups has a list of values for each key. Its method all yields each key with its list, in the order in which the keys
+// were first added.
 type groups[K comparable, V any] struct {
 	keys []K
 	of   map[K][]V
@@ -98,7 +99,7 @@ func Rules() []finding.Rule { return pageRules() }
 
 // Report is what was found in one result.
 type Report struct {
-	// Name is the file. Source is the source that the result names, "" for none.
+	// Name is the name of the file. Source is the fact "source", or the name of the plan if that fact is missing.
 	Name   string `json:"name"`
 	Source string `json:"source,omitempty"`
 	// Cells and Trials count what was checked; Trials includes the failed ones.
@@ -146,7 +147,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 	return r, nil
 }
 
-// Known returns an error that lists the ids without a rule, nil if all have one.
+// Known fails if an id is not the id of a rule. The error lists all such ids.
 func Known(ids []string) error {
 	var unknown []string
 	for _, id := range ids {
@@ -160,7 +161,7 @@ func Known(ids []string) error {
 	return fmt.Errorf("there is no rule %s", strings.Join(unknown, ", "))
 }
 
-// trial is one finished trial as the rules read it.
+// trial is one successful trial in the form that rules read.
 type trial struct {
 	plan.Case
 	view     *View

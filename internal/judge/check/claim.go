@@ -19,7 +19,7 @@ import (
 //
 // The metric may be unmeasured: the rule claim-without-numbers reports that.
 type Claim struct {
-	// ID is the name of the fact with the claim, Text the sentence.
+	// ID is the name of the fact, with a number if the fact has several claims. Text is the claim as written.
 	ID, Text string
 	Metric   string
 	// A is the claim's profile. B is the profile compared with it, "" if the claim names one profile.
@@ -66,7 +66,7 @@ func claimsOf(f facts.Facts) ([]Claim, map[string]error) {
 	return list, broken
 }
 
-// parseClaim parses one sentence. The error names the missing part.
+// parseClaim parses one claim. It fails if a part is missing or cannot be read; the error names that part.
 func parseClaim(text string) (Claim, error) {
 	c := Claim{Text: strings.TrimSpace(text)}
 	var who, path, rest string
@@ -176,14 +176,15 @@ func (v *View) numbers(c Claim) (a, b *Cell, ok bool) {
 // more.
 const similar = 0.15
 
-// verdict is the judgement of a claim by the numbers.
+// verdict is the judgement of a claim by the numbers. If the claim does not hold, saw describes the contradiction, and slip
+// is the mistake that explains it, if any does.
 type verdict struct {
 	holds bool
 	saw   string
 	slip  slip
 }
 
-// judge compares a claim with the numbers. The caller ensures by numbers that the claim has its cells.
+// judge compares a claim with the numbers. The claim must have its cells (see numbers).
 func (v *View) judge(c Claim) verdict {
 	a, b, _ := v.numbers(c)
 	switch {

@@ -14,15 +14,15 @@ import (
 
 // claimRules compare the claims of a result with its numbers.
 var claimRules = []rule{
-	{id: "claim-unit", find: func(v *View, found *list) { v.misjudged(found, func(s slip) bool { return s.binary }) }},
+	{id: "claim-unit", find: func(v *View, found *list) { v.addMisjudged(found, func(s slip) bool { return s.binary }) }},
 	{id: "claim-decimal", find: func(v *View, found *list) {
-		v.misjudged(found, func(s slip) bool { return s.name != "" && !s.binary })
+		v.addMisjudged(found, func(s slip) bool { return s.name != "" && !s.binary })
 	}},
 	{id: "claim-does-not-follow", find: func(v *View, found *list) {
 		for _, id := range slices.Sorted(maps.Keys(v.broken)) {
 			found.add(id, "it cannot be read: %s", strings.ReplaceAll(v.broken[id].Error(), "\n", "; "))
 		}
-		v.misjudged(found, func(s slip) bool { return s.name == "" })
+		v.addMisjudged(found, func(s slip) bool { return s.name == "" })
 	}},
 	{id: "claim-without-numbers", find: claimsWithoutNumbers},
 	{id: "claim-one-run", find: claimsOfOneRun},
@@ -31,9 +31,9 @@ var claimRules = []rule{
 	{id: "claim-one-sided", find: oneSided},
 }
 
-// misjudged adds a finding for each claim that the numbers contradict, if wanted returns true for its slip. A
+// addMisjudged adds a finding for each claim that the numbers contradict, if wanted returns true for its slip. A
 // contradiction that no known slip explains has the zero slip.
-func (v *View) misjudged(found *list, wanted func(slip) bool) {
+func (v *View) addMisjudged(found *list, wanted func(slip) bool) {
 	for _, c := range v.claims {
 		if _, _, ok := v.numbers(c); !ok {
 			continue
@@ -109,8 +109,8 @@ func (v *View) size(c Claim) (float64, bool) {
 	return max(factor, 1/factor) - 1, true
 }
 
-// twoMeasures finds a double standard: one claim calls two values the same that differ by more than two values which
-// another claim calls different. Claims that the numbers contradict do not count.
+// twoMeasures finds a double standard: one claim calls two values the same, another claim calls two values different, but
+// the values that are called the same differ by more. Claims that the numbers contradict do not count.
 func twoMeasures(v *View, found *list) {
 	var same, other *Claim
 	var large, small float64
@@ -151,7 +151,10 @@ func retransmitCounts(v *View, found *list) {
 		b, okB := per(c.B)
 		say := "no bytes are given to divide by"
 		if okA && okB {
-			say = fmt.Sprintf("per GB they are %.3g of %s and %.3g of %s: %+.0f%%", a, c.A, b, c.B, 100*(a/b-1))
+			say = fmt.Sprintf("per GB they are %.3g of %s and %.3g of %s", a, c.A, b, c.B)
+		}
+		if okA && okB && b > 0 {
+			say += fmt.Sprintf(": %+.0f%%", 100*(a/b-1))
 		}
 		found.add(v.place(c), "%s", say)
 	}

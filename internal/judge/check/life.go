@@ -10,18 +10,20 @@ import (
 
 // A transfer is alive while it carries a share of its best rate. Time series are judged if they have enough rows.
 const (
-	// fewRows is the least number of rows that is judged. leastTail is the least length of a window's end that is judged.
+	// fewRows is the least number of rows of a time series that is judged.
+	// leastTail is the least length of the end of its window.
 	fewRows   = 4
 	leastTail = time.Second
-	// tail is the share of the window that counts as its end. The end is dead if no row of it exceeds the share dead of
-	// the best row's rate.
+	// tail is the share of the window that counts as its end.
+	// dead is a share of the best row's rate. A transfer is dead if no row of the end exceeds it.
 	tail = 0.25
 	dead = 0.05
 	// hardly is a goodput in bit/s. Between machines, a TCP transfer falls below it only if packets are lost.
 	hardly = 1e6
 )
 
-// transferDies finds TCP transfers that stop within their window, or never begin.
+// transferDies describes a TCP transfer that stops within its window or carries almost nothing. It returns "" for other
+// transfers, and for those with a rate limit.
 func (t *trial) transferDies() string {
 	is := t.Workload.Traits()
 	if !is.Bulk() || is.Rate > 0 || t.warned(adapter.Paced) {

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// oddFactor is how many times worse a value must be than the nearest other profile of its row. Compared with the
-	// median of its row, it must also be worse by that factor than the same profile is on any other path.
-	// tooGood is the factor for a better value. It is larger because a dataplane may have one short cut.
+	// oddFactor is how many times worse a value must be than the nearest other value of its row. Its ratio to the median
+	// of the row must also be oddFactor times the same ratio of its profile on any other path.
+	// tooGood is the same for values that are better. It is larger because a dataplane may have one short cut.
 	oddFactor = 2.5
 	tooGood   = 5
-	// oddRow is how many other profiles a row needs.
+	// oddRow is the least number of other profiles in a row that is judged.
 	oddRow = 3
 )
 
@@ -58,8 +58,8 @@ func rowKey(c *Cell) Key {
 }
 
 // elsewhere looks at c's profile on other paths. similar is a path of the same kind on which it has a number, or "".
-// most is the largest factor by which it is worse (or better) than the median of the other profiles on a path, at least
-// 1.
+// most is the largest factor by which c's profile is worse (or better) than the median of the other profiles of a path;
+// at least 1.
 func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most float64) {
 	most = 1
 	for _, other := range onPaths(c.Case, t.paths...) {

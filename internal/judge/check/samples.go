@@ -59,7 +59,7 @@ func fewRepetitions(v *View, found *list) {
 	}
 }
 
-// someOf names cases, or counts them if they are many.
+// someOf lists the names of cases. It returns only their number if they are more than 4, or all cases.
 func someOf(names []string, all int) string {
 	switch {
 	case len(names) == all && all > 1:
@@ -153,7 +153,7 @@ func recordedTwice(v *View, found *list) {
 	}
 }
 
-// quotients are metrics that are divided by a time in ns, so that two trials never have the same value.
+// quotients are metrics that are computed from a time in ns, so that two trials do not have the same value in all digits.
 var quotients = []string{metric.ServiceDemand, metric.TransactionRate, metric.RequestRate, metric.Goodput}
 
 // counts are metrics that are settings, whole numbers or shares of a few ticks, so that equal values are normal.

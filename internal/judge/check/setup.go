@@ -127,9 +127,8 @@ func confounded(v *View, found *list) {
 	}
 }
 
-// datagramSizes returns the possible payloads of one datagram of a case in bytes: the bytes over the offered datagrams,
-// and over the received ones, since tools count the bytes of one or the other. It returns nil if the numbers do not
-// show it.
+// datagramSizes returns the possible payloads of one datagram of a case in bytes. There are two if the tool may have
+// counted the bytes of the offered or of the received datagrams. It returns nil if the metrics that it needs are missing.
 func (v *View) datagramSizes(c plan.Case) []float64 {
 	first := func(name string) float64 {
 		if cell := v.cell(c, name); cell != nil {
@@ -151,7 +150,7 @@ func (v *View) datagramSizes(c plan.Case) []float64 {
 	return nil
 }
 
-// sameDatagrams reports whether two cases may have sent datagrams of one size.
+// sameDatagrams reports whether two cases may have sent datagrams of the same size. a and b are their possible sizes.
 func sameDatagrams(a, b []float64) bool {
 	return slices.ContainsFunc(a, func(x float64) bool {
 		return slices.ContainsFunc(b, func(y float64) bool { return nearlyEqual(x, y, sameSum) })
@@ -209,8 +208,8 @@ func dsrPath(v *View, found *list) {
 	}
 }
 
-// fromOutside reports whether a Service is entered from outside the cluster. In our own runs on a cluster the client is
-// on a node, whose own rules or programs serve a load balancer's address.
+// fromOutside reports whether a path enters a Service from outside the cluster. A load balancer does not count in our own
+// runs on a cluster: there the client is on a node, which serves the load balancer's address itself.
 func (v *View) fromOutside(p plan.Path) bool {
 	return p.To == plan.NodePort || p.To == plan.LoadBalancer && (v.imported() || !v.header.Plan.OnCluster())
 }
@@ -259,8 +258,8 @@ func notServed(v *View, found *list) {
 	}
 }
 
-// generatedPod matches the name of a pod that a controller created: the hash of the template, if a Deployment made the
-// pod, and a generated suffix.
+// generatedPod matches the name of a pod that a controller created. Its groups are the hash of the pod template, "" if no
+// Deployment made the pod, and the generated suffix.
 var generatedPod = pattern.New(`^[a-z0-9-]+?(?:-([a-z0-9]{8,10}))?-([a-z0-9]{5})$`)
 
 // Alphabets of k8s.io/apimachinery/pkg/util/rand: hashLetters encodes the digits of a template hash, generatedLetters is

@@ -53,7 +53,7 @@ func (t *trial) rateTimesTime() string {
 		t.show(metric.Goodput, 8*moved/t.seconds), t.show(metric.Goodput, goodput), because(moved, goodput*t.seconds/8))
 }
 
-// because describes the slip that explains two numbers, "" if none does.
+// because describes the slip by which a and b differ, such as ": bytes taken for bits". It returns "" if no slip does.
 func because(a, b float64) string {
 	if s, ok := findSlip(a, b, sameSum/2); ok {
 		return ": " + s.name
@@ -157,7 +157,7 @@ func (t *trial) quantiles() string {
 	return strings.Join(wrong, "; ")
 }
 
-// order lists contradictions within one distribution.
+// order returns the contradictions in the distribution of one family of metrics, such as a p50 above the p90.
 func (t *trial) order(family string) []string {
 	var wrong []string
 	get := func(part string) (float64, bool) { x, ok := t.metrics[family+"."+part]; return x, ok }

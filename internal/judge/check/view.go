@@ -36,8 +36,7 @@ type View struct {
 	trials, failed int
 	// values gathers the numbers; finish makes cells from them.
 	values compare.Collector
-	// cells and cases are in the order of their first record.
-	// at has the cells by key, of has the cases.
+	// cells and cases are in the order of their first record; at and of have the same by key.
 	cells []*Cell
 	cases []*tally
 	// judged are the cells that are compared with one another.
@@ -50,7 +49,7 @@ type View struct {
 type tally struct {
 	plan.Case
 	trials, failed int
-	// failure is why the first failed trial failed.
+	// failure is the error of the first failed trial that has one.
 	failure string
 	// seen counts the trials in which a rule found something, by the index of the rule.
 	seen map[int]*occurrences
@@ -62,7 +61,7 @@ type tally struct {
 // ignore them.
 const remark = "note"
 
-// occurrences counts the trials in which something was found. first is the text of the first.
+// occurrences counts the trials in which something was found. first is the text of the first such trial.
 type occurrences struct {
 	times int
 	first string
@@ -94,8 +93,8 @@ func (v *View) Add(r result.Record) error {
 // sent returns the traits of the workload that a case ran, with the flows and the message size of its variant.
 func (v *View) sent(c plan.Case) plan.Traits { return v.header.Plan.Loaded(c).Workload.Traits() }
 
-// trial counts a trial and applies the rules about single trials to it. It returns the metrics, with those derived from
-// others; nil for a failed trial.
+// trial counts a trial and applies the rules about single trials to it. It returns the metrics of the trial, including
+// derived ones; nil for a failed trial.
 func (v *View) trial(r result.Record) map[string]float64 {
 	c := r.Case
 	c.Workload = c.Workload.Normalize()

@@ -53,7 +53,7 @@ type Analysis struct {
 	// verdicts.
 	Baseline   plan.Variant
 	Confidence float64
-	// Margin is the share of the verdict same: the interval of the ratio must lie within it.
+	// Margin is the share up to which a difference does not matter. The verdict same needs an interval within it.
 	Margin float64
 	// Profiles, Paths, Workloads and Metrics are the axes, in report order: the plan's first, then others that have
 	// trials. The twin is not among the profiles. Metrics are those with at least one value.

@@ -27,9 +27,9 @@ type Budget struct {
 type State string
 
 const (
-	// Kept: the one-sided interval at the requested confidence keeps the limit.
+	// Kept: the one-sided interval at the requested confidence lies within the limit.
 	Kept State = "kept"
-	// Broken: the one-sided test, corrected for the family, rejects that the limit is kept.
+	// Broken: the one-sided test, corrected for the family, shows that the limit is not kept.
 	Broken State = "broken"
 	// Undecided: neither is proved.
 	Undecided State = "undecided"
@@ -168,7 +168,8 @@ func (b Budget) within(low, high float64) bool {
 	return low >= b.Limit
 }
 
-// allWithin reports whether every value of B keeps the limit against every value of A: for zeros, which have no ratio.
+// allWithin reports whether every value of B keeps the limit relative to every value of A. It is for matches without a ratio,
+// such as those with zeros; it is false for other matches and for few values.
 func (b Budget) allWithin(m Match) bool {
 	if !b.Relative || !math.IsNaN(m.Ratio) || min(m.A.N, m.B.N) < stat.MinRepetitions {
 		return false

@@ -14,7 +14,7 @@ import (
 type Difference struct {
 	// Name is the name of the fact, of the plan's setting, or "stand_in" with a profile.
 	Name string
-	// A and B are the two values; "" is not recorded.
+	// A and B are the two values; "" means not recorded.
 	A, B string
 }
 

@@ -14,23 +14,22 @@ import (
 type Comparison struct {
 	Key
 	Baseline plan.Variant `json:"baseline"`
-	// BaselinePath is the path of the baseline's cell if it differs from Path, otherwise the zero Path. A profile
-	// without pods has only host-to-host. Host-to-host between nodes replaces its paths between nodes, host-to-host
-	// within a node the others.
+	// BaselinePath is the path of the baseline's cell if it differs from Path, otherwise the zero Path. A baseline
+	// without pods has only host-to-host: between nodes it replaces the paths between nodes, within a node all others.
 	BaselinePath plan.Path `json:"baseline_path"`
-	// Effect has the ratio of the cell to the baseline with its interval, widened by Widened, and the uncorrected p
-	// value of a difference beyond that.
+	// Effect has the ratio of the cell to the baseline, and the interval of the ratio, extended by Widened. Its P is the
+	// uncorrected p value of a difference beyond Widened.
 	stat.Effect
 	// Adjusted is the p value corrected for the family, which a verdict of better or worse rests on; NaN for a metric
 	// that is not judged. Family is the size of the family: 0 if the comparison has none, because its metric is not
 	// judged or its repetitions are too few.
 	Adjusted float64 `json:"p_adjusted"`
 	Family   int     `json:"family"`
-	// Widened is the share by which the interval is extended at either end because a side was raised only once: the
-	// distance between two instances of the baseline. It is 0 if the trials come from several instances.
+	// Widened is the share by which the interval is extended at either end, because a side has only one instance. It is
+	// the difference between two instances of the baseline; 0 if both sides have several instances.
 	Widened float64 `json:"widened"`
-	// Beyond is the p value of a difference beyond the margin, the larger of the two one-sided tests (TOST), which the
-	// verdict same rests on.
+	// Beyond is the p value of the verdict same: the larger one of two one-sided tests whose null hypothesis is a
+	// difference beyond the margin (TOST).
 	Beyond float64 `json:"p_beyond"`
 	// Verdict has the value None for metrics that describe and are not judged.
 	Verdict Verdict `json:"verdict"`
@@ -50,13 +49,13 @@ type pending struct {
 	apart bool
 }
 
-// undecided sets Need and Trials. values is how many more values than the test had would decide.
+// undecided sets Need and Trials. values is how many more values would decide the verdict.
 func (p pending) undecided(values int) {
 	p.x.Need, p.x.Trials = repetitionsOf(values, p.x.N, min(p.c.N, p.base.N)), min(p.c.N, p.base.N)
 }
 
-// repetitionsOf returns how many repetitions give so many values, if trials repetitions gave n values. It returns at
-// most most.
+// repetitionsOf returns the number of repetitions that have so many values, if trials repetitions have n values. The
+// result is at most the constant most.
 func repetitionsOf(values, n, trials int) int {
 	if n <= 0 || n >= trials {
 		return values
@@ -76,8 +75,8 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 	return a.compare(c, base), true
 }
 
-// baselineCell returns the baseline's cell that the cell of key is compared with, or nil. It has the same path, or if the
-// baseline does not have that path, it is host-to-host. A path within a node is not compared with one between nodes.
+// baselineCell returns the baseline's cell that the cell of key is compared with, or nil. Its path is the same. If the
+// baseline is raw or host and does not serve that path, it is host-to-host, within a node or between nodes as key's path.
 func (a *Analysis) baselineCell(key Key, baseline plan.Variant) *Cell {
 	under := plan.Path{From: plan.Host, To: plan.Host, Locality: plan.SameNode}
 	if key.Path.Crosses() {
@@ -86,9 +85,9 @@ func (a *Analysis) baselineCell(key Key, baseline plan.Variant) *Cell {
 	return a.standIn(key, baseline, under)
 }
 
-// moment returns the baseline's cell that shows how the time of measurement affected the cell of key, or nil. It may
+// momentCell returns the baseline's cell that shows how the time of measurement affected the cell of key, or nil. It may
 // have another path.
-func (a *Analysis) moment(key Key, baseline plan.Variant) *Cell {
+func (a *Analysis) momentCell(key Key, baseline plan.Variant) *Cell {
 	return a.standIn(key, baseline, plan.ZeroPath)
 }
 
@@ -151,8 +150,8 @@ func (a *Analysis) between(c, base *Cell, confidence float64) scaledTest {
 	}
 }
 
-// widening returns the share by which the interval between cells is widened: the floor if one of them has a single instance,
-// otherwise 0.
+// widening returns the share by which the interval of a comparison of cells is widened: the floor if one of the cells has a
+// single instance, otherwise 0.
 func (a *Analysis) widening(cells ...*Cell) float64 {
 	for _, c := range cells {
 		if c.Instances < 2 {

@@ -43,7 +43,7 @@ func glob(pattern, name string) bool {
 	return strings.HasSuffix(rest, last)
 }
 
-// ParseFilter parses a filter, for example "profile=canal path=pod-to-pod/*": key=pattern, separated by spaces.
+// ParseFilter parses a filter of one or more key=pattern, separated by spaces: "profile=canal path=pod-to-pod/*".
 func ParseFilter(s string) (Filter, error) {
 	words := strings.Fields(s)
 	if len(words) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// History is many results in the order of time: the levels of each cell and where they change. A history with fewer
+// History has many results in the order of time, with the changes of each cell's level. A history with fewer
 // than stat.ChangesFrom runs shows no change, because their usual differences are unknown.
 type History struct {
 	Confidence, Margin float64
@@ -41,8 +41,8 @@ type Track struct {
 	Unit string `json:"unit"`
 	// Points has one summary per run; N is 0 for a run without the number.
 	Points []stat.Summary `json:"points"`
-	// Common is the baseline that all runs measured in turn with the cell: changes are changes of the quotient to it.
-	// If it is "", they are changes of the values. A change of a tail must appear in both.
+	// Common is the baseline that all runs measured in turn with the cell, or "". If it is set, Changes are those of the
+	// quotient to the baseline, otherwise those of the values. A change of a tail metric must appear in both.
 	Common plan.Variant `json:"quotient_to"`
 	// Floor is the share that a change must exceed: the margin, or the largest widening of the runs
 	// (Comparison.Widened). Wander is the usual difference between neighbouring runs, as a share; NaN for fewer than 4
@@ -59,7 +59,7 @@ type Shift struct {
 	Run int `json:"run"`
 	// Effect compares the new level with the previous one; its P is the p value of the rank test between the two.
 	stat.Effect
-	// Share is the p value of the change itself, by shuffling. Adjusted is the same, corrected for the family.
+	// Share is the p value of the change by shuffling (stat.Change). Adjusted is the same, corrected for the family.
 	Share    float64 `json:"-"`
 	Adjusted float64 `json:"p_adjusted"`
 	// Verdict is better or worse.
@@ -85,7 +85,7 @@ type past struct {
 	cells map[Key]followed
 }
 
-// followed is a cell with the baseline's cell that was measured in turn with it, or nil.
+// followed has a cell, and the baseline's cell that was measured in turn with it. base is nil if there is none.
 type followed struct {
 	cell, base *Cell
 	floor      float64
@@ -102,7 +102,7 @@ func (h *Historian) Add(s Side) {
 		}
 		f := followed{cell: c, floor: s.widening(c)}
 		if !common.IsZero() && c.Profile != common {
-			f.base = s.moment(c.Key, common)
+			f.base = s.momentCell(c.Key, common)
 		}
 		h.order = append(h.order, c.Key)
 		cells[c.Key] = f
@@ -238,8 +238,8 @@ func before(ps []stat.Summary, at int) int {
 	return max(at, 0)
 }
 
-// correct removes the changes of a track if even its most significant change may be chance. The p value is corrected
-// for the tracks of a family: those of one profile, workload and metric, over all paths.
+// correct removes the changes of a track if even its most significant change may be chance, and sets Adjusted of the
+// other changes. It corrects the p values for a family: the tracks of one profile, workload and metric, over all paths.
 func (h *History) correct() {
 	tracks := make([]*Track, len(h.Tracks))
 	for i := range tracks {

@@ -33,8 +33,8 @@ func (m moment) compare(o moment) int {
 // contrasts are the units of undisturbed values without the effect of their moments on all cells, by cell.
 type contrasts map[Key]contrast
 
-// contrast has the contrasts of one cell. left is the share of its degrees of freedom that remains: the cell itself
-// contributes to the effects of its moments. With one other profile it is half, as in the paired test.
+// contrast has the contrasts of one cell. left is the share of its degrees of freedom that remains, since the cell itself
+// contributes to the effects of its moments. With one other profile, left is 0.5, as in the paired test.
 type contrast struct {
 	units []Sample
 	left  float64
@@ -61,8 +61,8 @@ type row struct {
 	own     float64
 }
 
-// shared is the estimated effect of a moment on all cells, a logarithm. weight is the weight of all its units, profiles
-// that of the units of each profile. sum is the weighted sum of what is left of their logarithms without the cells' own.
+// shared has the estimated effect of a moment on all cells, as a logarithm. weight is the weight of the moment's units,
+// profiles has it by profile. sum is the weighted sum of the units' logarithms, each less own of its row.
 type shared struct {
 	effect, weight, sum float64
 	profiles            map[plan.Variant]float64

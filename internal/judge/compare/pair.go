@@ -52,8 +52,8 @@ type Match struct {
 	// Yardstick is true for the cells of the common baseline: they show how the moments differ, and are not judged.
 	Yardstick bool
 
-	// after and before are the units of both sides, or their quotients. levels is set for undisturbed values, and then used
-	// instead.
+	// after and before are the units of B and of A, or their quotients. If levels is set, it is used instead: the levels of
+	// B and of A, for undisturbed values.
 	after, before []float64
 	levels        *[2]stat.Level
 	// values is the match by the values themselves, if this match compares quotients. Other work on a machine slows all
@@ -66,7 +66,7 @@ type Match struct {
 // Lost reports whether A has a number and every trial of B failed.
 func (m Match) Lost() bool { return m.A.N > 0 && m.B.N == 0 && m.B.Failed > 0 }
 
-// crowded reports whether one of the two was never measured on an undisturbed machine.
+// crowded reports whether A or B was never measured on an undisturbed machine.
 func (m Match) crowded() bool { return m.A.Crowded || m.B.Crowded }
 
 // Identical reports whether both are the same trials, as when a result is compared with itself. Nothing differs then,
@@ -201,7 +201,7 @@ func baselineInTurn(h result.Header) plan.Variant {
 // base returns the baseline's cells that the cell of k is divided by, or nil: the baseline's own, and the twin's if both are
 // undisturbed.
 func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
-	below := a.moment(k, common)
+	below := a.momentCell(k, common)
 	if below == nil {
 		return nil
 	}
@@ -235,8 +235,8 @@ func (p *Pair) useQuotients(m *Match, below, under []*Cell) {
 	m.Common, m.values, m.after, m.before, m.levels = p.Common, &values, after, before, nil
 }
 
-// quotientsOf returns the units divided by the baseline's in the same repetition; nil if fewer than half of them have
-// one, or a value is not positive.
+// quotientsOf returns the units of c, each divided by the unit of base in the same repetition. It returns nil if fewer than
+// half of the units have such a unit of base, or if a value is not positive.
 func quotientsOf(c, base Estimate) []float64 {
 	units := c.units()
 	var out []float64
@@ -252,9 +252,9 @@ func quotientsOf(c, base Estimate) []float64 {
 	return out
 }
 
-// judge compares the matches and sets the verdicts. All cells that can be worse are one family: a gate asks one
-// question, may this be merged, and gives a false alarm in at most 5 of 100 cases. If no rank test can reach that with
-// these repetitions because there are too many matches, it uses Student's test.
+// judge compares the matches and sets the verdicts. All cells that can be worse are one family. So if nothing differs, the
+// chance of any better or worse is at most 1 - Confidence. If there are too many matches for a rank test to reach the level
+// with these repetitions, it uses Student's test.
 func (p *Pair) judge() {
 	alpha := 1 - p.Confidence
 	family := 0

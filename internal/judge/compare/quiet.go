@@ -35,7 +35,7 @@ const (
 	// around is the distance in time of a slice's neighbours, in ns: the machine's state is the median of their
 	// readings. The slow states of a machine last for hundreds of ms.
 	around = 25_000_000
-	// own is the least factor by which a slice costs more than its reading explains before the reading is distrusted.
+	// own is a factor: the reading of a slice is not trusted if the slice costs over own times what the reading explains.
 	own = 1.2
 	// fewestSlices is how many slices of each side a trial's value needs.
 	fewestSlices = 2
@@ -64,7 +64,7 @@ type slice struct {
 	time             [clocks]float32
 }
 
-// sliced has the slices of one side of a trial. Readings are compared with others of its place.
+// sliced has the slices of one side of a trial. Readings are compared only with readings of the same place.
 type sliced struct {
 	place
 	slices []slice

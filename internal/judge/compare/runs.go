@@ -9,9 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 )
 
-// runsTable is written by make aa: the difference between equal runs beyond the errors of their values, as a standard
-// deviation in percent, by kind of workload and metric. The first value is for two runs alone on the machine, the
-// second if other work took CPU time during one of them. docs/results/aa.md has the runs.
+// runsTable has the differences between equal runs beyond the errors of their values: standard deviations in percent, by
+// kind of workload and metric. The first value is for two runs alone on the machine, the second for two runs of which one
+// had other work beside it. make aa writes the table; docs/results/aa.md has the runs.
 //
 //go:embed runs.tsv
 var runsTable string
@@ -39,9 +39,9 @@ func readRuns(table string) (alone, beside allowance) {
 	return alone, beside
 }
 
-// RunToRun returns the difference between equal runs in a metric of a kind of workload beyond the errors of their
-// values, as a share and a standard deviation: 0 if it was not measured. beside is for a pair of which one run had
-// other work on the machine.
+// RunToRun returns the standard deviation of the difference between equal runs beyond the errors of their values, as a
+// share; 0 if it was not measured. kind is the kind of the workload. beside is true for a pair of which one run had other
+// work on the machine.
 func RunToRun(kind, metric string, beside bool) float64 {
 	if beside {
 		return besideWork[kind+" "+metric]

@@ -16,8 +16,8 @@ type Verdict string
 const (
 	// None is for metrics without a direction, and for cells that are not judged.
 	None Verdict = ""
-	// Better and Worse: the test rejects, corrected for the family, and the interval excludes 1 and is not within the
-	// margin.
+	// Better and Worse: the difference is significant, corrected for the family. The interval excludes 1, and the verdict
+	// is not Same.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
 	// Same: two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin (TOST). A
@@ -80,8 +80,8 @@ func settle(all []pending, r rules) {
 	}
 }
 
-// reaches reports whether the test could have a p value of alpha with this number of repetitions, whatever their values
-// are.
+// reaches reports whether the test can have a p value of at most alpha with this number of repetitions. It does not depend
+// on the values.
 func (p pending) reaches(alpha float64) bool {
 	if p.x.Test == stat.StudentT {
 		return p.x.N > 1
@@ -149,10 +149,10 @@ func side(direction metric.Better, larger bool) Verdict {
 // most bounds the result of need: a ratio at the very edge of the margin would take any number of repetitions.
 const most = 1_000_000
 
-// need estimates how many more values would decide, by the quicker of two ways: an interval that excludes 1, or an
-// interval within the margin. The latter has twice the level because each side is tested separately. A corrected p
-// value needs a longer interval, and enough repetitions that the test can reach such a value. It returns 0 if no number
-// would do, because the widening alone leaves it open.
+// need estimates how many more values would decide a verdict: the smaller number for an interval that excludes 1, and for
+// an interval within the margin. The interval within the margin has twice the level, because each side is tested
+// separately. A corrected p value needs a longer interval, and enough values that the test can reach it. It returns 0 if
+// no number of values would decide, because the widening is too large.
 func need(x Comparison, r rules, apart bool) int {
 	alpha := 1 - r.confidence
 	factor := 1.0
@@ -172,8 +172,8 @@ func need(x Comparison, r rules, apart bool) int {
 }
 
 // moreRepetitions returns how many repetitions beyond n decide: there must be least in total, and the interval, whose
-// half-width is half after n repetitions, must fit into room. It shrinks with the root of the repetitions. Without room, the
-// result is most.
+// half-width is half after n repetitions, must fit into room. The half-width shrinks with the root of the
+// repetitions. Without room, the result is most.
 func moreRepetitions(n int, half, room float64, least int) int {
 	if !(room > 0) {
 		return most

@@ -60,7 +60,7 @@ func judgeAWS(j *judge, v *values) {
 		j.unmatched("the AWS VPC CNI in IPv6: no profile describes it", but...)
 		return
 	}
-	amounts(j, awsVPC, "the AWS VPC CNI", but...)
+	addProfile(j, awsVPC, "the AWS VPC CNI", but...)
 }
 
 // awsRefusals applies the checks that aws-node makes at its start.

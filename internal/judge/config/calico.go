@@ -188,7 +188,8 @@ func canonical(text string, names ...string) string {
 	return text
 }
 
-// calicoPools sets the encapsulation: of IPPool objects, or of the pool that the operator creates from the Installation.
+// calicoPools sets the encapsulation from the IPPool objects, or from the Installation if there are no enabled pools. It
+// reports pools with two encapsulations.
 func (j *judge) calicoPools(c *calicoState) {
 	off := func(v value) bool { return v.is("Never") || v.is("Off") || v.text == "" }
 	for _, p := range j.pools {
@@ -307,7 +308,8 @@ func (j *judge) notBPF(c calicoState) {
 	}
 }
 
-// operatorStopsKubeProxy reports whether the operator stops kube-proxy. It cannot do so in RKE2 and K3s, where kube-proxy is not a DaemonSet.
+// operatorStopsKubeProxy reports whether the operator stops kube-proxy. It cannot do so in RKE2 and K3s, where kube-proxy
+// is not a DaemonSet.
 func (j *judge) operatorStopsKubeProxy(c calicoState) bool {
 	return c.inst.at("calicoNetwork.kubeProxyManagement").is("Enabled") && j.rke2 == nil && j.k3s == nil
 }

@@ -80,8 +80,8 @@ func ofAddon(n *position.Node, key string) carrier {
 	return c
 }
 
-// bareCarrier returns the values in a document without a kind that installs charts: of helmfile, of fleet.yaml, or an
-// add-on of EKS.
+// bareCarrier returns the values of a chart in a document without a kind: a helmfile, a fleet.yaml or an EKS add-on. ok is
+// false for other documents.
 func bareCarrier(n *position.Node) (c carrier, ok bool) {
 	if addon := n.At("addon"); addon != nil {
 		c = ofAddon(addon, "addonName")
@@ -331,7 +331,7 @@ func (j *judge) noChart(name, version string) string {
 	return ""
 }
 
-// valuesOf adds n to the values of chart c: n itself, or the values under the chart's name in a parent chart's. It returns the
+// valuesOf adds n to the values of chart c. If n has the values of a parent chart, it adds only those for c. It returns the
 // kind of the document.
 func (j *judge) valuesOf(c *Chart, s source, n *position.Node) string {
 	kind := "values of " + c.String()

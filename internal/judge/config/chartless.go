@@ -35,8 +35,8 @@ var signs = []struct {
 	{"antrea", []string{"trafficEncapMode", "antreaProxy", "trafficEncryptionMode", "noSNAT", "tunnelType"}, nil},
 }
 
-// chartOf returns the name of the chart whose values n has, recognized by its keys; "" if the keys match no chart. own
-// is always n.
+// chartOf returns the name of the chart whose values n has, recognized by its keys, and n itself. The name is "" if the
+// keys match no chart.
 func chartOf(n *position.Node) (name string, own *position.Node) {
 	for _, s := range signs {
 		has := func(key string) bool { return n.At(strings.Split(key, ".")...) != nil }

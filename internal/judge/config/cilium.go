@@ -37,8 +37,8 @@ type ciliumState struct {
 	fallback string
 	// chaining is the CNI chaining mode, "" for none.
 	chaining string
-	// legacy are the reasons for legacy host routing; none means eBPF host routing. asked is true if the user requested
-	// it.
+	// legacy has the reasons for legacy host routing; it is empty if host routing uses eBPF. asked is true if the user
+	// requested legacy host routing.
 	legacy []string
 	asked  bool
 }
@@ -374,7 +374,7 @@ func (j *judge) ciliumDevices(c ciliumState) {
 	}
 }
 
-// encryptedProfile describes the profile of the lab with the agent's encryption, or that there is none.
+// encryptedProfile names the lab's profile with the agent's encryption, or says that there is none.
 func (c ciliumState) encryptedProfile(legacy bool) string {
 	name := map[string]string{"": "cilium-native", "vxlan": "cilium-vxlan"}[c.tunnel]
 	if p, ok := profile.Lookup(name); !ok || p.WithEncryption(c.encryption).Encapsulation != c.encryption || legacy || c.dsr() || !c.at("datapath-mode").is("veth") || c.at("encrypt-node").on() {

@@ -99,7 +99,7 @@ func (j *judge) judgeDistribution() {
 	case j.otherCNI():
 		j.find("two-cnis", own, "disableDefaultCNI is not true: kind installs its own CNI, and another is configured")
 	case j.settled[kindnet] == nil:
-		amounts(j, "kindnetd", "kindnet of kind")
+		addProfile(j, "kindnetd", "kindnet of kind")
 	}
 	nodes := 0
 	for len(j.kind.below(fmt.Sprintf("nodes.%d", nodes))) > 0 {

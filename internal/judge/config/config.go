@@ -133,7 +133,7 @@ const (
 	RouteMTU    = "MTU of routes to other nodes"
 )
 
-// Alarm reports whether a setting has no effect, is refused, or is in force in another form than requested.
+// Alarm reports whether a finding is more than a note, such as a setting that has no effect or is refused.
 func (r Report) Alarm() bool { return finding.Alarm(r.Findings) }
 
 // Inconclusive reports whether a document could not be judged.
@@ -303,8 +303,8 @@ func (j *judge) showGiven(component string, v *values, paths ...string) {
 	}
 }
 
-// wire adds to Wire how packets travel between nodes. Encryption without an encapsulation of its own counts as the
-// encapsulation.
+// wire adds to Wire how packets travel between nodes. WireGuard counts as the encapsulation if there is no other. by
+// decides the encapsulation, how the encryption.
 func (j *judge) wire(component, encapsulation string, by value, encryption string, how value) {
 	if encryption == "wireguard" && encapsulation == "none" {
 		encapsulation, by = encryption, how
@@ -335,7 +335,7 @@ func (j *judge) unmatched(title string, but ...string) {
 
 func joined(list []string) string { return strings.Join(list, "; ") }
 
-// page is docs/reference/config.md, which has the words of each rule.
+// page is docs/reference/config.md, which describes each rule.
 //
 //go:generate cp page.md ../../../docs/reference/config.md
 //go:embed page.md

@@ -15,7 +15,7 @@ import (
 
 // others has what the documents contain about CNIs with a dialect, and about policies.
 type others struct {
-	// settled are the settings of the CNIs with a dialect. chainedTo is the CNI that another CNI is chained to.
+	// settled has the settings of each CNI with a dialect, by its name. chainedTo is the CNI that another CNI is chained to.
 	settled   map[string]*values
 	chainedTo string
 	// policies are NetworkPolicies. enforced means that a component other than the CNI enforces them. ignored names configured
@@ -59,8 +59,8 @@ var dialects = map[string]dialect{
 // prefixes are prefixes of settings' names in charts and objects.
 var prefixes = []string{"env.", "init.env.", "global.", "default.", "defaultNetwork.ovnKubernetesConfig."}
 
-// settle stores the given settings of a CNI that it knows and returns their number. Without known settings it returns 0,
-// unless the daemon is given: then the defaults are in force, and it returns 1.
+// settle stores those of the given settings that the CNI's dialect has, and returns their number. If daemon is true,
+// the defaults are in force without any such setting, and it returns at least 1. Without a dialect it returns 0.
 func settle(j *judge, name string, daemon bool, given []value) int {
 	d, read := dialects[name]
 	if !read {
@@ -160,7 +160,8 @@ func flags(s source, path string, list *position.Node) []value {
 	return all
 }
 
-// sectionHead matches the head of a section of keys, on a line of its own: YAML may have brackets in comments.
+// sectionHead matches the head of a section of keys. It must be alone on its line, because YAML may have brackets in
+// comments.
 var sectionHead = pattern.New(`(?m)^\s*\[\w[\w-]*\]\s*$`)
 
 // fileSettings returns the entries of a ConfigMap, and the settings in the files among them: YAML, JSON or sections of
@@ -295,8 +296,8 @@ func judgePolicies(j *judge) {
 	}
 }
 
-// amounts adds the profile called name to Measured. If there is no such profile, it adds title instead.
-func amounts(j *judge, name, title string, but ...string) {
+// addProfile adds the profile called name to Measured. If there is no such profile, it adds title instead.
+func addProfile(j *judge, name, title string, but ...string) {
 	if known(name) {
 		j.measured(name, but...)
 		return

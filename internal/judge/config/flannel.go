@@ -67,7 +67,9 @@ func (j *judge) judgeFlannel() {
 	j.kubeProxyBeside(false, value{}, component)
 	switch {
 	case j.canal:
-		j.room(component, j.podMTU, []layerOf{{kind.text, usualMTU - b.mtu}})
+		if b.mtu > 0 {
+			j.room(component, j.podMTU, []layerOf{{kind.text, usualMTU - b.mtu}})
+		}
 		if !kind.is("vxlan") {
 			but = append(but, "flannel's backend is "+kind.text+" in place of vxlan")
 		}

@@ -46,7 +46,7 @@ func (c ciliumState) ciliumLayers() []layerOf {
 	return layers
 }
 
-// left returns what layers leave of an MTU, and a description of the subtraction.
+// left returns the bytes that remain of an MTU inside layers, and what is subtracted: "50 for VXLAN and 77 for IPsec".
 func left(mtu int, layers []layerOf) (int, string) {
 	var parts []string
 	for _, l := range layers {
@@ -103,7 +103,7 @@ func (j *judge) underlay(g value) {
 // podsOften are common MTUs of pods over underlays of 1500 and 9000 bytes.
 var podsOften = map[int]bool{1480: true, 1450: true, 1440: true, 1430: true, 1420: true, 1405: true, 8950: true, 8951: true, 8920: true}
 
-// roundUp returns the usual underlay above an MTU of pods.
+// roundUp returns the usual MTU of an underlay over which pods have this MTU: 1500 or 9000 bytes.
 func roundUp(mtu int) int {
 	if mtu > usualMTU {
 		return 9000

@@ -25,7 +25,8 @@ type objects struct {
 	nodePool            *values
 	// endpoint is the ConfigMap kubernetes-services-endpoint.
 	endpoint *values
-	// netconf is flannel's net-conf.json. canal means that Calico enforces policies over flannel; podMTU is canal's.
+	// netconf is flannel's net-conf.json. canal means that Calico enforces policies over flannel.
+	// podMTU is veth_mtu in the ConfigMap of canal or of Calico's manifests.
 	netconf *values
 	canal   bool
 	podMTU  value
@@ -69,7 +70,8 @@ func (j *judge) document(s source, n *position.Node) {
 	}
 }
 
-// list reads the items of a List as kubectl and calicoctl write it. Items of an IPPoolList need no kind.
+// list reads the items of a List as kubectl and calicoctl write it. Items of a typed list, such as an IPPoolList, need no
+// kind.
 func (j *judge) list(s source, kind string, n, items *position.Node) {
 	for _, item := range items.Items {
 		if item.Kind != position.Mapping {

@@ -89,7 +89,7 @@ func judgeAntrea(j *judge, v *values) {
 	if !proxy.on() || encrypts {
 		name = "" // the lab's profiles use its proxy, and no encryption
 	}
-	amounts(j, name, title)
+	addProfile(j, name, title)
 }
 
 // antreaRefusals applies the checks that antrea-agent makes at its start.
@@ -174,5 +174,5 @@ func judgeOVN(j *judge, v *values) {
 		j.unmatched("OVN-Kubernetes (Open vSwitch), encapsulation "+encapsulation+", encryption "+encryption+": no profile describes it", but...)
 		return
 	}
-	amounts(j, ovn, "OVN-Kubernetes (Open vSwitch), Geneve", but...)
+	addProfile(j, ovn, "OVN-Kubernetes (Open vSwitch), Geneve", but...)
 }

@@ -14,7 +14,7 @@ type refusal struct {
 	rule string
 	// first and last are the minor versions of 1.x that refuse it; last is 0 if the newest refuses it, too.
 	first, last int
-	// when returns the faulty option and its value. It returns "" if the agent accepts the options.
+	// when returns the faulty option and what is wrong with it. saw is "" if the agent accepts the options.
 	when func(c ciliumState) (at value, saw string)
 }
 

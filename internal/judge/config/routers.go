@@ -70,7 +70,7 @@ func judgeKubeRouter(j *judge, v *values) {
 	} else {
 		unused(j, v, "with run-service-proxy: false", "masquerade-all", "hairpin-mode")
 	}
-	amounts(j, kubeRouter, "kube-router", but...)
+	addProfile(j, kubeRouter, "kube-router", but...)
 }
 
 // kubeRouterRefusals applies the checks that kube-router makes at its start.
@@ -105,7 +105,7 @@ func judgeKindnet(j *judge, v *values) {
 	}
 	j.wire(kindnet, "none", value{origin: Default, by: "kindnetd makes routes alone"}, encryption, how)
 	if strings.Contains(v.at("kindnet-cni.image").text, "kindest/kindnetd") {
-		amounts(j, "kindnetd", "kindnet of kind")
+		addProfile(j, "kindnetd", "kindnet of kind")
 		return
 	}
 	var but []string
@@ -126,7 +126,7 @@ func judgeKindnet(j *judge, v *values) {
 	case v.at("disable-cni").on():
 		j.unmatched("kindnet without its CNI plugin: another CNI connects the pods", but...)
 	default:
-		amounts(j, kindnet, "kindnet", but...)
+		addProfile(j, kindnet, "kindnet", but...)
 	}
 }
 
@@ -154,7 +154,7 @@ func judgeAzure(j *judge, v *values) {
 	case mode.is("transparent"), azureLists[list.text] == azure:
 		j.wire(azure, "none", none, "none", none)
 		j.kubeProxyBeside(false, value{}, "Azure CNI")
-		amounts(j, "azure", "Azure CNI (transparent)")
+		addProfile(j, "azure", "Azure CNI (transparent)")
 	case mode.text != "":
 		j.unmatched(fmt.Sprintf("Azure CNI in mode %s: no profile describes it", mode.text))
 	}

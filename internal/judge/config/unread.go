@@ -86,7 +86,8 @@ const openshiftInstaller = "the installer of OpenShift"
 
 // foreigners are files of tools and distributions with network settings that no rule reads.
 var foreigners = []struct {
-	// kind and group are the object's. A document without a kind is recognized by the first part of path.
+	// kind and group are the object's; kind is "" for a document without one. of is the tool that reads the file. path
+	// must exist in the document.
 	kind, group, of string
 	path            []string
 	// name is the object's, "" for any.

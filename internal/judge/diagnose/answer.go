@@ -92,7 +92,7 @@ type Number struct {
 	N      int       `json:"n"`
 }
 
-// page is docs/reference/diagnose.md, which has the words of each rule in the order of rules.
+// page is docs/reference/diagnose.md, which describes each rule in the order of rules.
 //
 //go:generate cp page.md ../../../docs/reference/diagnose.md
 //go:embed page.md

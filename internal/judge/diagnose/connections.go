@@ -71,7 +71,7 @@ func unreachable(e *Evidence) []Statement {
 		// rule.
 		far := e.far(path) || path.ByService() && e.far(PodPath) // which is a part of the path
 		// Trials that had no CPU do not mean a closed path.
-		noCPU := len(alive) > 0 && e.crowded() != ""
+		noCPU := len(alive) > 0 && e.crowdedReason() != ""
 		dead = slices.DeleteFunc(dead, func(k string) bool {
 			p := e.Paths[path]
 			return noCPU && (p.Failed[k] == 1 || strings.HasPrefix(p.Why[k], "no traffic")) || strings.HasPrefix(k, "stream") || k == resolver || k == "dns" && slices.Contains(alive, "udp") || far && slices.Contains([]string{"ping", "rr", "crr"}, k)

@@ -267,8 +267,7 @@ func (t *Trials) median(kind, name string) (float64, bool) {
 	return stat.Median(t.Values[kind+" "+name]), true
 }
 
-// least returns the least value of a metric in any trial of a workload, which shows what is possible; false if no trial has
-// it.
+// least returns the smallest value of a metric in the trials of a workload, false if no trial has it.
 func (t *Trials) least(kind, name string) (float64, bool) {
 	if _, ok := t.median(kind, name); !ok {
 		return 0, false

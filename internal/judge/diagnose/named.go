@@ -24,7 +24,7 @@ type Named struct {
 	Policies []string
 	// Note explains failing connections to Address. Why is the reason if no connection is tried. Both may be "".
 	Note, Why string
-	// Backends has the results of connections, nothing if none were tried.
+	// Backends has the results of connections; it is empty if none were tried.
 	Backends []Backend
 }
 

@@ -70,9 +70,9 @@ func (e *Evidence) lateAlone(path plan.Path, name float64) string {
 	return "datagrams are late"
 }
 
-// lateResolutions finds names that are resolved late although datagrams are not lost: two queries from one socket share an
-// entry of the connection table, and may both be lost with it. If only the cluster's resolver is late or silent, the resolver
-// itself is at fault.
+// lateResolutions finds names that are resolved late although datagrams are not lost. Two queries from one socket share an
+// entry of the connection table, and may both be lost with it. If only the cluster's resolver is late or silent, the
+// resolver itself is at fault.
 func lateResolutions(e *Evidence) []Statement {
 	var seen []string
 	for _, path := range Paths {
@@ -83,12 +83,12 @@ func lateResolutions(e *Evidence) []Statement {
 			}
 			return s
 		}
-		if dead, alive := e.Paths[path].dead(); slices.Contains(dead, "dns") && slices.Contains(alive, "udp") && e.crowded() == "" {
+		if dead, alive := e.Paths[path].dead(); slices.Contains(dead, "dns") && slices.Contains(alive, "udp") && e.crowdedReason() == "" {
 			why, _, _ := strings.Cut(e.Paths[path].Why["dns"], ":")
 			return fault(side(path), path.String(), "no name was resolved (%s), and other datagrams pass", why)
 		}
 		least := e.leastName(path)
-		if trip, _, ok := e.trip(path); ok && least > longTrip+2*trip && (e.lateNamesAnyway(path) || e.starved() == "") {
+		if trip, _, ok := e.trip(path); ok && least > longTrip+2*trip && (e.lateNamesAnyway(path) || e.starvedReason() == "") {
 			return fault(side(path), path.String(), "a name takes %s at least, and a request %s: %s", nanoseconds(least), nanoseconds(trip), e.lateAlone(path, least))
 		}
 		if v, ok := e.Paths[path].median("dns", "resolution_time.p50"); ok {
@@ -108,7 +108,7 @@ func lateResolutions(e *Evidence) []Statement {
 		if failed := t.Failed[resolver]; failed > 0 {
 			saw += "; " + number.Counted(failed, "trial") + " failed"
 		}
-		if least, _, trip := e.trip(ServicePath); trip && v > slowName+4*least && e.starved() == "" {
+		if least, _, trip := e.trip(ServicePath); trip && v > slowName+4*least && e.starvedReason() == "" {
 			return fault(Resolver, "", "%s", saw)
 		}
 		seen = append(seen, saw)

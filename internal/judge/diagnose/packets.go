@@ -126,8 +126,8 @@ func checksum(e *Evidence) []Statement {
 	return proven(fault(e.damages(at), where, "%s", strings.Join(saw, "; ")))
 }
 
-// damages returns the verdict on damaged packets: the side of the first path that shows them, or CNI if no path does. at
-// are the counters of wrong checksums. A node also counts the packets of the hosts' own path.
+// damages returns the verdict on damaged packets: that of the first path that shows them, or CNI if no path does. at are
+// the counters of wrong checksums. A node's counter points to the hosts' path only if packets are missing there.
 func (e *Evidence) damages(at []At) Verdict {
 	node := slices.ContainsFunc(at, func(a At) bool { return !a.Place.Pod && a.N >= fewErrors })
 	switch {
@@ -259,7 +259,7 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 	if len(all) == 0 && t.Datagrams.Sent > 1/resentMuch {
 		much = resentAlone
 	}
-	if e.starved() == "" { // an echo that waits for a CPU counts as lost
+	if e.starvedReason() == "" { // an echo that waits for a CPU counts as lost
 		add(t.Echoes.Lost, t.Echoes.Sent, lostMuch, fmt.Sprintf("echoes (%s)", path))
 	}
 	// For a segment that was repeated only because of a late answer, the receiver reports that it has it already. If
@@ -300,7 +300,7 @@ func loss(e *Evidence) []Statement {
 	host, pod, behind := e.losses(HostPath), e.losses(PodPath), e.losses(ServicePath)
 	all := slices.Concat(host, pod, behind)
 	if len(all) == 0 {
-		if few := e.few(); few != "" {
+		if few := e.fewReason(); few != "" {
 			return unknown("%s", few)
 		}
 		return cleared("of %d datagrams and echoes no path lost more than %s", e.tried(), number.Percent(lostMuch))

@@ -88,8 +88,8 @@ func cpuSteal(e *Evidence) []Statement {
 	return cleared("a hypervisor took %s of the CPU time of the path", number.Percent(share))
 }
 
-// starved returns why times and rates cannot be judged, "" if they can.
-func (e *Evidence) starved() string {
+// starvedReason returns why times and rates cannot be judged, "" if they can.
+func (e *Evidence) starvedReason() string {
 	p := e.prober()
 	switch {
 	case e.blind:
@@ -99,16 +99,16 @@ func (e *Evidence) starved() string {
 	case p.Whole > 0 && p.Steal.Seconds() > stolenMuch*p.Whole.Seconds():
 		return "a hypervisor took the CPUs"
 	}
-	if why := e.crowded(); why != "" && e.slow() {
+	if why := e.crowdedReason(); why != "" && e.slow() {
 		return why
 	}
 	return ""
 }
 
-// crowded returns how other work used the prober's CPUs, "" if it did not. Other tasks took much of their time, ends
+// crowdedReason returns how other work used the prober's CPUs, "" if it did not. Other tasks took much of their time, ends
 // were often ready without a CPU, or the usual round trip between hosts is much longer than the shortest while most
 // trials saw other work.
-func (e *Evidence) crowded() string {
+func (e *Evidence) crowdedReason() string {
 	p, share := e.prober(), e.foreignShare()
 	least, usual, ok := e.trip(HostPath)
 	switch {
@@ -144,8 +144,8 @@ func (e *Evidence) lateAnyway() bool {
 	return late && e.foreignShare() < foreignMost || slices.ContainsFunc(Paths, e.lateNamesAnyway)
 }
 
-// lateNamesAnyway reports the same for the names on a path. It is false if other tasks had most of the CPUs: with loops at the
-// highest priority, the shortest name once took 884 ms.
+// lateNamesAnyway reports whether even the shortest time of a name on a path is longer than waiting for a CPU explains. It
+// is false if other tasks had most of the CPUs: with loops at the highest priority, the shortest name once took 884 ms.
 func (e *Evidence) lateNamesAnyway(path plan.Path) bool {
 	return e.leastName(path) > lateName && e.foreignShare() < foreignMost
 }
@@ -158,17 +158,17 @@ func (e *Evidence) tried() (n uint64) {
 	return n
 }
 
-// few returns a text if too few datagrams and echoes were sent to show a loss; otherwise "".
-func (e *Evidence) few() string {
+// fewReason returns a text if too few datagrams and echoes were sent to show a loss; otherwise "".
+func (e *Evidence) fewReason() string {
 	if n := e.tried(); n < fewTried {
 		return fmt.Sprintf("only %d datagrams and echoes were sent", n)
 	}
 	return ""
 }
 
-// thin returns a text if much evidence is missing; otherwise "". Either over a quarter of the workloads have no successful
+// thinReason returns a text if much evidence is missing; otherwise "". Either over a quarter of the workloads have no successful
 // trial, or too few datagrams and echoes were sent.
-func (e *Evidence) thin() string {
+func (e *Evidence) thinReason() string {
 	none, all := 0, 0
 	for _, t := range e.Paths {
 		dead, alive := t.dead()
@@ -177,12 +177,12 @@ func (e *Evidence) thin() string {
 	if 4*none > all {
 		return fmt.Sprintf("of %d workloads of the paths %d had no trial", all, none)
 	}
-	return e.few()
+	return e.fewReason()
 }
 
 func starved(e *Evidence) []Statement {
-	p, thin := e.prober(), e.thin()
-	switch why := e.crowded(); {
+	p, thin := e.prober(), e.thinReason()
+	switch why := e.crowdedReason(); {
 	case p.Of == 0:
 		return unknown("no trial was measured")
 	case why != "" && thin != "":

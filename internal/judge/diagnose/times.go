@@ -55,7 +55,7 @@ func rate(e *Evidence) []Statement {
 	if !ok || !also {
 		return unknown("no stream between the hosts was measured both ways")
 	}
-	if why := e.starved(); why != "" {
+	if why := e.starvedReason(); why != "" {
 		return unknown("%s", why)
 	}
 	speed := 0
@@ -143,8 +143,8 @@ func (e *Evidence) far(path plan.Path) bool {
 	})
 }
 
-// allowed returns by how many ns a round trip between pods may exceed the hosts', for encapsulation and processing at
-// both ends. It is twice the hosts' round trip and at least ownTrip; with WireGuard four times each.
+// allowed returns by how many ns a round trip between pods may exceed host, the hosts' round trip, for encapsulation and
+// processing at both ends. It is twice host and at least ownTrip; with WireGuard four times host and at least 4*ownTrip.
 func (e *Evidence) allowed(host float64) float64 {
 	if e.Encapsulation == "wireguard" {
 		return max(4*host, 4*ownTrip)
@@ -172,7 +172,7 @@ func roundTrip(e *Evidence) []Statement {
 		}
 		// There are fewer connections, so on a busy machine only a large delay counts.
 		most := 0.0
-		if requests && m.kind == "crr" && e.crowded() != "" {
+		if requests && m.kind == "crr" && e.crowdedReason() != "" {
 			most = lateConnect
 		}
 		requests = requests || m.kind == "rr"
@@ -192,7 +192,7 @@ func roundTrip(e *Evidence) []Statement {
 	if s := e.largeLate(); s != nil {
 		return s
 	}
-	if why := e.starved(); why != "" {
+	if why := e.starvedReason(); why != "" {
 		return unknown("%s; %s", saw, why)
 	}
 	if host > queuedTrip {
@@ -207,11 +207,11 @@ func roundTrip(e *Evidence) []Statement {
 	return cleared("%s", saw)
 }
 
-// largeLate finds large packets that are later than small ones on a path; nil if there are none. On a busy machine only a
-// large delay counts: it compares the shortest of ten each.
+// largeLate returns a fault if large packets are later than small ones on a path, otherwise nil. It compares the shortest
+// round trips of both. On a busy machine only a large delay counts.
 func (e *Evidence) largeLate() []Statement {
 	much := longTrip
-	if e.crowded() != "" {
+	if e.crowdedReason() != "" {
 		much = lateConnect
 	}
 	for _, path := range []plan.Path{HostPath, PodPath} {
@@ -238,7 +238,7 @@ const (
 	// wait long.
 	// someMost is the same between hosts, which have no baseline. Both are judgements, not measured.
 	someMuch, someMost = 3, 5
-	// someTrip is the least average request in that case.
+	// someTrip is the least average time of a request in ns for both.
 	someTrip = 100e3
 )
 
@@ -271,7 +271,7 @@ func overhead(e *Evidence) []Statement {
 	if !ok || !also {
 		return unknown("requests were not measured on both paths")
 	}
-	if why := e.starved(); why != "" {
+	if why := e.starvedReason(); why != "" {
 		return unknown("%s", why)
 	}
 	saw := fmt.Sprintf("requests take %s between pods and %s between hosts", nanoseconds(pod), nanoseconds(host))
@@ -291,8 +291,8 @@ func overhead(e *Evidence) []Statement {
 	return cleared("%s", saw)
 }
 
-// lateService returns the shortest times in ns to connect through the Service and directly to the pod. late reports whether
-// the former is longer by more than much ns plus twice the latter.
+// lateService returns the shortest times in ns to connect through the Service (least) and directly to the pod (shortest).
+// late reports whether least exceeds shortest by more than much ns plus twice shortest.
 func (e *Evidence) lateService(much float64) (least, shortest float64, late bool) {
 	shortest, _ = e.Paths[PodPath].least("crr", "connect_time.min")
 	least, ok := e.Paths[ServicePath].least("crr", "connect_time.min")
@@ -309,7 +309,7 @@ func service(e *Evidence) []Statement {
 	if least, shortest, late := e.lateService(longTrip); late {
 		return fault(Service, ServicePath.String(), "%s; at least %s, and %s", saw, nanoseconds(least), nanoseconds(shortest))
 	}
-	if why := e.starved(); why != "" {
+	if why := e.starvedReason(); why != "" {
 		return unknown("%s", why)
 	}
 	noise := max(e.Paths[ServicePath].spread("crr", "connect_time.p50"), e.Paths[PodPath].spread("crr", "connect_time.p50"))

@@ -31,10 +31,11 @@ func (u *unit) add(o placement, weight float64, samples int) {
 	u.samples += samples
 }
 
-// prefixes have, for each prefix of a receipt, the weight of the switch's samples and of all samples.
+// prefixes has the samples of trials that follow packets, by each prefix of their receipts (see the function receipt).
 type prefixes map[string]beginning
 
-// beginning sums the samples whose receipts have one prefix. switched is the weight of those of the switch, all of all.
+// beginning sums the samples whose receipts begin with the same prefix. switched is the weight of the switch's samples, all
+// the weight of all samples.
 type beginning struct {
 	switched, all float64
 	samples       int
@@ -120,8 +121,8 @@ func attribute(units []unit) attribution {
 	return a
 }
 
-// resolved returns weights by part. Open weights are attributed to the switch in proportion to such receipts in trials that
-// follow packets, not counting the samples in but.
+// resolved returns the weights of open by part. It attributes to the switch the share that the switch has of the same
+// receipts in trials that follow packets. The samples in but do not count.
 func (a attribution) resolved(open map[placement]float64, but prefixes) map[string]float64 {
 	out := map[string]float64{}
 	for o, w := range open {
@@ -135,7 +136,8 @@ func (a attribution) resolved(open map[placement]float64, but prefixes) map[stri
 	return out
 }
 
-// without returns the shares of all units but u. If u follows packets, its receipts are left out, too.
+// without returns the shares of all units but u. all has the weights of all units by part. If u follows packets, its
+// receipts are left out, too.
 func (a attribution) without(u unit, all map[string]float64) map[string]float64 {
 	out := map[string]float64{}
 	if len(u.followed) == 0 { // the known samples of the switch stay
@@ -165,12 +167,12 @@ func grouped(weights map[string]float64, of func(string) string) map[string]floa
 	return out
 }
 
-// itself returns a part's own id: a group for each part.
+// itself returns id. As a grouping, it puts each part into a group of its own.
 func itself(id string) string { return id }
 
 // shares returns the shares of the parts in units, by the group of each. The errors come from leaving out one unit
-// after the other, separately for units that follow packets and units that do not: only the former show the switch's
-// share.
+// after the other, separately for units that follow packets and units that do not: only units that follow packets show
+// the switch's share.
 func shares(units []unit, of func(string) string) map[string]Share {
 	a := attribute(units)
 	if !(a.weight > 0) {
@@ -223,9 +225,9 @@ func shares(units []unit, of func(string) string) map[string]Share {
 // negligible is the share of a variance below which the uncertainty of the switch's share does not matter.
 const negligible = 0.05
 
-// shareVariance returns the variance of a share and its degrees of freedom, summed over units that do not follow packets
-// and units that do. The variance of the former is at least least. There are few of the latter, so their scatter is
-// combined with told, the variance expected from their samples.
+// shareVariance returns the variance of a share and its degrees of freedom. It adds the variance of units that do not
+// follow packets, or least if that is larger, and the variance of units that do. There are few units that follow packets,
+// so their scatter is combined with told, the variance expected from their samples.
 func shareVariance(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
 	one, freeOne := jackknife(groups[0], id)
 	if one < least {

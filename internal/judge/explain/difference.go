@@ -20,7 +20,7 @@ type Change struct {
 	By Interval `json:"by"`
 	// Noise means that the interval of By contains 0.
 	Noise bool `json:"noise"`
-	// A and B are the part on both sides.
+	// A and B are the time of the part on either side.
 	A float64 `json:"a"`
 	B float64 `json:"b"`
 }
@@ -37,8 +37,8 @@ type Difference struct {
 	// Rest is the sum of the parts that are not Named. Spread is the sum of those parts of Rest whose family Findings does not
 	// name.
 	Rest, Spread Several
-	// Nothing means that there is nothing to explain: the two do not differ by more than the margin, or not
-	// significantly. Margin is true for the former.
+	// Nothing means that there is nothing to explain: A and B do not differ significantly, or only within the margin.
+	// Margin is true if they differ only within the margin.
 	Nothing, Margin bool
 	// Prediction predicts B from the parts of A, nil unless Predict was called.
 	Prediction *Prediction
@@ -129,8 +129,8 @@ func around(value, deviation, free float64) Interval {
 	return Interval{value, value - half, value + half}
 }
 
-// nothing reports whether there is no difference to explain: the same variant, within the margin, not significant, or not
-// measured. margin is true for the first two.
+// nothing reports whether there is no difference to explain: both are the same case, the difference is within the margin
+// or not significant, or a service demand is missing. margin is true for the same case and within the margin.
 func nothing(an *compare.Analysis, a, b Side) (equal, margin bool) {
 	x, okX := an.Cell(compare.Key{Case: b.Case, Metric: metric.ServiceDemand})
 	y, okY := an.Cell(compare.Key{Case: a.Case, Metric: metric.ServiceDemand})

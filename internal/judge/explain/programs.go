@@ -15,7 +15,8 @@ import (
 // Program is a BPF program of a side by two methods: the kernel's count of its runs and their time, and the samples.
 type Program struct {
 	Name string `json:"name"`
-	// Runs is its number of runs per unit of work; 0 for a program that others call, which the kernel counts with them.
+	// Runs is its number of runs per unit of work. It is 0 for a program that the kernel counts with the programs that
+	// call it.
 	Runs float64 `json:"runs"`
 	// Counted is its time per unit of work by the kernel, without the kernel's clock readings. Sampled is its time by the
 	// samples.
@@ -30,7 +31,7 @@ type Programs struct {
 	All Program `json:"all"`
 	// Agree means that the sums by both methods do not differ by more than their errors.
 	Agree bool `json:"agree"`
-	// Trials are those with counted runs. Failed have none, because of Failure.
+	// Trials is the number of trials with counted runs, Failed the number of others. Failure is the reason for the first.
 	Trials  int    `json:"trials"`
 	Failed  int    `json:"failed,omitempty"`
 	Failure string `json:"failure,omitempty"`

@@ -22,10 +22,10 @@ type Interval struct {
 	High  float64 `json:"high"`
 }
 
-// Share is a part of a side.
+// Share is the share of a part in a side's service demand.
 type Share struct {
 	Part
-	// Time is its service demand, Share its share of the side's.
+	// Time is the service demand of the part, Share its share of the side's service demand.
 	Time  Interval `json:"time"`
 	Share float64  `json:"share"`
 
@@ -41,13 +41,13 @@ type Valued struct {
 // Side attributes the CPU time of a case.
 type Side struct {
 	plan.Case `json:"-"`
-	// Unit is the unit of Demand, the undisturbed service demand of the trials without samples, and of the parts.
+	// Demand is the undisturbed service demand of the trials without samples. Unit is the unit of Demand and of the parts.
 	Unit   string   `json:"unit"`
 	Demand Interval `json:"demand"`
 	// Parts are the largest first. They add up to Demand.
 	Parts []Share `json:"parts"`
-	// Samples counts the samples in parts, Trials the sampled trials. Failed trials have no samples, because of
-	// Failure.
+	// Samples counts the samples in parts, Trials the trials with samples. Failed counts the sampled trials without
+	// samples; Failure is the first reason.
 	Samples int    `json:"samples"`
 	Trials  int    `json:"trials"`
 	Failed  int    `json:"failed"`
@@ -62,7 +62,7 @@ type Side struct {
 	Others []Other `json:"others,omitempty"`
 	// Cut is the number of samples without their outermost functions.
 	Cut uint64 `json:"cut,omitempty"`
-	// Event is the event that samples were taken by, Rate their number per second and busy CPU.
+	// Event is the event that triggers samples. Rate is the number of samples per second on a busy CPU.
 	Event string `json:"event"`
 	Rate  int    `json:"rate"`
 	// Cost is the share of a sampled trial's CPU time that the sampling took, the median over trials; nil if unknown.

@@ -140,7 +140,8 @@ func program(function string) string {
 	return rest[17:]
 }
 
-// attribute returns the part of a stack: the network namespace first, then functions, outermost first.
+// attribute returns the part that a stack belongs to. A stack has the network namespace first, then functions, outermost
+// first.
 func (t *table) attribute(stack []string) Part {
 	if len(stack) == 0 {
 		return Unexplained

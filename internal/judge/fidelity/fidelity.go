@@ -25,8 +25,8 @@ import (
 
 const (
 	confidence = 0.95
-	// near is how far from 1 a quotient may be, with its whole interval, if the lab counts as accurate. It is the
-	// run-to-run difference of service demand.
+	// near is the share by which a quotient, with its whole interval, may differ from 1 for the lab to count as accurate.
+	// It is the run-to-run difference of service demand.
 	near = 0.05
 )
 
@@ -56,8 +56,8 @@ type Row struct {
 	// Lab and Cluster are medians in the base unit of the metric.
 	Lab     float64 `json:"lab"`
 	Cluster float64 `json:"cluster"`
-	// Quotient is the cluster's value over the lab's, each divided by its bare node's; in the rows of the bare node not
-	// divided.
+	// Quotient is the cluster's value over the lab's, each divided by the value of its bare node. In the rows of the bare
+	// node, the values are not divided.
 	Quotient stat.Effect `json:"cluster_to_lab"`
 	// Verdict is "" in the rows of the bare node.
 	Verdict Verdict `json:"verdict"`
@@ -94,8 +94,8 @@ type Summary struct {
 	Count   map[Verdict]int `json:"count"`
 }
 
-// Summaries judges each profile on each cluster by its CPU times, in their order: it differs if one of them does, is
-// within 5 % if all are, and is undecided otherwise.
+// Summaries judges each profile on each cluster by its CPU times, in the order of Demand. A profile differs if one of its
+// rows differs, is within 5 % if all rows are, and is undecided otherwise.
 func (p *Page) Summaries() []Summary {
 	var all []Summary
 	for _, r := range p.Demand {

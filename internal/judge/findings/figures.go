@@ -63,7 +63,7 @@ func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) 
 	return out
 }
 
-// claim returns a claim about the cells of the figure, without a form.
+// claim returns a claim about the figure's metric, workload and path. The caller sets its Ratio, Order or Similar.
 func (f *Figure) claim() Claim {
 	c := f.Published
 	return Claim{Metric: c.Metric, Workload: c.Workload, Paths: []plan.Path{c.Path}}

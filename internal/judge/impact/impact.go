@@ -88,14 +88,14 @@ func Assess(a *compare.Analysis, path plan.Path, works []Work) ([]Estimate, erro
 	}
 	names := each.Of(a.Workloads, func(w plan.Workload) string { return w.String() })
 	hint := "the result has: " + strings.Join(names, ", ")
-	if slices.ContainsFunc(a.Workloads, func(w plan.Workload) bool { return offloaded(a, w) == plan.NICWire }) {
+	if slices.ContainsFunc(a.Workloads, func(w plan.Workload) bool { return nicModel(a, w) == plan.NICWire }) {
 		hint += "; measure bulk as NICs carry it: cnibench run --nic " + string(plan.NICIdeal) + " --workloads stream"
 	}
 	return out, advice.With(errors.Join(errs...), hint)
 }
 
-// offloaded returns the NIC model under which the baseline sent a workload.
-func offloaded(a *compare.Analysis, w plan.Workload) plan.NIC {
+// nicModel returns the NIC model under which the baseline sent a workload.
+func nicModel(a *compare.Analysis, w plan.Workload) plan.NIC {
 	return a.NIC(plan.Case{Profile: a.Baseline, Workload: w})
 }
 
@@ -127,7 +127,7 @@ func fitting(all []plan.Workload, k Kind) []plan.Workload {
 // workload returns the first matching workload, with the most flows for Sync, otherwise with the fewest. Bulk data
 // without NIC offload are not used: machines that run jobs have it.
 func workload(a *compare.Analysis, k Kind) (plan.Workload, bool) {
-	all := slices.DeleteFunc(fitting(a.Workloads, k), func(w plan.Workload) bool { return offloaded(a, w) == plan.NICWire })
+	all := slices.DeleteFunc(fitting(a.Workloads, k), func(w plan.Workload) bool { return nicModel(a, w) == plan.NICWire })
 	if len(all) == 0 {
 		return plan.Workload{}, false
 	}
@@ -173,7 +173,7 @@ type Forecast struct {
 	Rows  []Told
 }
 
-// Told is the prediction for one profile, and the measured time of the exchange, in ns.
+// Told has the times of the exchange for one profile in ns: the predicted one (Said) and the measured one (Took).
 type Told struct {
 	Profile    plan.Variant
 	Said, Took Quantity
@@ -226,12 +226,12 @@ func comparison(a *compare.Analysis, k compare.Key) (compare.Comparison, bool) {
 	return each.First(a.Comparisons, func(x compare.Comparison) bool { return x.Key == k })
 }
 
-// times multiplies q; a value that is then not positive and finite is missing.
+// times returns q multiplied by by. A product that is not positive and finite becomes NaN.
 func times(q Quantity, by float64) Quantity {
 	return Quantity{positive(q.Value * by), positive(q.Low * by), positive(q.High * by)}
 }
 
-// per divides v by q, which swaps the ends of the interval.
+// per returns v divided by q; the ends of the interval swap. A quotient that is not positive and finite becomes NaN.
 func per(q Quantity, v float64) Quantity {
 	return Quantity{positive(v / q.Value), positive(v / q.High), positive(v / q.Low)}
 }

@@ -16,7 +16,7 @@ import (
 // Kind is a kind of work that a job does over the network.
 type Kind string
 
-// The kinds of work. Transfer is bytes in bulk over as few flows as were measured, Sync over as many as were measured.
+// The kinds of work. Transfer is bytes in bulk over the fewest flows that were measured, Sync over the most.
 // Requests are exchanges on existing connections, Connections are exchanges with a connection each.
 const (
 	Transfer    Kind = "transfer"

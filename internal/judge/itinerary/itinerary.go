@@ -47,7 +47,7 @@ type Itinerary struct {
 	Alike       int `json:"alike"`
 	Undisturbed int `json:"undisturbed"`
 	// Events is the number of events of a transaction. Rate is the number of transactions per second without probes,
-	// RateFollowed with all of them.
+	// RateFollowed the number with all probes.
 	Events       int      `json:"events"`
 	Rate         float64  `json:"rate"`
 	RateFollowed float64  `json:"rate_followed"`
@@ -74,8 +74,8 @@ type Step struct {
 	Packet string `json:"packet,omitempty"`
 	// Depth is how many headers of tunnels are around the packet.
 	Depth uint8 `json:"depth,omitempty"`
-	// At is the median time since the start. After is the time since the previous step, so the values add up; its
-	// quartiles are that interval's. Both exclude the cost of the probes. Probe is what was subtracted from After.
+	// At is the median time since the start. After is the time since the previous step: its median is the difference of
+	// both At, so that the medians add up. Both exclude the cost of the probes. Probe is what was subtracted from After.
 	At    float64 `json:"at"`
 	After Time    `json:"after"`
 	Probe float64 `json:"probe"`
@@ -86,8 +86,8 @@ type Step struct {
 	Functions []string `json:"functions,omitempty"`
 }
 
-// Delivered returns the index of the step at which the server's application has the request, or the server's host if no
-// application answers; -1 without such a step.
+// Delivered returns the index of the step at which the server's application has the request. If no application answers,
+// it is the last step of the request's data on the server's host. It returns -1 if there is neither.
 func (i Itinerary) Delivered() int {
 	last := -1
 	for n, s := range i.Steps {
@@ -174,7 +174,7 @@ type transaction []journey.Event
 
 func total(x transaction) float64 { return float64(x[len(x)-1].Time - x[0].Time) }
 
-// transactions returns the complete transactions among events. of is the number of all.
+// transactions returns the complete transactions among events. of is the number of transactions, complete or not.
 func transactions(t journey.Trace, events []journey.Event) (all []transaction, of int) {
 	by := map[uint32]transaction{}
 	for _, e := range events {

@@ -71,7 +71,8 @@ type followed struct {
 	round []int
 }
 
-// within returns the transactions that take the most common way, if they are in a window that window selects.
+// within returns the transactions that take the most common way and begin in a window that window selects, with the round
+// of each.
 func within(all []transaction, rounds []journey.Round, window func(journey.Round) journey.Window) (f followed) {
 	for _, x := range mostAlike(all) {
 		if i := slices.IndexFunc(rounds, func(r journey.Round) bool { return window(r).Has(x[0].Time) }); i >= 0 {

@@ -78,8 +78,8 @@ type point struct {
 	cost     float32
 }
 
-// Collector collects the records of a result and keeps what is judged: twelve bytes a value. The zero value is ready
-// for use.
+// Collector collects the records of a result and keeps the values that are judged, with eight bytes for each. The zero
+// value is ready for use.
 type Collector struct {
 	numbers map[string]uint16
 	names   []string
@@ -160,8 +160,8 @@ type values struct {
 	place, number []uint16
 }
 
-// Worse returns how many times worse the direction from one node to another is than is typical for their groups, at
-// least 1; 0 if it was not measured.
+// Worse returns the factor by which values from one node to another are worse than the typical value of their groups, at
+// least 1. It returns 0 if there are no values.
 func (m *Matrix) Worse(from, to int) float64 {
 	costs := m.costs(from, to)
 	if len(costs) == 0 {
@@ -179,8 +179,8 @@ func (m *Matrix) Effects(i int) (send, receive float64) {
 	return math.Exp(m.sends(i)), math.Exp(m.receives(i))
 }
 
-// Over returns the median, over the pairs that m and other share, of how many times worse m is than other. It returns NaN
-// if they share no pair.
+// Over returns the median factor by which a direction of a pair is worse in m than in other. It returns NaN if no
+// direction is in both.
 func (m *Matrix) Over(other *Matrix) float64 {
 	var quotients []float64
 	for key, costs := range m.ways {
@@ -219,8 +219,8 @@ type Analysis struct {
 	margin   float64
 }
 
-// Analyse judges the collected values. nodes are the header's; nodes that it lacks are added. Differences up to margin
-// do not count. A later analysis of more records replaces an earlier one.
+// Analyse judges the collected values. nodes are the header's; measured nodes that are not among them are added.
+// Differences up to margin do not count. A later analysis of more records replaces an earlier one.
 func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 	a := &Analysis{Nodes: slices.Clone(nodes), margin: cmp.Or(margin, plan.DefaultMargin)}
 	for _, name := range c.names {
@@ -284,7 +284,7 @@ func (m *Matrix) costs(from, to int) (costs []float64) {
 	return costs
 }
 
-// ways yields both directions of all pairs with their costs, which are valid during the call.
+// ways yields each measured direction of each pair with its costs. The slice costs is valid only until the next one.
 func (m *Matrix) ways(yield func(key [2]int, costs []float64) bool) {
 	var costs []float64
 	for i := 0; i < len(m.points); {

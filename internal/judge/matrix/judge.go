@@ -210,8 +210,8 @@ func (m *Matrix) sides(i int) [2]side {
 	return out
 }
 
-// somePartners reports whether a node differs with more than a few of its partners, and with at least a third of them, each
-// judged as a link.
+// somePartners reports whether a node differs with more than fewest of its partners, and with at least a third of them. The
+// limit for each partner is that of a link.
 func (m *Matrix) somePartners(s side, margin float64) bool {
 	far := beyond(s.excess, math.Log1p(margin)+valueLimit*m.Spread)
 	return far > fewest && 3*far >= len(s.excess)
@@ -334,7 +334,8 @@ func (a *Analysis) at(name string) int {
 	return slices.IndexFunc(a.Nodes, func(n mesh.Node) bool { return n.Name == name })
 }
 
-// scope returns whether the hosts show a finding of the pods.
+// scope returns Hosts if the hosts show the finding, too, Pods if they were measured and do not, "" if they were not
+// measured.
 func (a *Analysis) scope(f *Finding) Scope {
 	hosts := false
 	for _, e := range f.Evidence {
@@ -442,7 +443,7 @@ func (a *Analysis) groupName(m *Matrix, group int) string {
 	return a.Nodes[slices.Index(m.group, group)].Labels[m.key]
 }
 
-// Suspects returns at most most pairs worth another repetition: links that differ or may, the worst first.
+// Suspects returns at most most pairs that should be measured again: links that differ, then links that may differ.
 func (a *Analysis) Suspects(most int) []mesh.Pair {
 	var pairs []mesh.Pair
 	for _, f := range slices.Concat(a.Findings, a.Undecided, a.suspects) {

@@ -12,8 +12,8 @@ type Change struct {
 	At int
 	// Effect compares the new level with the previous one.
 	Effect
-	// Share is the p value of the change: the chance that shuffling the values of its stretch gives a border that is as
-	// sharp.
+	// Share is the p value of the change: the chance that the values around it have a border that is at least as sharp
+	// after they are shuffled.
 	Share float64
 }
 
@@ -64,8 +64,8 @@ const (
 //   - the ratio of the levels on its two sides is beyond margin, a share: 0.02 is from 1/1.02 to 1.02, and
 //   - it exceeds the wandering of the samples around their levels, by more if neighbouring samples resemble each other.
 //
-// A border lies between samples; empty ones are passed over. Fewer than ChangesFrom show none. Shuffling is seeded, so
-// the same series has the same changes.
+// Empty samples are skipped. A series with fewer than ChangesFrom samples has no border. Shuffling is seeded, so the same
+// series has the same changes.
 func Changes(series [][]float64, margin, alpha float64) []Change {
 	f := finder{margin: math.Log1p(margin), alpha: alpha, rand: rand.New(rand.NewPCG(1, 1))}
 	for i, xs := range series {

@@ -40,7 +40,7 @@ const (
 	Undecided Shape = "undecided"
 )
 
-// Curve is a law that was fitted to points. All numbers but X are in the unit of the points; an unknown number is NaN.
+// Curve is a law that was fitted to points. Changes are in the unit of the points; an unknown number is NaN.
 type Curve struct {
 	Shape  Shape
 	Points []Point
@@ -139,7 +139,7 @@ func Grow(points []Point, confidence, margin float64) Curve {
 }
 
 // errorsOf sets the standard error of each point in errs. It returns false if one is unknown. Three or four values may be
-// close by chance, so the relative error of such a point is at least the median of all.
+// close by chance, so the relative error of such a point is at least the median of all points.
 func errorsOf(points []Point, errs []float64) bool {
 	shares := make([]float64, len(points))
 	for i, p := range points {
@@ -292,7 +292,8 @@ const (
 	Unclear Relation = "unclear"
 )
 
-// sidesAt reports whether no two points with the same X contradict side: -1 if a is below b, 1 if a is above b.
+// sidesAt reports whether a and b are in the order of side at every X that both have. side is -1 if a is below b, 1 if a
+// is above b.
 func sidesAt(a, b Curve, side float64) bool {
 	for _, p := range a.Points {
 		for _, q := range b.Points {

@@ -34,7 +34,7 @@ func LevelOf(values, weights []float64) Level {
 	return l
 }
 
-// Left returns the level with only a share of its degrees of freedom: removing effects from its values used the others.
+// Left returns the level with only a share of its degrees of freedom. The removal of effects from its values used the rest.
 func (l Level) Left(share float64) Level {
 	l.free *= share
 	return l

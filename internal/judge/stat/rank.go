@@ -45,7 +45,7 @@ type rankSum struct {
 	deviation, variance float64
 }
 
-// twoSided returns the chance of a value that is at least as far from the middle.
+// twoSided returns the chance of a value that is at least as far from the middle as the observed one.
 func (s rankSum) twoSided() float64 {
 	if s.counts == nil {
 		return min(1, 2*s.tail(math.Abs(s.deviation)))
@@ -54,7 +54,7 @@ func (s rankSum) twoSided() float64 {
 	return s.share(func(i int) bool { return max(2*i-s.doubledMiddle, s.doubledMiddle-2*i) >= distance })
 }
 
-// above returns the chance of a value that is at least as high.
+// above returns the chance of a value that is at least as high as the observed one.
 func (s rankSum) above() float64 {
 	if s.counts == nil {
 		return s.tail(s.deviation)
@@ -196,7 +196,7 @@ func subsetSums(ranks []int, n int) []float64 {
 }
 
 // uRank returns which of the nm sorted pairwise ratios, counted from either end, bounds the interval of the requested
-// confidence, and the coverage of that interval. k is at least 1: the whole range, whatever its coverage is.
+// confidence, and the coverage of that interval. k is 1 if even the whole range does not have that confidence.
 func uRank(n, m int, confidence float64) (k int, coverage float64) {
 	if n+m > exactTotal {
 		nm := float64(n) * float64(m)

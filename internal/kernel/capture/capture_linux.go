@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// defaultBuffer has room for about a thousand frames of ordinary MTU, with the kernel's overhead.
+// defaultBuffer is the default of Options.Buffer, in bytes: room for a thousand or more frames of 1,500 bytes.
 const defaultBuffer = 8 << 20
 
 // Options define what is captured. The zero value captures on every device of the namespace.

@@ -34,7 +34,7 @@ var ErrNoMount = errors.New("cgroup v2 is not mounted")
 // machine.
 func Root() (string, error) { return find("cgroup2", "", ErrNoMount) }
 
-// ErrNoHierarchy means that a controller has no cgroup v1 hierarchy: it is in the v2 tree, or does not exist.
+// ErrNoHierarchy means that a controller has no cgroup v1 hierarchy: the controller is in the v2 tree, or does not exist.
 var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
 
 // Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups there have the
@@ -80,7 +80,7 @@ func Name(root, prefix string) string {
 	return filepath.Join(root, fmt.Sprintf("%s-%d-%s", prefix, os.Getpid(), rand.Text()[:8]))
 }
 
-// Claim makes the tree at path and locks it. It fails when ctx is done.
+// Claim makes the tree at path and locks it. While another process has the lock, it tries again until ctx is done.
 func Claim(ctx context.Context, path string) (*Group, error) {
 	// Sweep in another process may remove the new tree between mkdir and lock, because its lock is free; then it is
 	// made again.
@@ -98,8 +98,8 @@ func Claim(ctx context.Context, path string) (*Group, error) {
 	}
 }
 
-// claim makes one attempt. It returns neither a group nor an error if another process has the lock or removed the
-// directory.
+// claim makes one attempt to make and lock the tree at path. It returns neither a group nor an error if another process
+// has the lock or removed the directory.
 func claim(path string) (*Group, error) {
 	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make cgroup: %w", err)
@@ -191,7 +191,7 @@ func Remove(ctx context.Context, path string) error {
 	}
 }
 
-// removeTree removes the directories from the leaves up; the files in them are the kernel's.
+// removeTree removes the directories of a tree, the deepest first. The kernel removes the files of a cgroup.
 func removeTree(path string) error {
 	var dirs []string
 	err := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {

@@ -52,11 +52,11 @@ func groupPath(self []byte, controller string) string {
 	return "/"
 }
 
-// unlimited is the least number that means no limit in cgroup v1.
+// unlimited is the least value of a limit in cgroup v1 that means "no limit".
 const unlimited = math.MaxInt64 / 2
 
-// nearest returns the least number of bytes that is left to the group at path under mount or to a group above it, and
-// that group. It returns "" if none has a limit.
+// nearest compares the group at path under mount and all groups above it. It returns the directory of the group with the
+// fewest bytes left before its limit, and these bytes; "" if no group has a limit.
 func nearest(mount, path string, of memoryFiles) (left uint64, at string) {
 	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
 		group := filepath.Join(mount, path)

@@ -27,7 +27,7 @@ type Options struct {
 	Env []string
 	// CPUs are the CPUs that it may use; empty means those of the calling process.
 	CPUs []int
-	// Limit bounds its output to stdout, and to stderr, in bytes.
+	// Limit is the maximum output in bytes, for stdout and for stderr separately.
 	Limit int
 }
 
@@ -103,7 +103,7 @@ func (p *Process) Kill() {
 // Stdout returns what the process has written to its standard output, at most Limit bytes.
 func (p *Process) Stdout() []byte { return p.stdout.Bytes() }
 
-// Stderr returns the same for its standard error.
+// Stderr returns what the process has written to its standard error, at most Limit bytes.
 func (p *Process) Stderr() []byte { return p.stderr.Bytes() }
 
 // CPU returns the CPU time in ns of all threads of the process, and after its end also of the children that it waited

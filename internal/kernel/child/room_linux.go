@@ -34,7 +34,7 @@ var layered = []string{"/var/lib", "/etc"}
 //	r, err := child.OpenRoom(ns, cpus)
 //	cmd := r.Command(ctx, "/opt/cni/bin/bridge")    dies with this program, and its children with its process group
 //	err = r.Do(cmd.Start)                           on the thread of the room
-//	r.Close()                                       ends what still runs, and what was written
+//	r.Close()                                       ends what still runs, and drops what was written
 //
 // A room is a thread in the network namespace, with its own mount namespace. /run is empty there; /var/lib and /etc are
 // the machine's with a layer of memory above them. So only programs of the same room see what programs write below

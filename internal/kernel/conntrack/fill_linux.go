@@ -30,9 +30,9 @@ const (
 )
 
 const (
-	// maxEntriesFile has the maximum number of entries of a namespace. The limit is the machine's.
+	// maxEntriesFile has the maximum number of entries of each namespace, one setting for the whole machine.
 	maxEntriesFile = "/proc/sys/net/netfilter/nf_conntrack_max"
-	// spare is the room for other connections: a trial's connections are tracked for two minutes after their end.
+	// spare is how many entries stay free for other connections. A trial's are tracked for two minutes after their end.
 	spare = 1 << 16
 	// standingSeconds is the lifetime of the entries, longer than any run.
 	standingSeconds = 24 * 3600
@@ -42,7 +42,7 @@ const (
 )
 
 // Fill adds n established TCP connections to the table of ns, which expire after a day. tuple returns the original
-// direction of connection i. It needs CAP_NET_ADMIN in ns. It fails if the table has too little room.
+// direction of connection i. Fill needs CAP_NET_ADMIN in ns, and fails if the table has too little room.
 func Fill(ns *netns.NS, n int, tuple func(i int) Tuple) error {
 	if limit, err := strconv.Atoi(proc.Text(maxEntriesFile)); err == nil && n > limit-spare {
 		return fmt.Errorf("%d connections and room for those that are measured are more than the %d that the machine tracks: "+

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PeerUID returns the user at the other end of a Unix connection.
+// PeerUID returns the user id of the process at the other end of a Unix connection.
 func PeerUID(c *net.UnixConn) (int, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -47,7 +47,7 @@ func Receive(c *net.UnixConn, buffer []byte, name string) (n int, file *os.File,
 	return n, nil, err
 }
 
-// mostFiles is how many descriptors a message may have.
+// mostFiles is the maximum number of descriptors in a message.
 const mostFiles = 2
 
 // receiveAll does the same as Receive, but returns up to mostFiles descriptors.

@@ -194,8 +194,8 @@ func (c *Client) socket(ctx context.Context, r request, beside ...int) (*os.File
 	return nil, errors.New(string(buf[:n]))
 }
 
-// ask sends a request and returns the socket for the answer. Only the other process has the far end, so a read ends
-// when that process does.
+// ask sends a request and returns the socket on which the answer arrives. Only the other process has the far end of this
+// socket, so a read of the answer fails when that process ends.
 func (c *Client) ask(r request, beside []int) (*net.UnixConn, error) {
 	near, far, err := Pair()
 	if err != nil {

@@ -24,8 +24,8 @@ const (
 	socketBuffer = 8 << 20
 	// look is how often an idle line checks whether it was closed.
 	look = 20 * time.Millisecond
-	// spin is how long before a frame is due the thread stops sleeping and waits actively, so that a slow wake-up does
-	// not delay the frame.
+	// spin is the last part of the wait for a due frame. In it the thread polls instead of sleeping, so that a slow
+	// wake-up does not delay the frame.
 	spin = 80 * time.Microsecond
 )
 
@@ -67,8 +67,8 @@ func (p *pipe) carry(began chan<- error) {
 	}
 	for !p.over.Load() {
 		took := p.take()
-		if wait := p.release(); !took && wait > 0 {
-			p.await(wait)
+		if wait := p.sendDue(); !took && wait > 0 {
+			p.awaitFrame(wait)
 		}
 	}
 }
@@ -96,8 +96,8 @@ func (p *pipe) take() bool {
 	return true
 }
 
-// release sends the delayed frames that are due. It returns how long until the next is due, look if none is delayed.
-func (p *pipe) release() time.Duration {
+// sendDue sends the delayed frames that are due. It returns the time until the next frame is due, look if none is delayed.
+func (p *pipe) sendDue() time.Duration {
 	for len(p.held) > 0 {
 		f := p.held[0]
 		if wait := f.at - realtime(); wait > 0 {
@@ -114,8 +114,8 @@ func (p *pipe) release() time.Duration {
 // send sends a frame; a frame that the device does not accept is lost, as on a wire.
 func (p *pipe) send(b []byte) { _, _ = unix.Write(p.to, b) }
 
-// await sleeps until a frame arrives, or until shortly before wait is over, at most look.
-func (p *pipe) await(wait time.Duration) {
+// awaitFrame sleeps until a frame arrives, or until shortly before wait is over, at most look.
+func (p *pipe) awaitFrame(wait time.Duration) {
 	if wait = min(wait, look) - spin; wait <= 0 {
 		thread.Yield()
 		return

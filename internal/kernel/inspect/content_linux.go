@@ -77,8 +77,8 @@ func withSocket(conn syscall.Conn, do func(fd int) error) error {
 }
 
 // Content exchanges datagrams and a TCP stream with an Echo, and counts what was lost or changed in each direction.
-// The datagrams are small, in packets of length bytes, and without a checksum. It also measures how long connections
-// take. It fails if the Echo does not answer.
+// It sends three series of datagrams: small ones, ones that make packets of length bytes, and ones without a checksum. It
+// also measures how long connections take. It fails if the Echo does not answer.
 func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (netstate.Content, error) {
 	a, err := dial(ctx, to, mark)
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 					continue
 				}
 				wrong.Add(1)
-			case !filledFor(d.number, filled):
+			case !isPadding(d.number, filled):
 				wrong.Add(1)
 			}
 			answered.Add(1)
@@ -169,14 +169,16 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	after, err := a.askCounts(func(d datagram, filled []byte) {
 		if d.kind == kindAnswer && d.number-first < uint32(count) {
 			answered.Add(1)
-			if !filledFor(d.number, filled) {
+			if !isPadding(d.number, filled) {
 				wrong.Add(1)
 			}
 		}
 	})
 	came := int(after.came - before.came)
 	e.There = netstate.Traffic{Sent: count, Lost: max(0, count-came-int(after.overrun-before.overrun)), Wrong: int(after.wrong - before.wrong)}
-	e.Back = netstate.Traffic{Sent: came, Lost: max(0, came-int(answered.Load()+overrun.Load())), Wrong: int(wrong.Load())}
+	dropped := max(overrun.Load(), a.overrun)
+	e.Back = netstate.Traffic{Sent: came, Lost: max(0, came-int(answered.Load()+dropped-a.overrun)), Wrong: int(wrong.Load())}
+	a.overrun = dropped
 	return e, err
 }
 
@@ -238,7 +240,7 @@ func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 	}
 }
 
-// mirror is the Echo's side of a stream. It receives the client's parts, sends how many arrived and how many were
+// mirror serves the Echo's side of a stream. It receives the client's parts, sends how many arrived and how many were
 // changed, and then sends parts of its own. It fails if the stream does not begin with the mark.
 func mirror(c *net.TCPConn, mark []byte) error {
 	got := make([]byte, len(mark))
@@ -305,7 +307,7 @@ func receiveParts(c net.Conn) (small, large netstate.Traffic, err error) {
 		if _, err := io.ReadFull(c, part[:length]); err != nil {
 			return err
 		}
-		if !filledFor(uint32(t.Sent), part[:length]) {
+		if !isPadding(uint32(t.Sent), part[:length]) {
 			t.Wrong++
 		}
 		t.Sent++

@@ -66,8 +66,8 @@ type echoCounts struct {
 	overrun uint32
 }
 
-// filling has the bytes from which datagrams and parts of streams are padded. The number of a datagram or part
-// determines the offset of its padding, see fill.
+// filling has the random bytes that fill uses as padding of datagrams and of parts of streams. The number of a datagram
+// or part determines the offset of its padding in filling.
 var filling = func() []byte {
 	b := make([]byte, 1<<16)
 	_, _ = rand.NewChaCha8([32]byte{'c', 'n', 'i'}).Read(b) // it never fails
@@ -88,7 +88,7 @@ func (d datagram) isQuestion() bool {
 // isCounted reports whether d is a question that the Echo counts.
 func (d datagram) isCounted() bool { return d.kind == kindCheck || d.kind == kindBare }
 
-// encode returns d with the mark, padded to length bytes if it is shorter.
+// encode returns the bytes of the mark and of d, padded to length bytes if they are fewer.
 func (d datagram) encode(mark []byte, length int) []byte {
 	b := append([]byte(nil), mark...)
 	b = append(b, d.kind)
@@ -141,8 +141,8 @@ func decode(mark, b []byte) (d datagram, filled []byte, err error) {
 	return d, rest[end+after:], err
 }
 
-// filledFor reports whether a padding is that of the datagram or part with this number, unchanged.
-func filledFor(number uint32, filled []byte) bool {
+// isPadding reports whether filled is the unchanged padding of the datagram or part with this number.
+func isPadding(number uint32, filled []byte) bool {
 	return bytes.Equal(filled, fill(number, len(filled)))
 }
 

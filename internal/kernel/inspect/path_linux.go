@@ -34,7 +34,7 @@ const (
 	leastIPv4, leastIPv6 = 576, 1280
 	// most is the largest payload of a UDP datagram over IPv4, in bytes.
 	most = 65507
-	// rounds is how many datagrams of a kind are timed; farRounds is used if a round trip is longer than tryTime/10.
+	// rounds is how many datagrams of a kind are timed; if a round trip takes longer than tryTime/10, it is farRounds.
 	rounds, farRounds = 10, 3
 )
 
@@ -188,7 +188,7 @@ func (l senderCounts) count(r arrival, q datagram, filled []byte, failed error) 
 	if failed != nil || q.isCounted() {
 		h.came++
 	}
-	if failed != nil || q.isCounted() && !filledFor(q.number, filled) {
+	if failed != nil || q.isCounted() && !isPadding(q.number, filled) {
 		h.wrong++
 	}
 	return *h
@@ -229,10 +229,12 @@ type asker struct {
 	seen netip.AddrPort
 	// silent is true if packets that are too large were dropped without an ICMP error.
 	silent bool
-	// there is the number of hops of the last answered question, back that of its answer.
+	// there is the number of hops that the last answered question took. back is the number that its answer took.
 	there, back int
 	// trip is the round-trip time, patience the timeout of an answer.
 	trip, patience time.Duration
+	// overrun is how many datagrams the socket has dropped since it was opened, for want of room.
+	overrun int64
 }
 
 // dial opens a socket for questions to an Echo. It sends nothing yet.
@@ -306,8 +308,8 @@ func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outco
 	}
 }
 
-// contact asks until the first answer, each time with a longer timeout, at most contactTime. It stores the round-trip
-// time and the timeout of later answers. It fails without an answer, and names what else the host answers.
+// contact asks until the first answer, each time with a longer timeout, for at most contactTime in total. It stores the
+// round-trip time and the timeout of later answers. Without an answer it fails; the error names what else the host answers.
 func (a *asker) contact(ctx context.Context) error {
 	limit, stop := context.WithTimeout(ctx, contactTime)
 	defer stop()
@@ -405,8 +407,8 @@ func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Path
 	return found, err
 }
 
-// trips returns the shortest round-trip time of each kind of datagram, 0 without an answer: small in both directions,
-// questions of there bytes, and answers of back bytes.
+// trips returns the shortest round-trip time of three kinds of exchange: both datagrams small, questions of there bytes,
+// and answers of back bytes. A time is 0 if no question of the kind was answered.
 func (a *asker) trips(there, back int) (t netstate.Trips, err error) {
 	n := rounds
 	if a.trip > tryTime/10 {
@@ -452,7 +454,7 @@ func (a *asker) deviceMTU() (int, error) {
 	return 0, fmt.Errorf("no device has the address %s that packets to %s are sent from", local, a.conn.RemoteAddr())
 }
 
-// Send sends datagrams with the mark to an Echo until ctx ends, one at least every sendTime. It counts them and their
+// Send sends datagrams with the mark to an Echo until ctx ends, about one every sendTime. It counts them and their
 // answers.
 func Send(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Sending, error) {
 	a, err := dial(ctx, to, mark)
@@ -487,9 +489,9 @@ func pause(ctx context.Context, d time.Duration) {
 // batch is how many frames are read before they are counted.
 const batch = 1024
 
-// Watch captures the frames of a device until ctx ends, and counts those with the mark and encrypted ones, by
-// encapsulation. Unless port is 0, a UDP datagram with the mark from and to other ports counts as an encapsulation.
-// It needs CAP_NET_RAW.
+// Watch captures the frames of a device until ctx ends. It counts the frames with the mark, and the encrypted frames, by
+// encapsulation. Unless port is 0, a UDP datagram with the mark counts as an encapsulation if neither of its ports is
+// port. Watch needs CAP_NET_RAW.
 func Watch(ctx context.Context, device string, mark []byte, port uint16) (netstate.Wire, error) {
 	ns, err := netns.Here()
 	if err != nil {

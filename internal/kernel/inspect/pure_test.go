@@ -33,7 +33,7 @@ func TestDatagram(t *testing.T) {
 		for _, length := range []int{0, 40, 1472} {
 			b := d.encode([]byte("12345678"), length)
 			got, filled, err := decode([]byte("12345678"), b)
-			if err != nil || got != d || len(b) < length || !filledFor(d.number, filled) {
+			if err != nil || got != d || len(b) < length || !isPadding(d.number, filled) {
 				t.Errorf("%+v in %d bytes: %+v, %v", d, len(b), got, err)
 			}
 			if _, _, err := decode([]byte("another-mark"), b); err != errForeign {
@@ -41,7 +41,7 @@ func TestDatagram(t *testing.T) {
 			}
 			if len(filled) > 0 {
 				b[len(b)-1] ^= 1
-				if _, filled, _ = decode([]byte("12345678"), b); filledFor(d.number, filled) {
+				if _, filled, _ = decode([]byte("12345678"), b); isPadding(d.number, filled) {
 					t.Errorf("%+v in %d bytes: the last bit is another, and it is not seen", d, len(b))
 				}
 			}

@@ -115,8 +115,8 @@ const maxShown = 400
 const tooLong = "the nft flavour hands all rules of a table over in one message, and without the rights of the machine's root the kernel " +
 	"limits it to net.core.wmem_max: run as root, raise that sysctl, use the legacy flavour, or fewer Services"
 
-// programError returns the error of a program that failed over its input: the program, how it ended, the refused line
-// if stderr names one, and stderr.
+// programError returns the error of a program that refused its input. It has the path of the program, err, stderr, and the
+// refused line if stderr has its number.
 func programError(program, input, stderr string, err error) error {
 	complaint := clip(strings.Join(strings.Fields(stderr), " "))
 	if m := lineNumber.FindStringSubmatch(stderr); m != nil {

@@ -92,8 +92,8 @@ func withConn(ns *netns.NS, do func(*conn) error) error {
 	return do(&conn{Conn: c, family: family.ID})
 }
 
-// put creates the server s, or changes it if the kernel has it already (known). It adds and removes backends until they
-// are those of s.
+// put creates the server s, or changes it if known is true: the kernel then has it already. It adds the missing backends
+// of s and retires all others.
 func (c *conn) put(s Server, known bool) error {
 	cmd := uint8(cmdNewService)
 	if known {

@@ -53,12 +53,12 @@ const (
 	inet6 = 10
 )
 
-// place has the types of the three attributes that make up an address: the family, the address itself, and the port.
-type place struct{ family, addr, port uint16 }
+// addrAttrs has the types of the three netlink attributes that encode an address and port: family, address, port.
+type addrAttrs struct{ family, addr, port uint16 }
 
 var (
-	serverPlace  = place{svcFamily, svcAddr, svcPort}
-	backendPlace = place{destAddrFamily, destAddr, destPort}
+	serverAttrs  = addrAttrs{svcFamily, svcAddr, svcPort}
+	backendAttrs = addrAttrs{destAddrFamily, destAddr, destPort}
 )
 
 // familyOf returns the kernel's number of an address's version of IP.
@@ -69,7 +69,7 @@ func familyOf(a netip.Addr) uint16 {
 	return inet
 }
 
-func (p place) encode(e *netlink.AttributeEncoder, at netip.AddrPort) {
+func (p addrAttrs) encode(e *netlink.AttributeEncoder, at netip.AddrPort) {
 	var room [16]byte // for an address of either version
 	copy(room[:], at.Addr().AsSlice())
 	e.Uint16(p.family, familyOf(at.Addr()))
@@ -98,7 +98,7 @@ func (s Server) encode(e *netlink.AttributeEncoder) error {
 	if s.Addr.Addr().Is6() {
 		mask = 128
 	}
-	serverPlace.encode(e, s.Addr)
+	serverAttrs.encode(e, s.Addr)
 	e.Uint16(svcProtocol, uint16(s.Protocol))
 	e.String(svcScheduler, roundRobin)
 	word := binary.NativeEndian.AppendUint32(nil, flags)
@@ -109,7 +109,7 @@ func (s Server) encode(e *netlink.AttributeEncoder) error {
 }
 
 func (b backend) encode(e *netlink.AttributeEncoder) error {
-	backendPlace.encode(e, b.addr)
+	backendAttrs.encode(e, b.addr)
 	e.Uint32(destMethod, masquerading)
 	e.Uint32(destWeight, b.weight)
 	e.Uint32(destUpper, 0)
@@ -121,7 +121,7 @@ func (b backend) encode(e *netlink.AttributeEncoder) error {
 func decodeServer(data []byte) (s Server, err error) {
 	a, err := nested(data, attrService)
 	if err == nil {
-		s.Addr, err = a.addrPort(serverPlace, 0)
+		s.Addr, err = a.addrPort(serverAttrs, 0)
 	}
 	if err != nil {
 		return Server{}, fmt.Errorf("answer about a virtual server: %w", err)
@@ -138,7 +138,7 @@ func decodeServer(data []byte) (s Server, err error) {
 func decodeBackend(data []byte, of Server) (b backend, err error) {
 	a, err := nested(data, attrDest)
 	if err == nil {
-		b.addr, err = a.addrPort(backendPlace, familyOf(of.Addr.Addr()))
+		b.addr, err = a.addrPort(backendAttrs, familyOf(of.Addr.Addr()))
 	}
 	if err != nil {
 		return backend{}, fmt.Errorf("answer about a backend: %w", err)
@@ -185,7 +185,7 @@ func (a attributes) number(kind uint16) uint32 {
 
 // addrPort decodes an address and port. family is used if the attributes have no address family. It fails if the
 // family is unknown or a part is too short.
-func (a attributes) addrPort(p place, family uint16) (netip.AddrPort, error) {
+func (a attributes) addrPort(p addrAttrs, family uint16) (netip.AddrPort, error) {
 	if _, has := a[p.family]; has {
 		family = uint16(a.number(p.family))
 	}

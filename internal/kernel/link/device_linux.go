@@ -150,8 +150,8 @@ type IPIP struct {
 // ipipAside is the new name of the ipip device that the kernel creates itself.
 const ipipAside = "ipip-kernel"
 
-// add creates the device. If the ipip device that the kernel adds to each new namespace has the same name, add renames
-// that one instead of using it: it is older than the NIC, so the node would choose its address as the node's own.
+// add creates the device. The kernel adds an ipip device of its own to each new namespace. If that device has the same
+// name, add renames it and does not use it: it is older than the NIC, so the node would send from its address.
 func (t IPIP) add(h *Handle) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
 		if err := h.nl.LinkSetName(l, ipipAside); err != nil {

@@ -136,8 +136,8 @@ func (h *Handle) indexOf(name string) (int, error) {
 	return l.Attrs().Index, nil
 }
 
-// change runs do on an existing device. what describes the change in an error. The library takes a Link where an index
-// would be enough.
+// change runs do on an existing device. The Link that do gets has only the device's name and index. what describes the
+// change in an error.
 func (h *Handle) change(dev, what string, do func(netlink.Link) error) error {
 	i, err := h.indexOf(dev)
 	if err != nil {

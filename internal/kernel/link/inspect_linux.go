@@ -19,14 +19,14 @@ import (
 type Device struct {
 	netstate.Device
 	MAC net.HardwareAddr
-	// Index is the kernel's number of the device, unique in its namespace. Peer is the number of the device at the
-	// other end or below it, which may be in another namespace.
+	// Index is the kernel's number of the device, unique in its namespace. Peer is the index of the other end of a pair,
+	// or of the parent device. That device may be in another namespace.
 	Index, Peer int
 	// Learning means that a VXLAN device learns forwarding entries.
 	Learning bool
 	// GSOMaxSegs is the maximum number of segments of a super-packet.
 	GSOMaxSegs int
-	// SuperPacket is the maximum length of a super-packet in bytes, the smaller one of IPv4 and IPv6.
+	// SuperPacket is the maximum length of a super-packet in bytes: the smaller of the limits for IPv4 and IPv6.
 	SuperPacket int
 }
 
@@ -97,8 +97,8 @@ func (h *Handle) Routes() ([]Route, error) {
 	return routes, nil
 }
 
-// route converts an entry of the kernel. dev is the name of its device, everywhere the destination of a default
-// route.
+// route converts a routing entry of the kernel. dev is the name of the entry's device. everywhere is the destination for
+// an entry without one, which is a default route.
 func route(e netlink.Route, dev string, everywhere netip.Prefix) Route {
 	r := Route{To: everywhere, Dev: dev, MTU: e.MTU, Protocol: int(e.Protocol)}
 	if e.Dst != nil {

@@ -123,7 +123,7 @@ func (h *Handle) SegmentationOn(cut Cut) error {
 	return err
 }
 
-// wantAll returns a map from each feature to on.
+// wantAll returns a map in which each feature has the value on.
 func wantAll(features []string, on bool) map[string]bool {
 	want := map[string]bool{}
 	for _, name := range features {

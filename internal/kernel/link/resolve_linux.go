@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Resolver resolves the link-layer addresses of next hops in a namespace, as the first packet to them does. It is not
-// for concurrent use.
+// Resolver makes the kernel resolve the link-layer addresses of next hops in a namespace, as a first packet would do. It
+// is not for concurrent use.
 type Resolver struct {
 	handle *Handle
 	events *nl.NetlinkSocket
@@ -47,10 +47,10 @@ func (r *Resolver) Close() {
 	}
 }
 
-// ErrUnresolved is the error of a next hop that does not answer. As an errno it is EHOSTUNREACH.
+// ErrUnresolved is the error of a next hop that does not answer. It wraps EHOSTUNREACH.
 var ErrUnresolved = fmt.Errorf("next hop does not answer: %w", unix.EHOSTUNREACH)
 
-// usable are the states of a neighbour to which the kernel sends packets without address resolution.
+// usable are the states of a neighbour to which the kernel sends packets without waiting for address resolution.
 const usable = netlink.NUD_REACHABLE | netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE
 
 // Resolve waits until the link-layer address of the next hop to an address is known. It fails if there is no route,

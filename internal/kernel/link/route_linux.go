@@ -54,7 +54,7 @@ type Route struct {
 	Throw bool
 	// Protocol is the origin of the route; 0 is ProtocolBoot.
 	Protocol int
-	// MTU in bytes, 0 for the device's.
+	// MTU is in bytes; 0 means the device's MTU.
 	MTU int
 	// Source is the preferred source address; an invalid one means none.
 	Source netip.Addr

@@ -56,7 +56,7 @@ type PolicyEntry struct {
 	Words string
 }
 
-// tables has the tables of the kernel's own three rules, by the priority of the rule.
+// tables maps the priority of each of the kernel's own three rules to the number of its table.
 var tables = map[int]int{0: unix.RT_TABLE_LOCAL, 32766: unix.RT_TABLE_MAIN, 32767: unix.RT_TABLE_DEFAULT}
 
 // Policy returns the routing rules of IPv4 and then of IPv6, without the kernel's own.

@@ -131,7 +131,7 @@ func trimMask(mask string) string {
 	return cmp.Or(strings.TrimLeft(strings.TrimSpace(mask), "0,"), "0")
 }
 
-// htbFrom is the rate in bit/s from which htb is more accurate than tbf.
+// htbFrom is the rate in bit/s from which Shape uses htb: above it, htb is more accurate than tbf.
 const htbFrom = 5e9
 
 // Bounds of the shapers: bursts in bytes, and the time that packets may wait.

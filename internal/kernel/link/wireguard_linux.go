@@ -38,7 +38,7 @@ type WireGuardPeer struct {
 }
 
 // wireGuardKey returns the private key of owner. The key is derived from the name, so that two ends need not exchange
-// keys. So it is not secret; it only protects a measurement.
+// keys. Such a key is not secret: it is only for measurements.
 func wireGuardKey(owner string) wgtypes.Key {
 	key := wgtypes.Key(sha256.Sum256([]byte("cnibench " + owner)))
 	key[0] &= 248

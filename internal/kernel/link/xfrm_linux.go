@@ -12,8 +12,8 @@ import (
 )
 
 // XFRMState is a security association of IPsec. With it the kernel encrypts or decrypts the packets of one direction of
-// a tunnel, by ESP with AES-GCM. The key is derived from the addresses, so it is not secret; it only protects a
-// measurement.
+// a tunnel, by ESP with AES-GCM. The key is derived from the addresses, so it is not secret: it is only for
+// measurements.
 type XFRMState struct {
 	From, To netip.Addr
 	// SPI is the number of the association, equal at both ends.

@@ -107,7 +107,7 @@ func (b *batch) text(kind uint16, s string) {
 
 func (b *batch) number(kind uint16, v uint32) { b.bytes(kind, binary.BigEndian.AppendUint32(nil, v)) }
 
-// nest begins an attribute, close ends it.
+// nest begins an attribute and returns its offset. Pass the offset to close, which ends the attribute.
 func (b *batch) nest(kind uint16) (at int) {
 	at = len(b.buf)
 	b.buf = append(b.buf, 0, 0, 0, 0)

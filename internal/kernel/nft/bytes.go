@@ -33,7 +33,7 @@ func valueBytes(v Value) []byte {
 	return nil
 }
 
-// shape describes a type.
+// shape is how nft and the kernel describe a Type.
 type shape struct {
 	// name is the name of the type in the language of nft.
 	name string

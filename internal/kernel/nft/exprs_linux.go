@@ -16,9 +16,9 @@ const firstReg = unix.NFT_REG32_00
 // exprs collects the kernel's expressions for a rule.
 type exprs struct {
 	family Family
-	// anonymous declares the map that a random choice needs, and returns the name and number of the map.
-	anonymous func(choice) (name string, id uint32)
-	list      []expr.Any
+	// declareMap declares the map for a random choice, and returns the name and number of the map, see loader.mapOf.
+	declareMap func(choice) (name string, id uint32)
+	list       []expr.Any
 	// comment is the comment of the rule, "" for none.
 	comment string
 }
@@ -122,7 +122,7 @@ func (e *exprs) compare(c compare) {
 }
 
 // prefix reduces the address that the last expression loads to the bits of p. It returns the value to compare with. Like
-// nft, it adds a mask only if p does not end at a byte; otherwise it makes that expression load fewer bytes.
+// nft, it adds a mask if p is /0 or ends inside a byte; otherwise it makes that expression load fewer bytes.
 func (e *exprs) prefix(p netip.Prefix) []byte {
 	network := p.Masked().Addr().AsSlice()
 	if n := p.Bits() / 8; n > 0 && p.Bits()%8 == 0 {
@@ -182,7 +182,7 @@ func (e *exprs) gotoRandom(chains gotoRandom) {
 
 // choose adds expressions that draw a random number, look it up in the map of c, and load the result into reg.
 func (e *exprs) choose(c choice, reg uint32) {
-	name, id := e.anonymous(c)
+	name, id := e.declareMap(c)
 	e.add(&expr.Numgen{Register: firstReg, Modulus: uint32(len(c.values) + len(c.verdicts)), Type: unix.NFT_NG_RANDOM},
 		&expr.Lookup{SourceRegister: firstReg, DestRegister: reg, IsDestRegSet: true, SetName: name, SetID: id})
 }

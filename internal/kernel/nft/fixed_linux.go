@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fixed is a term that is the same in every table: its text in the language of nft, and its expressions for the
-// kernel.
+// fixed is a term that is the same in every table. words is its text in the language of nft, exprs are its expressions
+// for the kernel.
 type fixed struct {
 	words string
 	exprs []expr.Any
@@ -192,9 +192,9 @@ var (
 	Count Term = fixed{"counter", []expr.Any{&expr.Counter{}}}
 	// Untrack keeps the packet out of conntrack.
 	Untrack Term = fixed{"notrack", []expr.Any{&expr.Notrack{}}}
-	// Masquerade gives the connection the address of its outgoing device, and a random port.
+	// Masquerade changes the connection's source to the address of its outgoing device and a random port.
 	Masquerade Term = fixed{"masquerade fully-random", []expr.Any{&expr.Masq{FullyRandom: true}}}
-	// MasqueradeAny gives the connection the address of its outgoing device, and keeps its port if it is free.
+	// MasqueradeAny changes the connection's source to the address of its outgoing device. It keeps the port if it is free.
 	MasqueradeAny Term = fixed{"masquerade", []expr.Any{&expr.Masq{}}}
 	// Reject drops the packet and sends the ICMP message that the port is unreachable.
 	Reject Term = reject{}

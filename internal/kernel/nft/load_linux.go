@@ -135,7 +135,7 @@ func (l *loader) rule(c *Chain, i int) error {
 
 // write adds rule i of c to the batch.
 func (l *loader) write(c *Chain, i int) error {
-	e := exprs{family: l.table.Family, anonymous: l.mapOf}
+	e := exprs{family: l.table.Family, declareMap: l.mapOf}
 	if err := e.rule(c.Rules[i]); err != nil {
 		return err
 	}
@@ -196,7 +196,8 @@ func (l *loader) elements(s *Set) error {
 	return nil
 }
 
-// edge is the first address of a prefix. If end is true, it is the first address after a prefix.
+// edge is the start or the end of a prefix. at is the first address of the prefix or, if end is true, the first address after
+// it.
 type edge struct {
 	at  netip.Addr
 	end bool

@@ -34,7 +34,7 @@ const (
 	SNATPriority   = 100
 )
 
-// MaxName is the longest name of a chain, set or table in bytes; MaxComment the longest comment.
+// MaxName is the maximum length in bytes of the name of a chain, set or table. MaxComment is that of a comment.
 const (
 	MaxName    = 255
 	MaxComment = 127
@@ -121,7 +121,7 @@ type Set struct {
 	// Key has the types of the parts of a key.
 	Key []Type
 	Map bool
-	// Interval sets hold prefixes; their key has one part.
+	// Interval means that the elements are prefixes. The key then has one part.
 	Interval bool
 	// Timeout is the lifetime of an element that a packet has added; 0 means that packets do not change the set.
 	Timeout time.Duration

@@ -51,12 +51,16 @@ type counter struct {
 	readings []reading
 }
 
-// reading is the state of a counter at the moment at: its value, and for how many ns it was enabled and actually
-// counted (running). Running is less than enabled if the processor has too few counters. lost is the number of
-// samples that had no room; 0 before Linux 6.0.
+// reading is the state of a counter at one moment.
 type reading struct {
-	at                            int64
-	value, enabled, running, lost uint64
+	// at is the moment in ns on the monotonic clock.
+	at    int64
+	value uint64
+	// enabled is how long the counter was switched on, running how long it counted, in ns. They differ if the processor
+	// has too few counters.
+	enabled, running uint64
+	// lost is the number of samples that had no room in the ring; 0 before Linux 6.0.
+	lost uint64
 }
 
 // OpenCounters opens counters of events. With rate > 0, a Sampler can take rate samples per second with each of them.
@@ -190,6 +194,7 @@ func (c *Counters) Between(from, to int64, cpus []int) map[string]float64 {
 }
 
 // between returns the number of events between two moments, extrapolated for the time in which the counter did not run.
+// It returns false if a moment is outside the readings, or if the counter never ran in between.
 func (x *counter) between(from, to int64) (n float64, ok bool) {
 	a, begun := x.at(from)
 	b, ended := x.at(to)
@@ -200,7 +205,7 @@ func (x *counter) between(from, to int64) (n float64, ok bool) {
 	return (b[0] - a[0]) * (b[1] - a[1]) / running, true
 }
 
-// at returns value, enabled and running at a moment, interpolated between two readings.
+// at returns value, enabled and running at the moment t, interpolated between two readings; false outside the readings.
 func (x *counter) at(t int64) (v [3]float64, ok bool) {
 	i, _ := slices.BinarySearchFunc(x.readings, t, func(r reading, t int64) int { return cmp.Compare(r.at, t) })
 	if i == len(x.readings) || i == 0 && x.readings[0].at != t {

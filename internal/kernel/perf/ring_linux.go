@@ -33,14 +33,16 @@ const (
 	contextMax    = ^uint64(4095 - 1)
 )
 
-// ring is the buffer of a CPU with the events that write to it: sampling events, counters, and output, the event for
-// namespaces (-1 for none).
+// ring is the buffer of a CPU, with the events that write to it.
 type ring struct {
+	// events are the descriptors of the events that sample time, counters the counters that take samples.
 	events   []int
 	counters []*counter
-	output   int
-	memory   []byte
-	// names are the names of events that do not sample time, by their ids in the buffer: of counters, and packetSpace.
+	// output is the descriptor of the event for namespaces, -1 for none.
+	output int
+	memory []byte
+	// names maps the id of an event in the buffer to the name of its counter, or to packetSpace. Events that sample time
+	// have no name.
 	names map[uint64]string
 }
 

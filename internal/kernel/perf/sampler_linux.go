@@ -32,7 +32,7 @@ type Options struct {
 	Rate int
 	// Length is the longest time between Start and Stop. The rings are large enough for its samples.
 	Length time.Duration
-	// Space adds the namespace of the packet. nil omits it. (optional)
+	// Space finds the network namespace of the packet that a CPU handles. (optional)
 	Space *space.Tracker
 	// Counters are counters whose events are sampled, too. (optional)
 	Counters *Counters
@@ -40,8 +40,8 @@ type Options struct {
 
 // Sample is the state of a CPU at one moment.
 type Sample struct {
-	// Event is the counter that took the sample, "" for a sample of time. Period is the number of events that it
-	// represents, for time in ns or cycles.
+	// Event is the counter that took the sample, "" for a sample of time. Period is the number of events that the sample
+	// represents; for a sample of time it is in ns or in cycles.
 	Event  string
 	Period uint64
 	// Time is on the monotonic clock in ns.
@@ -53,7 +53,7 @@ type Sample struct {
 	Space uint32
 }
 
-// Deepest returns the maximum number of frames in a stack: the kernel keeps the innermost. 0 means unknown.
+// Deepest returns how many frames of a stack the kernel keeps, from the innermost on; 0 if unknown.
 func Deepest() int {
 	n, err := strconv.Atoi(proc.Text("/proc/sys/kernel/perf_event_max_stack"))
 	if err != nil {

@@ -87,7 +87,7 @@ func Features() []string {
 	return each.Of(requirements, func(r requirement) string { return r.name })
 }
 
-// machine has the properties that a way out depends on.
+// machine is the distribution (family) and the kernel release that Finding.WayOut depends on.
 type machine struct{ family, release string }
 
 // lacksKernel returns the finding that the kernel refuses r, in the kernel's words.

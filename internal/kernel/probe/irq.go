@@ -17,7 +17,7 @@ type interval struct {
 const (
 	// enough is the least share of interrupt time in the wall time for a decision.
 	enough = 0.10
-	// mostlyThere and mostlyMissing bound the share of the interrupts that is missing from the thread's clock. A thread
+	// mostlyThere and mostlyMissing are limits for the share of interrupt time that the thread's clock lacks. A thread
 	// that never sleeps has all of its CPU's time except for the wait and, perhaps, the interrupts. So the share is 0
 	// or 1, except for ticks and noise.
 	mostlyThere, mostlyMissing = 0.3, 0.6

@@ -22,10 +22,10 @@ const (
 	attempts = 3
 )
 
-// IRQTime finds out, in at most 0.6 s, whether the kernel excludes interrupt time from the CPU clocks of tasks, on CPU
-// n: facts.IRQApart, facts.IRQInTask, or "" if undecided. A thread sends datagrams over the loopback of a throwaway
-// namespace, which makes about half of its time softirq; then its clock is compared. The kernel's configuration is not
-// enough: an option that it allows may be off at run time.
+// IRQTime measures on CPU n, in at most 0.6 s, whether the kernel excludes interrupt time from the CPU clocks of tasks.
+// It returns facts.IRQApart, facts.IRQInTask, or "" if undecided. A thread sends datagrams over the loopback of a throwaway
+// namespace, so that about half of its time is softirq, and compares its CPU clock with the real time. The kernel's
+// configuration does not decide this: accounting that was compiled in may be off at run time.
 func IRQTime(ctx context.Context, n int) (verdict string, err error) {
 	for range attempts {
 		if err := ctx.Err(); err != nil {

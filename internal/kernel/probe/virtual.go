@@ -19,9 +19,9 @@ var vendors = []struct{ part, name string }{
 	{"parallels", "parallels"}, {"bhyve", "bhyve"},
 }
 
-// Virtualization returns the hypervisor: "none" on bare metal, "unknown" if it gives no name, "" if it is unknown
-// whether there is one. The machine's product name, if any, follows in parentheses, for example "virtual (Amazon EC2
-// m6i.large)".
+// Virtualization returns the name of the hypervisor: "none" on bare metal, "unknown" for a hypervisor without a known
+// name, "" if it is unknown whether there is one. The machine's product name, if any, follows in parentheses:
+// "unknown (Amazon EC2 m6i.large)".
 func Virtualization(h Hints) string {
 	product := strings.TrimSpace(strings.TrimSpace(h.Vendor) + " " + strings.TrimSpace(h.Product))
 	lower := strings.ToLower(product)

@@ -8,7 +8,7 @@ import (
 type Snapshot struct {
 	// At is when the clocks were read, on the machine's monotonic clock.
 	At int64
-	// IdleNs is how long each CPU has been idle since boot, nil if the kernel only reports ticks, as in CPUs.
+	// IdleNs is how long each CPU has been idle since boot; nil if the kernel only counts idle ticks (sample.Idle in CPUs).
 	IdleNs map[int]int64
 	// Tasks are the tasks of the machine by id, without this run's agents; nil if the kernel's tasks are not visible.
 	Tasks map[int]sample.Task

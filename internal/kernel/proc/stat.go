@@ -100,9 +100,13 @@ func throttleFiles(groups []byte) []string {
 	return append(own, roots...)
 }
 
-// Throttling is the effect of a CPU limit on a control group: the number of periods, in how many of them it was
-// stopped, and for how long its threads were stopped, summed over CPUs.
-type Throttling struct{ Periods, Throttled, StoppedNs int64 }
+// Throttling is the effect of a CPU limit on a control group.
+type Throttling struct {
+	// Periods is the number of periods of the limit, Throttled the number of those in which the limit stopped the group.
+	Periods, Throttled int64
+	// StoppedNs is how long threads of the group were stopped, summed over CPUs.
+	StoppedNs int64
+}
 
 // ParseThrottling parses cpu.stat, of cgroup v1 or v2. It returns false for a group without these lines. A group
 // without a limit may have them or not.

@@ -56,9 +56,9 @@ func ParseTaskStat(b []byte, hz int64) (TaskStat, error) {
 	return t, nil
 }
 
-// ParseIdle returns how long each CPU has been idle since boot, in ns, from /proc/timer_list as read at now ns. It is
-// exact up to the latest change between idle and busy; a CPU without its tick is idle at now. A kernel without dynamic
-// ticks does not count this, and the result is empty.
+// ParseIdle returns how long each CPU has been idle since boot, in ns. b is /proc/timer_list, read when the monotonic
+// clock showed now (ns). A CPU whose tick is stopped counts as idle until now. The result is empty for a kernel without
+// dynamic ticks, which does not count idle time.
 func ParseIdle(b []byte, now int64) (map[int]int64, error) {
 	idle := map[int]int64{}
 	n, values := -1, map[string]int64{}

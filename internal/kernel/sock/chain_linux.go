@@ -16,12 +16,12 @@ type Chain struct{ calls []call }
 type call struct {
 	number  uintptr
 	fd      uintptr
-	pointer unsafe.Pointer // the second argument, or second
+	pointer unsafe.Pointer // the second argument; nil if second has it
 	second  uintptr
 	size    uintptr
 	flags   uintptr
-	expects int     // the result that continues the chain; makes accepts every result but an error
-	role    uintptr // roles, added
+	expects int     // the result that continues the chain; not used for a call with the role makes
+	role    uintptr // the sum of its roles
 	result  int     // of the latest run; an errno is negative
 	ticks   uint64  // the CPU's counter after a timed call
 }

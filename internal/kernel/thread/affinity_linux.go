@@ -41,7 +41,7 @@ func maskOf(cpus []int) *unix.CPUSet {
 	return &set
 }
 
-// SetProcessCPUs confines every present thread of this process to cpus. Threads that start later inherit that.
+// SetProcessCPUs confines every present thread of this process to cpus. Threads that start later inherit these CPUs.
 func SetProcessCPUs(cpus []int) error {
 	// A thread may start another between the listing and its own confinement; the second pass finds that one.
 	for range 2 {

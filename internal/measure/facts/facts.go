@@ -23,7 +23,7 @@ const (
 	Virtualization = "virtualization"  // "none" or the hypervisor
 	Clocksource    = "clocksource"     // tsc, kvm-clock, ...
 	Mitigations    = "cpu.mitigations" // kernel command line
-	IRQAccounting  = "cpu.irq_time"    // "apart" or "in task": is interrupt time outside a task's CPU clock
+	IRQAccounting  = "cpu.irq_time"    // whether interrupt time is outside ("apart") or inside ("in task") a task's CPU clock
 	Placement      = "lab.cpu"         // one or split, with the CPUs
 	NIC            = "lab.nic"         // wire or ideal
 	MTU            = "lab.mtu"
@@ -48,13 +48,13 @@ const (
 	KubeCNI           = "kube.cni"            // whose dataplane it is
 	KubeCNIVersion    = "kube.cni.version"    // its image's tag
 	KubeProfile       = "kube.profile"        // the profile of the catalogue that fits
-	KubeBut           = "kube.profile.but"    // how the cluster differs from it
+	KubeBut           = "kube.profile.but"    // how the cluster differs from KubeProfile
 	KubeProxyMode     = "kube.proxy.mode"     // iptables, nftables, ipvs, none, or unknown
 	KubeProxyVersion  = "kube.proxy.version"  // its image's tag
 	KubeMTU           = "kube.mtu"            // of the pods, in bytes
 	KubeEncapsulation = "kube.encapsulation"  // none, vxlan, geneve, ipip, wireguard
 	KubeEncryption    = "kube.encryption"     // none, wireguard, ipsec
-	KubeDoubts        = "kube.doubts"         // what contradicts the above
+	KubeDoubts        = "kube.doubts"         // what contradicts these facts
 	KubeUnproven      = "kube.unproven"       // which parts could not be observed
 	KubeDisproved     = "kube.disproved"      // which parts were observed to differ
 	KubeLeftOut       = "kube.nodes.left_out" // nodes that a run over pairs does not measure, and why

@@ -14,12 +14,13 @@ const (
 // some exchanges.
 type PathMTU struct {
 	To string `json:"to"`
-	// There and Back are the largest IP packets in bytes that arrived unfragmented, with fragmentation forbidden.
+	// There and Back are the sizes of the largest IP packets, in bytes, that arrived at the other end and here, with
+	// fragmentation forbidden.
 	There int `json:"there"`
 	Back  int `json:"back"`
 	// Own is the MTU of the device that packets leave by.
 	Own int `json:"own"`
-	// Trip is the time in ns of a datagram and its answer, Connect of a TCP connection; 0 means that there was none.
+	// Trip is the time in ns from sending a datagram to its answer, Connect the time in ns of a TCP connect; 0 is unknown.
 	Trip    int64 `json:"trip,omitempty"`
 	Connect int64 `json:"connect,omitempty"`
 	// Shortest are the shortest trips of several datagrams.
@@ -33,16 +34,16 @@ type PathMTU struct {
 	HopsBack  int `json:"hopsBack,omitempty"`
 }
 
-// Trips are times in ns from sending a datagram to the arrival of its answer; 0 is unknown. Small: both are small.
-// There: the datagram is large. Back: the answer is large.
+// Trips are times in ns from sending a datagram to the arrival of its answer; 0 is unknown. For Small, the datagram and
+// its answer are small. For There, only the datagram is large; for Back, only the answer.
 type Trips struct {
 	Small int64 `json:"small,omitempty"`
 	There int64 `json:"there,omitempty"`
 	Back  int64 `json:"back,omitempty"`
 }
 
-// NoAnswer and ButTo are parts of the error of `cnibench look --mtu` if the port does not answer. The port's address
-// follows NoAnswer. Other requests that the same host answers follow ButTo.
+// NoAnswer and ButTo are parts of the error of `cnibench look --mtu` if the port does not answer. After
+// NoAnswer comes the address of the port. After ButTo come the requests that the same host does answer.
 const (
 	NoAnswer = "no answer from"
 	ButTo    = ", but to "
@@ -82,7 +83,7 @@ type Wire struct {
 	Lost int `json:"lost,omitempty"`
 }
 
-// Wrapping is one encapsulation of packets, and their number.
+// Wrapping is one encapsulation, and the number of frames that have it.
 type Wrapping struct {
 	Kind string `json:"kind"`
 	// Port is the outer UDP port, VNI is VXLAN's.

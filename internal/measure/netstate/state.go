@@ -158,7 +158,7 @@ func (s State) Device(name string) (Device, bool) {
 	return each.First(s.Devices, func(d Device) bool { return d.Name == name })
 }
 
-// Way returns the device of the default route and its MTU: the route's if it has one. Without such a route it returns
+// Way returns the device of the default route, and the MTU of the route or else of the device. Without such a route it returns
 // the only device other than lo, false if there are none or several.
 func (s State) Way() (Device, int, bool) {
 	for _, r := range s.Routes {

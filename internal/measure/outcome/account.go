@@ -118,8 +118,8 @@ func (a *account) addOther(o other) {
 	a.others[i].cpus += o.cpus
 }
 
-// missing returns the busy time that is neither the path's nor the agents'; negative if the service demand counts more
-// than the CPUs were busy.
+// missing returns the busy time, in CPUs, that is neither the path's nor the agents'. It is negative if the service
+// demand counts more time than the CPUs were busy.
 func (a account) missing() float64 {
 	rest := a.busy - a.load - a.kernel
 	if rest > 0 {

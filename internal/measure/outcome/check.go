@@ -60,10 +60,10 @@ const (
 	unaccounted  = 0.02  // share of the path's CPU time, beyond what the resolution of clocks explains
 	strange      = 0.2   // share of the CPU time of whole nodes, which have other work
 	resent       = 0.001 // of the segments sent
-	// fewest is the number of operations of a flow or connection from which the operation that an edge of the window
-	// cuts is a small error (5 %).
+	// fewest is the least number of operations per flow or connection without a warning. An edge of the window cuts one
+	// operation, which is then an error of at most 5 %.
 	fewest = 20
-	// slack is how many units two counts of any size may differ: the units in flight at an edge.
+	// slack is by how many units per flow two counts may differ: the units in flight at the edges of the window.
 	slack = 2
 	// buffered is how many more bytes a flow's buffers may hold at one edge of the window than at the other.
 	buffered = 1 << 20

@@ -32,7 +32,7 @@ func steps(t *trial) {
 		t.metrics[metric.AlgorithmBandwidth] = algorithm
 		t.put(metric.BusBandwidth, factor*algorithm, ok)
 	}
-	_, share := latest(t)
+	_, share := mostAwaited(t)
 	t.put(metric.WaitedShare, share, account.ChoiceNs > 0)
 	jobDemand(t)
 }
@@ -64,8 +64,9 @@ func memberLost(t *trial) string {
 		loss.Before.Count(), loss.Members, account.Step.Count(), len(account.Members))
 }
 
-// latest returns the member of a job that others waited for longest, and that wait as a share of their time.
-func latest(t *trial) (m sample.Member, share float64) {
+// mostAwaited returns the member of a job that others waited for longest. share is this wait as a share of the exchange
+// times of all members that wait for several others.
+func mostAwaited(t *trial) (m sample.Member, share float64) {
 	account := t.client.Job
 	for _, other := range account.Members {
 		if other.LateNs > m.LateNs || m.Name == "" {
@@ -105,7 +106,7 @@ func findStraggler(t *trial) string {
 	if t.client == nil || t.client.Job == nil || len(t.client.Job.Members) < 3 {
 		return ""
 	}
-	m, share := latest(t)
+	m, share := mostAwaited(t)
 	return when(share > mostLate && m.Waits >= fewest, "members that wait for several spend %s of their time waiting for %s alone", number.Percent(share), m.Name)
 }
 

@@ -136,10 +136,10 @@ func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
 func receives(o *sample.Observation) bool { return o != nil && o.Datagrams != nil }
 
 const (
-	// unseen is the share of the sent datagrams that the receiver's span may lack, because the two windows differ.
+	// unseen is the share of the sent datagrams that the receiver's count may lack, because the two windows differ.
 	unseen = 0.05
-	// silence is the time without a datagram at the end of a window from which a path counts as dead. If datagrams
-	// arrived until later, missing ones were in a queue, or belong to the other window.
+	// silence is the time without a datagram, at the end of a window, after which a path counts as dead. After a shorter
+	// time, missing datagrams may be in a queue, or may belong to the other side's window.
 	silence = 20 * time.Millisecond
 )
 

@@ -9,7 +9,7 @@ import (
 
 // Thresholds of the checks of an open loop.
 const (
-	// lateTail is the largest acceptable share of the sender's lag in the 99th percentile of the times.
+	// lateTail is the largest acceptable ratio of the sender's lag to the measured times, both as 99th percentiles.
 	lateTail = 0.5
 	// promptNs is a lag that is acceptable on every path.
 	promptNs = 10_000

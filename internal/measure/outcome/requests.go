@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// requests derives the metrics of http from the client's observation: it receives all payload.
+// requests derives the metrics of http from the client's observation, because the client receives all payload.
 func (t *trial) requests() {
 	c := t.client
 	if c == nil {
@@ -36,10 +36,9 @@ func (t *trial) failures(c *side) {
 	}
 }
 
-// shares derives the spread of the load over several backends. The shares count requests, because they are the load.
-// The test counts connections, because a Service chooses a backend for each connection and not for each request. There
-// is no test if a kept connection had no response in the window: the others are a selection by speed. Rolled backends
-// have no test either.
+// shares derives the smallest and the largest share of the requests that a backend answered, and the p value of a test
+// that all backends are equally likely. The test counts connections, because a Service chooses a backend for each
+// connection. It is omitted for rolled backends, and if a kept connection had no response in the window.
 func (t *trial) shares() {
 	backends := t.backends()
 	if backends == nil {
@@ -59,8 +58,8 @@ func (t *trial) shares() {
 	t.put(metric.BackendEvenness, p, ok && !t.rolled() && (t.is.Reconnect || answered >= t.is.Flows))
 }
 
-// backends returns the work of each of several backends, idle ones included; nil if there is one, or if they did not
-// give their names.
+// backends returns the work of each backend, idle ones included; nil if there is only one, or if the responses do not
+// name their backends.
 func (t *trial) backends() []sample.Backend {
 	if t.client == nil || t.c.Backends < 2 || len(t.client.Backends) == 0 {
 		return nil

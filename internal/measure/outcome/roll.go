@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// lastMoments is the length of the end of a drain, as a share of the drain. A connection in it suggests that more
-// would have followed.
+// lastMoments is the length of the last part of a drain, as a share of the drain. A connection in this part suggests that
+// others would have followed.
 const lastMoments = 0.05
 
 // rolled reports whether the backends of the trial left their Service and returned.
@@ -48,7 +48,8 @@ func (t *trial) shortDrain() string {
 		func(r sample.Roll) bool { return r.LastNs > 0 && undrained(r.LastNs, r.DrainNs) })
 }
 
-// countRolls says of how many rolls what is true, which like decides for each; "" if it is true of none.
+// countRolls returns "N of M what", where N is the number of rolls for which like is true and M that of all rolls; "" if
+// N is 0.
 func (t *trial) countRolls(what string, like func(sample.Roll) bool) string {
 	n := len(each.Where(t.server.Rolls, like))
 	return when(n > 0, "%d of %d %s", n, len(t.server.Rolls), what)

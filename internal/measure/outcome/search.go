@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// gap is the largest acceptable distance of the result's intended rate from the lowest rate that failed, as a share:
-// the resolution of the search, with room for rounding.
+// gap is how far the confirmed rate may be below the lowest rate that failed, as a share of the latter: the resolution of
+// the search, with room for rounding.
 const gap = 0.0105
 
 // NewProbe returns the result of one short stream of the throughput search w, sent at rate. The probe held if at most
@@ -62,8 +62,8 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 	return m, warnings
 }
 
-// Throughput returns the result of a search, or 0 without one: the median rate carried by the probes that confirm the
-// highest confirmed rate, or the probes at full speed if the search ended there.
+// Throughput returns the result of a search in bit/s, 0 without one. It is the median rate that the probes at the highest
+// confirmed rate carried. If the search ended at full speed, it is the median of the probes at full speed.
 func Throughput(probes []result.Probe) float64 { return typical(probes, result.Probe.Carried) }
 
 // typical returns the median of a number over the probes that confirmed the result, 0 without a result.

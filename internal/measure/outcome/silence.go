@@ -27,7 +27,8 @@ func Stalled(w plan.Workload, client, server *sample.Observation) string {
 		"the %s completed nothing in the last %s of its window", side, silence.Round(10*time.Millisecond))
 }
 
-// silent returns the longer silence at the end of the two sides' windows; 0 if both are short.
+// silent returns the longest silence of a side at the end of its window, and the side; 0 if no side was silent by the
+// rules of silentEnd.
 func silent(w plan.Workload, client, server *sample.Observation) (longest time.Duration, side string) {
 	for _, o := range []*sample.Observation{client, server} {
 		if o == nil || o.Tool != nil {

@@ -133,7 +133,7 @@ func (r *Reader) intern(rec *Record) {
 	}
 }
 
-// share replaces *v by its equal in all, or adds it there if there is room.
+// share replaces *v by the equal value in all. If there is none, it adds *v to all, at most maxNames values.
 func share[T comparable](all map[T]T, v *T) {
 	if kept, ok := all[*v]; ok {
 		*v = kept

@@ -53,10 +53,10 @@ const (
 const (
 	TypeTrial = "trial"
 	TypeEnd   = "end"
-	// TypeSampled is a trial whose CPUs were sampled. It explains where the time of the case is spent. Its rates and
-	// times are disturbed and in no metric, except for the processor's counters (metric.Counted).
+	// TypeSampled is a trial whose CPUs were sampled. It explains where the time of the case is spent. Sampling disturbs
+	// its rates and times, so no summary uses them, except for the processor's counters (metric.Counted).
 	TypeSampled = "sampled"
-	// TypeCounted is a trial in which the kernel counted the runs of BPF programs. It is in no metric either.
+	// TypeCounted is a trial in which the kernel counted the runs of BPF programs. No summary uses its rates and times either.
 	TypeCounted = "counted"
 	// TypeRaised is the cost of raising an instance.
 	TypeRaised = "raised"
@@ -107,7 +107,7 @@ type Record struct {
 // Raised is the cost of an instance's state: rules, programs, Services and policies.
 type Raised struct {
 	Profile plan.Variant `json:"profile"`
-	// Instance is the number of the instance in its trials.
+	// Instance is the number of the instance, as in the records of its trials.
 	Instance int `json:"instance"`
 	// Metrics are numbers in base units by metric name.
 	Metrics map[string]float64 `json:"metrics"`

@@ -48,7 +48,8 @@ func Share(part, whole int64) (float64, bool) {
 	return min(max(float64(part)/float64(whole), 0), 1), true
 }
 
-// LessIdle returns part, a time out of whole, minus the share that was measured on the idle machine; never less than 0.
+// LessIdle returns part minus the time that the idle machine would have used within whole: idleShare of whole. It is never
+// negative.
 func LessIdle(part, whole int64, idleShare float64) int64 {
 	return max(part-int64(math.Round(idleShare*float64(whole))), 0)
 }

@@ -33,8 +33,8 @@ type Loss struct {
 	// RegroupNs is how long it took until the window of the smaller group began, its warm-up included, by the controller's
 	// clock.
 	RegroupNs int64 `json:"regroup_ns"`
-	// Before and Exchange are the distributions of steps and exchanges, as in Job, of the complete steps in the
-	// window before the loss. Members is the number of members then.
+	// Before and Exchange are the distributions of step and exchange times, as in Job, for the steps that were complete
+	// in the window before the loss. Members is the number of members before the loss.
 	Before   *Histogram `json:"before"`
 	Exchange *Histogram `json:"exchange"`
 	Members  int        `json:"members"`
@@ -44,7 +44,7 @@ type Loss struct {
 type Member struct {
 	// Name is the name of its endpoint.
 	Name string `json:"name"`
-	// ExchangeNs is the sum of the times of its exchanges, each by its own clock.
+	// ExchangeNs is the sum of the times of its exchanges, by the clock of this member.
 	ExchangeNs int64 `json:"exchange_ns"`
 	// LateNs is how long others waited for its data alone, after all other data had arrived; Waits is how often.
 	LateNs int64  `json:"late_ns,omitempty"`

@@ -28,8 +28,8 @@ type Program struct {
 	Ns   uint64 `json:"ns"`
 }
 
-// Windows returns the number of operations since the time ns as a multiple of the window's operations, 0 if there were
-// none. Within a slice they are assumed to be evenly spread.
+// Windows returns the number of operations since the time ns, divided by the number of operations in the window; 0 if the
+// window had none. It assumes that operations are evenly spread within a slice.
 func Windows(all []Interval, ns int64) float64 {
 	var since, window float64
 	for _, i := range all {

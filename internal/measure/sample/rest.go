@@ -9,8 +9,8 @@ type NodeRest struct {
 	// the run and all others.
 	Whole Usage      `json:"whole"`
 	Parts []RestPart `json:"parts,omitempty"`
-	// Lost names daemons of the network whose counters did not advance or restarted within the window, LostOthers other
-	// such parts: they are not among Parts.
+	// Lost names daemons of the network that are not among Parts, because their counters restarted or did not advance
+	// within the window. LostOthers names other parts that are missing for the same reason.
 	Lost       []string `json:"lost,omitempty"`
 	LostOthers []string `json:"lost_others,omitempty"`
 }

@@ -22,20 +22,20 @@ type Observation struct {
 	BytesReceived uint64 `json:"bytes_received"`
 	// Errors counts failures by kind: "timeout", "connection refused", "reset", "no port", ... Absent means none.
 	Errors map[string]uint64 `json:"errors,omitempty"`
-	// RTT is the distribution of round-trip times (rr; ping; crr: from before connect to after the response). For http
-	// it has response times (from before the request is sent to after the response, the connect not included); for dns
-	// the times of resolutions that found an address.
+	// RTT is a distribution of times. rr and ping: round trips. crr: from before the connect to the end of the response.
+	// http: from before the request is sent to the end of the response, without the connect. dns: resolutions that found
+	// an address.
 	RTT *Histogram `json:"rtt,omitempty"`
 	// Connect is the distribution of connect times (crr, and http with a connection for each request).
 	Connect *Histogram `json:"connect,omitempty"`
-	// Undisturbed are percentiles in ns, by metric: of those times of RTT and Connect that began after a yardstick
-	// reading close to its fastest (client of a closed loop with a CPU of its own).
+	// Undisturbed are percentiles in ns, by metric, of those times in RTT and Connect that began while a fixed piece of
+	// work was almost as fast as at its fastest (client of a closed loop with a CPU of its own).
 	Undisturbed map[string]float64 `json:"undisturbed,omitempty"`
 	// Transit is the distribution of one-way transit times above their minimum (UDP stream, receiver): RFC 5481 PDV.
 	Transit *Histogram `json:"transit,omitempty"`
 	// Backends has the work of each backend, by the name in its responses (client of http).
 	Backends map[string]Backend `json:"backends,omitempty"`
-	// Rolls are the times that this server of http was taken out of its Service and put back, in order (server of http).
+	// Rolls has one entry for each time that this server was taken out of its Service and put back (server of http).
 	Rolls []Roll `json:"rolls,omitempty"`
 	// Names counts the names that were resolved (client of dns).
 	Names *Names `json:"names,omitempty"`
@@ -153,7 +153,7 @@ type Pods struct {
 
 // Roll is one removal and return of a server, by its own clock.
 type Roll struct {
-	// DrainNs is how long it still accepted connections after the request to leave, 0 for not at all.
+	// DrainNs is how long it still accepted connections after the request to leave; almost 0 without a drain.
 	DrainNs int64 `json:"drain_ns"`
 	// LastNs is the time from that request to the last connection within the drain; 0 means that there was none.
 	LastNs int64 `json:"last_ns,omitempty"`
@@ -231,7 +231,8 @@ type Buffers struct {
 
 // Datagrams is the receiver's count of a UDP stream, by sequence numbers, for the window.
 type Datagrams struct {
-	// Expected is the span of sequence numbers that belong to the window; Lost = Expected - distinct Received.
+	// Expected is how many sequence numbers belong to the window, Received how many of them arrived, each counted once.
+	// Lost is Expected - Received.
 	Expected   uint64 `json:"expected"`
 	Received   uint64 `json:"received"`
 	Lost       uint64 `json:"lost"`
@@ -251,9 +252,9 @@ type Datagrams struct {
 type HostDelta struct {
 	// CPUs maps a CPU number to the change of its line in /proc/stat, in ns by mode ("user", "system", "softirq"...).
 	CPUs map[int]map[string]int64 `json:"cpus,omitempty"`
-	// SpanNs is the time between the readings of the counters in ns, IdleNs the part in which each CPU was idle; absent
-	// if the kernel only reports ticks, as in CPUs.
-	SpanNs int64         `json:"span_ns,omitempty"`
+	// SpanNs is the time between the two readings of the counters in ns.
+	SpanNs int64 `json:"span_ns,omitempty"`
+	// IdleNs is how long each CPU was idle in this time; absent if the kernel only counts idle ticks ("idle" in CPUs).
 	IdleNs map[int]int64 `json:"idle_ns,omitempty"`
 	// Tasks are the tasks that ran on these CPUs, and those that worked for a path on any CPU: without the agents of
 	// the run, without ksoftirqd of these CPUs, and without tasks that used less than a thousandth of the time. Absent

@@ -20,13 +20,13 @@ type Stacks struct {
 	// busy CPU.
 	Event string `json:"event"`
 	Rate  int    `json:"rate"`
-	// Lost counts the samples that had no room in the buffer, Throttled how often the kernel paused the sampling. Foreign
-	// counts the samples of idle CPUs and of other tasks on these CPUs, Meter those of the sampling itself. Counts does
-	// not include any of them.
+	// Lost counts the samples that had no room in the buffer, Throttled how often the kernel paused the sampling.
 	Lost      uint64 `json:"lost,omitempty"`
 	Throttled uint64 `json:"throttled,omitempty"`
-	Foreign   uint64 `json:"foreign,omitempty"`
-	Meter     uint64 `json:"meter,omitempty"`
+	// Foreign counts the samples of idle CPUs and of other tasks on these CPUs, Meter the samples of the sampling itself.
+	// Counts has neither.
+	Foreign uint64 `json:"foreign,omitempty"`
+	Meter   uint64 `json:"meter,omitempty"`
 	// Others are the foreign samples of other tasks by their names.
 	Others map[string]uint64 `json:"others,omitempty"`
 	// Cut counts the samples whose stack was too deep: their outermost functions are missing. They are among the
@@ -47,14 +47,14 @@ type Stacks struct {
 	// Counts has for each slice of the client's window, in order, two numbers for each stack: its innermost frame and
 	// the number of its samples.
 	Counts [][]int32 `json:"counts"`
-	// Weights has for each of these stacks the total weight of its samples: the sum of their periods, in ns or in
+	// Weights has for each stack in Counts the total weight of its samples: the sum of their periods, in ns or in
 	// cycles. Without Weights all samples count the same.
 	Weights [][]int64 `json:"weights,omitempty"`
 
 	names  map[string]int32
 	frames map[[2]int32]int32
 	places []map[int32]int
-	// happened has the index of a frame in the list of an event.
+	// happened maps an event and an innermost frame to the index of their entry in Events[event].
 	happened map[string]map[int32]int
 }
 

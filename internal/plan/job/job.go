@@ -50,7 +50,7 @@ const (
 	MaxSize      = 1 << 30
 	MaxService   = time.Second
 	MaxSkew      = 0.95
-	// MostDepth bounds the tree of requests.
+	// MostDepth is the largest depth of the tree of requests; see Depth.
 	MostDepth = 6
 )
 

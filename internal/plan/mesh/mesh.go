@@ -194,7 +194,8 @@ func lines(name, text string) ([]Line, position.Faults) {
 	return pairs, faults
 }
 
-// Fits returns what is wrong with the pairs if these are the names of all nodes: too few nodes, or unknown names.
+// Fits returns what is wrong with the pairs for nodes, the names of all nodes: too few nodes, a sample of more pairs than there
+// are, or unknown names in a file.
 func (p Pairs) Fits(nodes []string) (faults position.Faults) {
 	n := len(nodes)
 	if n < 2 {

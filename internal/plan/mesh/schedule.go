@@ -86,8 +86,8 @@ func (s Schedule) Len() int { return s.count }
 // Rounds returns the number of rounds.
 func (s Schedule) Rounds() int { return max(len(s.turns), len(s.fixed)) }
 
-// Turns returns how many turns one after the other measure all pairs, if at most atOnce pairs of a round are measured at
-// once.
+// Turns returns how many measurements of a case, one after the other, cover all pairs, if at most atOnce pairs of a round are
+// measured at once.
 func (s Schedule) Turns(atOnce int) (turns int) {
 	for i := range s.Rounds() {
 		turns += (len(s.matches(i)) + atOnce - 1) / atOnce

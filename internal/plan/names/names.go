@@ -94,8 +94,8 @@ func (s Shape) WithDefaults() Shape {
 	return s
 }
 
-// Longest bounds the time of a resolution whose answers are late or missing. It does not cover servers that answer each
-// name just before the timeout.
+// Longest returns the longest time of a resolution whose answers are late or missing. A resolution may take longer if the
+// servers answer each name just before the timeout.
 func (s Shape) Longest() time.Duration {
 	return time.Duration(cmp.Or(s.Attempts, defaultAttempts)+afterHalf) * cmp.Or(s.Timeout, defaultTimeout)
 }

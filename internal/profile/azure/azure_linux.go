@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile/plugins"
 )
 
-// transparent is the mode of all configurations of AKS on Linux except with Cilium:
+// transparent is the Azure CNI in its transparent mode, which AKS uses on Linux in all configurations except with Cilium:
 //
 //	pod eth0 ── azv1a2b3c4d5e6 (proxy ARP) ─ node's stack ─ eth0 ── Azure's network ── eth0 ─ node's stack ─ azv… ── eth0 pod
 //

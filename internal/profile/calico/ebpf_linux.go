@@ -57,7 +57,7 @@ func serviceGateway(n dataplane.Node) netip.Addr {
 // calicoFlows is the capacity of a node's table of flows, which takes 11 MB; Calico's is 512,000.
 const calicoFlows = 65536
 
-// natSpare is the number of entries for which the tables of Services have additional room, for later changes.
+// natSpare is how many additional entries the tables of Services can hold, for later changes.
 const natSpare = 1024
 
 func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {

@@ -22,7 +22,7 @@ import (
 type calicoIPIP struct{ calico }
 
 const (
-	// ipipOverhead is the outer IPv4 header.
+	// ipipOverhead is the size of the outer IPv4 header in bytes.
 	ipipOverhead = 20
 	tunl0        = "tunl0"
 	// tunl0Peer is the far end of the pair that replaces tunl0.

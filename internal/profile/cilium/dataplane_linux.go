@@ -175,10 +175,10 @@ func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 	return policy.Node{Cilium: &policy.CiliumConfig{VXLAN: c.overlay, WireGuard: c.wireguard}}
 }
 
-// policySpare is the number of entries for which a pod's policy table has room in addition to two for each policy.
+// policySpare is how many entries a pod's policy table can hold in addition to two for each policy.
 const policySpare = 64
 
-// lbSpare is the number of entries for which the tables of Services have additional room, for later changes.
+// lbSpare is how many additional entries the tables of Services can hold, for later changes.
 const lbSpare = 1024
 
 func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
@@ -277,7 +277,7 @@ func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplan
 // localIdentities is the smallest of Cilium's identities for addresses outside the cluster.
 const localIdentities = 1 << 24
 
-// police adds the policies that select every pod to the tables of the pods. Policies that select no pod have no entries.
+// police adds the policies that select every pod to each pod's own table. Policies that select no pod have no entries.
 func police(plane *cilium.Node, p dataplane.Programming) error {
 	if p.Policies == 0 {
 		return nil
@@ -305,8 +305,8 @@ func rulesOf(p dataplane.Programming) []cilium.Rule {
 	return rules
 }
 
-// announce adds the identities of addresses of the other nodes: of the nodes themselves, of cilium_host on each and of the pods.
-// With IPsec it also adds the numbers of the nodes.
+// announce adds the addresses of the other nodes, of their devices cilium_host and of their pods, each with its identity, to
+// the programs' tables. With IPsec it also adds the numbers of the nodes.
 func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error {
 	if c.ipsec {
 		if err := announceNodes(plane, others); err != nil {

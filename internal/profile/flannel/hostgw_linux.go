@@ -6,8 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/profile/plugins"
 )
 
-// hostGW is flannel with its host-gw backend: pods and rules as with vxlan, and between nodes of one layer 2 a plain
-// route for each other node, without a tunnel:
+// hostGW is flannel with its host-gw backend: pods and rules as with vxlan, and a route for each other node in place of a
+// tunnel. The nodes must be on the same layer 2 network:
 //
 //	pod eth0 ── veth ─ cni0 ─ node's stack ─ eth0 ── switch ── eth0 ─ node's stack ─ cni0 ─ veth ── pod
 type hostGW struct{ VXLAN }

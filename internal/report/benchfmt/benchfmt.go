@@ -142,7 +142,7 @@ func name(c plan.Case) string {
 	return out + "/workload=" + word(c.Workload.String())
 }
 
-// word replaces spaces and slashes of s, which may not occur in a part of a name.
+// word returns s with "_" for spaces and slashes, which may not occur in a part of a name.
 func word(s string) string { return strings.NewReplacer(" ", "_", "/", "_").Replace(number.Clean(s)) }
 
 // stems has the first part of the unit for metrics of CPU time per unit of work: "cpu" in "cpu-ns/op".

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// The kinds of pictures of the answer and of tables; sections have their own.
+// The kinds of pictures of the answer and of tables. Figures of sections have other kinds.
 const (
 	// Answer is the table of the summary as bars.
 	Answer = "answer"
@@ -49,8 +49,8 @@ func Slug(s string) string {
 	return b.String()[:min(most, b.Len())]
 }
 
-// All returns the figures of a document in reading order: the answer, those of leading sections, of tables, and of
-// other sections.
+// All returns the figures of a document in reading order: the answer as bars, the figures of sections with Lead, those of
+// tables, and those of the other sections.
 func All(d report.Document) []report.Figure {
 	s := d.Series()
 	var out, after []report.Figure

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Glance draws the table of the summary as bars; stacked draws the columns below each other. It returns false for a
-// document without such a table.
+// Glance draws the table of the summary as bars. If stacked is true, the columns are below each other, not side by side.
+// It returns false for a document without such a table.
 func Glance(d report.Document, s report.Series, stacked bool) (out plot.Drawing, ok bool) {
 	if d.Summary == nil || len(d.Summary.Columns) == 0 || len(d.Summary.Rows) == 0 {
 		return out, false
@@ -108,7 +108,7 @@ func entryBar(e report.Entry, most, best float64) plot.Bar {
 }
 
 // Card returns an image to share: the answer as bars, and what was measured. It shows at most 14 profiles. It returns
-// false as Glance does.
+// false if Glance does.
 func Card(d report.Document) (out plot.Drawing, ok bool) {
 	if _, ok = Glance(d, nil, false); !ok {
 		return out, false

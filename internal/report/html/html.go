@@ -62,8 +62,8 @@ func policy(style, script string) string {
 	return "default-src 'none'; style-src " + digest(style) + "; script-src " + digest(script) + "; img-src data:; base-uri 'none'; form-action 'none'"
 }
 
-// styles returns the style sheet: the colours of both themes, those of drawings, then styleText. A printed page has the
-// light theme.
+// styles returns the style sheet: the colours of both themes, the classes of drawings, the shades of cells, then
+// styleText. A printed page has the light theme.
 func styles() string {
 	var b strings.Builder
 	b.WriteString(":root{color-scheme:light;" + plot.Variables(plot.Light) + "}")

@@ -74,8 +74,8 @@ type reading struct {
 	Footnotes []footnote
 }
 
-// numbers is the table of all numbers, which the script builds from Pack. Raw describes how many rows it has; "" means
-// none.
+// numbers has the data for the table of all numbers, which the script builds from Pack. Raw is the number of rows as
+// text; "" means no table. Missing is the text for an unknown number.
 type numbers struct {
 	Raw, Missing string
 	Pack         template.HTML
@@ -175,7 +175,8 @@ type pictures struct {
 type part struct {
 	Heading string
 	Figures []picture
-	// Later is the number of the group of figures in the pack; Figures is then empty. 0 means that none are in the pack.
+	// Later is the number of the part's group of figures in the pack; Figures is then empty. It is 0 if the part's figures
+	// are not in the pack.
 	Later int
 }
 
@@ -196,7 +197,7 @@ type builder struct {
 	path   map[plan.Path]int
 	load   map[plan.Workload]int
 	metric map[string]int
-	// drawn counts the drawings, so that each has its own identifier.
+	// drawn counts the drawings, to give each its own identifier.
 	drawn int
 	// anchors counts how often each identifier of tables and cells was used, so that all are different.
 	anchors map[string]int

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -47,7 +48,11 @@ func encode(b *bytes.Buffer, v reflect.Value) error {
 	case reflect.Slice:
 		return list(b, v, "", "")
 	}
-	return text(b, v)
+	err := text(b, v)
+	if unsupported := (*json.UnsupportedValueError)(nil); errors.As(err, &unsupported) && v.Kind() == reflect.Pointer {
+		return encode(b, v.Elem())
+	}
+	return err
 }
 
 // members encodes a struct. indent precedes each member; value encodes the value of a member. A field of type
@@ -78,7 +83,7 @@ func members(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect
 	return err
 }
 
-// list encodes a list. indent precedes each element, end the closing bracket of a list that is not empty.
+// list encodes a list. indent precedes each element. end precedes the closing bracket, unless the list is empty.
 func list(b *bytes.Buffer, v reflect.Value, indent, end string) error {
 	b.WriteString("[")
 	for i := range v.Len() {

@@ -16,7 +16,7 @@ var icons = map[compare.State]string{compare.Kept: ":white_check_mark:", compare
 
 // GitHub writes a report for the summary of a GitHub job or a comment on a pull request. With a Gate it writes the
 // headline, then budgets and changed cells unless the state is Kept, then all cells folded. Without a Gate it writes only
-// the summary, because GitHub cuts text above 64 KB, or the whole document if that has no summary.
+// the summary, because GitHub cuts text above 64 KB. Without a summary it writes the whole document.
 func GitHub(w io.Writer, d report.Document) error {
 	g := d.Gate
 	switch {

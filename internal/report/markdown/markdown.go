@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Render writes the whole document.
+// Render writes the whole document as Markdown.
 func Render(w io.Writer, d report.Document) error {
 	var p page
 	if d.Title != "" {

@@ -112,7 +112,7 @@ type exposition struct {
 	// family is the current family. seen has the label sets of its samples, which must be unique.
 	family family
 	seen   map[string]bool
-	// common are labels of every sample. time is the timestamp after its value; "" if unknown.
+	// common are labels of every sample. time is the timestamp after each value, with a space before it; "" if unknown.
 	common labels
 	time   string
 }
@@ -340,11 +340,11 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 	}
 }
 
-// base is a base unit of OpenMetrics: the end of a family's name, and how many units of the catalogue it is.
+// base is a base unit of OpenMetrics: its name, which ends the name of a family, and its size.
 type base struct {
 	unit string
-	// size is what a value in the unit of the catalogue is divided by. It is a whole number, so that decimal fractions
-	// remain exact.
+	// size is the size of the base unit in units of the catalogue: values are divided by it. It is a whole number, so that
+	// decimal fractions remain exact.
 	size float64
 }
 
@@ -378,13 +378,13 @@ var works = func() []string {
 	return slices.DeleteFunc(each.Once(append([]string{plan.Packet}, works...)), func(work string) bool { return work == "" })
 }()
 
-// ofJobs is the unit of work of jobs: a gigabyte.
+// ofJobs is the unit of work of the workload kind job: a gigabyte.
 const ofJobs = "GB"
 
 // stems has other names for metrics whose own name includes a unit.
 var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}
 
-// possibleUnits returns the units that a metric of the catalogue can have.
+// possibleUnits returns the units that a metric of the catalogue can have, for example one for each unit of work.
 func possibleUnits(m metric.Metric) []string {
 	var units []string
 	for _, work := range works {

@@ -27,8 +27,8 @@ func (a axis) at(v float64) float64 {
 	return a.from + math.Min(1, math.Max(0, share))*(a.to-a.from)
 }
 
-// linear returns an axis that includes low and high and ends at round numbers, and about n ticks. The caller sets from and
-// to.
+// linear returns an axis that includes low and high, and about n ticks. Both ends of the axis are round numbers. The
+// caller sets from and to.
 func linear(low, high float64, n int) (axis, []float64) {
 	low, high = finiteRange(low, high)
 	if high-low < 1e-9*math.Abs(high) || high == low {
@@ -68,9 +68,9 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// logarithmic returns a logarithmic axis that includes low and high and ends at 1, 2 or 5 times a power of ten. It also
-// returns at most about n ticks: all such steps, or only powers of ten. If low is not positive, the axis begins near
-// a millionth of high. The caller sets from and to.
+// logarithmic returns a logarithmic axis that includes low and high. Both ends are 1, 2 or 5 times a power of ten. It also
+// returns at most about n ticks: all such numbers within the axis, or only powers of ten. If low is not positive, the
+// axis begins near a millionth of high. The caller sets from and to.
 func logarithmic(low, high float64, n int) (axis, []float64) {
 	low, high = finiteRange(low, high)
 	if low <= 0 {
@@ -111,8 +111,8 @@ func logSteps(low, high float64) []float64 {
 	}
 }
 
-// frame draws the axes of a plot: a line and a text at each tick of the vertical axis y, then marks, the shapes for the
-// horizontal axis x. names has the texts of y and x.
+// frame draws the axes of a plot: a line and a text at each of ticks, which are for the vertical axis y, then marks, the
+// shapes of the horizontal axis x. names has the texts of y and x.
 func frame(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
 	g := Group{}
 	for _, t := range ticks {

@@ -14,7 +14,7 @@ type Bars struct {
 	Rows        []BarRow
 	// Stacked draws the columns one below the other, each with the names of the rows, for a narrow page.
 	Stacked bool
-	// Row is the height of a row in pixels, if it is larger than the default. (optional)
+	// Row is the height of a row in pixels. It is ignored if it is smaller than the default. (optional)
 	Row float64
 }
 

@@ -15,16 +15,16 @@ type Dots struct {
 	// name is empty or the value is not finite. (optional)
 	Reference     float64
 	ReferenceName string
-	// Low and High extend the axis, so that several plots share one. They are ignored if they are not finite.
-	// (optional)
+	// Low and High are values that the axis must include, so that several plots have the same axis. They are ignored if
+	// they are not finite. (optional)
 	Low, High float64
 }
 
-// DotRow is one row of a dot plot, values in the unit of the plot.
+// DotRow is one row of a dot plot. Its values are in the unit of the plot.
 type DotRow struct {
 	Name   string
 	Series int
-	// Median, Low and High are NaN without a measurement. Value then says why.
+	// Median, Low and High are NaN without a measurement. Value then has the reason.
 	Median, Low, High float64
 	Samples           []float64
 	// Value is the text at the right of the row.

@@ -72,7 +72,7 @@ func (p Heat) Draw() Drawing {
 	return d
 }
 
-// twoLines splits a name at its last slash or space. Without slash and space the first line is empty.
+// twoLines splits a name at its last slash or space. Without a slash or space the first line is empty.
 func twoLines(s string) (string, string) {
 	for i := len(s) - 1; i > 0; i-- {
 		if s[i] == ' ' || s[i] == '/' {

@@ -19,7 +19,7 @@ type Lines struct {
 	XHigh float64
 	Ticks []Tick
 	Lines []Line
-	// Low and High extend the vertical axis. They are ignored if they are not positive. (optional)
+	// Low and High are values that the vertical axis must include. They are ignored if they are not positive. (optional)
 	Low, High float64
 }
 
@@ -40,8 +40,8 @@ type Line struct {
 	Fitted bool
 }
 
-// LinePoint is a point with its interval. It is drawn only if Value is positive, its interval only if Low and High are.
-// Ring draws a ring around the point.
+// LinePoint is a point with its interval. The point is drawn only if Value is positive, the interval only if Low and High
+// are, too. Ring draws a ring around the point.
 type LinePoint struct {
 	X, Value, Low, High float64
 	Ring                bool

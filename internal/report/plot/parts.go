@@ -139,7 +139,7 @@ func (p Stacked) usedParts() []int {
 	return out
 }
 
-// piece returns a rectangle in the colour of a part. Parts beyond the number of colours reuse these, paler.
+// piece returns a rectangle in the colour of a part. Parts beyond the number of colours reuse the colours, paler.
 func piece(part int, from, to Point) Shape {
 	c, again := Series(part + 1)
 	s := rect(c, from, to)
@@ -202,7 +202,7 @@ func (p Flame) Draw() Drawing {
 	return d
 }
 
-// color returns the shade for the change from A to B, relative to their sum.
+// color returns the shade of a frame: the difference between A and B, relative to their sum.
 func (f *FlameFrame) color() Color {
 	change := (f.A - f.B) / (f.A + f.B)
 	return Level(int(math.Round(change * Levels)))

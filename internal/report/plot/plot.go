@@ -73,7 +73,7 @@ type Shape struct {
 type Anchor int
 
 const (
-	// Start, Middle and End of the text.
+	// Start, Middle and End: this part of the text is at the position.
 	Start Anchor = iota
 	Middle
 	End
@@ -105,7 +105,7 @@ func text(c Color, at Point, s string, a Anchor) Shape {
 	return Shape{Kind: Label, Points: []Point{at}, Color: c, Text: s, Size: textSize, Anchor: a}
 }
 
-// small returns a text with the size smallSize.
+// small returns the text s in the font size smallSize.
 func small(s Shape) Shape {
 	s.Size = smallSize
 	return s
@@ -116,13 +116,13 @@ func bold(s Shape) Shape {
 	return s
 }
 
-// faint returns a shape with an opacity.
+// faint returns s with an opacity, in (0,1).
 func faint(s Shape, opacity float64) Shape {
 	s.Opacity = opacity
 	return s
 }
 
-// dashed returns a line with the dash pattern n.
+// dashed returns the line s with the dash pattern n, an index in dashes.
 func dashed(s Shape, n int) Shape {
 	s.Dash = n
 	return s

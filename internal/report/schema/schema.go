@@ -61,10 +61,10 @@ func Write(w io.Writer, name string) error {
 // resultSchema returns the schema of one line of a result file: a header, a trial, the cost of an instance's state, or
 // an end.
 func resultSchema() (*jsonschema.Schema, error) {
-	header, err1 := of[result.Header](nil)
-	trial, err2 := of[result.Record](nil)
-	end, err3 := of[result.EndLine](nil)
-	raised, err4 := of[result.RaisedLine](nil)
+	header, err1 := schemaOf[result.Header](nil)
+	trial, err2 := schemaOf[result.Record](nil)
+	end, err3 := schemaOf[result.EndLine](nil)
+	raised, err4 := schemaOf[result.RaisedLine](nil)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
@@ -95,12 +95,12 @@ func metrics() map[string]*jsonschema.Schema {
 
 func reportSchema() (*jsonschema.Schema, error) {
 	unknown := types{reflect.TypeFor[float64](): {Types: []string{"number", "null"}}}
-	s, err := of[report.ReportData](unknown)
+	s, err := schemaOf[report.ReportData](unknown)
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range report.Subjects() {
-		if s.Properties[x.Key], err = ofType(reflect.TypeOf(x.Value), unknown); err != nil {
+		if s.Properties[x.Key], err = schemaOfType(reflect.TypeOf(x.Value), unknown); err != nil {
 			return nil, err
 		}
 		s.PropertyOrder = append(s.PropertyOrder, x.Key)
@@ -112,11 +112,13 @@ func reportSchema() (*jsonschema.Schema, error) {
 
 type types = map[reflect.Type]*jsonschema.Schema
 
-// of returns the schema of T; see ofType.
-func of[T any](more types) (*jsonschema.Schema, error) { return ofType(reflect.TypeFor[T](), more) }
+// schemaOf returns the schema of T; see schemaOfType.
+func schemaOf[T any](more types) (*jsonschema.Schema, error) {
+	return schemaOfType(reflect.TypeFor[T](), more)
+}
 
-// ofType returns the schema of the JSON of a type. more has schemas that replace those of certain types.
-func ofType(t reflect.Type, more types) (*jsonschema.Schema, error) {
+// schemaOfType returns the schema of the JSON of a type. more has schemas that replace those of certain types.
+func schemaOfType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	text := &jsonschema.Schema{Type: "string"}
 	known := types{
 		reflect.TypeFor[plan.Path]():        text,

@@ -10,8 +10,8 @@ import (
 // signs replaces the signs of a report, other than superscripts, by ASCII.
 var signs = strings.NewReplacer("µ", "u", "±", "+-", "─", "-", "–", "-", "…", "~", "≈", "same", "▲", "better", "▼", "worse", "×", "x")
 
-// toASCII replaces signs by ASCII if the output requires it; superscript numbers become numbers in brackets. Letters of
-// other alphabets remain.
+// toASCII returns s with ASCII in place of signs, if p.ascii is true. Superscript numbers become numbers in brackets.
+// Letters of other alphabets remain.
 func (p *printer) toASCII(s string) string {
 	if !p.ascii {
 		return s

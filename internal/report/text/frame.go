@@ -47,7 +47,7 @@ func Frame(i report.Interim, at Progress, o Options, height int) []string {
 	return all[:min(len(all), max(1, height))]
 }
 
-// bar returns the line with the progress bar, if there is room for the bar, and the remaining time.
+// bar returns the line with the percentage, the progress bar and the remaining time. It omits the bar if there is no room.
 func (p *printer) bar(at Progress) string {
 	left := at.Left.Round(time.Second).String() + " left"
 	if at.Repetition > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// grid writes g in blocks of columns that fit, or with its last column wrapped if that has sentences.
+// grid writes g with its last column wrapped if that column has sentences, or else in blocks of columns that fit.
 func (p *printer) grid(g report.Grid) {
 	if g.Title != "" {
 		p.blankLine()

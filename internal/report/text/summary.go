@@ -12,7 +12,7 @@ import (
 // screen is the number of lines that a summary should not exceed. It may be longer if needs and notes take more room.
 const screen = 60
 
-// fewRows is the number of rows of the table that are always written, as far as there are so many.
+// fewRows is the number of rows of the table that are written even if the summary is then longer than a screen.
 const fewRows = 8
 
 // summary writes the summary of d, then the sections that the reader requested. If the summary is longer than a screen,
@@ -62,7 +62,8 @@ func (p *printer) answers(d report.Document) {
 	}
 }
 
-// needs writes a line with the answer for each column of the table. It omits the intervals if the line would be too long.
+// needs writes a line for each column of the table: the answer to its need. It omits the intervals of a line that would
+// be too long.
 func (p *printer) needs(s *report.Summary) {
 	if len(s.Columns) == 0 {
 		return
@@ -111,7 +112,7 @@ func (p *printer) readingLines(s *report.Summary) {
 			{compare.Better, "best"}, {compare.Worse, "worse than the best"},
 			{compare.Same, "the same within " + s.Margin}, {compare.Inconclusive, "undecided"},
 		} {
-			if mark := p.toBest(m.verdict); seen[m.verdict] && mark != m.text {
+			if mark := p.summaryMark(m.verdict); seen[m.verdict] && mark != m.text {
 				marks = append(marks, mark+": "+m.text)
 			}
 		}
@@ -129,8 +130,8 @@ func (p *printer) readingLines(s *report.Summary) {
 // verdictLetters are the ASCII marks of verdicts if there is no room for words.
 var verdictLetters = map[compare.Verdict]string{compare.Better: "*", compare.Worse: "w", compare.Same: "=", compare.Inconclusive: "?"}
 
-// toBest returns the mark for the verdict on a value compared with the best one.
-func (p *printer) toBest(v compare.Verdict) string {
+// summaryMark returns the mark for the verdict on a value compared with the best one.
+func (p *printer) summaryMark(v compare.Verdict) string {
 	if p.letters {
 		return verdictLetters[v]
 	}
@@ -140,9 +141,8 @@ func (p *printer) toBest(v compare.Verdict) string {
 	return p.mark(v)
 }
 
-// mostHeadings is how many lines the headings of columns have: name, unit and NIC model. Options of the workload are one more
-// where two columns differ in them. tableLines is the number of lines of the table that are not rows: an empty line, the title
-// and the headings.
+// mostHeadings is the usual number of lines of the headings: name, unit and NIC model. Workload options in the name of a
+// need take one more line. tableLines counts the lines of the table besides its rows: an empty line, the title, the headings.
 const (
 	mostHeadings = 3
 	tableLines   = 2 + mostHeadings
@@ -244,8 +244,8 @@ func sameNeed(s *report.Summary, j int) bool {
 	return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name
 }
 
-// fitColumns returns the columns that fit if used characters of the width are taken, and the names of the dropped columns
-// (left). It drops columns of a second NIC model first, then from the last column on. The first column always remains.
+// fitColumns returns the columns that fit, and the names of the dropped columns (left). used is the width of the other
+// parts of a line. It first drops columns of a second NIC model, then the last columns. It keeps the first column.
 func (p *printer) fitColumns(s *report.Summary, all []column, used int) (columns []column, left []string) {
 	for _, c := range all {
 		used += len(gap) + c.width
@@ -283,7 +283,7 @@ func (p *printer) summaryColumn(c report.SummaryColumn, entries []report.Entry) 
 		text := p.toASCII(e.Text)
 		styled := p.style(text, dim)
 		if e.Kind == report.Value {
-			mark := p.toBest(e.Verdict)
+			mark := p.summaryMark(e.Verdict)
 			pad := number.Right(e.Value, value) + " "
 			if spread > 0 {
 				pad = number.Right(e.Value, value) + number.Right(p.toASCII(e.Spread), spread) + " "

@@ -222,8 +222,8 @@ func (p *printer) table(t report.Table) (short bool) {
 	return l.short
 }
 
-// conclusions writes a short line for each row with a significant difference, and one line about all other rows. Only
-// Markdown and HTML have the complete sentences, which would distract from the numbers here.
+// conclusions writes a short line for each row with a significant difference, and one line about all other rows. Here
+// complete sentences, as in Markdown and HTML, would distract from the numbers.
 func (p *printer) conclusions(all []report.Conclusion, l layout) {
 	said, equal := 0, 0
 	for _, c := range all {

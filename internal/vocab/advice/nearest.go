@@ -111,3 +111,12 @@ func Of(err error) string {
 	}
 	return ""
 }
+
+// Quote quotes s as one word of a shell command, if that is necessary.
+func Quote(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=~@%+"
+	if s != "" && strings.Trim(s, plain) == "" && s[0] != '~' {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

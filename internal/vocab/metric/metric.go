@@ -140,7 +140,7 @@ const (
 	StepRate           = "step_rate"
 	AlgorithmBandwidth = "algorithm_bandwidth"
 	BusBandwidth       = "bus_bandwidth"
-	// WaitedShare is the share of steps that waited for the member that steps waited for most often.
+	// WaitedShare is the share of steps that waited for one member: the member for which most steps waited.
 	WaitedShare = "waited_share"
 )
 
@@ -219,7 +219,7 @@ var catalogue = func() (all []Metric) {
 // Counted are the metrics of sampled trials that come from the counters of the processor.
 var Counted = []string{Instructions, Cycles, CyclesPer, CacheMisses, BranchMisses}
 
-// States are the metrics of what the state of an instance costs: time, CPU and memory of its Services and policies.
+// States are the metrics of the time, CPU time and memory that the Services and policies of an instance cost.
 var States = []string{ProgramTime, ProgramCPU, StateMemory, StateMaps, StateChange, StateChangeCPU}
 
 var byName = func() map[string]Metric {

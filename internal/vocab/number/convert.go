@@ -11,8 +11,8 @@ type measure struct {
 	size      float64
 }
 
-// words has the known units, with prefixes only for seconds and for 1. A byte is 8 bit, so rates in bits and in bytes convert
-// into each other.
+// words has the known units. It includes prefixes for seconds and for 1; see multiples for bit and B. A byte is 8 bit, so rates
+// in bits and in bytes convert into each other.
 var words = map[string]measure{
 	"bit": {"bit", 1}, "B": {"bit", 8},
 	"ns": {"s", 1e-9}, "us": {"s", 1e-6}, "µs": {"s", 1e-6}, "μs": {"s", 1e-6}, "ms": {"s", 1e-3}, "s": {"s", 1}, "min": {"s", 60},

@@ -49,7 +49,7 @@ type Client struct {
 	// REST is the client of the core group, for subresources.
 	REST rest.Interface
 	// Version returns the version of the API server, such as v1.36.3. It fails with ErrNotKubernetes if the answer has
-	// none.
+	// no version.
 	Version func(ctx context.Context) (string, error)
 	// Kinds returns the resources of a group version. It fails with NotFound if the API server does not serve it.
 	Kinds func(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error)

@@ -52,7 +52,7 @@ func awaitGone(ctx context.Context, client *Client, name string, interval time.D
 		ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case err == nil:
-			why = stuck(ns)
+			why = whyStuck(ns)
 			return false, nil
 		case apierrors.IsNotFound(err):
 			return true, nil
@@ -70,8 +70,8 @@ func awaitGone(ctx context.Context, client *Client, name string, interval time.D
 	return fmt.Errorf("wait until namespace %s is gone: %w", name, err)
 }
 
-// stuck returns what keeps a namespace that is being deleted: the messages of its conditions, and its finalizers.
-func stuck(ns *corev1.Namespace) string {
+// whyStuck returns what keeps a namespace that is being deleted: the messages of its conditions, and its finalizers.
+func whyStuck(ns *corev1.Namespace) string {
 	var why []string
 	for _, c := range ns.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && c.Message != "" && c.Type != corev1.NamespaceConditionType("") {

@@ -21,7 +21,7 @@ import (
 // User is the uid and gid of unprivileged pods.
 const User = 65532
 
-// Restricted returns a pod that runs c on a node, and that the strictest PodSecurity level admits. The caller may change it.
+// Restricted returns a pod that runs c on a node, and that the strictest PodSecurity level admits. The caller may change the pod.
 func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1.Pod {
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError // the runtime says "exec format error" there alone
 	c.SecurityContext = &corev1.SecurityContext{
@@ -61,7 +61,7 @@ func Addresses(p *corev1.Pod) []string {
 	return all
 }
 
-// PickFamily returns the first address of a family: 4, 6, or 0 for any. Without one it returns "".
+// PickFamily returns the first address of a family: 4, 6, or 0 for any. It returns "" if there is none.
 func PickFamily(addresses []string, family int) string {
 	for _, a := range addresses {
 		if six := strings.Contains(a, ":"); family == 0 || six == (family == 6) {
@@ -78,8 +78,8 @@ type Await struct {
 	List func(context.Context) (map[string]*corev1.Pod, error)
 	// Done reports whether a pod has reached the state to wait for.
 	Done func(*corev1.Pod, State) bool
-	// Interval is the time between two lists. Limit bounds the whole wait. Patience bounds how long a pod may have a
-	// fault that may pass, State.Patient.
+	// Interval is the time between two lists. Limit bounds the whole wait. Patience is how long a pod may have a fault
+	// that may pass (State.Patient).
 	Interval, Limit, Patience time.Duration
 	// Lost is called for each pod that is gone, cannot become done, or is not done within Limit; the wait for the other
 	// pods continues. If Lost is nil, the first such pod ends the wait with an error. (optional)
@@ -156,8 +156,8 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	return pods, err
 }
 
-// state returns the state of a pod and whether it is done. It fails if the pod cannot become done. In since it stores when the
-// pod's fault that may pass, State.Patient, began.
+// state returns the state of a pod and whether it is done. It fails if the pod cannot become done. While the pod has a fault that
+// may pass (State.Patient), state keeps the time at which the fault began in since.
 func (a Await) state(name string, p *corev1.Pod, since map[string]time.Time) (now State, done bool, err error) {
 	if p == nil {
 		return now, false, fmt.Errorf("pod %s is gone: it was deleted", name)
@@ -243,7 +243,7 @@ func StateOf(p *corev1.Pod) State {
 	return s
 }
 
-// containerState returns the state of a pod by its container c, which waits or has ended.
+// containerState returns the state of a pod whose container c waits or has ended.
 func containerState(c corev1.ContainerStatus) State {
 	if t := c.State.Terminated; t != nil {
 		return State{Hopeless: true, Ended: true, Failed: t.ExitCode != 0, Why: terminated(t)}

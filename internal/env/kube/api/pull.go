@@ -67,7 +67,7 @@ func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like
 	return nil
 }
 
-// refused adds to the error of a missing right how to get the right. It returns other errors unchanged.
+// refused adds advice to err if a right to s is missing: how to get the right. It returns other errors unchanged.
 func refused(err error, s PullSecret) error {
 	if !apierrors.IsForbidden(err) {
 		return err

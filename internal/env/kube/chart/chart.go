@@ -240,7 +240,7 @@ func readable(err error) string {
 // Defaults returns the chart's own values.
 func (c *Chart) Defaults() map[string]any { return c.values }
 
-// Without returns a copy of the chart without some templates: those whose path has the value true in templates.
+// Without returns a copy of the chart without the templates whose paths have the value true in templates.
 func (c *Chart) Without(templates map[string]bool) *Chart {
 	other := *c
 	other.templates = maps.Clone(c.templates)

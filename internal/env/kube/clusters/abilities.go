@@ -43,8 +43,8 @@ func (s *site) local() []plan.Variant {
 }
 
 // Endpoints returns the ends of a route. If the variant has a context, the names of the ends begin with it. It fails with a
-// *control.NotServedError if the cluster does not serve the route, or if no connection was established on it before the
-// run.
+// *control.NotServedError if the cluster does not serve the route, or if no connection was established on the route before
+// the run or after the last Renew.
 func (s *site) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
 	if silent := s.silent[r.Local()]; silent != nil {
 		why := "it did not pass its proof before the run: " + strings.Join(strings.Fields(silent.Error()), " ")
@@ -67,7 +67,7 @@ func (s *site) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) {
 	return s.mesh().Nodes(), nil
 }
 
-// Away returns a node of a pair that cannot be measured now, and why, or "" if both can.
+// Away returns a node of the pair that cannot be measured now, and why. Both are "" if both nodes can be measured.
 func (s *site) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
 	return s.mesh().Away(ctx, p, failed)
 }
@@ -154,7 +154,7 @@ func placeOf(pod, node string) string { return pod + onNode + node }
 // sharedBackends is how many backends the Service of Shared has, one on each node of the path.
 const sharedBackends = 2
 
-// Shared returns the Service that Options.Shared creates, or the zero value if it was not created.
+// Shared returns the Service that is created if Options.Shared is set, or the zero value if it was not created.
 func (s *site) Shared() env.Shared {
 	ends, err := s.cluster.Endpoints(plan.Route{Path: plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, Servers: sharedBackends})
 	if err != nil { // it was not made

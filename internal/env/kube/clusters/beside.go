@@ -42,7 +42,7 @@ func (e *Environment) checkComparable(ctx context.Context) error {
 	return nil
 }
 
-// checkProfile fails if the detected profile is not one of package profile, so that the lab cannot raise it.
+// checkProfile fails if package profile does not have the detected profile, because the lab then cannot raise it.
 func (s *site) checkProfile() error {
 	v := s.verdict
 	if _, ok := profile.Lookup(s.profile); ok {

@@ -102,7 +102,7 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 	return e, e.plan, nil
 }
 
-// share stores the plan, and in each site the variants that it measures.
+// share stores the plan, and in each site the variants that the site measures.
 func (e *Environment) share(p plan.Plan) {
 	e.plan = p
 	for _, s := range e.sites {
@@ -173,7 +173,8 @@ func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	return all, nil
 }
 
-// Conditions returns the conditions that all clusters have in common. If the clusters differ in a condition, it is unknown.
+// Conditions returns the CPUs of the load, and the other conditions that the facts show. With several clusters these other
+// conditions are unknown, because each fact then lists the values of all clusters.
 func (e *Environment) Conditions() outcome.Conditions {
 	all, _ := e.Facts(context.Background()) // it has no error
 	c := outcome.FromFacts(all)

@@ -24,7 +24,7 @@ import (
 // samplers has the privileged pods on the nodes of a site. In each of them a sampler can be started, which records what the
 // node's CPUs execute during one trial.
 type samplers struct {
-	// post has the pods.
+	// post is the Lookout with the pods.
 	post *detect.Lookout
 	// cpus are the CPUs of the load.
 	cpus []int
@@ -117,9 +117,9 @@ func (x *sampler) Close() error {
 
 // recorder records one trial on the nodes of its ends.
 type recorder struct {
-	// on has the samplers, first that of the client's node.
+	// on has the samplers of the nodes. The first is on the client's node.
 	on []*sampler
-	// server is the index in on of the sampler of the server's node.
+	// server is the index of the server's node in on.
 	server int
 	// follows means that this trial follows packets. unknown means that it does not, but other trials of the route do.
 	follows, unknown bool
@@ -293,9 +293,9 @@ func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, e
 	return all, nil
 }
 
-// place returns the node of a root that is a network namespace. A namespace that no node knows belongs to the network between
-// the nodes: place returns sample.SwitchSpace. It returns other roots unchanged. nodes has the nodes by the inode of the
-// namespace.
+// place returns the place of a stack whose root is a network namespace. This is the node of the namespace. If nodes does not have
+// the namespace, it belongs to the network between the nodes, and place returns sample.SwitchSpace. place returns other roots
+// unchanged. nodes has the names of the nodes by the inodes of their namespaces.
 func place(root string, nodes map[uint64]string) string {
 	text, ok := strings.CutPrefix(root, control.SpaceRoot)
 	inode, err := strconv.ParseUint(text, 10, 64)

@@ -38,7 +38,7 @@ type site struct {
 	renews bool
 	// samplers is nil unless the plan samples CPUs.
 	samplers *samplers
-	// silent has the routes on which no connection was established before the run, with the reasons.
+	// silent has the routes on which no connection was established before the run or after the last Renew, with the reasons.
 	silent map[plan.Route]error
 }
 
@@ -80,8 +80,8 @@ func (s *site) read(ctx context.Context) (err error) {
 // errNoNode means that inspect has no node to create pods on.
 var errNoNode = errors.New("no ready Linux node to inspect")
 
-// inspect creates privileged pods on at.Nodes, by default the first two ready nodes, detects the CNI again by what the pods
-// observe, and removes them. If at.Pods is true, it also proves the paths between the nodes and between ordinary pods.
+// inspect creates privileged pods on at.Nodes, by default the first two ready nodes, detects the CNI again from the pods'
+// observations, and removes the pods. If at.Pods is true, it also proves the paths between the nodes and between ordinary pods.
 func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options) (proofs []detect.Proof, err error) {
 	if len(at.Nodes) == 0 {
 		at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2)
@@ -130,7 +130,7 @@ func nameOf(v detect.Verdict) string {
 }
 
 // open creates the run's pods, waits for a connection on every path of variants, and proves what was detected. If the plan
-// permits it, open creates privileged pods for the proofs. They are removed again, unless the plan samples CPUs.
+// permits it, open creates privileged pods for the proofs. It removes these pods again, unless the plan samples CPUs.
 func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant, o Options) error {
 	if err := s.cluster.Up(ctx); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
-// calico sets the profile and settings of Calico by its Installation, FelixConfiguration and IPPools. If there is no
+// calico sets the profile and settings of Calico from its Installation, FelixConfiguration and IPPools. If there is no
 // Installation, it uses the environment variables of the DaemonSet w instead.
 func (d *detective) calico(w workloadSpec) {
 	if w.Name == "calico-vpp-node" {
@@ -46,7 +46,7 @@ func (d *detective) calico(w workloadSpec) {
 	d.calicoClaims(inst)
 }
 
-// theDefault returns the object of a kind that is called "default"; nil if there is none.
+// theDefault returns the object called "default" of a kind; nil if there is none.
 func (d *detective) theDefault(kind string) map[string]any {
 	for _, o := range d.objects(kind) {
 		if text(o, "metadata", "name") == "default" {
@@ -88,9 +88,9 @@ func poolMode(p map[string]any) string {
 	return "none"
 }
 
-// calicoClaims compares the pools' encapsulation with the nodes' annotations, and adds a doubt if they differ: Calico gives a
-// node a tunnel address only if there is a tunnel. It also sets the MTU, from the status of the Installation inst or from
-// the ConfigMap calico-config.
+// calicoClaims compares the pools' encapsulation with the tunnel that the nodes' annotations show. If they agree, it records the
+// tunnel as in force; if they differ, it adds a doubt. It also sets the MTU, from the status of the Installation inst or from the
+// ConfigMap calico-config.
 func (d *detective) calicoClaims(inst map[string]any) {
 	tunnels := map[string]string{}
 	for _, n := range d.Nodes {

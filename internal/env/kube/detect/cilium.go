@@ -9,7 +9,7 @@ import (
 // ciliumConfig is the ConfigMap that Cilium's agents read.
 const ciliumConfig = "cilium-config"
 
-// cilium sets the profile and settings of Cilium by its ConfigMap and by the agents' status, because agents may fall back to
+// cilium sets the profile and settings of Cilium from its ConfigMap and from the agents' status, because agents may fall back to
 // other modes. w is Cilium's DaemonSet.
 func (d *detective) cilium(w workloadSpec) {
 	c, ok := d.configMap(w.Namespace, ciliumConfig)
@@ -38,8 +38,8 @@ func (d *detective) cilium(w workloadSpec) {
 	d.ciliumStated(live, source)
 }
 
-// ciliumInForce judges the ConfigMap c once more, overridden by the agents' status live. It sets the profile by the result,
-// and records the settings that the status shows as in force. source names where live is from.
+// ciliumInForce judges the ConfigMap c once more, overridden by the agents' status live. It sets the profile from the
+// result, and records the settings that the status shows as in force. source says on which nodes live was read.
 func (d *detective) ciliumInForce(c configMap, live ciliumStatus, source string) {
 	options, shown := live.options()
 	data := map[string]string{}
@@ -59,8 +59,8 @@ func (d *detective) ciliumInForce(c configMap, live ciliumStatus, source string)
 	d.setInForce(cilium, "socket LB coverage", configClaim{strings.ToLower(live["Details/Socket LB Coverage"]), source})
 }
 
-// ciliumLive parses the agents' status of all nodes. It returns the status of the last node, by name. source says from which
-// nodes there is a status, "" if from none. agree reports whether all of these nodes have the same mode.
+// ciliumLive parses the agents' status of all nodes. live is the last status in the order of the nodes' names. source says which
+// nodes have a valid status, "" if none has. agree reports whether all of these nodes have the same mode.
 func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) {
 	by := map[string]string{}
 	for _, node := range slices.Sorted(maps.Keys(d.CiliumStatus)) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// ciliumStatus has the values of a Cilium agent's status, by the names of the lines. A value is the first word of its line.
-// Only Network and Attach Mode are whole. Network and Host are both from the line Routing. The names of lines about the
-// replacement of kube-proxy have the prefix "Details/".
+// ciliumStatus has the values of a Cilium agent's status, by the names of the lines. A value is the first word after the name,
+// but for Network and Attach Mode the whole text. The line Routing has two values, Network and Host. The names of lines about
+// the replacement of kube-proxy have the prefix "Details/".
 type ciliumStatus map[string]string
 
 // errNoStatus means that a text is not an agent's status.
@@ -64,8 +64,8 @@ var statusLines = []struct {
 	mode string
 	// setting is the setting of package config that the line shows.
 	setting string
-	// means maps the line's value, in lower case, to options of the agent with their values. If it is nil, the option is
-	// called as the setting and has the line's value.
+	// means maps the line's value, in lower case, to options of the agent with their values. If means is nil, the option
+	// has the name of the setting and the line's value.
 	means map[string]string
 }{
 	{"Network", "routing", "routing-mode", map[string]string{

@@ -71,8 +71,8 @@ type present struct {
 	daemon workloadSpec
 }
 
-// identify finds the CNI, and sets its profile and settings by the method for that CNI. It adds a doubt if there are several
-// CNIs, or if the CNI's pods are not all ready.
+// identify finds the CNI, and calls the method for that CNI, which sets the profile and settings. It adds a doubt if there are
+// several CNIs, or if the CNI's pods are not all ready.
 func (d *detective) identify() {
 	var found []present
 	for _, c := range cnis {
@@ -129,9 +129,9 @@ func containerImage(w workloadSpec, container string) string {
 	return w.Containers[0].Image
 }
 
-// withoutChained returns found without the CNIs whose dataplane does not serve pods: the CNI that Cilium is chained to,
-// Calico if it is chained to a cloud's CNI, and kube-router if its router is off. For the last two it adds to But that
-// they only enforce policies.
+// withoutChained returns found without the CNIs whose dataplane does not serve pods: a CNI that Cilium is chained to or that only
+// gives pods addresses, Calico if it is chained to a cloud's CNI, and kube-router if its router is off. For the last two it
+// adds to But that they only enforce policies.
 func (d *detective) withoutChained(found []present) []present {
 	names := func(name string) bool {
 		return slices.ContainsFunc(found, func(p present) bool { return p.Name == name })
@@ -181,8 +181,8 @@ func (w workloadSpec) flag(name string) string {
 	return ""
 }
 
-// firstOnNodes returns the CNI in found whose plugin is in the first conflist of every inspected node; nil if that plugin is of
-// another CNI. It returns found unchanged if the nodes differ, or if no conflist was read.
+// firstOnNodes returns only the CNI in found whose plugin is in the first conflist of every inspected node, or nil if the plugin
+// belongs to another CNI. It returns found unchanged if the nodes differ, or if no conflist was read.
 func (d *detective) firstOnNodes(found []present) []present {
 	types := map[string]bool{}
 	for _, list := range d.firstConflists() {

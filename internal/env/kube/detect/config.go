@@ -18,7 +18,7 @@ func object(name string, body map[string]any) config.Input {
 	return config.Input{Name: name, Text: string(text), Unlined: true}
 }
 
-// judgeObjects judges objects by package config, together with kube-proxy's mode and the policies. If that fails, it adds a
+// judgeObjects judges objects with package config, together with kube-proxy's mode and the policies. If that fails, it adds a
 // doubt and returns false.
 func (d *detective) judgeObjects(objects ...config.Input) (config.Report, bool) {
 	if d.KubeProxy.Mode != "" && d.KubeProxy.Runs == Yes {
@@ -61,7 +61,7 @@ func (d *detective) adopt(r config.Report) {
 	}
 }
 
-// setProfile sets the profile, the encapsulation, the encryption and the MTU by a report. It does nothing unless the report has
+// setProfile sets the profile, the encapsulation, the encryption and the MTU from a report. It does nothing unless the report has
 // exactly one profile.
 func (d *detective) setProfile(r config.Report) {
 	if len(r.Measured) != 1 {

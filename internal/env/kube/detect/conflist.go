@@ -78,8 +78,8 @@ func (c conflist) types() string {
 	return strings.Join(each.Of(c.Plugins, func(p plugin) string { return p.Type }), ", ")
 }
 
-// owner returns the name of the CNI that installs the conflist's main plugin, else the plugin's name. It tells canal from
-// Calico, whose plugin canal uses, by the conflist's name.
+// owner returns the name of the CNI that installs the conflist's main plugin, else the plugin's name. Canal uses
+// Calico's plugin: owner tells them apart by the name of the conflist or of its file.
 func (c conflist) owner() string {
 	p := c.main()
 	if p.Type == calico && (strings.Contains(c.Name, canal) || strings.Contains(c.File, canal)) {
@@ -112,14 +112,14 @@ func (d *detective) firstConflists() []conflist {
 	return all
 }
 
-// isPlugin reports whether name is the name of both a CNI plugin without a daemon and its profile.
+// isPlugin reports whether there is a profile called name for a CNI plugin without a daemon.
 func isPlugin(name string) bool {
 	p, ok := profile.Lookup(name)
 	return ok && (p.Family == "plugins" || p.Family == "sriov")
 }
 
-// standalone finds the CNI of a cluster that has no CNI's DaemonSet: flannel that is built into the distribution, or a plugin
-// without a daemon, by the nodes' conflists.
+// standalone finds the CNI of a cluster without a DaemonSet of a CNI, from the nodes' conflists and annotations. The CNI is
+// flannel that is built into the distribution, or a plugin without a daemon.
 func (d *detective) standalone() {
 	lists := d.firstConflists()
 	types := map[string]string{}
@@ -154,7 +154,7 @@ const (
 )
 
 // planted looks for a plugin that cnibench installed by its DaemonSet PlanterName. If there is one, planted sets the CNI and
-// the profile to it and returns true. It reads no conflist.
+// the profile to this plugin and returns true. It needs no conflist.
 func (d *detective) planted() bool {
 	for _, w := range d.Workloads {
 		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
@@ -173,7 +173,7 @@ func (d *detective) withoutTunnel() {
 	d.Encapsulation, d.Encryption = configClaim{"none", "the plugin has none"}, configClaim{"none", "the plugin has none"}
 }
 
-// plugin sets the CNI, the profile and the settings by the conflist c, which all inspected nodes have. where names these nodes.
+// plugin sets the CNI, the profile and the settings from the conflist c, which all inspected nodes have. where names these nodes.
 func (d *detective) plugin(c conflist, where string) {
 	p := c.main()
 	d.CNI, d.Source = c.owner(), "/etc/cni/net.d/"+c.File+": "+where

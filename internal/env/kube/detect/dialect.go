@@ -5,9 +5,9 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// dialect sets the profile and settings of a CNI that has no method of its own. It judges the CNI's DaemonSet, its ConfigMaps, a
-// node's first conflist and OpenShift's Network by package config. If they do not show the mode, it takes the profile that
-// describes the CNI whatever its settings are, if there is one.
+// dialect sets the profile and settings of a CNI that has no method of its own. Package config judges the CNI's DaemonSet, its
+// ConfigMaps, a node's first conflist and OpenShift's Network. If these do not show the mode, dialect chooses the profile that
+// describes the CNI with any settings, if there is one.
 func (d *detective) dialect(p present) {
 	d.Title = p.Title + ": no profile describes it"
 	if of, described := profile.OfCNI(p.Name); described {

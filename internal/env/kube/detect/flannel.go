@@ -15,8 +15,8 @@ const (
 	flannelData    = "flannel.alpha.coreos.com/backend-data"
 )
 
-// flannel sets the profile and settings of flannel, or of canal, by net-conf.json and by the backend in the nodes' annotations.
-// K3s has only the annotations. Of canal it judges only flannel's part, because Calico's part has only one mode.
+// flannel sets the profile and settings of flannel or canal from net-conf.json and from the backend in the nodes' annotations.
+// K3s has only the annotations. For canal it judges only flannel's part, because Calico's part has only one mode.
 func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 	component, namespace, configured := of.Name, daemon.Namespace, ""
 	if c, ok := d.configMap(namespace, of.ConfigMaps...); ok {
@@ -52,7 +52,7 @@ func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 	}
 }
 
-// adoptBackend sets the profile by the backend in the nodes' annotations, in place of the configured backend.
+// adoptBackend sets the profile from backend, which the nodes' annotations show, in place of the configured backend.
 func (d *detective) adoptBackend(of profile.CNI, backend string) {
 	c := configMap{Name: of.ConfigMaps[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
 	in := c.object()

@@ -240,7 +240,7 @@ func proxyProof(v Verdict, seen seenAtEnd) Proof {
 	return p
 }
 
-// wire sets Seen, Result and Why by the captured frames. The frames with the trial's datagrams must have the claimed
+// wire sets Seen, Result and Why from the captured frames. The frames with the trial's datagrams must have the claimed
 // encapsulation. If encryption is claimed, the datagrams must not be readable.
 func (p *Proof) wire(w netstate.Wire, claimed string) {
 	kinds := map[string]int{}
@@ -293,7 +293,7 @@ const (
 	OK
 	// mismatch means that the claim is false. Then the profile is skipped.
 	mismatch
-	// doubtful means that the claim may be true, but the cluster's configuration is poor, which affects its numbers.
+	// doubtful means that the claim may be true, but that the cluster's configuration makes its results worse.
 	doubtful
 )
 

@@ -32,7 +32,7 @@ type LookoutOptions struct {
 	Nodes []string
 	// Pods adds an ordinary pod on each node.
 	Pods bool
-	// Sampling gives the host-network pods also the rights that CPU samplers require.
+	// Sampling also gives the host-network pods the rights that CPU samplers require.
 	Sampling bool
 	// TTL bounds the life of the pods; 0 is 15 minutes.
 	TTL time.Duration

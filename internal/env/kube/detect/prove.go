@@ -43,7 +43,7 @@ type Route struct {
 	Client, Server string
 }
 
-// Ground has the pods from which a verdict is proved, and the routes between them that are tried.
+// Ground has the pods from which Prove inspects the network, and the routes between these pods that it tries.
 type Ground struct {
 	// Profile is the profile that the plan expects; "" accepts any profile.
 	Profile string
@@ -85,8 +85,8 @@ func random() []byte {
 	return b
 }
 
-// look inspects the network from all ends concurrently, and returns their observations. For an end that fails it returns a proof
-// with the result notProven instead.
+// look inspects the network from all ends concurrently, and returns the observations. For an end that cannot be inspected it
+// returns a proof with the result notProven instead.
 func look(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 	answers, errs := make([]seenAtEnd, len(g.Ends)), make([]error, len(g.Ends))
 	var all sync.WaitGroup

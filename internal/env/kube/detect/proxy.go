@@ -66,7 +66,7 @@ func (d *detective) proxy() {
 	d.showProxy(configured, live)
 }
 
-// nowhere is the configured mode of a kube-proxy that is installed but selects no node.
+// nowhere is the mode that proxyPods returns if kube-proxy's DaemonSet selects no node.
 var nowhere = configClaim{Source: "runs nowhere"}
 
 func (d *detective) showProxy(configured configClaim, live map[string]string) {
@@ -82,8 +82,8 @@ func (d *detective) showProxy(configured configClaim, live map[string]string) {
 	}
 }
 
-// proxyPods returns kube-proxy's configured mode, and as pods its version with the object that runs it. If no object runs it,
-// both are zero. If its DaemonSet selects no node, mode is nowhere.
+// proxyPods returns kube-proxy's configured mode. pods has kube-proxy's version as its Value and the object that runs kube-proxy
+// as its Source. Without such an object both results are zero. If its DaemonSet selects no node, mode is nowhere.
 func (d *detective) proxyPods() (mode, pods configClaim) {
 	w, ok := d.daemon(kubeProxy, "rke2-kube-proxy")
 	if !ok {

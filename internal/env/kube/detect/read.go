@@ -313,8 +313,8 @@ func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
 	return old, nil
 }
 
-// mtu sets the MTU to that of the inspected pods' devices. It adds a doubt if it differs between pods or from the configured
-// MTU.
+// mtu sets the MTU from the devices of the inspected pods, if all pods have the same MTU. It adds a doubt if the pods' MTUs
+// differ, or differ from the configured MTU.
 func (d *detective) mtu() {
 	by := map[string]string{}
 	for _, p := range d.pods() {
@@ -352,8 +352,8 @@ func leftovers(cni string, s netstate.State) []string {
 	return found
 }
 
-// leftovers adds a doubt for each inspected node that has leftovers of another CNI, because they may process its packets, and
-// a doubt if nodes have annotations of flannel although the CNI is another one.
+// leftovers adds a doubt for each inspected node with leftovers of another CNI, because these may process the node's packets. It
+// also adds a doubt if nodes have annotations of flannel but the CNI is neither flannel nor canal.
 func (d *detective) leftovers() {
 	for _, h := range d.hosts() {
 		if found := leftovers(d.CNI, h.State); len(found) > 0 {

@@ -153,7 +153,7 @@ func text(o map[string]any, keys ...string) string {
 	return s
 }
 
-// imageVersion returns the tag of an image, "" for none or for an image that only has a digest.
+// imageVersion returns the tag of an image, "" for an image without a tag.
 func imageVersion(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	slash := strings.LastIndex(image, "/")

@@ -180,8 +180,8 @@ func condition(o object, kind string) bool {
 	return false
 }
 
-// until calls ask every pause until missing is "". It fails after Timeout, with the last missing or the last error of ask. It
-// fails earlier only if a right is missing or ctx ends. what completes the message "waited 10m until ...".
+// until calls ask every pause until ask returns "" without an error. After Timeout it fails with the last text or error that ask
+// returned. It fails earlier only if a right is missing or ctx ends. what completes the message "waited 10m until ...".
 func (i *Installer) until(ctx context.Context, what string, ask func(context.Context) (missing string, err error)) error {
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, pause, i.Timeout, true, func(ctx context.Context) (bool, error) {

@@ -23,9 +23,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// chart renders the chart of a and applies its objects: the pre-install hooks, then the objects that are not hooks, then the
-// post-install hooks. It ignores other hooks. Pre-delete hooks are not needed, because Uninstall removes the objects in
-// reverse order.
+// chart renders the chart of the action a and applies its objects: the pre-install hooks, then the objects that are not hooks,
+// then the post-install hooks. It ignores other hooks. Pre-delete hooks are not needed, because Uninstall removes the objects
+// in reverse order.
 func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	c, err := i.load(ctx, a.Chart)
 	if err != nil {
@@ -164,8 +164,8 @@ func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	return loaded, nil
 }
 
-// ConfigChart returns a chart for package config, which judges values by it. source is a directory, an archive, or the name of
-// a chart that recipes install. A chart that is given by name is downloaded, in the version of the recipes.
+// ConfigChart returns a chart with which package config judges values. source is a directory, an archive, or the name of a chart
+// that recipes install. For a name it downloads the chart in the version of the recipes.
 func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return rendering(chart.Load(source))
@@ -173,11 +173,11 @@ func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	return DownloadChart(ctx, source, "")
 }
 
-// ErrNoChart means that a name is neither that of a file nor that of a chart that recipes install.
+// ErrNoChart means that there is no file with a given name, and that recipes install no chart with this name.
 var ErrNoChart = errors.New("neither a file nor one of")
 
-// DownloadChart downloads a chart that recipes install, for package config. The version "" is that of the recipes. It fails
-// with ErrNoChart for any other chart.
+// DownloadChart downloads a chart that recipes install, for package config. version "" is the version in the recipes. It
+// fails with ErrNoChart for any other chart.
 func DownloadChart(ctx context.Context, name, version string) (*config.Chart, error) {
 	charts, err := chartsByName()
 	if err != nil {
@@ -194,8 +194,8 @@ func DownloadChart(ctx context.Context, name, version string) (*config.Chart, er
 
 var shownValues = pattern.New(`(?m)^# +helm install \S+ (\S+) .*--values THIS$`)
 
-// ShownChart returns the name of the chart whose values a text contains that cnibench cni show has printed, "" if it contains
-// no values.
+// ShownChart reads the output of cnibench cni show and returns the name of the chart that the printed values are for. It returns
+// "" if text is not such an output, or has no values.
 func ShownChart(text string) string {
 	if m := shownValues.FindStringSubmatch(text); m != nil {
 		return m[1]

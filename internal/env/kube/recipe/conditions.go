@@ -94,8 +94,8 @@ func (s *Survey) daemon(d appsv1.DaemonSet) {
 // definitionsAt is the resource of CustomResourceDefinitions.
 var definitionsAt = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// see adds observations to c: the CustomResourceDefinitions, and for each node its annotations and taints. If Image is set, it
-// also adds what a pod on each node finds there.
+// see adds the CustomResourceDefinitions to c, and for each node its annotations and taints. If Image is set, it also adds the
+// observations of a pod on each node.
 func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.Node) error {
 	list, err := i.dynamic.Resource(definitionsAt).List(ctx, metav1.ListOptions{})
 	switch {
@@ -141,8 +141,8 @@ func (i *Installer) against(ctx context.Context, r Recipe) ([]string, error) {
 	return s.against(r, i.StopProxy), nil
 }
 
-// against returns the reasons not to install r on the surveyed cluster. stopProxy means that kube-proxy will be stopped, so
-// that it is not a reason.
+// against returns the reasons not to install r on the surveyed cluster. stopProxy means that kube-proxy will be
+// stopped; a running kube-proxy is then not a reason.
 func (s Survey) against(r Recipe, stopProxy bool) []string {
 	var list []string
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }

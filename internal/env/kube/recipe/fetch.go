@@ -58,8 +58,8 @@ func fetchChart(ctx context.Context, c Chart) (*chart.Chart, error) {
 	return chart.Read(bytes.NewReader(archive))
 }
 
-// fetchArchive downloads the archive of a chart from its repository. It fails if the repository's index has a digest of the
-// archive and the archive has another one.
+// fetchArchive downloads the archive of a chart from its repository. If the repository's index has a digest
+// of the archive, fetchArchive fails unless the archive has this digest.
 func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 	base, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
 	if err != nil {
@@ -120,8 +120,8 @@ func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
 	return string(text), nil
 }
 
-// local returns the path of the first of names that exists in the directory Source. If there is none, it returns Source itself
-// if that is a file or the directory of a chart, else "". It returns "" if Source is "".
+// local returns the path of the first of names that exists in the directory Source. If none exists, it returns "" for a directory
+// that is not a chart, and otherwise Source itself, even if Source does not exist. If Source is "", it returns "".
 func (i *Installer) local(names ...string) string {
 	if i.Source == "" {
 		return ""

@@ -68,7 +68,8 @@ const (
 // Installer installs and uninstalls recipes on one cluster. It is not safe for concurrent use.
 type Installer struct {
 	Options
-	// Begun is true if the last Install began to change the cluster. Until then, what is installed is not its own.
+	// Begun is true if the last Install began to change the cluster. If it is false, that Install has installed nothing; an
+	// earlier installation of the profile may exist.
 	Begun   bool
 	client  *api.Client
 	dynamic dynamic.Interface
@@ -175,8 +176,8 @@ func (i *Installer) variant(r Recipe) string {
 	return ""
 }
 
-// actAll performs the actions of out in order, but first all actions that do not write conflists. The conflists of all nodes
-// are then written by one DaemonSet.
+// actAll performs the actions of out in order, except that conflists come last: one DaemonSet writes the conflists of all
+// nodes.
 func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) error {
 	var conflists []Action
 	for n, a := range out.Actions {

@@ -31,7 +31,7 @@ type inventory struct {
 	Versions []string `json:"versions,omitempty"`
 	// Source is the Source of Options, whose version may differ from Versions.
 	Source string `json:"source,omitempty"`
-	// Wait are the workloads whose rollout must be complete, such as "DaemonSet namespace/name".
+	// Wait has the workloads whose rollout the installation waits for, such as "DaemonSet namespace/name".
 	Wait  []string `json:"wait,omitempty"`
 	Items []item   `json:"items,omitempty"`
 	// ProxyStopped means that the DaemonSet kube-proxy was stopped.
@@ -60,15 +60,15 @@ func (it item) object() object {
 
 func (it item) String() string { return objectName(it.object()) }
 
-// add adds an item unless it is listed already. So an object that is applied again keeps its first value of Existed.
+// add adds an item unless the inventory has it already. If an object is applied again, its Existed does not change.
 func (inv *inventory) add(it item) {
 	if !slices.ContainsFunc(inv.Items, func(known item) bool { return known.String() == it.String() }) {
 		inv.Items = append(inv.Items, it)
 	}
 }
 
-// takeOver adds what an earlier installation of the profile recorded: that it stopped kube-proxy, and which objects existed
-// before.
+// takeOver copies two records of an earlier installation of the profile: the applied objects, and whether kube-proxy was stopped.
+// Without an earlier installation it does nothing.
 func (inv *inventory) takeOver(ctx context.Context, i *Installer) error {
 	old, err := i.findInventory(ctx, inv.Profile)
 	var absent *NotInstalledError

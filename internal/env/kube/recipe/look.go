@@ -166,7 +166,7 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 	return out, nil
 }
 
-// awaitOutput waits until a pod has ended and returns its output. It fails if the pod failed, with the end of the output.
+// awaitOutput waits until a pod has ended and returns its output. If the pod failed, the error has the end of the output.
 func (i *Installer) awaitOutput(ctx context.Context, namespace, pod string) ([]byte, error) {
 	pods, err := api.Await{
 		Names: []string{pod}, Interval: pause, Limit: lookLimit, Patience: lookPatience,

@@ -51,8 +51,8 @@ func decodeObjects(text string) ([]object, error) {
 	}
 }
 
-// merged returns the objects of a manifest, overridden by the objects in over of the same kind and name. It fails if the
-// manifest lacks an object of over, because the recipe was then written for another manifest.
+// merged returns the objects of a manifest. Each object in over overrides the object with the same kind and name. merged fails if
+// the manifest lacks an object of over, because the recipe was then written for another manifest.
 func merged(manifest, over string) ([]object, error) {
 	objects, err := decodeObjects(manifest)
 	if err != nil {

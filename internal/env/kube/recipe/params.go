@@ -28,7 +28,7 @@ type Params struct {
 	MTU int
 	// Device is the name of the device by which nodes reach one another.
 	Device string
-	// NodeSubnet is the subnet of the nodes' own addresses, PodRange the part of the subnet for pods.
+	// NodeSubnet is the subnet of the nodes' own addresses, PodRange the part of this subnet that pods get.
 	NodeSubnet, PodRange netip.Prefix
 	// Gateway is the router of NodeSubnet.
 	Gateway netip.Addr
@@ -72,7 +72,7 @@ type MissingError struct {
 	Profile, Variant string
 	// Flags describe the flags to give, one for each parameter.
 	Flags []string
-	// Learnable is true if the API server's address is missing, which Learn could read from a cluster.
+	// Learnable is true if the API server's address is missing. Learn could read it from a cluster.
 	Learnable bool
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
-// planter returns the name of the namespace of the DaemonSet that writes a profile's conflists.
-func planter(profile string) string { return detect.PlanterSpace + profile }
+// planterNamespace returns the name of the namespace of the DaemonSet that writes a profile's conflists.
+func planterNamespace(profile string) string { return detect.PlanterSpace + profile }
 
 // plant applies a DaemonSet whose pods write the conflist of their node, for a plugin without a daemon. The pods use the host's
 // network, because there is no CNI yet, and remove the conflist when they end. actions has the conflists. plant fails if
@@ -38,7 +38,7 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 		}
 		specs[a.Node] = string(text)
 	}
-	parts := planterObjects(planter(inv.Profile), i.image(), specs)
+	parts := planterObjects(planterNamespace(inv.Profile), i.image(), specs)
 	last := len(parts) - 1 // the DaemonSet comes after the copies of its pull secrets
 	daemons := parts[last].(*appsv1.DaemonSet)
 	daemons.Spec.Template.Spec.ImagePullSecrets = api.Pulling(i.PullSecrets)
@@ -60,7 +60,7 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 		unstructured.RemoveNestedField(fields, "status")
 		objects = append(objects, &unstructured.Unstructured{Object: fields})
 	}
-	inv.Wait = append(slices.Clone(inv.Wait), "DaemonSet "+planter(inv.Profile)+"/"+detect.PlanterName)
+	inv.Wait = append(slices.Clone(inv.Wait), "DaemonSet "+planterNamespace(inv.Profile)+"/"+detect.PlanterName)
 	return i.apply(ctx, inv, objects)
 }
 

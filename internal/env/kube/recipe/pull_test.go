@@ -101,7 +101,7 @@ func TestPlanterPulls(t *testing.T) {
 		t.Errorf("applied %q, want %q", applied, want)
 	}
 	if !slices.ContainsFunc(inv.Items, func(o item) bool {
-		return o.Kind == "Secret" && o.Name == "registry" && o.Namespace == planter("ptp") && !o.Existed
+		return o.Kind == "Secret" && o.Name == "registry" && o.Namespace == planterNamespace("ptp") && !o.Existed
 	}) {
 		t.Errorf("recorded %+v", inv.Items)
 	}

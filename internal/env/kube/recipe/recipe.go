@@ -56,7 +56,7 @@ const (
 type Variant struct {
 	Name  string `yaml:"name"`
 	Title string `yaml:"title"`
-	// Profiles are the profiles that this variant can install; none means all of the family.
+	// Profiles are the profiles that this variant can install. An empty list means all profiles of the family.
 	Profiles []string `yaml:"profiles"`
 	// Set has parameters and parts of this variant.
 	Set map[string]string `yaml:"set"`
@@ -76,10 +76,10 @@ type Step struct {
 	File     string `yaml:"file"`
 	Kind     bool   `yaml:"kind"`
 	Conflist string `yaml:"conflist"`
-	// Where describes a file's place. Routes is "true" if nodes require routes to the pods of others.
+	// Where describes a file's place. Routes is "true" if each node requires routes to the pods of all other nodes.
 	Where  string `yaml:"where"`
 	Routes string `yaml:"routes"`
-	// PerNode is true if the text differs between nodes, as a conflist's always does.
+	// PerNode is true if the text differs between nodes. The text of a conflist always does.
 	PerNode bool   `yaml:"perNode"`
 	Text    string `yaml:"text"`
 }
@@ -222,8 +222,8 @@ func (r *Recipe) inherit(f family) {
 	}
 }
 
-// decode reads the n-th YAML document of a file into into. n begins with 1. It fails for an unknown key. The error wraps io.EOF
-// if the file has fewer documents.
+// decode decodes the n-th YAML document of a file, counted from 1, into the value that into points to. It fails for an unknown
+// key. The error wraps io.EOF if the file has fewer documents.
 func decode(files fs.FS, file string, n int, into any) error {
 	f, err := files.Open(file)
 	if err != nil {

@@ -37,7 +37,7 @@ type Action struct {
 	Manifest Manifest
 	// Name is the name of the file to write, Where describes its place, Node is its node. They are "" without a file.
 	Name, Where, Node string
-	// Routes is true if nodes require routes to the pods of others.
+	// Routes is true if each node requires routes to the pods of all other nodes.
 	Routes bool
 	// Text is YAML with comments, or JSON.
 	Text string
@@ -111,7 +111,7 @@ func (w *writer) step(s Step) {
 }
 
 // action adds the action of s. It looks up references in node, then in the variant, the parameters and the recipe's parts. node
-// has the parameters of a node; nil means that the action is for no certain node.
+// has the parameters of the action's node; it is nil if the action is not for a single node.
 func (w *writer) action(s Step, node map[string]string) {
 	q, _ := profile.Lookup(w.recipe.Profile) // a test checks that each recipe has its profile
 	given := w.params.values(q)
@@ -154,7 +154,7 @@ func (w *writer) action(s Step, node map[string]string) {
 	w.actions = append(w.actions, a)
 }
 
-// derived returns the configuration of a kind cluster for the reference "kind". For any other name it returns false.
+// derived returns the text for the reference "kind": the configuration of a kind cluster. For any other name it returns false.
 func (w *writer) derived(name string) (string, bool) {
 	if name != "kind" {
 		return "", false
@@ -195,7 +195,7 @@ func (r Rendered) Write(w io.Writer) error {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
-		fmt.Fprintf(&b, "# %d. %s\n", i+1, strings.Join(append(a.Story(), a.differs()...), "\n#    "))
+		fmt.Fprintf(&b, "# %d. %s\n", i+1, strings.Join(append(a.Story(), a.placeholderNotes()...), "\n#    "))
 		b.WriteString(a.Text)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -250,8 +250,8 @@ func (a Action) Story() []string {
 	return nil
 }
 
-// differs returns lines that tell how to replace the placeholders of unknown nodes in Text, nil if it has none.
-func (a Action) differs() []string {
+// placeholderNotes returns lines that tell how to replace the placeholders of unknown nodes in Text, nil if it has none.
+func (a Action) placeholderNotes() []string {
 	var story []string
 	if strings.Contains(a.Text, podCIDROfNode) {
 		story = append(story, "differs for each node: replace "+podCIDROfNode+" by its podCIDR")

@@ -13,12 +13,12 @@ var reference = pattern.New(`\$\{([a-z0-9-]+)(\??)\}`)
 // deepest bounds the depth of references within references. The recipes have three levels.
 const deepest = 8
 
-// expander replaces references by their texts. A reference alone in its line may have a text of several lines, which
-// get its indentation. A line whose optional reference has no text is removed, together with the comment above it.
+// expander replaces references by their texts. If a reference is alone on its line, its text may have several lines, and all
+// get the indentation of the reference. A line whose optional reference has no text is removed, with the comment above it.
 type expander struct {
 	// lookup returns the text for a name.
 	lookup func(name string) (text string, ok bool)
-	// missing are the names of references that are not optional and have no text, in the order of their use.
+	// missing has the names of references that have no text and are not optional, in the order of their use.
 	missing []string
 	depth   int
 }
@@ -87,7 +87,7 @@ func indented(text, indent string) []string {
 	return lines
 }
 
-// withoutComment returns the lines out without the comment at their end, if it has the indentation of line.
+// withoutComment returns the lines out without the comment at their end, if the comment has the indentation of line.
 func withoutComment(out []string, line string) []string {
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	for len(out) > 0 && strings.HasPrefix(out[len(out)-1], indent+"#") {

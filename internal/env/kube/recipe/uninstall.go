@@ -104,8 +104,9 @@ func (i *Installer) awaitGone(ctx context.Context, name string, get func(context
 	})
 }
 
-// stopProxy stops kube-proxy: it gives its DaemonSet a node selector that matches no node, waits until its pods are gone, and
-// removes its rules. It records in the inventory that kube-proxy was stopped. If there is no such DaemonSet, it does nothing.
+// stopProxy records in the inventory that kube-proxy is stopped, and gives kube-proxy's DaemonSet a node selector that matches no
+// node. It waits until kube-proxy's pods are gone and calls sweepProxy to remove the rules. Without such a DaemonSet it only
+// saves the inventory.
 func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	i.Say("stopping kube-proxy: %s replaces it", inv.Profile)
 	inv.ProxyStopped = true

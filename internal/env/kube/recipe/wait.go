@@ -26,7 +26,7 @@ func (i *Installer) wait(ctx context.Context, inv *inventory) error {
 		}
 	}
 	i.Say("waiting until the nodes are ready")
-	if err := i.until(ctx, "all nodes are ready", i.notReady); err != nil {
+	if err := i.until(ctx, "all nodes are ready", i.unreadyNodes); err != nil {
 		return err
 	}
 	i.Say("waiting until new pods get addresses")
@@ -70,7 +70,7 @@ func (i *Installer) awaitRollout(ctx context.Context, workload string) error {
 	})
 }
 
-// trouble returns "; " and the reasons why containers in a namespace do not run, at most three. It returns "" if it finds none.
+// trouble returns "; " and up to three reasons why containers in a namespace do not run. It returns "" if it finds no reason.
 func (i *Installer) trouble(ctx context.Context, namespace string) string {
 	pods, err := i.client.Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -95,8 +95,8 @@ func (i *Installer) trouble(ctx context.Context, namespace string) string {
 	return "; " + strings.Join(slices.Compact(list[:min(len(list), 3)]), "; ")
 }
 
-// notReady lists the nodes that are not ready, "" if all are.
-func (i *Installer) notReady(ctx context.Context) (string, error) {
+// unreadyNodes lists the nodes that are not ready, "" if all are.
+func (i *Installer) unreadyNodes(ctx context.Context) (string, error) {
 	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return "", err
@@ -119,9 +119,9 @@ const (
 	detachLimit = time.Minute
 )
 
-// awaitPodAddresses creates a pod on each node that takes pods, waits until each has an address, and removes the pods. It
-// never pulls their image, which need not exist: a pod gets its address before its containers start, and a pull would
-// delay the kubelet's report.
+// awaitPodAddresses creates a pod on each node that takes pods, waits until each pod has an address, and removes the pods. The
+// kubelet never pulls their image, and the image need not exist: a pod gets its address before its containers start. A pull
+// would delay the kubelet's report.
 func (i *Installer) awaitPodAddresses(ctx context.Context) (err error) {
 	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

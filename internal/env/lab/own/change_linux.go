@@ -21,7 +21,7 @@ import (
 type Place struct {
 	Name string
 	NS   *netns.NS
-	// Changes are the changes of the file.
+	// Changes are the file's changes for this namespace.
 	Changes profilefile.Place
 	// Profile is the file; Values are the values of the variables.
 	Profile profilefile.Profile
@@ -92,7 +92,8 @@ func (p Place) offloads(context.Context) error {
 	return nil
 }
 
-// Rules adds the iptables rules of the file. Call it again after other rules were replaced, because that removes them.
+// Rules adds the iptables rules of the file. Call it again after kube-proxy's rules were replaced, because the
+// replacement also removes the rules of the file.
 func (p Place) Rules(ctx context.Context) error {
 	if p.Changes.Rules == "" {
 		return nil

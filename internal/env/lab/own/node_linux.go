@@ -38,7 +38,7 @@ type Options struct {
 	// Name is, for example, "node-1".
 	Name string
 	NS   *netns.NS
-	// Values are the values of the variables by name.
+	// Values maps the names of the profile file's variables to their values.
 	Values map[string]string
 	// CPUs are the CPUs that the programs may use; none means any.
 	CPUs []int
@@ -216,14 +216,14 @@ func (n *Node) start(ctx context.Context, spec profilefile.Daemon) error {
 		d.err = d.cmd.Wait()
 		close(d.ended)
 	}()
-	return d.await(ctx)
+	return d.awaitReady(ctx)
 }
 
 // retryTime is the time between two checks whether a daemon is ready.
 const retryTime = 20 * time.Millisecond
 
-// await waits until the daemon is ready. It fails if the daemon ends or its time limit passes.
-func (d *daemon) await(ctx context.Context) error {
+// awaitReady waits until the daemon is ready. It fails if the daemon ends or its time limit passes.
+func (d *daemon) awaitReady(ctx context.Context) error {
 	limit := d.Ready.Within.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()

@@ -83,8 +83,8 @@ func (n *Node) Try(ctx context.Context, p Pod) error {
 	return errors.Join(n.Check(ctx, p), n.Del(ctx, p))
 }
 
-// Add connects a pod by ADD. It fails if ADD has not ended by the deadline of ctx or that of the profile file. Close
-// disconnects the pod, if Del has not.
+// Add connects a pod by ADD. It fails if ADD exceeds the deadline of ctx or the timeout of the profile file. After a
+// successful ADD, Close disconnects the pod unless Del did.
 func (n *Node) Add(ctx context.Context, p Pod) (at attached, err error) {
 	err = n.call(ctx, "ADD", p, func(bounded context.Context) error {
 		got, err := n.plugins.cni.AddNetworkList(bounded, n.plugins.list, p.runtime())
@@ -147,8 +147,8 @@ func (n *Node) Del(ctx context.Context, p Pod) error {
 	})
 }
 
-// call runs do, a call of the plugins, with the deadline of the profile file, or that of ctx if it is earlier. what names
-// the call in errors, for example "ADD".
+// call runs do, which calls the plugins, until the timeout of the profile file or the deadline of ctx, whichever is
+// earlier. what names the call in errors, for example "ADD".
 func (n *Node) call(ctx context.Context, what string, p Pod, do func(context.Context) error) error {
 	limit := n.Profile.CNI.Timeout.Or(profilefile.DefaultTimeout)
 	if end, ok := ctx.Deadline(); ok {

@@ -11,13 +11,13 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// expectation is what an observer of an instance must find, by the folder and record of its profile and the conditions
-// of the lab.
+// expectation is what an observer of an instance must find. It follows from the profile's table of expectations, its
+// record in package profile, and the conditions of the lab.
 type expectation struct {
 	dataplane.Expectation
 	// tunnel is nil without encapsulation.
 	tunnel *tunnel
-	// policed says that Calico's chains of both pods count packets between these pods.
+	// policed says that Calico's chains of two pods count the packets between them.
 	policed bool
 	// nft says that the chains of Calico and kube-proxy are in nftables instead of iptables.
 	nft bool
@@ -66,7 +66,7 @@ type tunnel struct {
 	esp bool
 	// external means that VNI and outer addresses come with each packet instead of from the device.
 	external bool
-	// routed is RouteMTU of dataplane.Expectation.
+	// routed means that routes set the MTU of pods and the outer addresses, instead of devices and neighbour entries.
 	routed bool
 	// spare means that packets between nodes do not use the tunnel.
 	spare bool

@@ -45,7 +45,7 @@ func programChecks(x expectation, path plan.Path) []check {
 }
 
 // between returns a probe of the encapsulation between nodes. If the VNI is the sender's identity, each direction has
-// its own.
+// its own VNI.
 func between(path plan.Path, x expectation) inspection {
 	if x.Identity == nil {
 		return carriers(path, x.carrier())
@@ -130,6 +130,8 @@ func doorstep(path plan.Path, want string) inspection {
 	})
 }
 
+// forwards returns a probe of whether rules in chains of FORWARD count packets of a path. It requires that they do if yes
+// is true, and that none does otherwise.
 func forwards(path plan.Path, yes bool) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		text := func(yes bool) string {
@@ -169,7 +171,7 @@ func way(path plan.Path, want string) inspection {
 	})
 }
 
-// dsrOption is the type of the IPv4 option in which Cilium sends the frontend, dsrOption6 that of the IPv6 destination
+// dsrOption is the type of the IPv4 option in which Cilium sends the frontend, dsrOption6 the type of the IPv6 destination
 // option.
 const dsrOption, dsrOption6 = 0x9a, 0x1b
 

@@ -20,8 +20,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// linkLocalGateway is the IPv4 gateway of every pod of Calico and of the AWS VPC CNI. calicoGateway6 is that of Calico
-// in IPv6.
+// linkLocalGateway is the IPv4 gateway of every pod of Calico and of the AWS VPC CNI. calicoGateway6 is the IPv6 gateway of
+// every pod of Calico.
 var (
 	linkLocalGateway = netip.MustParseAddr("169.254.1.1")
 	calicoGateway6   = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
@@ -128,8 +128,8 @@ func offload(_ context.Context, s *scene) finding {
 	return finding{want: "on", got: fmt.Sprintf("on at %d of %d devices", len(on), total), within: len(on) > 0}
 }
 
-// receiving returns the features that must be on at a device of a host that merges frames: those of its NICs and its
-// tunnel, "" for its other devices. The second result is false for a host that does not merge.
+// receiving returns the receive features that must be on at device d of a host that merges frames: "" unless d is a NIC or
+// the tunnel device. The second result is false for a host that does not merge frames.
 func (s *scene) receiving(host *lab.Host, d link.Device) (string, bool) {
 	node := slices.ContainsFunc(s.inst.Nodes, func(n *lab.Node) bool { return n.NS == host.NS })
 	switched := s.want.switched() && slices.ContainsFunc(s.allPods(), func(p *lab.Pod) bool { return &p.Host == host })
@@ -470,8 +470,9 @@ func remote(_ context.Context, s *scene) finding {
 	})
 }
 
-// podRules checks that each node has exactly these routing rules: one to each of its pods, and one for marked packets.
-// If pods have a routing table of their own, there is also one from each pod and one from the interface.
+// podRules checks that each node has exactly these routing rules: one for packets to each of its pods, and one for marked
+// packets. If pods have their own routing table, also one for packets from each pod and one for packets from each
+// additional interface.
 func podRules(_ context.Context, s *scene) finding {
 	want, table := "one for each pod at 512, one for the mark at 1024", s.want.PodTable
 	if table != 0 {

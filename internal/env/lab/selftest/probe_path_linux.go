@@ -62,8 +62,8 @@ func exchanged(path plan.Path) inspection {
 	}
 }
 
-// refused returns a probe of the attempt that the check of this kind and path made. It requires that the client got no
-// answer although a server listened.
+// refused returns a probe of the exchange that tryRefused made for the check with this kind and path. It requires that the
+// client got no answer although a server listened.
 func refused(kind string, path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "no answer"
@@ -93,7 +93,7 @@ func source(path plan.Path, who [2]dataplane.Client) inspection {
 		})
 }
 
-// clientSeen returns the address by which a backend sees the client of a trial, if who is expected.
+// clientSeen returns the address that a backend must see as the client of a trial, according to the expectation who.
 func (s *scene) clientSeen(t *trial, who dataplane.Client) netip.Addr {
 	node := s.inst.Nodes[t.entry]
 	switch who {
@@ -198,7 +198,7 @@ func innerTracked(path plan.Path, yes bool) inspection {
 		})
 }
 
-// marked returns a probe of the connection's mark at the node which the client's packets enter.
+// marked returns a probe of the connection's mark on the first node that the client's packets pass.
 func marked(path plan.Path, mark uint32) inspection {
 	return conntrackProbe(path, always(fmt.Sprintf("%#x", mark)), func(s *scene, t *trial) string {
 		return set(t.entries(s.tracks[t.entry:t.entry+1], func(e conntrack.Entry) string { return fmt.Sprintf("%#x", e.Mark) }), "not tracked")
@@ -225,8 +225,8 @@ func (t *trial) entries(nodes [][]conntrack.Entry, describe func(conntrack.Entry
 }
 
 // outerTracked returns a probe of the conntrack entries for the tunnel's packets: their nodes, their directions, and
-// whether they saw a reply. VXLAN has other source ports in each direction, so no entry sees a reply. WireGuard uses the
-// same two ports in both directions, and the client's node sends first.
+// whether they saw a reply. The source ports of VXLAN differ in each direction, so no entry sees a reply. WireGuard
+// uses the same two ports in both directions, and the client's node sends first.
 func outerTracked(path plan.Path, tunnel *tunnel) inspection {
 	return conntrackProbe(path,
 		func(s *scene, _ *trial) string {

@@ -117,7 +117,7 @@ func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, p
 	return countedDuring(ctx, s, nodes, table, func() error { return s.tcp(ctx, e, question).err })
 }
 
-// countedDuring runs do, and returns the nodes' rules of which the counters changed meanwhile. It fails if do fails.
+// countedDuring runs do, and returns the nodes' rules whose counters changed meanwhile. It fails if do fails.
 func countedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table string, do func() error) ([]counted, error) {
 	before := make([]map[string][]ipt.Counter, len(nodes))
 	var err error

@@ -22,7 +22,8 @@ const wireGuardOverhead = 32
 // sealed reports whether packets between nodes are encrypted.
 func (x expectation) sealed() bool { return x.tunnel != nil && x.tunnel.sealed }
 
-// sealedChecks returns the wireChecks of a tunnel that encrypts: only nodes, port and length are visible.
+// sealedChecks returns the checks of packets between nodes for a tunnel that encrypts. On the wire, only nodes, port and
+// length are visible.
 func sealedChecks(t *tunnel, path plan.Path) []check {
 	return []check{
 		{"wire", path, "the carrier of packets between nodes", sealedCarriers(path, t)},
@@ -36,7 +37,8 @@ func sealedChecks(t *tunnel, path plan.Path) []check {
 	}
 }
 
-// sealedFrames returns the received frames of the tunnel between the first two nodes, of all exchanges.
+// sealedFrames returns the received frames of the tunnel between the first two nodes. They may belong to any exchange,
+// because encryption hides the ports.
 func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	nodes := s.inst.Nodes[:2]
 	of := func(f *capture.Frame, from, to *lab.Node) bool {
@@ -47,7 +49,8 @@ func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	})
 }
 
-// end returns the address of a node's end of a tunnel that encrypts: the pods' gateway with IPsec, otherwise the node's.
+// end returns the outer address of a node in a tunnel that encrypts: the gateway of its pods with IPsec, otherwise the
+// node's own address.
 func (t *tunnel) end(n *lab.Node) netip.Addr {
 	if t.esp {
 		return firstOf(n.PodCIDR)

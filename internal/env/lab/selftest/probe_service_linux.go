@@ -90,8 +90,8 @@ func unserved(network string) inspection {
 	}
 }
 
-// callUnserved calls the Service without endpoints and records the errors. It runs before all other traffic: a node
-// sends a host few ICMP messages, and none for a second after a redirect, which a pod that calls itself causes.
+// callUnserved calls the Service without endpoints and records the errors. It must run before all other traffic: a node
+// limits the ICMP messages to a host, and sends none for a second after a redirect. A pod that calls itself causes one.
 func (s *scene) callUnserved(ctx context.Context) {
 	if !s.want.callsServices() {
 		return
@@ -109,7 +109,7 @@ func (s *scene) callUnserved(ctx context.Context) {
 }
 
 // callWithoutEndpoints calls the Service without endpoints and returns the error, nil if the call works. It repeats the
-// datagram of a UDP call, which may be lost. It waits longer if a refusal is expected than if silence is.
+// datagram of a UDP call, which may be lost. It waits longer if a refusal is expected than if no answer is.
 func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error {
 	timeout := 2 * s.patience.next
 	if s.want.unservedBy(network) != refusedAtOnce {
@@ -312,7 +312,7 @@ func (s *scene) nameFrom(conn net.Conn) (string, error) {
 // clients is the number of source ports from which the external client connects to each node.
 const clients = 12
 
-// firstClientPort is below the system's ephemeral ports.
+// firstClientPort is the external client's first source port. Its ports are below the system's ephemeral ports.
 const firstClientPort = 20001
 
 // maglev connects to the node port of both nodes from each of several source ports. It checks that both nodes choose

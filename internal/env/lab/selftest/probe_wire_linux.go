@@ -113,7 +113,7 @@ func largestFrame(ctx context.Context, s *scene) finding {
 	if err != nil {
 		return failed(want, err)
 	}
-	own := t.own(frames)
+	own := t.receivedFrames(frames)
 	if s.want.sealed() {
 		own = s.sealedFrames(frames)
 	}
@@ -162,7 +162,7 @@ func largestMerged(ctx context.Context, s *scene) finding {
 		return failed(want, err)
 	}
 	largest := 0
-	for _, f := range t.own(frames) {
+	for _, f := range t.receivedFrames(frames) {
 		largest = max(largest, f.Length)
 	}
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > limit}

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// longest bounds an exchange that must work. It is long because the machine may be busy. It only delays a failure.
+	// longest bounds an exchange that must work. It is long because the machine may be busy. A long limit only delays a failure.
 	longest = 2 * time.Second
-	// shortest is the least to which this limit is reduced after other exchanges have failed; see patience.
+	// shortest is the least limit of an exchange that must work, after other exchanges have failed; see patience.
 	shortest = 300 * time.Millisecond
 	// impatience bounds an exchange that must fail.
 	impatience = 500 * time.Millisecond
@@ -45,7 +45,7 @@ type exchange struct {
 
 // outcome has what both ends observed of an exchange.
 type outcome struct {
-	// seen is the client's address at the server, local its own address.
+	// seen is the client's address as the server sees it, local as the client sees it.
 	seen, local netip.AddrPort
 	// dialled is the port that the client dialled, listened the server's port. They differ if a Service translates.
 	dialled, listened uint16

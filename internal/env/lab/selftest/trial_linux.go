@@ -73,7 +73,7 @@ func (s *scene) ends(p plan.Path) (ends, error) {
 type trial struct {
 	ends
 	tcp, udp outcome
-	// traced is tcp or udp: the exchange whose conntrack entry is checked. protocol is its number.
+	// traced is tcp or udp: the exchange whose conntrack entry is checked. protocol is its IP protocol number.
 	traced   outcome
 	protocol uint8
 	// wire and backend have the frames of both exchanges that the switch and the serving pod received.
@@ -82,8 +82,8 @@ type trial struct {
 	// They are nil without BPF programs.
 	near  []capture.Frame
 	nodes [][]capture.Frame
-	// sealed has all frames of a tunnel that encrypts, bare those with a readable pod address. They are nil without
-	// such a tunnel.
+	// sealed has all frames of a tunnel that encrypts, bare the frames in which a pod address is readable. Both are nil
+	// without such a tunnel.
 	sealed, bare []capture.Frame
 	err          error
 }
@@ -106,7 +106,7 @@ func (s *scene) rehearse(ctx context.Context) {
 	s.tracks, s.trackErr = s.connections()
 }
 
-// attempt is an exchange that must not work, for the check with this ID.
+// attempt is an exchange that must not work, for the check called id.
 type attempt struct {
 	id string
 	ends
@@ -205,7 +205,7 @@ func (s *scene) run(ctx context.Context, t *trial, size int) error {
 	if err != nil {
 		return fmt.Errorf("switch: %w", err)
 	}
-	t.wire = t.own(frames)
+	t.wire = t.receivedFrames(frames)
 	if s.want.sealed() {
 		t.sealed, t.bare = s.sealedFrames(frames), s.bareFrames(frames)
 	}
@@ -213,7 +213,7 @@ func (s *scene) run(ctx context.Context, t *trial, size int) error {
 		if frames, err = c.Drain(); err != nil {
 			return fmt.Errorf("pod %s: %w", t.pod.Name, err)
 		}
-		t.backend = t.own(frames)
+		t.backend = t.receivedFrames(frames)
 	}
 	return s.collectNodes(t)
 }
@@ -225,7 +225,7 @@ func (s *scene) collectNodes(t *trial) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.inst.Nodes[i].Name, err)
 		}
-		t.nodes = append(t.nodes, t.mine(frames))
+		t.nodes = append(t.nodes, t.exchangeFrames(frames))
 	}
 	pod := s.pod(0, 0)
 	if c := s.pods[pod]; c != nil && t.client == &pod.Host && t.pod != pod {
@@ -233,7 +233,7 @@ func (s *scene) collectNodes(t *trial) error {
 		if err != nil {
 			return fmt.Errorf("pod %s: %w", pod.Name, err)
 		}
-		t.near = t.mine(frames)
+		t.near = t.exchangeFrames(frames)
 	}
 	return nil
 }
@@ -280,14 +280,14 @@ func (s *scene) discard() error {
 	return nil
 }
 
-// own returns the received frames of the exchanges; see mine.
-func (t *trial) own(frames []capture.Frame) []capture.Frame {
-	return slices.DeleteFunc(t.mine(frames), func(f capture.Frame) bool { return f.Outgoing })
+// receivedFrames returns the frames of exchangeFrames without those that were sent.
+func (t *trial) receivedFrames(frames []capture.Frame) []capture.Frame {
+	return slices.DeleteFunc(t.exchangeFrames(frames), func(f capture.Frame) bool { return f.Outgoing })
 }
 
-// mine returns the received and the sent frames of the exchanges. It finds them by their innermost ports: one is always
-// the dialled or the listening port, even after a translation.
-func (t *trial) mine(frames []capture.Frame) []capture.Frame {
+// exchangeFrames returns the frames that belong to the exchanges of the trial, received and sent. It finds them by their
+// innermost ports: one port is always the dialled or the listening port, even after a translation.
+func (t *trial) exchangeFrames(frames []capture.Frame) []capture.Frame {
 	var own []capture.Frame
 	for _, f := range frames {
 		in := f.Innermost()

@@ -104,7 +104,7 @@ func (s *server) Serve(instances func() []*lab.Instance) {
 	}
 }
 
-// reply answers one request. Users other than root and the lab's own get only an error.
+// reply answers one request. Only root and the user of the lab get an answer; other users get an error.
 func reply(c *net.UnixConn, r hosts) error {
 	uid, err := handover.PeerUID(c)
 	if err != nil {

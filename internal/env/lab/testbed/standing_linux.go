@@ -30,11 +30,12 @@ type StandingOptions struct {
 	Lab string
 	// Profile is the name of the lab's instance; the zero value means its only instance.
 	Profile plan.Variant
-	// From and To are the names of a node or a pod on each of two nodes; "" uses the lab's own paths. (optional)
+	// From and To are the ends of the paths: each the name of a node or a pod, on two different nodes. If both are "", the
+	// lab's own paths are used. (optional)
 	From, To string
 	// Sudo is the id of the user that called sudo, "" for none.
 	Sudo string
-	// Program is the command line of this program, without a command.
+	// Program is the command line of this program, without a subcommand.
 	Program []string
 	Version string
 }
@@ -58,7 +59,7 @@ var (
 )
 
 // OpenStanding opens a lab of another process by its description. It fails if the lab does not answer, has no such
-// profile, or lacks one of the two places. The caller closes it.
+// profile, or has no host called From or To. The caller closes the returned Standing.
 func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	all, err := Describe(o.Lab, o.Sudo)
 	if err != nil {

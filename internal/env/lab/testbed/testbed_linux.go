@@ -76,7 +76,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 	}
 	for _, tested := range SelfTests(ctx, l.Instances()) {
 		if len(selftest.Failed(tested.Assertions)) == 0 {
-			tested.unchanged = errors.Join(tested.unchanged, tested.Instance.AccountChange(ctx))
+			tested.setupErr = errors.Join(tested.setupErr, tested.Instance.AccountChange(ctx))
 		}
 		e.profiles = append(e.profiles, tested.state())
 	}
@@ -93,7 +93,8 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 // idleTime is how long the load of other processes is measured.
 const idleTime = 300 * time.Millisecond
 
-// conditionsOf returns the facts of the machine, while the lab is idle, and of the lab.
+// conditionsOf returns the facts of the machine and of the lab. The lab must be idle: the CPU load of other processes is
+// measured meanwhile.
 func conditionsOf(ctx context.Context, l *lab.Lab, p plan.Plan, version string) (facts.Facts, error) {
 	f, err := probe.Collect(ctx, probe.Collection{CPUs: cpusOf(l), Idle: idleTime})
 	if err != nil {
@@ -138,8 +139,8 @@ func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 type testedInstance struct {
 	Instance   *lab.Instance
 	Assertions []selftest.Assertion
-	// unchanged is the error of measuring the cost of a change, or of planting the faults of the links.
-	unchanged error
+	// setupErr is the error of measuring the cost of a change, or of bringing the faults of links into force.
+	setupErr error
 }
 
 // SelfTests tests all instances, as many at a time as there are CPUs, and returns them in the same order. An instance that
@@ -157,7 +158,7 @@ func SelfTests(ctx context.Context, instances []*lab.Instance) []testedInstance 
 			if len(selftest.Failed(all[i].Assertions)) == 0 {
 				all[i].Assertions = append(all[i].Assertions, selftest.Connect(inst)...)
 			}
-			all[i].unchanged = inst.Impair()
+			all[i].setupErr = inst.Impair()
 		})
 	}
 	wait.Wait()
@@ -173,8 +174,8 @@ func (t testedInstance) state() result.Profile {
 	}
 	bad := selftest.Failed(t.Assertions)
 	p.Assertions, p.Failed = len(t.Assertions), len(bad)
-	if t.unchanged != nil {
-		p.Skipped = strings.Join(strings.Fields(t.unchanged.Error()), " ")
+	if t.setupErr != nil {
+		p.Skipped = strings.Join(strings.Fields(t.setupErr.Error()), " ")
 	}
 	if len(bad) == 0 {
 		return p
@@ -223,7 +224,7 @@ func (e *Environment) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) 
 	return each.Of(mesh.LabNodes(e.plan.Lab.Nodes), func(name string) mesh.Node { return mesh.Node{Name: name} }), nil
 }
 
-// Away returns "": a lab's nodes do not go away.
+// Away returns "" for both results: a lab's nodes do not go away.
 func (e *Environment) Away(context.Context, mesh.Pair, bool) (node, why string) { return "", "" }
 
 // Await returns at once: a lab's nodes need no waiting.
@@ -240,11 +241,11 @@ func (e *Environment) LatePods() bool { return false }
 // Raised returns the cost of raising the current instance of a variant, by metric name.
 func (e *Environment) Raised(v plan.Variant) map[string]float64 { return e.Instance(v).Raised }
 
-// Renews returns v: every variant has its own nodes.
+// Renews returns only v, because every variant has its own nodes.
 func (e *Environment) Renews(v plan.Variant) []plan.Variant { return []plan.Variant{v} }
 
-// Renew raises variants again, and repeats what Open does after a self-test, but not the self-test: the description is
-// the same. It returns why a variant cannot be measured, nil if it can.
+// Renew raises variants again, and repeats what Open does after a self-test. It does not repeat the self-test, because the
+// description is the same. For each variant, the result has the reason why it cannot be measured, nil if it can.
 func (e *Environment) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	stands := e.Lab.Renew(ctx, names)
 	for _, name := range names {

@@ -46,8 +46,8 @@ var hooks = [...]struct {
 
 func (h Hook) String() string { return hooks[h].name }
 
-// Device attaches prog to a hook of the named device of ns, after existing programs. Before Linux 6.6, it replaces the
-// program that Device attached to this hook before. Closing c detaches prog.
+// Device attaches prog to a hook of the named device of ns, after existing programs. On kernels older than 6.6, it
+// replaces the program of an earlier call for the same hook. Closing c detaches prog.
 func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Closer, err error) {
 	err = ns.Do(func() error {
 		at, err := index(device)
@@ -184,7 +184,7 @@ func Cgroup(path string, at ebpf.AttachType, prog *ebpf.Program) (io.Closer, err
 	return l, nil
 }
 
-// Load loads a collection into the kernel. what names it in an error. If the verifier refuses a program, the error
+// Load loads a collection into the kernel. what names the collection in an error. If the verifier refuses a program, the error
 // has one line of its log; VerifierLog returns the whole log.
 func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollectionWithOptions(spec, opts)
@@ -263,7 +263,7 @@ func name(prog *ebpf.Program) string {
 	return "program"
 }
 
-// File loads the programs that places names from an object file, and attaches them to devices of ns. If one fails to
+// File loads the programs of places from an object file, and attaches them to devices of ns. If one fails to
 // attach, it returns the links made so far with the error. The links keep the programs and their maps loaded.
 func File(ns *netns.NS, file string, places ...Place) ([]io.Closer, error) {
 	spec, err := ebpf.LoadCollectionSpec(file)

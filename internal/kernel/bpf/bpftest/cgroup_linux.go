@@ -18,7 +18,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Cgroup makes a cgroup (v2), which is removed after the test, and returns its path. It skips the test if it cannot.
+// Cgroup makes a cgroup (v2), which is removed after the test, and returns its path. It skips the test if no cgroup v2 is
+// mounted, and without the right to make one.
 func Cgroup(t *testing.T) string {
 	t.Helper()
 	root, err := cgroup.Root()
@@ -121,8 +122,8 @@ func (c Call) datagram() (netip.AddrPort, string, error) {
 	return saw, peer, nil
 }
 
-// Place starts a child process in the cgroup group and inside ns, which executes c. server is the client's address as
-// the server saw it, peer the socket's peer address. failure is the error as text, "<nil>" without an error.
+// Place executes c in a child process, in the cgroup group and inside ns. server is the client's address as the server
+// saw it, peer the socket's peer address. failure is the error as text, "<nil>" without an error.
 func Place(t *testing.T, s *netns.Starter, ns *netns.NS, group string, c Call) (server, peer, failure string) {
 	t.Helper()
 	exe, err := os.Executable()

@@ -17,7 +17,7 @@ type Watch struct {
 	chain *nftables.Chain
 }
 
-// WatchForward adds a chain to the forward hook of ns that enables connection tracking and counts packets. It drops none.
+// WatchForward adds a chain to the forward hook of ns that enables connection tracking and counts packets. It drops no packets.
 func WatchForward(t *testing.T, ns *netns.NS) *Watch {
 	t.Helper()
 	w := &Watch{ns: ns, table: &nftables.Table{Name: "watch", Family: nftables.TableFamilyINet}}

@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Packet describes a frame to build. A zero field has the value of an ordinary packet.
+// Packet describes a frame to build. A zero TTL or Flags means the usual value, see the fields.
 type Packet struct {
 	Src, Dst         string // IPv4 or IPv6
 	Proto            uint8

@@ -53,8 +53,8 @@ type Pod struct {
 
 const bridge = "br0"
 
-// NewTopology creates the switch, or skips the test and names the missing right. With v6, nodes and pods have IPv6
-// addresses.
+// NewTopology creates the switch, or skips the test without the right to make namespaces. With v6, nodes and pods have
+// IPv6 addresses.
 func NewTopology(t *testing.T, v6 bool) *Topology {
 	t.Helper()
 	top := &Topology{t: t, v6: v6, Switch: NewNS(t)}

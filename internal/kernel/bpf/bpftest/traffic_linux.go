@@ -68,7 +68,7 @@ func (s *Server) serveUDP() {
 }
 
 // Exchange sends size random bytes over network (tcp4, tcp6, udp4 or udp6) from ns to the server at addr, in two
-// rounds, and requires that they return. It returns the client's address as the server saw it.
+// rounds, and fails unless the server returns the same bytes. It returns the client's address as the server saw it.
 func Exchange(ns *netns.NS, network string, addr netip.AddrPort, size int) (netip.AddrPort, error) {
 	var c net.Conn
 	err := ns.Do(func() (err error) {
@@ -83,8 +83,8 @@ func Exchange(ns *netns.NS, network string, addr netip.AddrPort, size int) (neti
 	return Converse(c, size)
 }
 
-// Converse sends size random bytes over an open connection to a Server, in two rounds, and requires that they return.
-// It returns the client's address as the server saw it.
+// Converse sends size random bytes over an open connection to a Server, in two rounds. It fails unless the server returns
+// the same bytes. It returns the client's address as the server saw it.
 func Converse(c net.Conn, size int) (netip.AddrPort, error) {
 	c.SetDeadline(time.Now().Add(Patience))
 	sent := make([]byte, size)

@@ -10,8 +10,8 @@ import (
 // legOpen has the flags of one direction (leg) of an established flow: LEG_SYN, LEG_ACK, LEG_APPROVED.
 const legOpen = 1<<0 | 1<<1 | 1<<4
 
-// Connect adds count TCP flows to the flow table, which has room for Options.Connections of them. ends returns the
-// ends of flow i. Connect returns the number of entries in the table.
+// Connect adds count TCP flows to the flow table. Set Options.Connections to at least count. ends returns the two
+// addresses of flow i. Connect returns the number of entries in the whole table.
 func (n *Node) Connect(count int, ends func(i int) (from, to netip.AddrPort)) (int, error) {
 	table := n.table("ct")
 	leg := func(e *encoder) { e.u32(0, 0, 1, 0, legOpen, 0) } // bytes, packets, seqno, flags, ifindex

@@ -7,7 +7,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// family has what differs between IPv4 and IPv6: the C programs are compiled for each, and each has its own tables.
+// family has what differs between IPv4 and IPv6. The C programs are compiled once for each family. Each family has its own
+// tables.
 type family struct {
 	name    string
 	address int    // bytes

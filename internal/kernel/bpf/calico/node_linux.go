@@ -94,11 +94,11 @@ func (n *Node) load() error {
 	if err != nil {
 		return err
 	}
-	n.size(spec)
+	n.setCapacities(spec)
 	if n.entry, err = n.family.preamble(); err != nil {
 		return err
 	}
-	n.size(n.entry)
+	n.setCapacities(n.entry)
 	if n.mains, err = attach.Load("calico main", spec, ebpf.CollectionOptions{Cache: n.cache}); err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (n *Node) load() error {
 	return nil
 }
 
-// size sets the capacities of a specification's tables.
-func (n *Node) size(spec *ebpf.CollectionSpec) {
+// setCapacities sets the capacities of a specification's tables.
+func (n *Node) setCapacities(spec *ebpf.CollectionSpec) {
 	flows := uint32(cmp.Or(n.opts.Flows, 65536))
 	// connect.bpf.c has no flows, but shares the header that declares them.
 	if m := spec.Maps[n.family.tables+"ct"]; m != nil {
@@ -170,7 +170,7 @@ func (n *Node) attachPreamble(links *[]io.Closer, device string, k kind, policy 
 	if err := spec.Variables["iface"].Set(c.encode()); err != nil {
 		return err
 	}
-	coll, err := attach.Load("calico preamble", spec, n.share(spec))
+	coll, err := attach.Load("calico preamble", spec, n.loadOptions(spec))
 	if err != nil {
 		return err
 	}
@@ -187,8 +187,8 @@ func (n *Node) attachPreamble(links *[]io.Closer, device string, k kind, policy 
 	return nil
 }
 
-// share returns options by which a collection of spec uses the node's tables.
-func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
+// loadOptions returns the options with which a collection loaded from spec uses the node's tables instead of its own.
+func (n *Node) loadOptions(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 	return attach.Shared(n.mains.Maps, spec, n.cache)
 }
 
@@ -322,8 +322,8 @@ func (n *Node) AttachCgroup(path string) error {
 	if err != nil {
 		return err
 	}
-	n.size(spec)
-	coll, err := attach.Load("calico connect", spec, n.share(spec))
+	n.setCapacities(spec)
+	coll, err := attach.Load("calico connect", spec, n.loadOptions(spec))
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,8 @@ type Options struct {
 	Flows int
 	// Connections is the number of additional entries for Connect.
 	Connections int
-	// Frontends and Endpoints are the numbers of Services and backends that the tables must hold; at least the
-	// product's 65,536 and 262,144.
+	// Frontends and Endpoints are the numbers of Services and backends that the tables must hold. The tables have room
+	// for at least the product's 65,536 and 262,144.
 	Frontends, Endpoints int
 }
 
@@ -47,9 +47,9 @@ func (o Options) check() error {
 	return nil
 }
 
-// Workload is a pod of this node. The caller adds a route to IP on the node, and a default route in the pod: via
-// 169.254.1.1, for which the kernel answers ARP (proxy_arp) or the pod has a permanent entry; with IPv6, via the
-// link-local address of Device.
+// Workload is a pod of this node. The caller adds a route to IP on the node, and a default route in the pod. With IPv4
+// the next hop is 169.254.1.1, resolved by proxy_arp or by a permanent entry in the pod. With IPv6 it is the link-local
+// address of Device.
 type Workload struct {
 	IP netip.Addr
 	// Device is the host's end of the pod's veth pair.
@@ -103,7 +103,7 @@ type Policy struct{ Ingress, Egress []Rule }
 type Service struct {
 	Frontend netip.AddrPort
 	Proto    Proto
-	// Local are the backends on this node; Remote are the others. The tables have the local ones first.
+	// Local are the backends on this node; Remote are the others. The tables list the local backends first.
 	Local, Remote []netip.AddrPort
 	// LocalOnly sends packets from outside only to backends on this node (externalTrafficPolicy Local).
 	LocalOnly bool

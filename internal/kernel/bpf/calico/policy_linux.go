@@ -80,7 +80,8 @@ func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 	return nil
 }
 
-// loadRules loads the program of these rules into a slot. If no rule matches, the program jumps to the slot otherwise.
+// loadRules generates the program of these rules, loads it and puts it into a slot. otherwise is the slot of the program
+// that runs next if no rule matches.
 func (n *Node) loadRules(slot uint32, rules []Rule, peer int16, otherwise uint32) error {
 	code, err := n.generate(rules, peer, otherwise)
 	if err != nil {
@@ -97,7 +98,8 @@ func (n *Node) loadRules(slot uint32, rules []Rule, peer int16, otherwise uint32
 }
 
 // generate returns a program that compares a packet with one rule after the other, so the cost grows linearly with the
-// rules. It fails for a rule with a port but no protocol. The program:
+// rules. peer is the offset of the peer's address in struct state. It fails for a rule with a port but no protocol.
+// The program:
 //
 //	r9 = state
 //	rule 0: proto, port, set: no match jumps to rule 1; a match jumps to allow or deny
@@ -150,7 +152,7 @@ func (n *Node) generate(rules []Rule, peer int16, otherwise uint32) (asm.Instruc
 	), nil
 }
 
-// match returns the comparisons of one rule. A mismatch jumps to the label next.
+// match returns the instructions that compare a packet with one rule. A mismatch jumps to the label next.
 func (n *Node) match(r Rule, peer int16, next string) asm.Instructions {
 	var code asm.Instructions
 	if r.Proto != AnyProto {

@@ -44,7 +44,7 @@ func newBench(t *testing.T, p *plan) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.size(spec)
+	n.setCapacities(spec)
 	n.mains, err = attach.Load("main", spec, ebpf.CollectionOptions{})
 	skipOrFail(t, err)
 	t.Cleanup(n.mains.Close)
@@ -85,7 +85,7 @@ func (b *bench) preamble(t *testing.T, k kind, w *workload) *ebpf.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.size(spec)
+	b.setCapacities(spec)
 	c := ifaceConfig{host: b.opts.NodeIP, tunnel: b.tunnel, kind: k}
 	switch k {
 	case fromWorkload:
@@ -96,7 +96,7 @@ func (b *bench) preamble(t *testing.T, k kind, w *workload) *ebpf.Program {
 	if err := spec.Variables["iface"].Set(c.encode()); err != nil {
 		t.Fatal(err)
 	}
-	coll, err := attach.Load("preamble", spec, b.share(spec))
+	coll, err := attach.Load("preamble", spec, b.loadOptions(spec))
 	skipOrFail(t, err)
 	t.Cleanup(coll.Close)
 	return coll.Programs["preamble"]

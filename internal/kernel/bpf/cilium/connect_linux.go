@@ -16,8 +16,9 @@ const (
 	ctLifetime = 24
 )
 
-// Connect adds count TCP flows to the flow table, as the programs of the receiving pod do. ends returns the ends of
-// flow i. The table has room for Sizes.FlowsTCP flows. Connect returns the number of entries in the table.
+// Connect adds count TCP flows to the flow table, as the programs of the receiving pod do. ends returns the two
+// addresses of flow i. The table has room for Sizes.FlowsTCP flows. Connect returns the number of entries in the whole
+// table.
 func (n *Node) Connect(count int, ends func(i int) (from, to netip.AddrPort)) (int, error) {
 	table := n.table("cilium_ct%d")
 	value := make([]byte, table.ValueSize())

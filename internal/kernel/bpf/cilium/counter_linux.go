@@ -11,11 +11,11 @@ import (
 // directions has the names of the directions of maps.h.
 var directions = map[uint8]string{1: "ingress", 2: "egress", 3: "service"}
 
-// linkLocal is the reason of link-local packets of pods. The programs drop them, as Cilium does, but Counters does not
-// report them as drops, because no router would forward them.
+// linkLocal is the reason number of link-local packets that pods send. The programs drop them, as Cilium does. Counters
+// does not report them as drops, because no router would forward them.
 const linkLocal = 250
 
-// firstDrop is the lowest number of maps.h that is a reason of a drop.
+// firstDrop is the lowest reason number of maps.h that means a drop.
 const firstDrop = 130
 
 // The reasons of maps.h for a full table.

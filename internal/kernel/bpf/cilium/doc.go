@@ -19,17 +19,19 @@
 //	event                  at the exit and at the pod, for the first packet with a TCP flag and every 5 s
 //	last                   redirect_peer | fib_lookup + redirect_neigh | set_tunnel_key + redirect
 //
-// What enters a node, unless it is for a frontend, adds the frontend's lookup, one of translated sources, one of
-// metrics and two tail calls. What leaves by the wire adds two of flows, one of endpoints and a tail call; with a
-// tunnel one of flows. With WireGuard, a pod's packet for another node adds a mark and, at the wire, one ipcache
-// lookup; it is redirected to the device that encrypts, which adds one flow lookup. The encrypted packet passes the
-// wire's program without a lookup. At the other node it enters twice: encrypted like any packet for the node, and
-// decrypted with the lookups of what enters a node. With IPsec it adds one of nodes and one of the key, and passes the
-// stack by cilium_net; at the other node, one of nodes as it enters, and the way by cilium_host once it is decrypted.
+// A packet that enters a node adds one lookup of a frontend, one of translated sources, one of metrics, and two tail
+// calls, unless it is for a frontend. A packet that leaves by the wire adds two lookups of flows, one of endpoints, and a
+// tail call; with a tunnel it adds one lookup of flows.
 //
-// Between nodes the destination's half runs at the other node: in from_netdev (one ipcache lookup more), from_overlay
-// (the identity is the VNI), or, with Legacy, in from_host behind that node's stack. PacketLB adds a service lookup to
-// every packet of a pod, a service flow for those that match, and one tail call.
+// With WireGuard, a pod's packet for another node adds a mark and, at the wire, one ipcache lookup. It is redirected to
+// the WireGuard device, which adds one flow lookup. The encrypted packet passes the wire's program without a lookup. It
+// enters the other node twice: encrypted, like any packet for the node, and decrypted, with the lookups of a packet that
+// enters a node. With IPsec, the packet adds one lookup of nodes and one of the key, and passes the stack by cilium_net.
+// At the other node it adds one lookup of nodes when it enters, and passes cilium_host after it is decrypted.
+//
+// Between nodes, the lookups of the destination run at the other node: in from_netdev (one ipcache lookup more), in
+// from_overlay (the identity is the VNI), or, with Legacy, in from_host behind that node's stack. PacketLB adds a
+// service lookup to every packet of a pod, a service flow for those that match, and one tail call.
 //
 // # Raising a node
 //

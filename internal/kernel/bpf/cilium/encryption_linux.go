@@ -15,7 +15,7 @@ const wireguardKey = 0xff
 // wireguardCalls has the slots of the tail calls at the WireGuard device, as edge.h numbers them.
 var wireguardCalls = map[uint32]string{1: "handle_wireguard", 4: "nat_egress", 5: "dsr", 6: "nat_ingress"}
 
-// variants has the replacements of a program on nodes that encrypt: the first is for WireGuard, the second for IPsec.
+// variants maps a program to its two replacements on nodes that encrypt: the first for WireGuard, the second for IPsec.
 // "" means no replacement.
 var variants = map[string][2]string{
 	"from_container": {"from_container_marked", "from_container_marked"},
@@ -92,26 +92,26 @@ func (n *Node) loadEncryption() error {
 	if err != nil {
 		return err
 	}
-	n.size(spec)
+	n.setCapacities(spec)
 	n.removeUnused(spec)
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		return err
 	}
-	if n.wireguard, err = attach.Load("cilium wireguard", spec, n.share(spec)); err != nil {
+	if n.wireguard, err = attach.Load("cilium wireguard", spec, n.loadOptions(spec)); err != nil {
 		return err
 	}
 	return fillCalls(n.wireguard, wireguardCalls)
 }
 
-// key returns the key for the ipcache entries of addresses whose packets are encrypted, 0 without encryption.
-func (n *Node) key() uint8 {
+// encryptionKey returns the key for the ipcache entries of addresses whose packets are encrypted, 0 without encryption.
+func (n *Node) encryptionKey() uint8 {
 	if n.opts.Encryption.WireGuard != "" {
 		return wireguardKey
 	}
 	return n.opts.Encryption.IPsec
 }
 
-// SetNode stores the number of another node, for one of its addresses. It requires IPsec.
+// SetNode stores the number of another node under a, an address of that node. It requires IPsec on this node.
 func (n *Node) SetNode(a netip.Addr, number uint16) error {
 	key := hostNodeKey{Family: n.fam.number, Ip: words(a)}
 	return n.host.Maps["cilium_node_map"].Put(key, hostNodeEntry{Id: number, Key: n.opts.Encryption.IPsec})

@@ -87,7 +87,7 @@ func (n *Node) addEndpoint(p *pod) error {
 		return err
 	}
 	n.removeUnused(spec)
-	coll, err := attach.Load("cilium endpoint", spec, n.share(spec))
+	coll, err := attach.Load("cilium endpoint", spec, n.loadOptions(spec))
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func (n *Node) RemoveEndpoint(id uint16) error {
 	return nil
 }
 
-// SetPolicy replaces the policy of an endpoint, at most Sizes.Policy rules. The new policy applies to packets of
-// established flows too, except replies.
+// SetPolicy replaces the policy of an endpoint. The new policy applies to packets of established flows too, except
+// replies. It fails for more rules than the policy table holds (Sizes.Policy).
 func (n *Node) SetPolicy(id uint16, rules []Rule) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

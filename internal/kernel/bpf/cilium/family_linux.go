@@ -113,7 +113,7 @@ func be16(port uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
 }
 
-// flag returns 1 for true.
+// flag returns 1 for true, 0 for false.
 func flag(b bool) uint8 {
 	if b {
 		return 1

@@ -75,8 +75,8 @@ func (n *Node) load() error {
 	if n.lxc, err = n.fam.lxc(); err != nil {
 		return err
 	}
-	n.size(spec)
-	n.size(n.lxc)
+	n.setCapacities(spec)
+	n.setCapacities(n.lxc)
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		return err
 	}
@@ -126,9 +126,9 @@ func (n *Node) configure() error {
 	return n.configureEncryption()
 }
 
-// size sets the capacities of a specification's tables. A shared table must have the same capacity in each
+// setCapacities sets the capacities of a specification's tables. A shared table must have the same capacity in each
 // specification.
-func (n *Node) size(spec *ebpf.CollectionSpec) {
+func (n *Node) setCapacities(spec *ebpf.CollectionSpec) {
 	s := n.opts.Sizes
 	for name, entries := range map[string]int{
 		"cilium_ct%d": s.FlowsTCP, "cilium_ct_any%d": s.FlowsAny, "cilium_snat%d": s.SNAT,
@@ -171,18 +171,18 @@ func (n *Node) attachDevices() error {
 	return err
 }
 
-// AttachCgroup translates services in the sockets of the processes in the cgroup (v2) at path and below it. Existing
-// sockets are included from their next call on.
+// AttachCgroup attaches the programs that translate services in socket calls, for the processes in the cgroup (v2) at
+// path and below it. The programs also handle the next calls of existing sockets.
 func (n *Node) AttachCgroup(path string) error {
 	spec, err := n.fam.sock()
 	if err != nil {
 		return err
 	}
-	n.size(spec)
+	n.setCapacities(spec)
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		return err
 	}
-	coll, err := attach.Load("cilium socket", spec, n.share(spec))
+	coll, err := attach.Load("cilium socket", spec, n.loadOptions(spec))
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 	}
 	e := hostIpcacheEntry{Identity: uint32(id)}
 	if id != Host && id != RemoteNode && id != World {
-		e.Key = n.key()
+		e.Key = n.encryptionKey()
 	}
 	if tunnel.IsValid() {
 		const hasTunnel, tunnelV6 = 1 << 1, 1 << 2 // HAS_TUNNEL, TUNNEL_V6
@@ -262,8 +262,8 @@ func (n *Node) Close() error {
 	return err
 }
 
-// share returns options by which a collection of spec uses the node's tables, except those in perObject.
-func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
+// loadOptions returns the options with which a collection loaded from spec uses the node's tables, except those in perObject.
+func (n *Node) loadOptions(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 	return attach.Shared(n.host.Maps, spec, n.cache, perObject...)
 }
 

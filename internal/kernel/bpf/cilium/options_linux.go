@@ -66,7 +66,7 @@ type Options struct {
 	// PacketLB translates services packet by packet at the pod's device, for pods that AttachCgroup does not cover.
 	PacketLB bool
 	// Masquerade is the prefix of destinations for which pods keep their source address. Packets of pods to other
-	// destinations get NodeIP as their source. With the zero prefix, no packet does.
+	// destinations get NodeIP as their source. The zero prefix disables this translation.
 	Masquerade netip.Prefix
 	NodePort   NodePort
 	// Maglev chooses backends for packets from outside by a table of 16,381 slots instead of at random.
@@ -83,20 +83,21 @@ type Encryption struct {
 	IPsec uint8
 }
 
-// Sizes are the capacities, in entries, of tables that the kernel allocates completely. Zero means the value of
-// AgentSizes. Flow tables are LRU: a full table forgets the flow that was idle longest. Product defaults are in
-// brackets.
+// Sizes are the capacities, in entries, of tables that the kernel allocates completely. Unless a field says otherwise,
+// zero means the value of AgentSizes. Flow tables are LRU: a full table forgets the flow that was idle longest.
 type Sizes struct {
 	FlowsTCP int // 150 bytes each, 200 with IPv6
 	FlowsAny int
 	SNAT     int
-	Stats    int // [65,536], per CPU
-	// Policy is the number of rules of a pod (bpf-policy-map-max); at least the product's 16,384.
+	Stats    int // per CPU; the product's default is 65,536
+	// Policy is the required capacity for the rules of a pod (bpf-policy-map-max). The table has room for at least the
+	// product's 16,384.
 	Policy int
 	// Ports is the number of ports for source translation, from 32,768; at most and by default 32,768, as in the
 	// product.
 	Ports int
-	// LB is the required capacity of each table of Services (bpf-lb-map-max); at least the product's 65,536.
+	// LB is the required capacity of each table of Services (bpf-lb-map-max). Each has room for at least the product's
+	// 65,536.
 	LB int
 }
 

@@ -58,7 +58,7 @@ func newBench(t *testing.T, where numbering, change func(*Options)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.size(spec)
+	n.setCapacities(spec)
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func (b *bench) endpoint(t *testing.T, i int, ip netip.Addr) *ebpf.Collection {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.size(spec)
+	b.setCapacities(spec)
 	id := identities[i]
 	self := lxcEndpointConfig{Ip: words(ip), Identity: uint32(id), Ifindex: uint32(i + 1), Id: uint16(i + 1)}
 	copy(self.HostMac.Addr[:], macs[i])
@@ -98,7 +98,7 @@ func (b *bench) endpoint(t *testing.T, i int, ip netip.Addr) *ebpf.Collection {
 	if err := spec.Variables["node"].Set(b.config); err != nil {
 		t.Fatal(err)
 	}
-	coll, err := attach.Load("endpoint", spec, b.share(spec))
+	coll, err := attach.Load("endpoint", spec, b.loadOptions(spec))
 	skipOrFail(t, err)
 	t.Cleanup(coll.Close)
 	if err := fillCalls(coll, lxcCalls); err != nil {

@@ -22,7 +22,7 @@ func TestQuicklyVerified(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := Options{Sizes: Sizes{}.withDefaults()}
-		(&Node{opts: o, fam: fam}).size(spec)
+		(&Node{opts: o, fam: fam}).setCapacities(spec)
 		config := hostNodeConfig{HostRouting: 1, Tunnel: 1, Overlay: 3, Masquerade: 1, Nodeport: 1, NatMin: firstPort, NatMax: 65535}
 		if err := spec.Variables["node"].Set(config); err != nil {
 			t.Fatal(err)

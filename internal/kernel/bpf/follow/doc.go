@@ -1,5 +1,5 @@
 // Package follow records when transactions pass the points of network namespaces: sockets, netfilter hooks, queues and
-// devices. A journey is made from these records.
+// devices. Package journey reconstructs the path of a transaction from these records.
 //
 // Open loads programs for the kernel's tracepoints and finds which netfilter hooks have functions. Attach attaches the
 // programs; from then on all transactions are followed, one at a time, while the buffer has room. Read detaches them

@@ -22,7 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Errors of a kernel that lacks what probes need.
+// Errors for a kernel that lacks a feature that the probes need.
 var (
 	ErrNoBTF        = errors.New("this kernel has no BTF, which tells probes where its structures have their fields")
 	ErrNoTracepoint = errors.New("this kernel lacks a tracepoint")
@@ -47,7 +47,7 @@ type Options struct {
 }
 
 // buffer is the size of the buffer of records in bytes: a window of 50 ms has about 200,000 records. A transaction is
-// followed only if there is room for mostRecords.
+// followed only if there is room for mostRecords more records.
 const buffer, mostRecords = 16 << 20, 2000
 
 // recordHeader is the size of the header of each record in the buffer, in bytes.
@@ -70,7 +70,7 @@ type Follower struct {
 // tracepoint is a tracepoint of the kernel, and the program for it.
 type tracepoint struct {
 	program, name string
-	// without is what cannot be recorded on a kernel without the tracepoint; "" means that nothing can.
+	// without is what cannot be recorded on a kernel without the tracepoint; "" means that nothing can be recorded.
 	without string
 }
 
@@ -228,8 +228,8 @@ func (f *Follower) trace(program string) error {
 	return nil
 }
 
-// Hooks returns the functions at the netfilter hooks that have had traffic since Open, by the name of the host. If it
-// cannot read the names of kernel functions, it adds that to Missing.
+// Hooks returns the functions at the netfilter hooks that have had traffic since Open, by the name of the host. If the
+// names of kernel functions cannot be read, the functions have no names, and Missing gets an entry.
 func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 	functions, err := perf.ReadKernel()
 	if err != nil {

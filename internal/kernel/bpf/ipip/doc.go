@@ -3,8 +3,8 @@
 //
 // To raise it on a node:
 //
-//  1. make a veth pair without ARP; the end that stands for the tunnel device gets the tunnel's address and an MTU of
-//     the wire's less 20, both ends go up, and rp_filter is off on it;
+//  1. make a veth pair without ARP, both ends up; the end that stands for the tunnel device gets the tunnel's address,
+//     the wire's MTU less 20, and rp_filter 0;
 //  2. Load with the names of that end and of the node's device;
 //  3. for each other node: SetPeer(its pods' prefix, its address), and a route for the prefix to the tunnel device;
 //  4. Close, or let the process end.

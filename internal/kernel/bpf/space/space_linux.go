@@ -32,7 +32,7 @@ func (t *Tracker) Follow() error {
 	return nil
 }
 
-// Rest ends Follow. It does nothing if Follow has not begun.
+// Rest stops what Follow began: it detaches that program. It does nothing if Follow was not called.
 func (t *Tracker) Rest() error {
 	if t.link == nil {
 		return nil
@@ -47,7 +47,8 @@ func (t *Tracker) Output(cpu, event int) error {
 	return t.objects.Rings.Put(uint32(cpu), uint32(event))
 }
 
-// Sampled returns the descriptor of the program to attach to each perf event that samples.
+// Sampled returns the file descriptor of the program that adds the namespace to samples. The caller attaches the program
+// to each perf event that samples.
 func (t *Tracker) Sampled() int { return t.objects.CnibenchSample.FD() }
 
 // Close detaches and unloads the programs.

@@ -20,7 +20,7 @@ const Name = "spin"
 const next = -1
 
 // Attach attaches a program to the ingress of a device. For each packet, the program counts down from n. Closing the
-// result detaches it.
+// result detaches the program.
 func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	return put(ns, device, asm.Instructions{
 		asm.Mov.Imm(asm.R1, n),
@@ -50,7 +50,7 @@ const (
 )
 
 // Walk attaches a program to the ingress of a device. For each packet, the program reads the next n cache lines of a
-// map of Walked bytes, and so evicts other data from the caches. Closing the result detaches it.
+// map of Walked bytes, and so evicts other data from the caches. Closing the result detaches the program.
 func Walk(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	memory, err := ebpf.NewMap(&ebpf.MapSpec{Name: Name, Type: ebpf.Array, KeySize: 4, ValueSize: Walked, MaxEntries: 1})
 	if err != nil {
@@ -72,11 +72,12 @@ func Walk(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	return c, errors.Join(err, memory.Close()) // the program holds the map
 }
 
-// Copied is the length of a copy in bytes. A frame of TCP over IPv4 with time stamps is at least as long.
+// Copied is the length in bytes of each copy that Copy's program makes. It does not exceed the shortest frame of TCP over
+// IPv4 with time stamps.
 const Copied = 64
 
 // Copy attaches a program to the ingress of a device. The program copies the first Copied bytes of each packet n
-// times. Closing the result detaches it.
+// times. Closing the result detaches the program.
 func Copy(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	return put(ns, device, asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
@@ -92,7 +93,7 @@ func Copy(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	})
 }
 
-// put attaches a program to the ingress of a device. The program does work and passes the packet on.
+// put attaches a program to the ingress of a device. For each packet, the program executes work and passes the packet on.
 func put(ns *netns.NS, device string, work asm.Instructions) (io.Closer, error) {
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: Name, Type: ebpf.SchedCLS, License: "Dual BSD/GPL",

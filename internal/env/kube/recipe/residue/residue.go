@@ -63,7 +63,7 @@ type Node struct {
 type Leftover struct {
 	// Node is the node's name, "" for the cluster.
 	Node string `json:"node,omitempty"`
-	// Owner is the CNI that left it, or the CNIs that may have: "flannel or calico".
+	// Owner is the CNI that left it. If several CNIs may have left it, Owner lists them: "flannel or calico".
 	Owner string `json:"owner"`
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
@@ -251,7 +251,8 @@ func detach(q netstate.Program) string {
 	return "restart the node"
 }
 
-// routes adds the blackhole routes, and the routes to the pods of other nodes, if the CNI that made them is not in force.
+// routes adds the node's blackhole routes and its routes to the pods of other nodes, unless a CNI that makes such routes is in
+// force.
 func (j *judge) routes(n Node) {
 	blackhole := []sign{{names: []string{"*"}, owners: []string{Calico}, harm: "packets to these pods are dropped", remove: "ip route del blackhole %s"}}
 	for _, r := range n.Sight.Routes {

@@ -55,8 +55,8 @@ var devices = []sign{
 	{[]string{"antrea-gw0"}, []string{antrea}, harmDevice, rmDevice},
 }
 
-// gateways identifies veth devices with an address of the pods' range: the node's ends of pods that the plugin ptp attached and
-// did not detach.
+// gateways identifies veth devices that have an address of the node's pod range. The plugin ptp creates such a device on the node
+// for each pod; a leftover belongs to a pod that was never detached.
 var gateways = []sign{{[]string{"*"}, []string{Plugins}, harmDevice, rmDevice}}
 
 // clearChains returns the command that removes all iptables rules and chains whose lines contain word. It saves, filters and
