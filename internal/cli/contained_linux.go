@@ -95,8 +95,8 @@ func podGroup(tree string) (string, error) {
 	return filepath.Join(tree, nodeOf(string(groups)), "kubepods", "burstable", "pod"+pod, "agent"), nil
 }
 
-// nodeOf returns a name for the lab node that a process belongs to. groups is the text of /proc/PID/cgroup. The name is the
-// path in the v2 tree, <tree>/<profile>/<node>, with _ for /. It is "outside" if the process is in no such cgroup.
+// nodeOf returns the cgroup v2 path in groups, the text of /proc/PID/cgroup, with _ for /; in the lab it is
+// <tree>/<profile>/<node>. It returns "outside" for the root, or without a v2 entry.
 func nodeOf(groups string) string {
 	for line := range strings.Lines(groups) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && path != "" {

@@ -79,9 +79,8 @@ func (m Members) Without(rank int, e Ends) (Members, Ends) {
 	return m, e
 }
 
-// Run starts all members, the first last, calls running, and waits for all of them. It returns their merged
-// observation. If a member fails, Run gives up the others and returns the error, preferably of a member whose agent is
-// gone. The error is a *LostError if continues is set and the other members can continue.
+// Run starts all members, from the last to the first, calls running, and waits for all of them. It returns their merged
+// observation. If members fail, Run gives up the others and returns one error, preferably of a member whose agent is gone. The error is a *LostError if continues is set and the other members can continue.
 func (m Members) Run(ctx context.Context, continues bool, running func()) (*sample.Observation, error) {
 	all := m.all()
 	for rank := len(all) - 1; rank >= 0; rank-- {

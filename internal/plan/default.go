@@ -122,10 +122,10 @@ func (p Plan) settleBulk() Plan {
 	return p
 }
 
-// Preset returns the plan of one of Presets: "standard" measures every lab profile on five paths within four minutes;
-// with fewer profiles it measures more repetitions (FitRepetitions). "quick" measures the profiles that most clusters
-// choose from on two paths within a minute, including the lab's start and the report. "thorough" measures every profile
-// on the nine paths for half an hour, or until the intervals are within 5 %.
+// Preset returns the plan of one of Presets. "standard" measures the usual profiles (profile.Usual) on five paths within
+// four minutes; with fewer profiles it measures more repetitions (FitRepetitions). "quick" measures the profiles that most
+// clusters choose from on two paths within a minute, including the lab's start and the report. "thorough" measures the usual
+// profiles on the nine paths for half an hour, or until the intervals are within 5 %.
 func Preset(name string) Plan {
 	p := Default()
 	p.Name = name

@@ -10,9 +10,9 @@ import (
 // confidence is the confidence level of the intervals that a plan's precision bounds.
 const confidence = 0.95
 
-// undecided returns the cases that need more repetitions, according to all trials of the file: the comparison of a headline
-// metric with the baseline is inconclusive, and its interval is wider than the plan's precision. It omits cases without a
-// finished trial, which more trials would not help. It includes the baseline and its twin only if no case is compared with
+// undecided returns the cases that need more repetitions, according to all trials of the file: a headline metric's
+// comparison with the baseline is inconclusive, and the interval of the case's own value is wider than the plan's precision or not
+// yet of full confidence. It omits cases without a finished trial. It includes the baseline and its twin only if no case is compared with
 // them.
 //
 // A run that tests after each repetition and stops at the first difference would find too many differences. So a case is

@@ -76,7 +76,7 @@ func openAnswerer(w *worker) (flow, error) {
 
 func newPage(name string, size int, leaves bool) page {
 	head := httpwire.AppendHead(nil, http.StatusOK, name, size, leaves)
-	return page{bytes: append(head, filled(size)...), head: len(head)}
+	return page{bytes: append(head, incompressible(size)...), head: len(head)}
 }
 
 func (a *answerer) step(w *worker) bool {

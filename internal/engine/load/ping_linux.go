@@ -38,7 +38,7 @@ func openPinger(w *worker) (flow, error) {
 	if echo.Raw {
 		p.identifier = uint16(t.clock.Offset>>10) + uint16(w.index)
 	}
-	p.request = filled(echoHeader + t.traits.Message)
+	p.request = incompressible(echoHeader + t.traits.Message)
 	p.answer = make([]byte, 1<<16)
 	w.each = size{sent: uint64(t.traits.Message), received: uint64(t.traits.Message)}
 	w.hist.rtt = w.newTimes()

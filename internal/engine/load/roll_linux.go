@@ -75,7 +75,7 @@ func (t *Trial) Leave(drain time.Duration) {
 	})
 }
 
-// shutListeners makes the listeners refuse connections and the threads close theirs. The caller must hold r.mu.
+// shutListeners makes the listeners refuse new connections, and tells the threads to close those that are open. The caller must hold r.mu.
 func (t *Trial) shutListeners() {
 	r := &t.rolling
 	r.letGo.Store(0)

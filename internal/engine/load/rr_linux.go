@@ -53,11 +53,11 @@ func (w *worker) messages() messages {
 	}
 	if w.server() {
 		w.each = size{sent: uint64(o.Response), received: uint64(o.Request)}
-		return messages{request: make([]byte, max(o.Request, least)), response: filled(o.Response)}
+		return messages{request: make([]byte, max(o.Request, least)), response: incompressible(o.Response)}
 	}
 	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
 	w.hist.rtt = w.newTimes()
-	return messages{request: filled(o.Request), response: make([]byte, max(o.Response, least))}
+	return messages{request: incompressible(o.Request), response: make([]byte, max(o.Response, least))}
 }
 
 // requester is the client of rr over TCP, on one thread.

@@ -37,16 +37,16 @@ func streamWork(s plan.Stream, client bool) work {
 func openBeside(w *worker) (flow, error) {
 	w.beside, w.spin = true, false
 	if w.server() {
-		return &receiver{buffer: filled(plan.DefaultStreamMessage)}, nil
+		return &receiver{buffer: incompressible(plan.DefaultStreamMessage)}, nil
 	}
-	return &sender{filled(plan.DefaultStreamMessage)}, nil
+	return &sender{incompressible(plan.DefaultStreamMessage)}, nil
 }
 
 // sender is the sending end of a stream over TCP, from a buffer.
 type sender struct{ message []byte }
 
 func openSender(w *worker) (flow, error) {
-	message := filled(w.trial.traits.Message)
+	message := incompressible(w.trial.traits.Message)
 	if specOf[plan.Stream](w).Mode != "sendfile" {
 		return &sender{message}, nil
 	}
@@ -58,8 +58,8 @@ func openSender(w *worker) (flow, error) {
 	return &fileSender{file: file, size: len(message)}, nil
 }
 
-// filled returns n pseudo-random bytes, always the same, which cannot be compressed.
-func filled(n int) []byte {
+// incompressible returns n pseudo-random bytes, always the same, which cannot be compressed.
+func incompressible(n int) []byte {
 	b := make([]byte, n)
 	state := uint32(2463534242)
 	for i := range b {
@@ -103,7 +103,7 @@ type receiver struct {
 }
 
 func openReceiver(w *worker) (flow, error) {
-	r := &receiver{buffer: filled(w.trial.traits.Message)}
+	r := &receiver{buffer: incompressible(w.trial.traits.Message)}
 	if specOf[plan.Stream](w).Mode == "trunc" {
 		r.flags = sock.Trunc
 	}

@@ -25,7 +25,7 @@ func openDatagramSender(w *worker) (flow, error) {
 	o := &w.trial.traits
 	s := &datagramSender{cut: cutOf(specOf[plan.Stream](w)), paced: o.Rate > 0}
 	s.batch = newBatchFor(s.cut)
-	content := filled(s.cut.segments * s.cut.largest())
+	content := incompressible(s.cut.segments * s.cut.largest())
 	for i := range s.batch.Cap() {
 		copy(s.batch.Buffer(i), content)
 	}

@@ -160,8 +160,8 @@ func (c *kindCluster) Close(context.Context) error {
 // engine implements containerEngine with the library of kind.
 type engine struct{ *cluster.Provider }
 
-// findEngine returns kind for the container engine of this machine. If there is none, the error lists the engines that
-// would work.
+// findEngine returns the library of the tool kind for this machine's container engine. If there is none, the error lists the
+// engines that would work.
 func findEngine() (containerEngine, error) {
 	p, err := detected()
 	if err != nil {

@@ -131,8 +131,8 @@ func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64
 		}
 	}()
 	<-done
-	err = errors.Join(err, p.reset())
-	return delay, len(p.probes), err
+	probes = len(p.probes)
+	return delay, probes, errors.Join(err, p.reset())
 }
 
 // watch does the work of look on the current thread.

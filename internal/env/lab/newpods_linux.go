@@ -208,7 +208,7 @@ func (a *arrivals) run(ctx context.Context) error {
 		return err
 	}
 	cpus := a.node().CPUs
-	a.pod(ctx, thread.Monotonic(), int64(a.o.Timeout), nil)
+	a.runPod(ctx, thread.Monotonic(), int64(a.o.Timeout), nil)
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (a *arrivals) run(ctx context.Context) error {
 			break
 		}
 		a.seen.Schedule.Due++
-		pods.Go(func() { a.pod(ctx, due, end-due, &a.seen) })
+		pods.Go(func() { a.runPod(ctx, due, end-due, &a.seen) })
 	}
 	sleepUntil(ctx, end)
 	after, err := sampler.Take(cpus)
@@ -258,9 +258,9 @@ func sleepUntil(ctx context.Context, at int64) bool {
 	}
 }
 
-// pod attaches one pod that is due at the time due, sends its request and removes it. It does nothing if no namespace is
+// runPod attaches one pod that is due at the time due, sends its request and removes it. It does nothing if no namespace is
 // ready within patience, in ns. It adds the pod's times to o; o is nil for a pod that does not count.
-func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Observation) {
+func (a *arrivals) runPod(ctx context.Context, due, patience int64, o *sample.Observation) {
 	late := time.NewTimer(time.Duration(patience))
 	defer late.Stop()
 	var m made

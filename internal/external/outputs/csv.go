@@ -270,7 +270,7 @@ func (f *csvFile) row(line int, r csvRow) error {
 	}
 	switch reading := &f.batch.Readings[i]; cmp.Or(r["status"], result.OK) {
 	case result.OK:
-		return r.value(line, reading, f.said[i])
+		return r.addValue(line, reading, f.said[i])
 	case result.Failed:
 		if len(f.said[i]) > 0 || r["value"] != "" {
 			return errors.New("a failed trial has no values")
@@ -308,9 +308,9 @@ func (r csvRow) trial() (plan.Trial, error) {
 	return t, errors.Join(errs[:]...)
 }
 
-// value stores the number of a row in reading, in base units, and notes the row's line in said, by metric. It fails if said
+// addValue stores the number of a row in reading, in base units, and notes the row's line in said, by metric. It fails if said
 // has the metric, or if the metric, the number or the unit is invalid.
-func (r csvRow) value(line int, reading *adapter.Reading, said map[string]int) error {
+func (r csvRow) addValue(line int, reading *adapter.Reading, said map[string]int) error {
 	name := r["metric"]
 	before, twice := said[name]
 	switch _, known := metric.Lookup(name); {

@@ -97,7 +97,7 @@ func readK8sItem(raw json.RawMessage, batch *adapter.Batch, drivers map[string]s
 var tcpAndUDP = []string{"", "netperf", "iperf", "iperf3", "uperf"}
 
 // read adds the reading of a scenario to batch, unless the scenario is not supported. drivers has the driver of each case
-// that was read. If another driver, which is another tool, measures the same case, read leaves that scenario out.
+// that was read. If another driver has measured the same case already, read leaves this scenario out: drivers are different tools.
 func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
 	what := fmt.Sprintf("%s by %s", r.Profile, r.Driver)
 	switch {

@@ -194,7 +194,7 @@ func shares(units []unit, of func(string) string) map[string]Share {
 		groups[group] = append(groups[group], grouped(a.without(u, all), of))
 	}
 	all = grouped(all, of)
-	drawn, told, following := a.sampleVariances(all), a.switchVariances(of), a.following()
+	drawn, told, following := a.sampleVariances(all), a.switchVariances(of), a.followingShare()
 	whole := slices.Concat(groups[:]...)
 	// Trials scatter more than samples do. How much more is estimated from all parts together.
 	var scatter, expected float64
@@ -245,8 +245,8 @@ func shareVariance(groups [2][]map[string]float64, id string, least, told float6
 // guessed is the number of degrees of freedom that told counts for in shareVariance.
 const guessed = 3
 
-// following returns the share of the sampling error that comes from units that follow packets.
-func (a attribution) following() float64 {
+// followingShare returns the share of the sampling error that comes from units that follow packets.
+func (a attribution) followingShare() float64 {
 	var following, all float64
 	for _, u := range a.units {
 		if all += u.square; len(u.followed) > 0 && len(a.open) > 0 {

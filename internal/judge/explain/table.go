@@ -163,7 +163,7 @@ func (t *table) attribute(stack []string) Part {
 		}
 		if own == Unexplained {
 			if r, ok := t.find(function, caller); ok {
-				own = t.at(r.part, stack[:i+1])
+				own = t.withHook(r.part, stack[:i+1])
 			}
 		}
 		if border = border || t.border[function]; border && own != Unexplained {
@@ -179,8 +179,8 @@ func isUser(frame string) bool { return strings.Contains(plain(frame), ".") || f
 // userFrame stands for a function of a program whose name is unknown.
 const userFrame = "[user]"
 
-// at returns p with its * replaced by the hook of the innermost function that runs one, "elsewhere" without one.
-func (t *table) at(p Part, stack []string) Part {
+// withHook returns p with its * replaced by the hook of the innermost function that runs one, "elsewhere" without one.
+func (t *table) withHook(p Part, stack []string) Part {
 	if !strings.Contains(p.ID, "*") {
 		return p
 	}

@@ -133,9 +133,9 @@ const unlike, above = 2.33, 0.7
 
 // ScatterOf fits the scatter of levels that were measured in the same way: the variances of cells are drawn from a
 // scaled inverse chi-squared distribution, whose scale and degrees of freedom follow from the mean and the variance of
-// their logarithms (Smyth 2004, Linear models and empirical Bayes methods for assessing differential expression). Cells
-// with very different scatter therefore add little information about one another. So do few cells, whose scale is
-// uncertain. At most, the others add as much information as a cell's own values.
+// their logarithms (Smyth 2004, Linear models and empirical Bayes methods for assessing differential expression). Levels
+// that scatter very differently, or are few, say little about one another. The others never add more information than a level's
+// own values. It returns the zero Scatter for fewer than two usable levels.
 func ScatterOf(levels []Level) Scatter {
 	var logs []float64
 	var free, expected float64

@@ -158,7 +158,8 @@ func (r *Room) Command(ctx context.Context, path string, args ...string) *exec.C
 	return cmd
 }
 
-// Signal sends a signal to the process group of a command. It does nothing before the start and after the end.
+// Signal sends a signal to the process group of a command. It does nothing before the start, or if the group has
+// no process left.
 func Signal(cmd *exec.Cmd, signal syscall.Signal) error {
 	if cmd.Process == nil {
 		return nil

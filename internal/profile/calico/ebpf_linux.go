@@ -272,8 +272,8 @@ func serveCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	return nil
 }
 
-// routeServices routes the node's own datagrams for Services into the pair of devices, because connect() only
-// translates TCP.
+// routeServices routes the node's own UDP for Services into the veth pair bpfin/bpfout: the program at connect() translates
+// only TCP.
 func routeServices(p dataplane.Programming) error {
 	at, err := link.Open(p.NS)
 	if err != nil {

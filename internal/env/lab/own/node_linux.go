@@ -141,6 +141,9 @@ func (n *Node) shell(ctx context.Context, command string, values map[string]stri
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if errors.Is(err, exec.ErrWaitDelay) { // its output stayed open
+		err = errors.New("left a process in the background, which was killed: make it a daemon (node.daemons)")
+	}
 	if bounded.Err() != nil {
 		err = fmt.Errorf("did not end within %s", limit)
 	}

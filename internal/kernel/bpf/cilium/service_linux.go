@@ -192,7 +192,8 @@ func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrP
 	return nil
 }
 
-// hold adds one reference to each backend of list. It writes a backend without references to the kernel first.
+// hold adds one reference to each backend of list. If a backend has none yet, hold first writes it to the kernel's map. It stops
+// at the first error.
 func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
 	for _, b := range list {
 		ref := n.services.backends[backend{b, proto}]
