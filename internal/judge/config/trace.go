@@ -105,7 +105,7 @@ func (j *judge) trace(t *tracer, all map[string]any, at map[string]value, g valu
 }
 
 // live reports whether another value at path would change the rendered chart, which it also assumes if it cannot try: for a value
-// that is no bool, string or int, and if the chart then fails.
+// that is not a bool, string or int, and if the chart then fails.
 func (j *judge) live(t *tracer, all map[string]any, path string) bool {
 	var other any
 	switch v := valueAt(all, path).(type) {
