@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Keys of annotations of flags: the value of groupOf is the flag's group in help; isCommon marks a flag of the first page.
@@ -123,10 +123,10 @@ func improveFlagError(cmd *cobra.Command, err error) error {
 }
 
 // excluded matches the error of cobra about flags that exclude one another.
-var excluded = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(.*)\] were all set$`)
+var excluded = pattern.New(`^if any flags in the group .* none of the others can be; \[(.*)\] were all set$`)
 
-// tooMany shortens cobra's error about flags that exclude one another. It returns other errors as they are.
-func tooMany(err error) error {
+// improveGroupError shortens cobra's error about flags that exclude one another. It returns other errors as they are.
+func improveGroupError(err error) error {
 	if m := excluded.FindStringSubmatch(err.Error()); m != nil {
 		return errors.New("--" + strings.ReplaceAll(m[1], " ", ", --") + ": want only one of them")
 	}

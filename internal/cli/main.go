@@ -65,7 +65,7 @@ func (p *program) main(args []string) int {
 	err := root.ExecuteContext(ctx)
 	var coded *exitError
 	if err != nil && !p.running && !errors.As(err, &coded) {
-		err = usage(tooMany(err))
+		err = usage(improveGroupError(err))
 	}
 	return p.finish(err)
 }

@@ -77,25 +77,23 @@ func Decode(name string, b []byte) (Batch, error) {
 	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), "leave out --from, or choose one of: "+strings.Join(names, ", "))
 }
 
-// unpackedHead returns what can be unpacked of the first bytes of a gzip file, nil for other files.
-func unpackedHead(b []byte) []byte {
+// unpack returns at most most bytes of what a gzip file holds. It returns what it has together with an error if the file is cut
+// off or is not a gzip file.
+func unpack(b []byte, most int64) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	text, _ := io.ReadAll(io.LimitReader(z, headSize)) // it ends early, as b does
-	return text
+	return io.ReadAll(io.LimitReader(z, most))
 }
 
 // plain returns the text of an input. It unpacks gzip unless that holds a tar archive, converts UTF-16 (which PowerShell
 // writes), removes a byte order mark, and replaces \r\n by \n.
 func plain(b []byte) []byte {
 	const atTar = 257 // position of the magic of a tar archive
-	if z, err := gzip.NewReader(bytes.NewReader(b)); err == nil {
-		text, err := io.ReadAll(io.LimitReader(z, adapter.MaxInput+1))
-		if err == nil && len(text) <= adapter.MaxInput && !bytes.HasPrefix(text[min(atTar, len(text)):], []byte("ustar")) {
-			b = text
-		}
+	text, err := unpack(b, adapter.MaxInput+1)
+	if err == nil && len(text) <= adapter.MaxInput && !bytes.HasPrefix(text[min(atTar, len(text)):], []byte("ustar")) {
+		b = text
 	}
 	if archive := bytes.HasPrefix(b, []byte{0x1f, 0x8b}); archive {
 		return b

@@ -52,10 +52,11 @@ func NewStream(r io.Reader, name string) (*Stream, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, prefixed(name, adapter.Cause(err))
 	}
-	if !ours(b) && (ours(plain(b)) || ours(unpackedHead(b))) {
-		return nil, prefixed(name, advice.With(errors.New("a result of cnibench that is packed, or in another encoding than UTF-8"), "unpack it; save it as UTF-8 without a byte order mark"))
-	}
 	if !ours(b) {
+		unpacked, _ := unpack(b, headSize) // it ends early, as b does
+		if ours(plain(b)) || ours(unpacked) {
+			return nil, prefixed(name, advice.With(errors.New("a result of cnibench that is packed, or in another encoding than UTF-8"), "unpack it; save it as UTF-8 without a byte order mark"))
+		}
 		batch, err := Read(head, name, "")
 		return streamOf(batch, name, err)
 	}

@@ -249,7 +249,7 @@ func (l Lab) contradictions() string {
 	}
 	n := l.Services * max(l.Endpoints, 1)
 	refuse(n > maxEndpoints, "%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, maxEndpoints)
-	refuse(!l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0 || mesh.Impair(l.Plants)),
+	refuse(!l.Churn.IsZero() && l.Impaired(),
 		"churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two")
 	if wrong := mesh.Wrong(l.Plants, l.Nodes); wrong != "" {
 		refuse(true, "planted faults: %s", wrong)

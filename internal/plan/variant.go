@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
@@ -137,6 +138,11 @@ func (l Lab) withLinkNIC() Lab {
 		l.NIC = NICWire
 	}
 	return l
+}
+
+// Impaired reports whether wires, or links with a planted fault, delay or lose packets.
+func (l Lab) Impaired() bool {
+	return l.Delay > 0 || l.Loss > 0 || slices.ContainsFunc(l.Plants, func(p mesh.Plant) bool { return p.Delay > 0 || p.Loss > 0 })
 }
 
 // over returns p with the conditions of v applied. It ignores unknown and invalid conditions.

@@ -121,8 +121,8 @@ func (d *decoder) profiles(at *[]Variant) position.Read {
 	})
 }
 
-// resolveFile returns v with the path of its profile file relative to the working directory. In the plan file, the path is
-// relative to the plan file. It returns v unchanged if v has no profile file or an absolute path.
+// resolveFile makes the path of v's profile file relative to the working directory; in a plan it is relative to the plan file. It
+// returns v unchanged without a profile file, or with an absolute path.
 func (d *decoder) resolveFile(v Variant) Variant {
 	file := v.File()
 	if file == "" || filepath.IsAbs(file) {

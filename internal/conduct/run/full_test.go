@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// tables is a world whose profiles have a table that has overflowError long ago, and overflows again whenever the script
+// tables is a world whose profiles have a table that has overflowed long ago, and overflows again whenever the script
 // says so.
 type tables struct {
 	*world
@@ -43,7 +43,7 @@ func (w *tables) overflow(n uint64) {
 }
 
 // TestFullTableFailsTheTrial lets the table of one profile overflow in its first trial alone: what is measured there is no
-// number of the dataplane, whether the trial ended well or not. What overflowError before is nobody's fault.
+// number of the dataplane, whether the trial ended well or not. What overflowed before the trial is not its fault.
 func TestFullTableFailsTheTrial(t *testing.T) {
 	for _, tc := range []struct {
 		name string

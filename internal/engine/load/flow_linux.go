@@ -364,19 +364,9 @@ func (t *Trial) accept(listener int) {
 func (t *Trial) welcome(fd int) {
 	hello := make([]byte, greetingSize)
 	deadline := t.now() + int64(t.o.Setup)
-	for got := 0; got < greetingSize; {
-		n, e := sock.RecvPolite(fd, hello[got:], 0)
-		if (e != 0 && e != syscall.EAGAIN && e != syscall.EINTR) || (e == 0 && n == 0) {
-			return
-		}
-		if t.stopping(stop) || t.now() > deadline {
-			return
-		}
-		if e == 0 {
-			got += n
-		}
+	if sock.RecvAll(fd, hello, func() bool { return t.stopping(stop) || t.now() > deadline }) {
+		t.adopt(fd, hello, 1)
 	}
-	t.adopt(fd, hello, 1)
 }
 
 // full reports whether every flow has its thread, or will have it.

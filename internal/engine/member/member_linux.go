@@ -215,7 +215,9 @@ func (t *Trial) accept(ctx context.Context) error {
 		case e != 0:
 			return failed("accept", e)
 		}
-		greeting, ok := readGreeting(ctx, fd)
+		var greeting [greetingSize]byte
+		late := time.Now().Add(greetingTime)
+		ok := sock.RecvAll(fd, greeting[:], func() bool { return ctx.Err() != nil || time.Now().After(late) })
 		rank := int(binary.BigEndian.Uint32(greeting[4:]))
 		if !ok || binary.BigEndian.Uint32(greeting[:]) != greetingMagic || rank >= t.o.Seat.Rank || t.links[rank] != nil {
 			sock.Close(fd) // of another program
@@ -229,25 +231,6 @@ func (t *Trial) accept(ctx context.Context) error {
 
 // greetingTime bounds the wait for the greeting of a connection. TCP sends a lost one again after 200 ms or more.
 const greetingTime = time.Second
-
-// readGreeting reads a greeting. ok is false if the connection ends or ctx ends first, or after greetingTime.
-func readGreeting(ctx context.Context, fd int) (greeting [greetingSize]byte, ok bool) {
-	deadline := time.Now().Add(greetingTime)
-	for got := 0; got < greetingSize; {
-		n, e := sock.RecvPolite(fd, greeting[got:], 0)
-		switch {
-		case e == syscall.EAGAIN || e == syscall.EINTR: // the listener's timeout
-			if ctx.Err() != nil || time.Now().After(deadline) {
-				return greeting, false
-			}
-		case e != 0 || n == 0:
-			return greeting, false
-		default:
-			got += n
-		}
-	}
-	return greeting, true
-}
 
 // awaited names the members that have not connected.
 func (t *Trial) awaited() string {

@@ -16,7 +16,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // life is how long a sampler waits for a request, in addition to the length of a trial: between two requests, the
@@ -110,7 +109,7 @@ func (s *server) begin(b control.SamplerBegin) (err error) {
 		s.tracker, failed = space.Load()
 	}
 	if len(b.CPUs) == 0 {
-		online, err := number.ParseCPUs(proc.Text("/sys/devices/system/cpu/online"))
+		online, err := proc.OnlineCPUs()
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -356,7 +355,7 @@ const (
 // counters.
 func (i *Instance) AccountChange(ctx context.Context) (err error) {
 	c := i.changing
-	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Delay > 0 || i.Spec.Lab.Loss > 0 || mesh.Impair(i.Spec.Lab.Plants) {
+	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Impaired() {
 		return nil
 	}
 	p, err := c.prober(ctx)

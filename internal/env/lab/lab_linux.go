@@ -96,14 +96,19 @@ var errClosed = errors.New("the lab is closed")
 // affected. Up fails if the conditions are not valid, if this machine lacks memory, descriptors or rights,
 // or if ctx is done; then it removes everything. The caller closes the lab.
 func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
-	roomy, err := withRoomFor(o.Lab.Filled(), o.backends())
+	conditions := o.Lab.Filled()
+	err := conditions.Validate()
+	if err == nil {
+		conditions, err = withRoomFor(conditions, o.backends())
+	}
 	if err != nil {
 		return nil, err
 	}
 	left, where := memoryLeft()
-	if err := errors.Join(checkMemory(roomy, profiles, left, where), raiseDescriptorLimit(roomy, profiles)); err != nil {
+	if err := errors.Join(checkMemory(conditions, profiles, left, where), raiseDescriptorLimit(conditions, profiles)); err != nil {
 		return nil, err
 	}
+	o.Lab = conditions
 	l, err := open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -121,18 +126,9 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 // closeTimeout bounds closing a lab that was interrupted while it was raised.
 const closeTimeout = 5 * time.Second
 
-// open makes a lab without instances. It fails if the conditions are not valid or this process may not make namespaces.
+// open makes a lab without instances under complete conditions. It fails if this process may not make namespaces.
 func open(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{options: o, agents: map[*agent]struct{}{}}
-	conditions := o.Lab.Filled()
-	err := conditions.Validate()
-	if err == nil {
-		conditions, err = withRoomFor(conditions, o.backends())
-	}
-	if err != nil {
-		return nil, err
-	}
-	l.options.Lab = conditions
 	if err := mayRaise(); err != nil {
 		return nil, err
 	}
@@ -140,9 +136,9 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.cpus, l.place = cpus, place(conditions.CPU, cpus, conditions.Nodes)
+	l.cpus, l.place = cpus, place(o.Lab.CPU, cpus, o.Lab.Nodes)
 	l.tools.iptables = sync.OnceValues(func() (*ipt.Tool, error) {
-		return ipt.Find(context.WithoutCancel(ctx), ipt.Flavor(conditions.Iptables), conditions.Family == IPv6)
+		return ipt.Find(context.WithoutCancel(ctx), ipt.Flavor(o.Lab.Iptables), o.Lab.Family == IPv6)
 	})
 	l.tools.ipset = sync.OnceValues(func() (*ipt.IPSet, error) { return ipt.FindIPSet(context.WithoutCancel(ctx)) })
 	l.starter = netns.NewStarter()

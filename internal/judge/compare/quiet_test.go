@@ -85,12 +85,7 @@ func demandOf(t *testing.T, a *Analysis, profile string) Cell {
 func TestUndisturbed(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 1))
 	// One slice in ten costs twice as much.
-	often := func() float64 {
-		if r.IntN(10) == 0 {
-			return 2
-		}
-		return 1
-	}
+	often := oneInTen(r, 2)
 	for name, c := range map[string]struct {
 		machine
 		low, high float64
@@ -113,6 +108,16 @@ func TestUndisturbed(t *testing.T) {
 	}
 }
 
+// oneInTen makes one slice of ten cost more by a factor.
+func oneInTen(r *rand.Rand, factor float64) func() float64 {
+	return func() float64 {
+		if r.IntN(10) == 0 {
+			return factor
+		}
+		return 1
+	}
+}
+
 // crowd makes the machine slower all the time, by more or less: the yardstick by up to 80 %, transactions by a part of that.
 func crowd(r *rand.Rand) func() (factor, yard float64) {
 	at := 0.3
@@ -126,12 +131,7 @@ func crowd(r *rand.Rand) func() (factor, yard float64) {
 // the path itself adds in one slice of ten stays in. Before, such a machine had no undisturbed value.
 func TestCrowdedMachine(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 5))
-	often := func() float64 {
-		if r.IntN(10) == 0 {
-			return 2
-		}
-		return 1
-	}
+	often := oneInTen(r, 2)
 	recs := append(machine{r, crowd(r), none}.trials("p", 20), machine{r, crowd(r), often}.trials("q", 20)...)
 	a := analyse(t, header("p", "p", "q"), recs)
 	p, q := demandOf(t, a, "p"), demandOf(t, a, "q")
@@ -386,12 +386,7 @@ func TestAlike(t *testing.T) {
 // verdicts are those of the file.
 func TestAnalysisRepeated(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 9))
-	often := func() float64 {
-		if r.IntN(10) == 0 {
-			return 3
-		}
-		return 1
-	}
+	often := oneInTen(r, 3)
 	recs := append(machine{r, crowd(r), none}.trials("p", 20), machine{r, crowd(r), often}.trials("q", 20)...)
 	h := header("p", "p", "q")
 	want := demandOf(t, analyse(t, h, recs), "q")

@@ -141,7 +141,7 @@ func namespace(t *testing.T) *netns.NS {
 	}
 	must(t, err)
 	t.Cleanup(func() { ns.Close() })
-	// Without ::1 there is no IPv6 for Go's senderCounts.
+	// Without ::1 there is no IPv6 for Go's listeners.
 	must(t, ns.Do(func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {

@@ -202,7 +202,7 @@ type question struct {
 	from netip.AddrPort
 }
 
-// answer sends the answer, padded to size bytes, or tooBig if it is too large for the device. A client that does not
+// answer sends the answer, padded to size bytes, or kindTooBig if it is too large for the device. A client that does not
 // receive it asks again.
 func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
 	_, err := conn.WriteToUDPAddrPort(q.reply.encode(mark, min(size, most)), q.from)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // clockTicks is the entry of the auxiliary vector that holds USER_HZ.
@@ -70,6 +71,9 @@ func Text(name string) string {
 	}
 	return strings.TrimSpace(string(b))
 }
+
+// OnlineCPUs returns the numbers of the machine's CPUs that are online.
+func OnlineCPUs() ([]int, error) { return number.ParseCPUs(Text("/sys/devices/system/cpu/online")) }
 
 func read[T any](name string, parse func([]byte) (T, error)) (T, error) {
 	b, err := os.ReadFile(name)

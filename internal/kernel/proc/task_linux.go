@@ -5,9 +5,9 @@ import (
 	"maps"
 	"os"
 	"strconv"
+	"sync"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // tasks reads the CPU clocks of all tasks of the machine. The clock of a process takes one system call of 0.3 us. All
@@ -122,11 +122,17 @@ func taskStat(b []byte) (TaskStat, error) { return ParseTaskStat(b, UserHz()) }
 // manyCPUs is the number of CPUs from which the list of timers takes too long to read at the edges of a window.
 const manyCPUs = 32
 
+// longTimerList reports whether the list of timers is too long, or may be. All CPUs are in the list, whatever CPUs this process may
+// use.
+var longTimerList = sync.OnceValue(func() bool {
+	online, err := OnlineCPUs()
+	return err != nil || len(online) > manyCPUs
+})
+
 // timerList reads /proc/timer_list, which has the exact idle times of CPUs; nil if this process may not read it, or if
 // it would take too long.
 func timerList() []byte {
-	// All CPUs are in the list, whatever CPUs this process may use.
-	if online, err := number.ParseCPUs(Text("/sys/devices/system/cpu/online")); err != nil || len(online) > manyCPUs {
+	if longTimerList() {
 		return nil
 	}
 	b, _ := os.ReadFile("/proc/timer_list") // for root only; otherwise /proc/stat has it in ticks

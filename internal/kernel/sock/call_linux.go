@@ -113,6 +113,21 @@ func RecvPolite(fd int, b []byte, flags int) (int, syscall.Errno) {
 	return int(n), e
 }
 
+// RecvAll fills b from a connection whose receive timeout paces it. It returns false if the connection ends first, or as soon as
+// giveUp, which it calls after each attempt, returns true.
+func RecvAll(fd int, b []byte, giveUp func() bool) bool {
+	for got := 0; got < len(b); {
+		n, e := RecvPolite(fd, b[got:], 0)
+		if (e != 0 && e != syscall.EAGAIN && e != syscall.EINTR) || (e == 0 && n == 0) || giveUp() {
+			return false
+		}
+		if e == 0 {
+			got += n
+		}
+	}
+	return true
+}
+
 // RecvFromPolite receives a datagram and returns its sender. It tells the Go scheduler that the thread may block.
 func RecvFromPolite(fd int, b []byte) (int, Addr, syscall.Errno) {
 	var from Addr

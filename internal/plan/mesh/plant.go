@@ -60,8 +60,3 @@ func Wrong(plants []Plant, nodes int) string {
 	}
 	return strings.Join(wrong, "; ")
 }
-
-// Impair reports whether one of plants delays or loses packets.
-func Impair(plants []Plant) bool {
-	return slices.ContainsFunc(plants, func(p Plant) bool { return p.Delay > 0 || p.Loss > 0 })
-}

@@ -142,14 +142,12 @@ func TestStillInstalled(t *testing.T) {
 	}
 }
 
-// TestRefusedIsNotOurs: a profile that somebody installed stays, if the run cannot begin to install it.
+// TestRefusedIsNotOurs: a profile was installed before the run, which cannot begin to install it again. The end of the run leaves
+// it installed.
 func TestRefusedIsNotOurs(t *testing.T) {
 	api := &heldCluster{}
 	e, _ := heldTurns(t, api)
-	api.mu.Lock()
-	api.held = false
-	api.mu.Unlock()
-	e.at, e.now = -1, nil
+	e.at, e.now = -1, nil // nothing of the run is there
 	if err := e.Enter(t.Context(), 0); err == nil || e.installer.Begun {
 		t.Fatalf("%v, begun: %t", err, e.installer.Begun)
 	}
