@@ -191,7 +191,7 @@ func (a *importing) create(c result.Contents) error {
 		err = w.Append(r)
 	}
 	if err = errors.Join(err, w.Close()); err != nil {
-		return errors.Join(err, result.Remove(a.output))
+		return errors.Join(err, os.RemoveAll(a.output))
 	}
 	return nil
 }

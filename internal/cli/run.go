@@ -177,16 +177,15 @@ func resultFile(given string) (name string, remove func(), err error) {
 	return filepath.Join(dir, DefaultResult), func() { _ = os.RemoveAll(dir) }, err
 }
 
-// createResult creates a result file. With force it removes an existing file first. It returns a usage error if the file
-// exists, or if its directory is missing or not writable.
+// createResult creates a result file. With force it replaces an existing file. It returns a usage error if the file exists,
+// if another process writes it, or if its directory is missing or not writable.
 func createResult(name string, force bool) (*result.Writer, error) {
 	if name == stdoutName {
 		return nil, usage(errors.New("a result is a file that stands after each trial: -o names it, and not stdout"))
 	}
 	if force {
-		if err := result.Remove(name); err != nil {
-			return nil, usage(err)
-		}
+		w, err := result.Replace(name)
+		return w, usage(err)
 	}
 	w, err := result.Create(name)
 	for _, wrong := range []error{os.ErrExist, os.ErrNotExist, os.ErrPermission, syscall.ENOTDIR} {

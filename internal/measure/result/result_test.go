@@ -307,8 +307,8 @@ func TestCreateIsExclusive(t *testing.T) {
 	if _, err := OpenResume(name); err == nil || !strings.Contains(err.Error(), "is being written by another cnibench") {
 		t.Errorf("OpenResume beside a writer: %v", err)
 	}
-	if err := Remove(name); err == nil {
-		t.Error("a file that is being written was removed")
+	if _, err := Replace(name); err == nil {
+		t.Error("a file that is being written was replaced")
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -319,12 +319,40 @@ func TestCreateIsExclusive(t *testing.T) {
 	if _, err := OpenResume(name); err == nil || !strings.Contains(err.Error(), "nothing to resume") {
 		t.Errorf("OpenResume of nothing: %v", err)
 	}
-	write(t, name, 1)
-	if err := Remove(name); err != nil {
-		t.Error(err)
+}
+
+// TestReplaceKeepsUntilTheHeader closes files before and after their header: a run that cannot begin deletes no result.
+func TestReplaceKeepsUntilTheHeader(t *testing.T) {
+	replace := func(name string) *Writer {
+		w, err := Replace(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
 	}
-	if err := Remove(name); err != nil {
-		t.Errorf("Remove of nothing: %v", err)
+	name, missing := filepath.Join(t.TempDir(), "r"), filepath.Join(t.TempDir(), "r")
+	old := write(t, name, 3)
+	if err := replace(name).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.ReadFile(name); err != nil || !bytes.Equal(now, old) {
+		t.Errorf("a file that was not replaced has %d bytes instead of %d: %v", len(now), len(old), err)
+	}
+	w := replace(name)
+	if err := errors.Join(w.Header(Header{Plan: testPlan()}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.ReadFile(name); err != nil || bytes.Count(now, []byte("\n")) != 1 {
+		t.Errorf("a replaced file has more than its header: %s: %v", now, err)
+	}
+	if err := replace(missing).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(missing); !os.IsNotExist(err) {
+		t.Errorf("Replace left a file without a header: %v", err)
+	}
+	if _, err := Replace(os.DevNull); err == nil {
+		t.Error("a device was replaced")
 	}
 }
 

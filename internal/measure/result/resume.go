@@ -145,22 +145,3 @@ func Replaceable(name string) error {
 	}
 	return nil
 }
-
-// Remove deletes the result file called name, if it exists. It fails while a process writes the file.
-func Remove(name string) error {
-	if err := Replaceable(name); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("open result file: %w", err)
-	}
-	err = lock(f, name)
-	if err == nil {
-		err = os.Remove(name)
-	}
-	return errors.Join(err, f.Close())
-}

@@ -28,6 +28,8 @@ type Writer struct {
 	broken error
 	// fresh is true until a new file has its header; Close removes a fresh file.
 	fresh bool
+	// replaces is true while the file has an earlier result, which Header deletes.
+	replaces bool
 }
 
 // Create makes the result file called name, for this process alone. It fails if the file exists, so that no result is
@@ -41,6 +43,30 @@ func Create(name string) (*Writer, error) {
 		return nil, fmt.Errorf("create result file: %w", err)
 	}
 	return begin(f, name)
+}
+
+// Replace makes the result file called name, for this process alone. An existing file keeps its content until the header is
+// written, so that a run that cannot begin deletes nothing. Replace fails if name is not a regular file, or while a process
+// writes the file.
+func Replace(name string) (*Writer, error) {
+	if err := Replaceable(name); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open result file: %w", err)
+	}
+	w, err := begin(f, name)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read result file: %w", err), f.Close())
+	}
+	w.replaces = st.Size() > 0
+	w.fresh = !w.replaces
+	return w, nil
 }
 
 func begin(f *os.File, name string) (*Writer, error) {
@@ -78,9 +104,15 @@ func takeOver(name string) (*Writer, error) {
 // NewWriter returns a Writer that appends to f, which must be empty. Errors call the file name.
 func NewWriter(f file, name string) *Writer { return &Writer{file: f, name: name} }
 
-// Header writes the first line.
+// Header writes the first line. Before, it deletes an earlier result that the file replaces.
 func (w *Writer) Header(h Header) error {
 	h.Schema = Schema
+	if w.replaces {
+		if err := w.file.Truncate(0); err != nil {
+			return fmt.Errorf("empty result file %q: %w", w.name, err)
+		}
+		w.fresh, w.replaces = true, false
+	}
 	if err := w.line(h); err != nil {
 		return err
 	}
