@@ -207,8 +207,8 @@ var Direct = Clients{
 	PodPodSame: OwnAddress, PodPodCross: OwnAddress, PodSvcLocal: OwnAddress, PodSvcRemote: OwnAddress,
 }
 
-// Entering returns the paths from a node, or through a node port, to pods and Services. near is the client address that the
-// node's own pods see. far is the client address that pods of other nodes see, usually the address of the outgoing device.
+// Entering returns which client address a server sees on each path from a node, or through a node port, to pods and
+// Services: near on the node's own pods; far on pods of other nodes, usually the address of the outgoing device.
 func Entering(near, far Client) Clients {
 	return Clients{
 		HostPodSame: near, HostSvcLocal: near, ExtPortLocal: near,

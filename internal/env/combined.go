@@ -28,8 +28,8 @@ type Parts struct {
 	Lab func(ctx context.Context, p plan.Plan, tree string) (Environment, error)
 }
 
-// combined is one environment of the lab and of clusters on the same machine. One run measures both in turns, so that they
-// can be compared. Variants with a context belong to a cluster, the others to the lab.
+// combined is an Environment that joins the lab and clusters of the same machine. A run interleaves their trials, so that
+// they can be compared. A variant with a context belongs to a cluster; the others belong to the lab.
 type combined struct {
 	lab, clusters Environment
 	// grouped means that the lab's agents are in CPU groups, nested as deeply as the CPU groups of pods.

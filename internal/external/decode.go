@@ -192,8 +192,8 @@ func readFolder(name, from string) (Batch, error) {
 	return Batch{}, fmt.Errorf("it is a folder; format %s is a file", from)
 }
 
-// Read reads r in the format called from; "" detects it. Errors name the input by name. It fails if r has more than
-// adapter.MaxInput bytes.
+// Read decodes the content of r. from is the name of its format; with "" Read detects the format. Errors begin with name,
+// the input's name. Read fails if r has more than adapter.MaxInput bytes.
 func Read(r io.Reader, name, from string) (Batch, error) {
 	var batch Batch
 	b, err := io.ReadAll(io.LimitReader(r, adapter.MaxInput+1))

@@ -29,7 +29,8 @@ type Route struct {
 // Single returns the route of a variant on a path with one server.
 func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers: 1} }
 
-// Route returns the route of a case.
+// Route returns what an environment must provide for the trials of c: the variant, the path, its servers, and how pods
+// change meanwhile.
 func (c Case) Route() Route {
 	is := c.Workload.Traits()
 	return Route{Variant: c.Profile, Path: c.Path, Servers: c.Workload.Servers(c.Path), Rolled: c.Workload.Rolled(c.Path), NewPods: is.NewPods(), Rests: c.Workload.Rests(), NIC: c.Workload.nic(), Members: is.Job.Members}

@@ -214,8 +214,8 @@ func All() []Profile { return slices.Clone(catalogue()) }
 // FiltersBridge reports whether the pods of a node are on a bridge whose packets netfilter sees.
 func (p Profile) FiltersBridge() bool { return slices.Contains(p.Needs, "br_netfilter") }
 
-// MaxFlowtable is the largest threshold that has an effect in kindnet: its rule compares the number of packets byte by byte,
-// the lowest byte first.
+// MaxFlowtable is the largest threshold of kindnet's flowtable that has an effect. Its rule compares the bytes of the number
+// of packets, the lowest byte first, and no byte exceeds 255.
 const MaxFlowtable = 254
 
 // ByFlowtable returns a text that explains kindnet's threshold for its flowtable, "" if it is "0".

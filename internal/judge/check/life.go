@@ -8,15 +8,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// A transfer is alive while it carries a share of its best rate. Time series are judged if they have enough rows.
+// These constants decide whether a transfer has died: whether the rows at the end of its time series carry almost nothing.
 const (
-	// fewRows is the least number of rows of a time series that is judged.
-	// leastTail is the least length of the end of its window.
+	// A time series with fewer than fewRows rows, or whose end is shorter than leastTail, is not judged.
 	fewRows   = 4
 	leastTail = time.Second
 	// tail is the share of the window that counts as its end.
-	// dead is a share of the best row's rate. A transfer is dead if no row of the end exceeds it.
 	tail = 0.25
+	// A transfer is dead if every row of the end is below this share of the best row's rate.
 	dead = 0.05
 	// hardly is a goodput in bit/s. Between machines, a TCP transfer falls below it only if packets are lost.
 	hardly = 1e6

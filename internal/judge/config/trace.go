@@ -264,7 +264,7 @@ func (t *tracer) changed(other []object) []change {
 	return found
 }
 
-// decide records that g decides a leaf, since the leaf changes without g.
+// decide records that the given value g decides the leaf of c. The caller has seen the leaf change when g was left out.
 func (t *tracer) decide(c change, g value) {
 	if t.decides[c.object] == nil {
 		t.decides[c.object] = map[string]value{}

@@ -116,8 +116,9 @@ func block(group []int, a, b int) [2]int {
 	return [2]int{min(x, y), max(x, y)}
 }
 
-// sweep adds to the effect of each node the median residual of its entries in the given roles. It then shifts all
-// effects so that their median is 0. It returns the largest change of an effect.
+// sweep adds the median residual of a node's entries in the given roles to the node's effect. It skips nodes with fewer
+// than least entries or too few partners. Then it moves the median of the effects into m.Typical, so that it is 0. It
+// returns the largest change of an effect.
 func (m *Matrix) sweep(entries []entry, effects []float64, least int, roles ...[][]uint32) (change float64) {
 	var rests []float64
 	for i := range effects {

@@ -48,9 +48,9 @@ func ReuseAddress(_, _ string, c syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// HearICMP is the Control of a net.Dialer that lets the first ICMP message refuse a TCP connection. Without it, a
-// message that arrives within connect(), as it does on one CPU, has no effect until the SYN has been repeated and
-// refused again.
+// HearICMP is the Control of a net.Dialer that lets the first ICMP message refuse a TCP connection. Without it, the kernel
+// ignores a message that arrives while connect() still runs, and the connection is refused only after the SYN has been
+// repeated. On one CPU the message always arrives that early.
 func HearICMP(network, _ string, c syscall.RawConn) error {
 	level, option := unix.IPPROTO_IP, unix.IP_RECVERR
 	switch network {

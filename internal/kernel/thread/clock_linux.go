@@ -18,7 +18,7 @@ type Clock struct {
 	ticks, scale uint64
 }
 
-// exact is the required precision of the counter's rate: its error is at most 1 in exact.
+// exact bounds the error of the measured rate of the CPU's counter: at most one part in exact.
 const exact = 50_000
 
 // birth is when the program began, by both clocks.

@@ -58,8 +58,8 @@ type cni struct {
 	Timeout       span `yaml:"timeout" help:"time that one call of the plugins may take" usual:"10s"`
 }
 
-// Place has changes to the network namespace of a node or a pod. They are made after the dataplane and its rules are
-// complete.
+// Place lists what a profile file adds to the network namespace of a node or a pod. The lab adds it after the dataplane
+// and its rules are complete.
 type Place struct {
 	Sysctls  map[string]string `yaml:"sysctls" help:"kernel parameters below /proc/sys/net, such as net.ipv4.tcp_ecn: 1"`
 	Routes   []route           `yaml:"routes" help:"routes of the main table"`

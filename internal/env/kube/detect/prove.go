@@ -43,7 +43,8 @@ type Route struct {
 	Client, Server string
 }
 
-// Ground has the pods from which Prove inspects the network, and the routes between these pods that it tries.
+// Ground is what Prove works with: the pods from which it inspects the network, and the routes between them that it sends
+// traffic on.
 type Ground struct {
 	// Profile is the profile that the plan expects; "" accepts any profile.
 	Profile string
