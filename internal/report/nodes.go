@@ -100,9 +100,11 @@ func (v nodesView) sentence(f matrix.Finding) string {
 	return s + v.plantedText(f)
 }
 
-// name returns the kind of a finding with the names of its nodes: "link a - b".
+// name returns the kind of a finding with the names of its nodes, "link a - b". If several profiles were measured it adds
+// the profile: "link a - b with canal".
 func (v nodesView) name(f matrix.Finding) string {
 	nodes := each.Of(f.Nodes, func(n string) string { return number.Clean(n) })
+	nodes[len(nodes)-1] += v.profileSuffix(f.Profile)
 	switch f.Kind {
 	case matrix.Link:
 		return "link " + strings.Join(nodes, " - ")
@@ -112,6 +114,14 @@ func (v nodesView) name(f matrix.Finding) string {
 		return strings.Join(nodes, " - ")
 	}
 	return "node " + nodes[0]
+}
+
+// profileSuffix returns " with " and the profile if several profiles were measured, otherwise "".
+func (v nodesView) profileSuffix(p plan.Variant) string {
+	if slices.ContainsFunc(v.Matrices, func(m *matrix.Matrix) bool { return m.Profile != p }) {
+		return " with " + number.Clean(p.String())
+	}
+	return ""
 }
 
 var scopes = map[matrix.Scope]string{
@@ -196,7 +206,7 @@ type shading struct {
 
 // layer returns the matrix of one metric on one path.
 func (v nodesView) layer(m *matrix.Matrix) shading {
-	return shading{fmt.Sprintf("%s, %s, %s; others have %s", capitalized(metricTitle(m.Metric)), m.Workload, m.Path, metricValue(m.Metric, m.TypicalValue())), m,
+	return shading{fmt.Sprintf("%s, %s, %s; others have %s", capitalized(metricTitle(m.Metric))+v.profileSuffix(m.Profile), m.Workload, m.Path, metricValue(m.Metric, m.TypicalValue())), m,
 		func(i, j int) float64 { return m.Worse(i, j) }}
 }
 
@@ -324,7 +334,7 @@ func (v nodesView) besideHosts() []Grid {
 		if q := m.Over(h); !math.IsNaN(q) && h.TypicalValue() > 0 {
 			share = number.Ratio(q)
 		}
-		g.Add(metricTitle(m.Metric), m.Workload.String(), metricValue(m.Metric, h.TypicalValue()), metricValue(m.Metric, m.TypicalValue()), share)
+		g.Add(metricTitle(m.Metric), m.Workload.String()+v.profileSuffix(m.Profile), metricValue(m.Metric, h.TypicalValue()), metricValue(m.Metric, m.TypicalValue()), share)
 	}
 	if len(g.Labels) == 0 {
 		return nil

@@ -82,6 +82,37 @@ func TestNodesPage(t *testing.T) {
 	}
 }
 
+// TestNodesPageNamesTheProfile: of two profiles in one run, a finding names the one that it is about.
+func TestNodesPageNamesTheProfile(t *testing.T) {
+	var c report.Collector
+	h := meshed(16, mesh.All, func(rec *result.Record) {
+		other := *rec
+		other.Profile = plan.VariantOf("canal")
+		if rec.Metrics["rtt.p50"] > 1e6 { // n3, which is not slow with canal
+			rtt := map[bool]float64{true: 45e3, false: 25e3}[rec.Path.From == plan.Pod]
+			other.Metrics = map[string]float64{"rtt.p50": rtt, "transaction_rate": 1e9 / rtt}
+		}
+		for _, r := range []*result.Record{rec, &other} {
+			if err := c.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	h.Plan.Profiles = plan.Variants("calico-vxlan", "canal")
+	h.Profiles = append(h.Profiles, result.Profile{Name: plan.VariantOf("canal")})
+	d, err := c.Build(h, report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := text.Render(&b, d, text.Options{Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "node n3 with calico-vxlan") || strings.Contains(b.String(), "node n3 with canal") {
+		t.Errorf("the finding does not name its profile in\n%s", b.String())
+	}
+}
+
 // BenchmarkManyPairs reports what a report of 1,000 nodes and all their pairs takes: docs/how-to/find-the-slow-node.md.
 func BenchmarkManyPairs(b *testing.B) {
 	for b.Loop() {
