@@ -335,9 +335,9 @@ func (s *sentence) sayWorst(tail int) {
 		what += ", the same as " + joinNames(profileNames(same))
 	}
 	if len(near) > 0 {
-		s.Ties = append(s.Ties, near...)
 		what += ", not significantly worse than " + joinNames(profileNames(near))
 	}
+	s.Ties = slices.Concat(s.Ties, same, near)
 	s.say("%s", what)
 }
 
