@@ -87,6 +87,7 @@ func size() error {
 		}
 	}
 	fmt.Printf(row, "total", total.product, total.tool, total.generated, total.test, total.c)
+	fmt.Printf("packages of the product: %d\n", len(shipped))
 	fmt.Printf("lines of tests for each line of product: %.2f\n", float64(total.test)/float64(max(total.product, 1)))
 	return nil
 }
