@@ -196,8 +196,8 @@ func TestArchitecture(t *testing.T) {
 // waiting names the functions whose subject is a length of time, with the reason.
 var waiting = map[string]string{
 	"trial_linux.go delayWarmUp":  "the word to start is on its way to the client",
-	"hold.go hold":                "a pod's main process lives until its deadline",
-	"roll.go until":               "the steps of a roll follow a schedule",
+	"hold.go holdPod":             "a pod's main process lives until its deadline",
+	"roll.go waitUntil":           "the steps of a roll follow a schedule",
 	"run_linux.go settleDown":     "stragglers count until the drain time is over, by definition",
 	"path_linux.go pause":         "paces datagrams",
 	"facts_linux.go Idle":         "measures what the CPUs do for a while",

@@ -27,10 +27,10 @@ type articlePlan struct {
 // firstLook is the default budget of reproduce without --exact.
 const firstLook = 5 * time.Minute
 
-// begin reads the article's plan for an environment; "" means the environment that the plan file names. Without exact, it
-// shortens the plan to fit firstLook: short windows, our default number of repetitions, interleaved trials, and a twin of
-// the baseline.
-func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, error) {
+// startingPlan returns the article's plan for an environment; "" means the environment that the plan file names. Without
+// exact, it shortens the plan to fit firstLook: short windows, our default number of repetitions, interleaved trials, and a
+// twin of the baseline. It fails if the plan cannot be read.
+func (a *articlePlan) startingPlan(environment string) (plan.Plan, position.Decoder, error) {
 	name := "exact/" + a.name + ".yaml"
 	text, err := examples.Articles.ReadFile(name)
 	if err != nil {
@@ -49,10 +49,10 @@ func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, er
 	return p, file, nil
 }
 
-// finish completes p after the flags are applied. It calls settleTools and returns the notes. Without exact, it sets the
+// completePlan completes p after the flags are applied. It calls settleTools and returns the notes. Without exact, it sets the
 // default warm-up if no tool remains and no flag set the warm-up. changed maps the key of each setting that a flag set to
 // that flag.
-func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string, error) {
+func (a *articlePlan) completePlan(p *plan.Plan, changed map[string]string) ([]string, error) {
 	notes, err := a.settleTools(p)
 	if tooled := slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return w.Tool != "" }); !a.exact && !tooled && changed["warmup"] == "" {
 		p.Warmup = plan.Default().Warmup
@@ -72,18 +72,18 @@ func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 	case len(asked) == 0:
 		return nil, nil
 	case a.own:
-		return []string{a.replace(p, asked, "--own")}, nil
+		return []string{a.replaceTools(p, asked, "--own")}, nil
 	case p.OnCluster() && a.exact: // the run finds out whether the pods' image has the tools
 		return nil, nil
 	case p.OnCluster():
-		return []string{a.replace(p, asked, "a first look on a cluster needs no image with tools; --exact takes them")}, nil
+		return []string{a.replaceTools(p, asked, "a first look on a cluster needs no image with tools; --exact takes them")}, nil
 	}
 	if missing := missingTools(*p); len(missing) > 0 {
 		if a.exact {
 			return nil, advice.With(fmt.Errorf("--exact: not installed here: %s", strings.Join(missing, ", ")),
 				"install what is missing, or leave out --exact: then the engine of cnibench sends instead")
 		}
-		notes := []string{a.replace(p, missing, "not installed here")}
+		notes := []string{a.replaceTools(p, missing, "not installed here")}
 		more, err := a.settleTools(p)
 		return append(notes, more...), err
 	}
@@ -93,7 +93,7 @@ func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 		if need := fit.Expected(cases); need > p.Budget {
 			why := fmt.Sprintf("%d repetitions in whole seconds need %s, more than the budget of %s; --exact or --budget %[2]s takes them",
 				fit.Repetitions, need.Round(time.Minute)+time.Minute, p.Budget)
-			return []string{a.replace(p, asked, why)}, nil
+			return []string{a.replaceTools(p, asked, why)}, nil
 		}
 	}
 	return nil, nil
@@ -114,8 +114,8 @@ func missingTools(p plan.Plan) []string {
 	return missing
 }
 
-// replace removes tools from the workloads of p, so that the engine sends them. It returns a note with the reason why.
-func (a *articlePlan) replace(p *plan.Plan, tools []string, why string) string {
+// replaceTools removes tools from the workloads of p, so that the engine sends them. It returns a note with the reason why.
+func (a *articlePlan) replaceTools(p *plan.Plan, tools []string, why string) string {
 	p.Workloads = each.Once(each.Of(p.Workloads, func(w plan.Workload) plan.Workload {
 		if slices.Contains(tools, w.Tool) {
 			w.Tool = ""

@@ -59,7 +59,7 @@ func checkCommand(p *program) *cobra.Command {
 	f.StringSliceVar(&a.only, "only", nil, "`ids` of the rules to ask instead of all")
 	f.BoolVar(&a.list, "list", false, "print the rules and end")
 	a.declareConfig(cmd)
-	complete(cmd, "only", func() []string { return each.Of(check.Rules(), func(r finding.Rule) string { return r.ID }) })
+	completeFlag(cmd, "only", func() []string { return each.Of(check.Rules(), func(r finding.Rule) string { return r.ID }) })
 	return cmd
 }
 
@@ -68,7 +68,7 @@ func (a *checking) run(cmd *cobra.Command, files []string) error {
 		return a.checkConfig(cmd, files)
 	}
 	if err := check.Known(a.only); err != nil {
-		return usage(advice.With(err, "cnibench check --list names the rules"))
+		return usageError(advice.With(err, "cnibench check --list names the rules"))
 	}
 	if a.list {
 		return a.listRules(check.Rules())
@@ -78,26 +78,26 @@ func (a *checking) run(cmd *cobra.Command, files []string) error {
 	}
 	reports, unread := readAll(files, a.checkFile)
 	if len(reports) > 0 {
-		if err := a.write(a.format, report.BuildCheck(reports)); err != nil {
+		if err := a.writeDocument(a.format, report.BuildCheck(reports)); err != nil {
 			return err
 		}
 	}
 	switch {
 	case unread != nil:
-		return usage(unread)
+		return usageError(unread)
 	case slices.ContainsFunc(reports, check.Report.Alarm):
-		return failed(exitWorse)
+		return quietError(exitWorse)
 	}
 	return nil
 }
 
 func (a *checking) checkFile(name string) (check.Report, error) {
-	s, err := a.open(name)
+	s, err := a.openResult(name)
 	if err != nil {
 		return check.Report{}, err
 	}
 	v := check.New(s.Header)
-	err = a.each(s, true, func(rec *result.Record) error { return v.Add(*rec) })
+	err = a.eachRecord(s, true, func(rec *result.Record) error { return v.Add(*rec) })
 	if err != nil {
 		return check.Report{}, err
 	}

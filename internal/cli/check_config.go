@@ -32,8 +32,8 @@ func (a *checking) declareConfig(cmd *cobra.Command) {
 // configFlags are the flags that require --config. Without --config, check fails if one of them is given.
 var configFlags = []string{"chart", "set", "cni-version", "underlay-mtu"}
 
-// known returns the values of --cni-version and --underlay-mtu. It fails if one of them is invalid.
-func (a *checking) known(cmd *cobra.Command) (config.Known, error) {
+// parseKnown returns the values of --cni-version and --underlay-mtu. It fails if one of them is invalid.
+func (a *checking) parseKnown(cmd *cobra.Command) (config.Known, error) {
 	known := config.Known{Version: a.version, Underlay: a.underlay}
 	_, ok := config.Minor(a.version)
 	switch {
@@ -59,7 +59,7 @@ func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 	case len(files) == 0 && a.chart == "":
 		return usageOf(cmd, errors.New("--config requires a file or --chart"))
 	}
-	known, mistaken := a.known(cmd)
+	known, mistaken := a.parseKnown(cmd)
 	inputs, unread := readAll(files, a.readConfig)
 	sets, wrong := readAll(a.sets, setInput)
 	inputs = append(inputs, sets...)
@@ -76,7 +76,7 @@ func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 		}
 	}
 	if err := errors.Join(mistaken, unread, wrong, missing); err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	r, err := config.Check(inputs, known)
 	if err == nil && source == "" && len(r.Needs) > 0 {
@@ -85,16 +85,16 @@ func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 		}
 	}
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
-	if err := a.write(a.format, report.BuildConfig(r)); err != nil {
+	if err := a.writeDocument(a.format, report.BuildConfig(r)); err != nil {
 		return err
 	}
 	switch {
 	case r.Alarm():
-		return failed(exitWorse)
+		return quietError(exitWorse)
 	case r.Inconclusive():
-		return failed(exitInconclusive)
+		return quietError(exitInconclusive)
 	}
 	return nil
 }

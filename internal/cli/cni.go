@@ -18,7 +18,7 @@ import (
 )
 
 func cniCommand(p *program) *cobra.Command {
-	return parent(&cobra.Command{
+	return asParent(&cobra.Command{
 		Use: "cni", Short: "Detect, install and uninstall the CNI of a cluster",
 		Example: "  cnibench cni detect\n  cnibench cni show cilium-native --api-server 192.168.7.11:6443",
 	}, cniDetectCommand(p), cniShowCommand(p), cniInstallCommand(p), cniUninstallCommand(p))
@@ -31,12 +31,12 @@ type installation struct {
 	// own has the flags for pods of this program on the nodes.
 	own     podArgs
 	options recipe.Options
-	// podCIDR, subnet, pods and gateway are texts of flags, which read parses into options.Params.
+	// podCIDR, subnet, pods and gateway are texts of flags, which parseParams parses into options.Params.
 	podCIDR, subnet, pods, gateway string
 }
 
-func (a *installation) declare(cmd *cobra.Command) {
-	locate(cmd, &a.where)
+func (a *installation) declareFlags(cmd *cobra.Command) {
+	locationFlags(cmd, &a.where)
 	f := cmd.Flags()
 	f.StringVar(&a.options.For, "for", "", "`way` to install it: helm, operator, manifest, conflist, rke2 or kind (default the recipe's first)")
 	f.StringArrayVar(&a.options.Sets, "set", nil, "`key=value` as helm --set takes it, over the recipe's values of the chart")
@@ -48,11 +48,11 @@ func (a *installation) declare(cmd *cobra.Command) {
 	f.StringVar(&a.pods, "pod-range", "", "`range` in the nodes' subnet that pods get, for macvlan, ipvlan and sriov")
 	f.StringVar(&a.gateway, "gateway", "", "`address` of the router of the nodes' subnet, for macvlan, ipvlan and sriov")
 	f.StringVar(&a.options.Params.Cluster, "cluster", "", "`name` of the kind cluster (default kind)")
-	complete(cmd, "for", fixed(recipe.Helm, recipe.Operator, recipe.ByFile, recipe.Conflist, recipe.RKE2, recipe.Kind))
+	completeFlag(cmd, "for", fixedWords(recipe.Helm, recipe.Operator, recipe.ByFile, recipe.Conflist, recipe.RKE2, recipe.Kind))
 }
 
-// read parses the flags about the cluster into options.Params. Its error lists all faults.
-func (a *installation) read() error {
+// parseParams parses the flags about the cluster into options.Params. Its error lists all faults.
+func (a *installation) parseParams() error {
 	p := &a.options.Params
 	var errs []error
 	for _, f := range []struct {
@@ -71,9 +71,9 @@ func (a *installation) read() error {
 	return errors.Join(append(errs, p.Check())...)
 }
 
-// lookup checks the flags and returns the recipe of the profile; without a profile, the zero Recipe. Its error joins all
+// lookUpRecipe checks the flags and returns the recipe of the profile; without a profile, the zero Recipe. Its error joins all
 // faults, including the given ones, so that the user sees them before a cluster is contacted.
-func (a *installation) lookup(profile []string, faults ...error) (r recipe.Recipe, err error) {
+func (a *installation) lookUpRecipe(profile []string, faults ...error) (r recipe.Recipe, err error) {
 	for _, name := range profile {
 		// An unknown name gets the same error as in a plan, which suggests the nearest name.
 		err = advice.With(plan.VariantOf(name).CheckProfile(), "cnibench list recipes names those that can be installed")
@@ -84,12 +84,12 @@ func (a *installation) lookup(profile []string, faults ...error) (r recipe.Recip
 			_, err = r.Variant(a.options.For)
 		}
 	}
-	faults = append([]error{err, a.read()}, append(faults, a.own.check()...)...)
-	return r, usage(errors.Join(faults...))
+	faults = append([]error{err, a.parseParams()}, append(faults, a.own.argFaults()...)...)
+	return r, usageError(errors.Join(faults...))
 }
 
-// faults returns what is wrong with --timeout and --chart.
-func (a *installation) faults() []error {
+// optionFaults returns what is wrong with --timeout and --chart.
+func (a *installation) optionFaults() []error {
 	var faults []error
 	if a.options.Timeout <= 0 {
 		faults = append(faults, fmt.Errorf("--timeout %v: want more than 0", a.options.Timeout))
@@ -102,9 +102,9 @@ func (a *installation) faults() []error {
 	return faults
 }
 
-// installer returns an installer for the cluster that the flags name. Call lookup first: it parses the flags.
-func (a *installation) installer() (*recipe.Installer, error) {
-	reach := a.reach(a.where)
+// newInstaller returns an installer for the cluster that the flags name. Call lookUpRecipe first: it parses the flags.
+func (a *installation) newInstaller() (*recipe.Installer, error) {
+	reach := a.connectOptions(a.where)
 	reach.PullSecrets = a.own.pull
 	c, err := kube.Connect(reach)
 	if err != nil {
@@ -114,7 +114,7 @@ func (a *installation) installer() (*recipe.Installer, error) {
 	o.Say, o.Image, o.PullSecrets = a.say, a.own.image, c.PullSecrets()
 	i, err := recipe.NewInstaller(c.Config(), o)
 	if err != nil {
-		return nil, usage(err)
+		return nil, usageError(err)
 	}
 	return i, nil
 }
@@ -134,26 +134,26 @@ func cniShowCommand(p *program) *cobra.Command {
 		ValidArgsFunction: recipeNames,
 		Example:           "  cnibench cni show flannel-host-gw\n  cnibench cni show calico-ebpf --for operator | cnibench check --config -",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			out, err := a.render(cmd.Context(), args[0])
+			out, err := a.renderRecipe(cmd.Context(), args[0])
 			if err != nil {
 				return recipeError(err)
 			}
 			return out.Write(p.stdout)
 		},
 	}
-	a.declare(cmd)
+	a.declareFlags(cmd)
 	return cmd
 }
 
-// render fills in the recipe of a profile: from the cluster if the flags name a cluster, else from the flags. If the flags
+// renderRecipe fills in the recipe of a profile: from the cluster if the flags name a cluster, else from the flags. If the flags
 // lack a value that a cluster can tell, it asks the cluster that kubectl would use.
-func (a *installation) render(ctx context.Context, profile string) (recipe.Rendered, error) {
-	r, err := a.lookup([]string{profile})
+func (a *installation) renderRecipe(ctx context.Context, profile string) (recipe.Rendered, error) {
+	r, err := a.lookUpRecipe([]string{profile})
 	if err != nil {
 		return recipe.Rendered{}, err
 	}
 	if a.where != (kube.Location{}) {
-		i, err := a.installer()
+		i, err := a.newInstaller()
 		if err != nil {
 			return recipe.Rendered{}, err
 		}
@@ -165,7 +165,7 @@ func (a *installation) render(ctx context.Context, profile string) (recipe.Rende
 	case err == nil:
 		return out, nil
 	case !errors.As(err, &missing):
-		return out, usage(err)
+		return out, usageError(err)
 	case !missing.Learnable:
 		return out, err
 	}
@@ -176,7 +176,7 @@ func (a *installation) render(ctx context.Context, profile string) (recipe.Rende
 // values that the flags lack. If the cluster cannot be asked, the returned error contains both errors.
 func (a *installation) renderFromCluster(ctx context.Context, profile string, missing error) (recipe.Rendered, error) {
 	var out recipe.Rendered
-	i, err := a.installer()
+	i, err := a.newInstaller()
 	if err == nil {
 		out, err = i.Prepare(ctx, profile)
 	}
@@ -196,11 +196,11 @@ func recipeError(err error) error {
 	var byHand *recipe.ByHandError
 	switch {
 	case errors.As(err, &missing) && missing.Learnable:
-		return usage(advice.With(err, "give it, or name a cluster that tells it by --context, --kubeconfig or KUBECONFIG"))
+		return usageError(advice.With(err, "give it, or name a cluster that tells it by --context, --kubeconfig or KUBECONFIG"))
 	case errors.As(err, &refused):
-		return usage(advice.With(err, "fix the items above, or install on top of them with --force: the run then measures more than that profile"))
+		return usageError(advice.With(err, "fix the items above, or install on top of them with --force: the run then measures more than that profile"))
 	case missing != nil, errors.As(err, &absent), errors.As(err, &byHand):
-		return usage(err)
+		return usageError(err)
 	}
 	return err
 }
@@ -210,7 +210,7 @@ func oneProfile(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return usage(advice.With(fmt.Errorf("want one profile, and there are %d", len(args)), "cnibench list recipes names them"))
+	return usageError(advice.With(fmt.Errorf("want one profile, and there are %d", len(args)), "cnibench list recipes names them"))
 }
 
 // recipeNames lets the shell complete the name of a profile that has a recipe.
@@ -239,24 +239,24 @@ func cniInstallCommand(p *program) *cobra.Command {
 		Example:           "  cnibench cni install flannel-vxlan --dry-run server\n  cnibench cni install cilium-native --stop-kube-proxy",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Out = p.stdout
-			if _, err := a.lookup(args, a.faults()...); err != nil {
+			if _, err := a.lookUpRecipe(args, a.optionFaults()...); err != nil {
 				return err
 			}
-			i, err := a.installer()
+			i, err := a.newInstaller()
 			if err != nil {
 				return err
 			}
 			return recipeError(i.Install(cmd.Context(), args[0]))
 		},
 	}
-	a.declare(cmd)
+	a.declareFlags(cmd)
 	f := cmd.Flags()
-	choose(cmd, &o.DryRun, "dry-run", "client prints the objects, server has the API server judge them; nothing is kept; `where`",
+	choiceFlag(cmd, &o.DryRun, "dry-run", "client prints the objects, server has the API server judge them; nothing is kept; `where`",
 		[]string{recipe.DryRunClient, recipe.DryRunServer})
 	f.StringVar(&o.Source, "chart", "", "`file` or directory with the chart or manifest, in place of the recipe's address")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
 	f.BoolVar(&o.Force, "force", false, "install despite failed preflight checks")
 	f.BoolVar(&o.StopProxy, "stop-kube-proxy", false, "stop the DaemonSet kube-proxy where the profile replaces it; uninstall starts it again")
-	a.own.declare(cmd, "`image` of this program, for pods that look at the nodes and write their CNI configuration")
+	a.own.declareFlags(cmd, "`image` of this program, for pods that look at the nodes and write their CNI configuration")
 	return cmd
 }

@@ -42,10 +42,10 @@ func cniDetectCommand(p *program) *cobra.Command {
 		Args:    takesNone,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
-	locate(cmd, &a.where)
+	locationFlags(cmd, &a.where)
 	f := cmd.Flags()
 	formatFlag(cmd, &a.format, documentNames)
-	a.pods.declare(cmd, "`image` of cnibench: look at nodes from pods, too")
+	a.pods.declareFlags(cmd, "`image` of cnibench: look at nodes from pods, too")
 	f.StringSliceVar(&a.nodes, "nodes", nil, "with --image: the one or two `nodes` to look at (default the first two that are ready)")
 	return cmd
 }
@@ -58,7 +58,7 @@ func (a *detection) run(cmd *cobra.Command) error {
 	if len(a.nodes) > 0 && a.pods.image == "" {
 		faults = append(faults, errors.New("--nodes goes with --image"))
 	}
-	faults = append(faults, a.pods.check()...)
+	faults = append(faults, a.pods.argFaults()...)
 	if err := errors.Join(faults...); err != nil {
 		return usageOf(cmd, err)
 	}
@@ -71,14 +71,14 @@ func (a *detection) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := a.write(a.format, f.Document()); err != nil {
+	if err := a.writeDocument(a.format, f.Document()); err != nil {
 		return err
 	}
 	switch {
 	case len(detect.Mismatches(f.Proofs)) > 0:
-		return failed(exitFailed)
+		return quietError(exitFailed)
 	case f.CNI == "":
-		return failed(exitInconclusive)
+		return quietError(exitInconclusive)
 	}
 	return nil
 }

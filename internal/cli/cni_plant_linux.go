@@ -39,7 +39,7 @@ func plantCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return plant(cmd.Context(), spec, dir, ready)
+			return keepPlanted(cmd.Context(), spec, dir, ready)
 		},
 	}
 	cmd.Flags().StringVar(&specs, "specs", specs, "`directory` with a file for each node")
@@ -49,9 +49,9 @@ func plantCommand() *cobra.Command {
 	return cmd
 }
 
-// plant adds the routes of s and writes its CNI configuration into dir, then creates the file ready. When ctx ends, it
+// keepPlanted adds the routes of s and writes its CNI configuration into dir, then creates the file ready. When ctx ends, it
 // removes the configuration and the routes. It neither adds nor removes a route that existed before.
-func plant(ctx context.Context, s recipe.PlantSpec, dir, ready string) (err error) {
+func keepPlanted(ctx context.Context, s recipe.PlantSpec, dir, ready string) (err error) {
 	here, err := netns.Here()
 	if err != nil {
 		return err

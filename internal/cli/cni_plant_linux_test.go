@@ -42,7 +42,7 @@ func TestPlant(t *testing.T) {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- ns.Do(func() error { return plant(ctx, s, dir, ready) })
+		ended <- ns.Do(func() error { return keepPlanted(ctx, s, dir, ready) })
 	}()
 	for tick := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-tick {
 		if _, err := os.Stat(ready); err == nil {
@@ -66,7 +66,7 @@ func TestPlant(t *testing.T) {
 		t.Errorf("left: %v, %v", entries, err)
 	}
 	s.Routes[0].Via = netip.MustParseAddr("198.51.100.1")
-	err = ns.Do(func() error { return plant(t.Context(), s, dir, ready) })
+	err = ns.Do(func() error { return keepPlanted(t.Context(), s, dir, ready) })
 	if err == nil || !strings.Contains(err.Error(), "no device is on the network of 198.51.100.1") {
 		t.Errorf("%v", err)
 	}

@@ -27,14 +27,14 @@ func cniUninstallCommand(p *program) *cobra.Command {
 		Use: "uninstall [PROFILE]", Short: "Uninstall what install applied, and list what CNIs left", Long: cniUninstallLong, Args: takes(0, 1, "one profile or none"),
 		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan\n  cnibench cni uninstall --image registry.example/cnibench:1 --remove",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			faults := a.faults()
+			faults := a.optionFaults()
 			if remove && a.own.image == "" {
 				faults = append(faults, errors.New("--remove needs --image, an image of this program: cleaning nodes requires a pod on each"))
 			}
-			if _, err := a.lookup(args, faults...); err != nil {
+			if _, err := a.lookUpRecipe(args, faults...); err != nil {
 				return err
 			}
-			i, err := a.installer()
+			i, err := a.newInstaller()
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func cniUninstallCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := p.write(format, residueDocument(s)); err != nil {
+			if err := p.writeDocument(format, residueDocument(s)); err != nil {
 				return err
 			}
 			switch {
@@ -56,11 +56,11 @@ func cniUninstallCommand(p *program) *cobra.Command {
 			case remove:
 				return i.Sweep(cmd.Context(), s.Left)
 			}
-			return failed(exitWorse)
+			return quietError(exitWorse)
 		},
 	}
-	locate(cmd, &a.where)
-	a.own.declare(cmd, "`image` of this program, for pods that look at the nodes")
+	locationFlags(cmd, &a.where)
+	a.own.declareFlags(cmd, "`image` of this program, for pods that look at the nodes")
 	formatFlag(cmd, &format, documentNames)
 	f := cmd.Flags()
 	f.DurationVar(&a.options.Timeout, "timeout", 10*time.Minute, "bound of each wait")
@@ -78,13 +78,13 @@ func residueDocument(s recipe.Survey) report.Document {
 			where = "node " + l.Node
 		}
 		section.Findings = append(section.Findings, finding.Finding{ID: l.Kind, Severity: finding.Doubtful, Title: "left by " + l.Owner,
-			Where: where, Saw: flat(l.Name), Why: flat(l.Harm), Do: flat(l.Remove)})
+			Where: where, Saw: oneLine(l.Name), Why: oneLine(l.Harm), Do: oneLine(l.Remove)})
 	}
 	if len(s.Left) == 0 {
 		section.Notes = []string{"No inspected place has anything left of an earlier CNI."}
 	}
 	for _, u := range s.Unseen {
-		section.Findings = append(section.Findings, finding.Finding{ID: "unseen", Severity: finding.Note, Title: "not inspected", Saw: flat(u)})
+		section.Findings = append(section.Findings, finding.Finding{ID: "unseen", Severity: finding.Note, Title: "not inspected", Saw: oneLine(u)})
 	}
 	data := struct {
 		Left   []residue.Leftover `json:"left"`

@@ -86,12 +86,12 @@ func compareCommand(p *program) *cobra.Command {
 	f.StringSliceVar(&a.mapped, "map", nil, "compare profile x of A with y of B: `x=y`, separated by commas")
 	f.BoolVarP(&a.history, "history", "H", false, "follow the cells of all files through time")
 	marginFlag(cmd, &a.margin)
-	complete(cmd, "metrics", metric.Names)
+	completeFlag(cmd, "metrics", metric.Names)
 	return cmd
 }
 
-// read checks and parses the flags. Its error lists all faults.
-func (a *comparison) read(cmd *cobra.Command) error {
+// parseFlags checks and parses the flags. Its error lists all faults.
+func (a *comparison) parseFlags(cmd *cobra.Command) error {
 	var errs []error
 	fault := func(flag string, err error) {
 		if err != nil {
@@ -129,14 +129,14 @@ func (a *comparison) read(cmd *cobra.Command) error {
 	return advice.With(errors.Join(errs...), "see "+cmd.CommandPath()+" --help")
 }
 
-// side reads and analyses one result file. If margin is 0, it uses the margin of the file's plan.
-func (p *program) side(name string, margin float64) (compare.Side, error) {
-	s, err := p.open(name)
+// readSide reads and analyses one result file. If margin is 0, it uses the margin of the file's plan.
+func (p *program) readSide(name string, margin float64) (compare.Side, error) {
+	s, err := p.openResult(name)
 	if err != nil {
 		return compare.Side{}, err
 	}
 	var in compare.Collector
-	if err := p.each(s, false, in.Add); err != nil {
+	if err := p.eachRecord(s, false, in.Add); err != nil {
 		return compare.Side{}, err
 	}
 	a, err := in.Analyse(s.Header, compare.Options{Margin: margin})
@@ -146,9 +146,9 @@ func (p *program) side(name string, margin float64) (compare.Side, error) {
 	return compare.Side{Name: displayName(name), Header: s.Header, Analysis: a}, nil
 }
 
-// shows reports whether the metric called name is shown: if --metrics lists it, or without that flag if it is a headline
+// showsMetric reports whether the metric called name is shown: if --metrics lists it, or without that flag if it is a headline
 // metric.
-func (a *comparison) shows(name string) bool {
+func (a *comparison) showsMetric(name string) bool {
 	if a.metrics == nil {
 		m, _ := metric.Lookup(name)
 		return m.Headline
@@ -159,35 +159,35 @@ func (a *comparison) shows(name string) bool {
 // run compares two result files, or with --history prints how each cell changes over all files. It fails for bad flags or
 // files, and otherwise returns the exit state of the verdicts.
 func (a *comparison) run(cmd *cobra.Command, files []string) error {
-	if err := a.read(cmd); err != nil {
-		return usage(err)
+	if err := a.parseFlags(cmd); err != nil {
+		return usageError(err)
 	}
-	sides, err := readAll(files, func(name string) (compare.Side, error) { return a.side(name, a.margin) })
+	sides, err := readAll(files, func(name string) (compare.Side, error) { return a.readSide(name, a.margin) })
 	switch {
 	case err != nil:
-		return usage(err)
+		return usageError(err)
 	case a.history:
-		return a.follow(sides)
+		return a.printHistory(sides)
 	}
 	pair, err := compare.NewPair(sides[0], sides[1], a.names)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	held, kept, err := judgeBudgets(pair, a.budgets, a.filters)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	shown := pair.Only(func(k compare.Key) bool {
-		return compare.Chosen(a.filters, k) && (k.Metric == "" || a.shows(k.Metric))
+		return compare.Chosen(a.filters, k) && (k.Metric == "" || a.showsMetric(k.Metric))
 	})
 	if len(shown.Matches) == 0 && len(held) == 0 {
-		return usage(advice.With(fmt.Errorf("no cell that %s and %s share is chosen", files[0], files[1]), "leave out --only or --metrics to see all that there are"))
+		return usageError(advice.With(fmt.Errorf("no cell that %s and %s share is chosen", files[0], files[1]), "leave out --only or --metrics to see all that there are"))
 	}
 	state := shown.Judge()
 	if len(held) > 0 {
 		state = kept
 	}
-	if err := a.write(a.format, report.BuildPair(report.PairResult{Pair: shown, Held: held, State: state})); err != nil {
+	if err := a.writeDocument(a.format, report.BuildPair(report.PairResult{Pair: shown, Held: held, State: state})); err != nil {
 		return err
 	}
 	return stateError(state)
@@ -209,15 +209,15 @@ func judgeBudgets(pair *compare.Pair, budgets []compare.Budget, chosen []compare
 	return held, compare.Outcome(slices.Concat(all...)), advised
 }
 
-// follow prints how each cell changes over the files.
-func (a *comparison) follow(sides []compare.Side) error {
+// printHistory prints how each cell changes over the files.
+func (a *comparison) printHistory(sides []compare.Side) error {
 	h := compare.Historian{Metrics: a.metrics, Filters: a.filters}
 	for _, s := range sides {
 		h.Add(s)
 	}
 	out, err := h.History()
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
-	return a.write(a.format, report.BuildHistory(out))
+	return a.writeDocument(a.format, report.BuildHistory(out))
 }

@@ -54,7 +54,7 @@ func containedCommand(p *program) *cobra.Command {
 	agent.Use, agent.Args = containedVerb+" TREE", cobra.ExactArgs(1)
 	agent.Short = "Run one end of a trial in the surroundings of a pod"
 	agent.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := contain(args[0]); err != nil {
+		if err := containProcess(args[0]); err != nil {
 			return err
 		}
 		return serve(cmd, nil)
@@ -62,9 +62,9 @@ func containedCommand(p *program) *cobra.Command {
 	return agent
 }
 
-// contain moves this process into its cgroup below tree, as podGroup names it, and applies the seccomp filter. With tree ""
+// containProcess moves this process into its cgroup below tree, as podGroup names it, and applies the seccomp filter. With tree ""
 // it only applies the filter.
-func contain(tree string) error {
+func containProcess(tree string) error {
 	if tree != "" {
 		path, err := podGroup(tree)
 		if err != nil {

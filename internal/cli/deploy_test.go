@@ -43,7 +43,7 @@ func TestDeployedCommands(t *testing.T) {
 		}
 		for _, c := range o.Spec.JobTemplate.Spec.Template.Spec.Containers {
 			ran++
-			root := (&program{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).root(nil)
+			root := (&program{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).rootCommand(nil)
 			cmd, rest, err := root.Find(c.Args)
 			if err != nil || cmd == root {
 				t.Errorf("%q: %v", c.Args, err)

@@ -62,13 +62,13 @@ const (
 	messageEnd = 100 * time.Second
 )
 
-// spent limits the time that opening took to openEnd. Only that much counts against the limits above: a longer wait, such
-// as for an image, would leave no time to measure.
-func spent(opening time.Duration) time.Duration { return min(opening, openEnd) }
+// countedOpening returns the part of the time that opening took that counts against the limits above: at most openEnd. A
+// longer wait, such as for an image, would leave no time to measure.
+func countedOpening(opening time.Duration) time.Duration { return min(opening, openEnd) }
 
-// budget returns when the trials must end, given when they begin (before). Both are times since the start of the diagnosis.
+// trialsLimit returns when the trials must end, given when they begin (before). Both are times since the start of the diagnosis.
 // The end is diagnoseBudget, or before+diagnoseLeast if that is later, but at most trialsEnd.
-func budget(before time.Duration) time.Duration {
+func trialsLimit(before time.Duration) time.Duration {
 	return min(max(diagnoseBudget, before+diagnoseLeast), trialsEnd)
 }
 
@@ -110,11 +110,11 @@ func diagnoseCommand(p *program) *cobra.Command {
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; default as for kubectl")
 	f.Lookup("explain").Usage = "sample where the CPU time of a request is spent: on the slow side, after the answer, in at most a minute"
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
-	group(cmd, groupOutput, true, "output", "format", "quiet")
-	group(cmd, plan.GroupCluster, true, "kubeconfig")
-	group(cmd, plan.GroupLab, true, "lab")
-	group(cmd, plan.GroupWhat, true, "from", "to", "explain")
-	hide(cmd, "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "load", toolFlag, "churn", "plant")
+	groupFlags(cmd, groupOutput, true, "output", "format", "quiet")
+	groupFlags(cmd, plan.GroupCluster, true, "kubeconfig")
+	groupFlags(cmd, plan.GroupLab, true, "lab")
+	groupFlags(cmd, plan.GroupWhat, true, "from", "to", "explain")
+	hideFlags(cmd, "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "load", toolFlag, "churn", "plant")
 	return cmd
 }
 
@@ -144,20 +144,20 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	var evidence diagnose.Evidence
 	began := time.Now()
 	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
-		e, found, err := a.open(ctx, want, lab, say)
+		e, found, err := a.openLabOrCluster(ctx, want, lab, say)
 		if err != nil {
 			return nil, found, err
 		}
 		if cni, ok := profile.Lookup(found.Profiles[0].Profile()); ok {
 			evidence.Encapsulation = cni.Encapsulation
 		}
-		x := examination{start: time.Now().Add(-spent(time.Since(began))), named: a.named, evidence: &evidence, say: say}
-		e, met := x.begin(ctx, e, found)
+		x := examination{start: time.Now().Add(-countedOpening(time.Since(began))), named: a.named, evidence: &evidence, say: say}
+		e, met := x.observePaths(ctx, e, found)
 		want = fitPlan(found, met)
-		want.Budget = x.start.Sub(began) + budget(time.Since(x.start))
+		want.Budget = x.start.Sub(began) + trialsLimit(time.Since(x.start))
 		return e, want, nil
 	}
-	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: began}, p.newStory(false, a.quiet))
+	end, err := p.measurePlan(cmd.Context(), open, out, run.Options{Began: began}, p.newStory(false, a.quiet))
 	switch {
 	case end.Reason == result.Interrupted:
 		return &exitError{code: exitInterrupted, err: errors.Join(errors.New("interrupted; nothing is diagnosed"), err)}
@@ -167,10 +167,10 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	trials, err := p.open(name)
+	trials, err := p.openResult(name)
 	if err == nil {
 		evidence.Refused = trials.Header.Profiles[0].NotServed
-		err = p.each(trials, true, evidence.Add)
+		err = p.eachRecord(trials, true, evidence.Add)
 	}
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 			x = &report.Explanation{A: want.Profiles[0], B: want.Profiles[0], Without: []string{lost.Error()}}
 		}
 	}
-	if err := p.write(a.format, report.BuildDiagnosis(answer, x)); err != nil {
+	if err := p.writeDocument(a.format, report.BuildDiagnosis(answer, x)); err != nil {
 		return err
 	}
 	if lost != nil && cmd.Context().Err() != nil { // interrupted
@@ -194,9 +194,9 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	case diagnose.Fine:
 		return nil
 	case diagnose.Undecided:
-		return failed(exitInconclusive)
+		return quietError(exitInconclusive)
 	}
-	return failed(exitWorse)
+	return quietError(exitWorse)
 }
 
 // sampleRequests measures requests on two paths with CPU samples, and explains the difference. It compares pods with the
@@ -210,7 +210,7 @@ func (a *diagnosis) sampleRequests(cmd *cobra.Command, want plan.Plan, lab strin
 	want.Duration, want.Repetitions, want.Budget = explainWindow, explainRepetitions, explainBudget
 	a.shared = false
 	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
-		return a.open(ctx, want, lab, say)
+		return a.openLabOrCluster(ctx, want, lab, say)
 	}
 	name, remove, err := resultFile("")
 	if err != nil {
@@ -265,10 +265,10 @@ func (a *diagnosis) buildPlan(cmd *cobra.Command) (plan.Plan, string, error) {
 	errs = append(errs, set("paths", strings.Join(plan.Texts(diagnose.Paths), ",")), set("workloads", workloads),
 		set("repetitions", "3"), set("duration", "500ms"), set("warmup", "100ms"), set("budget", diagnoseBudget.String()))
 	if err := errors.Join(errs...); err != nil {
-		return plan.Plan{}, "", usage(err)
+		return plan.Plan{}, "", usageError(err)
 	}
 	a.what.noTwin = true
-	want, err := a.what.plan(cmd)
+	want, err := a.what.buildPlan(cmd)
 	if err != nil {
 		return want, "", err
 	}
@@ -280,12 +280,12 @@ func (a *diagnosis) buildPlan(cmd *cobra.Command) (plan.Plan, string, error) {
 		want.Baseline = want.Profiles[0]
 		return want, lab, nil
 	}
-	return want, lab, a.find(cmd, &want)
+	return want, lab, a.findNamed(cmd, &want)
 }
 
-// find looks up the Services and pods that --from and --to name on a cluster. It makes their nodes the client node and the
+// findNamed looks up the Services and pods that --from and --to name on a cluster. It makes their nodes the client node and the
 // server node of the plan, unless these are set, and stores the target of --to in a.named.
-func (a *diagnosis) find(cmd *cobra.Command, want *plan.Plan) error {
+func (a *diagnosis) findNamed(cmd *cobra.Command, want *plan.Plan) error {
 	at := kube.Location{Kubeconfig: a.kubeconfig}
 	if len(want.Cluster.Contexts) > 0 {
 		at.Context = want.Cluster.Contexts[0]
@@ -352,9 +352,9 @@ type examination struct {
 	say      func(string, ...any)
 }
 
-// begin reads counters and tries packet sizes before the trials, and returns what it found. The returned environment
+// observePaths reads counters and tries packet sizes before the trials, and returns what it found. The returned environment
 // compares messages when it closes, and adds the evidence.
-func (x examination) begin(ctx context.Context, e env.Environment, p plan.Plan) (env.Environment, run.Met) {
+func (x examination) observePaths(ctx context.Context, e env.Environment, p plan.Plan) (env.Environment, run.Met) {
 	site, ok := e.At(p.Profiles[0]).(env.Looker)
 	if !ok {
 		x.evidence.Missing = append(x.evidence.Missing, "counters and packet sizes: this environment cannot be looked into")

@@ -19,14 +19,14 @@ func labVariant(name string) (plan.Variant, error) {
 		return plan.Variant{}, unknownName(err)
 	}
 	if len(all) != 1 {
-		return plan.Variant{}, usage(fmt.Errorf("lab %q has %d profiles: want one, as lab up has", name, len(all)))
+		return plan.Variant{}, usageError(fmt.Errorf("lab %q has %d profiles: want one, as lab up has", name, len(all)))
 	}
 	return all[0].Name, nil
 }
 
-// open opens the lab named lab, or the environment of a plan if lab is "". A lab that is raised for the diagnosis is
+// openLabOrCluster opens the lab named lab, or the environment of a plan if lab is "". A lab that is raised for the diagnosis is
 // examined like one that is up.
-func (a *diagnosis) open(ctx context.Context, want plan.Plan, lab string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+func (a *diagnosis) openLabOrCluster(ctx context.Context, want plan.Plan, lab string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 	var raised env.Environment
 	if lab == "" {
 		e, found, err := a.openEnvironment(ctx, want, say)

@@ -13,8 +13,8 @@ import (
 func TestDiagnosisTakesTwoMinutes(t *testing.T) {
 	for _, opening := range []time.Duration{0, 20 * time.Second, openEnd, 5 * time.Minute} {
 		for _, sizes := range []time.Duration{time.Second, 12 * time.Second, sizesEnd} {
-			before := min(spent(opening)+sizes, sizesEnd)
-			left := budget(before) - before
+			before := min(countedOpening(opening)+sizes, sizesEnd)
+			left := trialsLimit(before) - before
 			if left < 10*time.Second || before+left > trialsEnd {
 				t.Errorf("opened in %v, sizes in %v: trials have %v after %v", opening, sizes, left, before)
 			}

@@ -12,7 +12,7 @@ func doctorCommand(p *program) *cobra.Command {
 		Example: "  sudo cnibench doctor\n  sudo cnibench doctor -f json | jq '.features[] | select(.outcome == \"no\")'",
 		Args:    takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return doctor(cmd.Context(), p, format)
+			return reportMachine(cmd.Context(), p, format)
 		},
 	}
 	formatFlag(cmd, &format, documentNames)

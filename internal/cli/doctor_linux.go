@@ -45,7 +45,7 @@ type raisability struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-func doctor(ctx context.Context, p *program, format string) error {
+func reportMachine(ctx context.Context, p *program, format string) error {
 	found, err := probe.Check(ctx)
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func doctor(ctx context.Context, p *program, format string) error {
 		return err
 	}
 	conditions[facts.Version] = buildVersion()
-	m := examine(found, conditions)
-	if err := p.write(format, m.document()); err != nil {
+	m := machineOf(found, conditions)
+	if err := p.writeDocument(format, m.document()); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(m.Profiles, func(r raisability) bool { return r.Able }) {
@@ -65,14 +65,14 @@ func doctor(ctx context.Context, p *program, format string) error {
 	return nil
 }
 
-// examine returns the document of doctor: the findings, and for each profile whether they allow the lab to raise it.
-func examine(found []probe.Finding, conditions facts.Facts) machine {
+// machineOf returns the document of doctor: the findings, and for each profile whether they allow the lab to raise it.
+func machineOf(found []probe.Finding, conditions facts.Facts) machine {
 	m := machine{Schema: doctorSchema, Conditions: conditions,
 		Features: each.Of(found, func(f probe.Finding) feature {
 			return feature{f.Feature, f.Outcome.String(), f.About, f.Missing, f.WayOut}
 		})}
 	for _, q := range profile.All() {
-		lacks := lacking(q.Needs, found)
+		lacks := missingFeatures(q.Needs, found)
 		m.Profiles = append(m.Profiles, raisability{q.Name, len(lacks) == 0, q.Title, lacks})
 	}
 	return m
@@ -88,7 +88,7 @@ func (m machine) document() report.Document {
 		if f.WayOut != "" {
 			text += " (way out: " + f.WayOut + ")"
 		}
-		features.Add(f.Name, f.Outcome, flat(text))
+		features.Add(f.Name, f.Outcome, oneLine(text))
 	}
 	profiles := report.Grid{Label: "profile", Columns: []string{"", ""}, Prose: true}
 	for _, r := range m.Profiles {
@@ -99,15 +99,15 @@ func (m machine) document() report.Document {
 		}
 	}
 	conditions := report.Section{Heading: "Conditions",
-		Items: each.Of(m.Conditions.Names(), func(name string) report.Item { return report.Item{Name: name, Text: flat(m.Conditions[name])} })}
+		Items: each.Of(m.Conditions.Names(), func(name string) report.Item { return report.Item{Name: name, Text: oneLine(m.Conditions[name])} })}
 	return report.Document{Data: m, Sections: []report.Section{
 		{Heading: "Features", Grids: []report.Grid{features}}, {Heading: "Profiles", Grids: []report.Grid{profiles}}, conditions,
 	}}
 }
 
-// lacking returns which of needs are missing, and netns if that is missing. It does not list a feature whose presence is
+// missingFeatures returns which of needs are missing, and netns if that is missing. It does not list a feature whose presence is
 // unknown: raising the profile will show it.
-func lacking(needs []string, findings []probe.Finding) []string {
+func missingFeatures(needs []string, findings []probe.Finding) []string {
 	var lacks []string
 	for _, f := range findings {
 		if f.Outcome == probe.No && (f.Feature == "netns" || slices.Contains(needs, f.Feature)) {

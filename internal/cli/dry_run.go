@@ -21,10 +21,10 @@ import (
 // machine. "make aa" measured them on CPU time and rates of rr and crr (docs/results/aa.md).
 const quietScatter, busyScatter = 0.02, 0.05
 
-// preview prints what a run would measure and how long it would take. The numbers are upper bounds: only a raised profile
+// printPreview prints what a run would measure and how long it would take. The numbers are upper bounds: only a raised profile
 // shows which paths it does not serve.
-func (a *measurement) preview(cmd *cobra.Command) error {
-	want, there, err := a.wanted(cmd)
+func (a *measurement) printPreview(cmd *cobra.Command) error {
+	want, there, err := a.wantedPlan(cmd)
 	if err != nil {
 		return err
 	}
@@ -39,24 +39,24 @@ func (a *measurement) preview(cmd *cobra.Command) error {
 			fmt.Fprintln(a.stdout, c.Key())
 		}
 	}
-	for _, n := range append(there, a.notes(want, cases)...) {
+	for _, n := range append(there, a.planNotes(want, cases)...) {
 		fmt.Fprintf(a.stderr, "cnibench: %s\n", n)
 	}
 	return nil
 }
 
-// wanted returns the plan of a run. With --resume it takes the plan from the result file, and there is a note with the
+// wantedPlan returns the plan of a run. With --resume it takes the plan from the result file, and there is a note with the
 // number of trials in that file.
-func (a *measurement) wanted(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
+func (a *measurement) wantedPlan(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
 	if !a.resume {
-		if want, err = a.plan.plan(cmd); err == nil {
+		if want, err = a.plan.buildPlan(cmd); err == nil {
 			err = a.readBudgets(cmd, want)
 		}
 		return want, nil, err
 	}
 	c, err := result.Load(a.output)
 	if err != nil {
-		return want, nil, usage(err)
+		return want, nil, usageError(err)
 	}
 	if want, _, err = a.resumePlan(cmd, c.Header); err != nil {
 		return want, nil, err
@@ -70,8 +70,8 @@ func (a *measurement) wanted(cmd *cobra.Command) (want plan.Plan, there []string
 	return want, []string{fmt.Sprintf("%s has %s already", a.output, number.Counted(n, "trial"))}, nil
 }
 
-// notes returns remarks on a plan that its author may want to act on. cases is the number of trials in a repetition.
-func (a *measurement) notes(want plan.Plan, cases int) []string {
+// planNotes returns remarks on a plan that its author may want to act on. cases is the number of trials in a repetition.
+func (a *measurement) planNotes(want plan.Plan, cases int) []string {
 	notes := append(slices.Clip(a.plan.left), want.Notes(cases)...)
 	switch n := max(want.Repetitions, want.MaxRepetitions); {
 	case n < 2:

@@ -33,7 +33,7 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 		if len(tools) > 0 { // before a cluster is made
 			own.Name, own.Tools = image.ToolsName(own.Version, tools), tools
 			if own.Programs, err = toolPrograms(tools); err != nil {
-				return nil, want, usage(err)
+				return nil, want, usageError(err)
 			}
 		}
 		agents, err := image.Build(own)
@@ -64,7 +64,7 @@ func findTools(ctx context.Context, agents string, tools []string, say func(stri
 	if len(lacks) == 0 {
 		return nil
 	}
-	return usage(image.MissingTools(agents, lacks, tools))
+	return usageError(image.MissingTools(agents, lacks, tools))
 }
 
 // asEnvironment returns its arguments, with e as the interface env.Environment. If err is not nil, it returns a nil

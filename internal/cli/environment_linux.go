@@ -46,7 +46,7 @@ func checkCongestion(p plan.Plan) error {
 			continue
 		}
 		have, _ := sock.Congestions() // the message is useful without them
-		return usage(fmt.Errorf("workload %q: this kernel has no congestion control %q: want %s", w, name, strings.Join(have, ", ")))
+		return usageError(fmt.Errorf("workload %q: this kernel has no congestion control %q: want %s", w, name, strings.Join(have, ", ")))
 	}
 	return nil
 }

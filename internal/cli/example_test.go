@@ -44,7 +44,7 @@ func TestExamplesRun(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(p.root(nil))
+	visit(p.rootCommand(nil))
 }
 
 // TestExampleFaults: the check of examples finds what does not run.
@@ -118,13 +118,13 @@ func checkCall(t *testing.T, c *cobra.Command, args []string) bool {
 	for _, fault := range callFaults(args) {
 		t.Errorf("%s: example cnibench %s: %s", c.CommandPath(), strings.Join(args, " "), fault)
 	}
-	found, _, err := (&program{stdout: io.Discard, stderr: io.Discard}).root(nil).Find(args)
+	found, _, err := (&program{stdout: io.Discard, stderr: io.Discard}).rootCommand(nil).Find(args)
 	return err == nil && strings.HasPrefix(found.CommandPath()+" ", c.CommandPath()+" ")
 }
 
 // callFaults parses a call as main does and returns what is wrong with it.
 func callFaults(args []string) (faults []string) {
-	root := (&program{stdout: io.Discard, stderr: io.Discard}).root(nil)
+	root := (&program{stdout: io.Discard, stderr: io.Discard}).rootCommand(nil)
 	cmd, rest, err := root.Find(args)
 	if err == nil {
 		err = cmd.ParseFlags(rest)

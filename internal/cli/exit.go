@@ -35,24 +35,26 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage wraps err so that the exit code is exitUsage: the user's input is wrong. It returns nil for nil.
-func usage(err error) error {
+// usageError wraps err so that the exit code is exitUsage: the user's input is wrong. It returns nil for nil.
+func usageError(err error) error {
 	if err == nil {
 		return nil
 	}
 	return &exitError{code: exitUsage, err: err}
 }
 
-// usageOf is like usage, and adds a hint that points to the help of cmd.
+// usageOf is like usageError, and adds a hint that points to the help of cmd.
 func usageOf(cmd *cobra.Command, err error) error {
-	return usage(advice.With(err, "see "+cmd.CommandPath()+" --help"))
+	return usageError(advice.With(err, "see "+cmd.CommandPath()+" --help"))
 }
 
-// failed returns a quiet error with an exit code, for a command that has printed its outcome already.
-func failed(code int) error { return &exitError{code: code, quiet: true, err: errors.New("failed")} }
+// quietError returns a quiet error with an exit code, for a command that has printed its outcome already.
+func quietError(code int) error {
+	return &exitError{code: code, quiet: true, err: errors.New("failed")}
+}
 
-// finish prints err and its hint to stderr, unless err is quiet, and returns its exit code; exitFine for nil.
-func (p *program) finish(err error) int {
+// reportError prints err and its hint to stderr, unless err is quiet, and returns its exit code; exitFine for nil.
+func (p *program) reportError(err error) int {
 	if err == nil {
 		return exitFine
 	}

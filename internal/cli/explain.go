@@ -56,7 +56,7 @@ func explainCommand(p *program) *cobra.Command {
 	a := explanation{program: p}
 	cmd := &cobra.Command{
 		Use: "explain [FILE] A [B]", Short: "Split the difference between two profiles into parts", Long: explainLong, Example: explainExample,
-		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveDefault), // a file, too
+		ValidArgsFunction: argumentCompletion(profile.Names, cobra.ShellCompDirectiveDefault), // a file, too
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := len(args); a.whatIf != "" && n != 1 && n != 2 {
 				return usageOf(cmd, fmt.Errorf("with --what-if want [FILE] A, and there are %d arguments", n))
@@ -67,22 +67,22 @@ func explainCommand(p *program) *cobra.Command {
 		},
 		RunE: a.run,
 	}
-	a.plan.declare(cmd)
+	a.plan.declareFlags(cmd)
 	formatFlag(cmd, &a.format, explainNames)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "keep the result in `file`; default none")
 	f.StringVar(&a.whatIf, "what-if", "", "`change` whose cost is predicted and measured: "+strings.Join(whatIfs(), " or "))
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
-	group(cmd, groupOutput, true, "output", "format", "quiet", "what-if")
-	hide(cmd, "profiles", "explain", "sweep", "no-twin", "pairs", "concurrency", "sequential", "precision", "max-repetitions", "plant", "tool")
+	groupFlags(cmd, groupOutput, true, "output", "format", "quiet", "what-if")
+	hideFlags(cmd, "profiles", "explain", "sweep", "no-twin", "pairs", "concurrency", "sequential", "precision", "max-repetitions", "plant", "tool")
 	return cmd
 }
 
 // run measures two profiles, or reads a result, and explains their difference.
 func (a *explanation) run(cmd *cobra.Command, args []string) error {
-	file, err := a.read(args)
+	file, err := a.parseArguments(args)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	if cmd.Flags().Changed("profiles") {
 		return usageOf(cmd, errors.New("the profiles are arguments of explain: leave out --profiles"))
@@ -91,7 +91,7 @@ func (a *explanation) run(cmd *cobra.Command, args []string) error {
 		if a.plan.flagsGiven(cmd) || a.output != "" {
 			return usageOf(cmd, errors.New("a result file is not measured again: leave out the flags of a plan and --output"))
 		}
-		return a.print(file)
+		return a.explainFile(file)
 	}
 	name, remove, err := resultFile(a.output)
 	if err != nil {
@@ -102,14 +102,14 @@ func (a *explanation) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.sampleInto(cmd.Context(), a.opener(want), name, a.quiet); err != nil {
+	if err := a.sampleInto(cmd.Context(), a.planOpener(want), name, a.quiet); err != nil {
 		return err
 	}
 	a.names[0], a.names[1] = want.Profiles[0], want.Profiles[len(want.Profiles)-1] // a profile file has a name of its own
 	if a.names[0] == a.names[1] {
 		a.names[1] = a.names[0].Twin()
 	}
-	return a.print(name)
+	return a.explainFile(name)
 }
 
 // whatIfs returns the values of --what-if.
@@ -117,8 +117,8 @@ func whatIfs() []string {
 	return each.Of(explain.Removals(), func(r explain.Removal) string { return "remove=" + r.Name })
 }
 
-// removal returns what --what-if removes; nil without the flag.
-func (a *explanation) removal() (*explain.Removal, error) {
+// whatIfRemoval returns what --what-if removes; nil without the flag.
+func (a *explanation) whatIfRemoval() (*explain.Removal, error) {
 	if a.whatIf == "" {
 		return nil, nil
 	}
@@ -129,9 +129,9 @@ func (a *explanation) removal() (*explain.Removal, error) {
 	return &explain.Removals()[i], nil
 }
 
-// read parses the arguments and --what-if, and returns the name of the result file, "" if none is given.
-func (a *explanation) read(args []string) (file string, err error) {
-	a.without, err = a.removal()
+// parseArguments parses the arguments and --what-if, and returns the name of the result file, "" if none is given.
+func (a *explanation) parseArguments(args []string) (file string, err error) {
+	a.without, err = a.whatIfRemoval()
 	errs, want := []error{err}, 2
 	if a.whatIf != "" {
 		want = 1
@@ -180,12 +180,12 @@ func (a *explanation) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
 		errs = append(errs, set("budget", explainBudget.String()), set("repetitions", fmt.Sprint(explainRepetitions)))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return plan.Plan{}, usage(err)
+		return plan.Plan{}, usageError(err)
 	}
 	if a.names[0] != a.names[1] {
 		a.plan.noTwin = true
 	}
-	return a.plan.plan(cmd)
+	return a.plan.buildPlan(cmd)
 }
 
 // sampleInto opens an environment, runs its plan, and writes the result file called name. It fails if the run is
@@ -195,7 +195,7 @@ func (p *program) sampleInto(ctx context.Context, open opener, name string, quie
 	if err != nil {
 		return err
 	}
-	end, err := p.measure(ctx, open, out, run.Options{Began: time.Now()}, p.newStory(false, quiet))
+	end, err := p.measurePlan(ctx, open, out, run.Options{Began: time.Now()}, p.newStory(false, quiet))
 	switch {
 	case end.Reason == result.Interrupted:
 		return &exitError{code: exitInterrupted, err: errors.Join(errors.New("interrupted; nothing is explained"), err)}
@@ -213,13 +213,13 @@ func (p *program) sampleInto(ctx context.Context, open opener, name string, quie
 // readSampled reads a result with CPU samples. It returns the header, the analysis, and the CPU time of each case by part.
 // With stacks it also keeps whole stacks, for the formats of stackNames.
 func (p *program) readSampled(name string, stacks bool) (*result.Header, *compare.Analysis, []explain.Side, error) {
-	s, err := p.open(name)
+	s, err := p.openResult(name)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	var judged compare.Collector
 	in := explain.Collector{Keep: stacks}
-	err = p.each(s, false, func(rec *result.Record) error {
+	err = p.eachRecord(s, false, func(rec *result.Record) error {
 		return errors.Join(judged.Add(rec), in.Add(rec))
 	})
 	if err != nil {
@@ -232,15 +232,15 @@ func (p *program) readSampled(name string, stacks bool) (*result.Header, *compar
 	return &s.Header, an, in.Sides(an), nil
 }
 
-// print reads the result file called name, and prints an explanation of the difference between its two variants.
-func (a *explanation) print(name string) error {
+// explainFile reads the result file called name, and prints an explanation of the difference between its two variants.
+func (a *explanation) explainFile(name string) error {
 	header, an, sides, err := a.readSampled(name, slices.Contains(stackNames, a.format))
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	x, err := report.Explain(an, sides, a.names[0], a.names[1])
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	if a.without != nil {
 		for i := range x.Differences {
@@ -250,5 +250,5 @@ func (a *explanation) print(name string) error {
 	if len(x.Differences) == 0 {
 		return fmt.Errorf("nothing is explained:\n%s", strings.Join(x.Without, "\n"))
 	}
-	return a.write(a.format, report.BuildExplanation(x, report.Run{Plan: header.Plan, Created: header.Created}))
+	return a.writeDocument(a.format, report.BuildExplanation(x, report.Run{Plan: header.Plan, Created: header.Created}))
 }

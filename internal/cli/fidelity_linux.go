@@ -41,12 +41,12 @@ func fidelityCommand(p *program) *cobra.Command {
 		Example: "  sudo cnibench fidelity --context staging --workloads rr,crr -o fidelity.jsonl\n  cnibench fidelity --format markdown fidelity.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.print(args[0])
+				return a.assessFile(args[0])
 			}
 			return a.run(cmd)
 		},
 	}
-	a.plan.declare(cmd)
+	a.plan.declareFlags(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
@@ -54,8 +54,8 @@ func fidelityCommand(p *program) *cobra.Command {
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
-	group(cmd, plan.GroupCluster, true, "kubeconfig")
-	hide(cmd, "env", "sweep", "pairs", "concurrency", "sequential", "plant", "tool")
+	groupFlags(cmd, plan.GroupCluster, true, "kubeconfig")
+	hideFlags(cmd, "env", "sweep", "pairs", "concurrency", "sequential", "plant", "tool")
 	return cmd
 }
 
@@ -65,7 +65,7 @@ func (a *assessment) run(cmd *cobra.Command) error {
 		return err
 	}
 	a.plan.labToo = true
-	want, err := a.plan.plan(cmd)
+	want, err := a.plan.buildPlan(cmd)
 	if err != nil {
 		return err
 	}
@@ -77,14 +77,14 @@ func (a *assessment) run(cmd *cobra.Command) error {
 		return err
 	}
 	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
-		return env.Combine(ctx, want, a.parts(say))
+		return env.Combine(ctx, want, a.environmentParts(say))
 	}
-	end, err := a.measure(cmd.Context(), open, out, run.Options{Began: began}, a.newStory(a.verbose, a.quiet))
+	end, err := a.measurePlan(cmd.Context(), open, out, run.Options{Began: began}, a.newStory(a.verbose, a.quiet))
 	if cannotCompare(err) {
 		if errors.Is(err, os.ErrPermission) && advice.Of(err) == "" {
 			err = advice.With(err, "run it as root: the lab needs namespaces and CPU groups of this machine")
 		}
-		err = usage(err)
+		err = usageError(err)
 	}
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (a *assessment) run(cmd *cobra.Command) error {
 	if end.Reason == result.Interrupted {
 		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; finished trials are in %s", a.output)}
 	}
-	return a.print(a.output)
+	return a.assessFile(a.output)
 }
 
 // cannotCompare reports whether err means that this machine or a cluster does not allow the comparison: a refused profile,
@@ -103,21 +103,21 @@ func cannotCompare(err error) bool {
 	return errors.As(err, &refused) || errors.As(err, &access) || errors.Is(err, os.ErrPermission)
 }
 
-// print compares the lab with the clusters of a result file and prints the comparison.
-func (a *assessment) print(name string) error {
+// assessFile compares the lab with the clusters of a result file and prints the comparison.
+func (a *assessment) assessFile(name string) error {
 	c, err := result.Load(name)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	page, err := fidelity.Assess(c.Header, c.Records)
 	if err != nil {
-		return usage(fmt.Errorf("%s: %w", name, err))
+		return usageError(fmt.Errorf("%s: %w", name, err))
 	}
-	return a.write(a.format, report.BuildFidelity(page))
+	return a.writeDocument(a.format, report.BuildFidelity(page))
 }
 
-// parts returns the functions that open the clusters and the lab. The lab's agents run under the conditions of a pod.
-func (a *assessment) parts(say func(string, ...any)) env.Parts {
+// environmentParts returns the functions that open the clusters and the lab. The lab's agents run under the conditions of a pod.
+func (a *assessment) environmentParts(say func(string, ...any)) env.Parts {
 	return env.Parts{
 		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {
 			o := a.clusterOptions(say)

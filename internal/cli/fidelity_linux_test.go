@@ -246,7 +246,7 @@ func measureBoth(ctx context.Context, want plan.Plan, parts env.Parts, out *resu
 	open := func(ctx context.Context, _ func(string, ...any)) (env.Environment, plan.Plan, error) {
 		return env.Combine(ctx, want, parts)
 	}
-	return (&program{}).measure(ctx, open, out, o, &story{quiet: true})
+	return (&program{}).measurePlan(ctx, open, out, o, &story{quiet: true})
 }
 
 func create(t *testing.T) *result.Writer {
@@ -303,7 +303,7 @@ func TestFidelity(t *testing.T) {
 		t.Errorf("facts %v", f)
 	}
 	var page bytes.Buffer
-	if err := (&assessment{program: &program{stdout: &page}, format: "markdown"}).print(name); err != nil {
+	if err := (&assessment{program: &program{stdout: &page}, format: "markdown"}).assessFile(name); err != nil {
 		t.Fatal(err)
 	}
 	// The script knows canal by its name in the lab alone, so the cluster's is faster, which the page has to show.

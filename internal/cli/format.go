@@ -28,10 +28,10 @@ import (
 
 // formats are the renderers by name.
 var formats = map[string]func(io.Writer, report.Document) error{
-	"text":   func(w io.Writer, d report.Document) error { return text.Render(w, d, terminal(w)) },
+	"text":   func(w io.Writer, d report.Document) error { return text.Render(w, d, terminalOptions(w)) },
 	noFormat: func(io.Writer, report.Document) error { return nil },
 	allText: func(w io.Writer, d report.Document) error {
-		o := terminal(w)
+		o := terminalOptions(w)
 		o.All = true
 		return text.Render(w, d, o)
 	},
@@ -69,7 +69,7 @@ func formatFlag(cmd *cobra.Command, format *string, names []string) {
 		value = formatOrPlan{choice{format, "format", names}, cmd}
 	}
 	cmd.Flags().VarP(value, "format", "f", "`format`: "+strings.Join(names, ", "))
-	complete(cmd, "format", fixed(names...))
+	completeFlag(cmd, "format", fixedWords(names...))
 }
 
 // formatOrPlan is the value of -f of a command that also takes a plan: a format, or the name of a plan file.
@@ -87,13 +87,13 @@ func (v formatOrPlan) Set(s string) error {
 	return v.cmd.Flags().Set("file", s)
 }
 
-// choose declares a flag called name that takes one of words. *at is the default, and gets the value.
-func choose(cmd *cobra.Command, at *string, name, help string, words []string) {
+// choiceFlag declares a flag called name that takes one of words. *at is the default, and gets the value.
+func choiceFlag(cmd *cobra.Command, at *string, name, help string, words []string) {
 	cmd.Flags().Var(choice{at, name, words}, name, help+": "+strings.Join(words, ", "))
-	complete(cmd, name, fixed(words...))
+	completeFlag(cmd, name, fixedWords(words...))
 }
 
-// choice is the value of a flag that choose declares.
+// choice is the value of a flag that choiceFlag declares.
 type choice struct {
 	at    *string
 	name  string
@@ -118,12 +118,14 @@ func (c choice) Set(s string) error {
 	return nil
 }
 
-// write writes d to stdout.
-func (p *program) write(format string, d report.Document) error { return formats[format](p.stdout, d) }
+// writeDocument writes d to stdout.
+func (p *program) writeDocument(format string, d report.Document) error {
+	return formats[format](p.stdout, d)
+}
 
-// terminal returns the options for w: the width of a terminal, else the columns that the environment sets. Color and
+// terminalOptions returns the options for w: the width of a terminal, else the columns that the environment sets. Color and
 // characters beyond ASCII are used only on a terminal that supports them.
-func terminal(w io.Writer) text.Options {
+func terminalOptions(w io.Writer) text.Options {
 	o := text.Options{ASCII: true}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		o.ASCII = !utf8Locale()

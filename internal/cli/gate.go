@@ -46,9 +46,9 @@ func checkBudget(b compare.Budget, want plan.Plan) error {
 	return nil
 }
 
-// gate judges the profiles of d by budgets and adds the result to d. name is the result file. It returns nil if all budgets
+// applyBudgets judges the profiles of d by budgets and adds the result to d. name is the result file. It returns nil if all budgets
 // are kept, else an error with the exit code. It also fails if a budget matches no cell.
-func gate(d *report.Document, name string, budgets []compare.Budget) error {
+func applyBudgets(d *report.Document, name string, budgets []compare.Budget) error {
 	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
 	held, state, err := judgeBudgets(pair, budgets, nil)
 	for _, p := range d.Profiles {
@@ -57,7 +57,7 @@ func gate(d *report.Document, name string, budgets []compare.Budget) error {
 		}
 	}
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	shown := pair.Only(func(k compare.Key) bool {
 		return slices.ContainsFunc(budgets, func(b compare.Budget) bool { return b.Metric == k.Metric && b.Filter.Match(k) })
@@ -70,9 +70,9 @@ func gate(d *report.Document, name string, budgets []compare.Budget) error {
 func stateError(s compare.State) error {
 	switch s {
 	case compare.Broken:
-		return failed(exitWorse)
+		return quietError(exitWorse)
 	case compare.Undecided:
-		return failed(exitInconclusive)
+		return quietError(exitInconclusive)
 	}
 	return nil
 }

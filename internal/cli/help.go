@@ -27,8 +27,8 @@ const groupOutput = "Output and everything else"
 // groups are the groups of flags in the order of help.
 var groups = []string{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster, groupOutput}
 
-// group assigns flags of cmd to the group g of help. common puts them on the first page. It skips flags that cmd lacks.
-func group(cmd *cobra.Command, g string, common bool, names ...string) {
+// groupFlags assigns flags of cmd to the group g of help. common puts them on the first page. It skips flags that cmd lacks.
+func groupFlags(cmd *cobra.Command, g string, common bool, names ...string) {
 	for _, name := range names {
 		f := cmd.Flags().Lookup(name)
 		if f == nil {
@@ -44,15 +44,15 @@ func group(cmd *cobra.Command, g string, common bool, names ...string) {
 	}
 }
 
-// hide removes flags from the help of cmd: flags of a plan that the command sets itself.
-func hide(cmd *cobra.Command, names ...string) {
+// hideFlags removes flags from the help of cmd: flags of a plan that the command sets itself.
+func hideFlags(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		cmd.Flags().Lookup(name).Hidden = true
 	}
 }
 
-// parent adds subcommands to cmd and returns it. cmd itself only fails, and says that a subcommand is required.
-func parent(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+// asParent adds subcommands to cmd and returns it. cmd itself only fails, and says that a subcommand is required.
+func asParent(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.Args = knownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return usageOf(cmd, errors.New("a subcommand is required"))
@@ -133,13 +133,13 @@ func improveGroupError(err error) error {
 	return err
 }
 
-// arguments returns a shell completion of the arguments of a command: names, and files if how allows them.
-func arguments(names func() []string, how cobra.ShellCompDirective) cobra.CompletionFunc {
+// argumentCompletion returns a shell completion of the arguments of a command: names, and files if how allows them.
+func argumentCompletion(names func() []string, how cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return names(), how }
 }
 
-// complete lets the shell complete the value of a flag with names. In a list separated by commas it completes the last one.
-func complete(cmd *cobra.Command, flag string, names func() []string) {
+// completeFlag lets the shell complete the value of a flag with names. In a list separated by commas it completes the last one.
+func completeFlag(cmd *cobra.Command, flag string, names func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		before, last := "", typed
 		if i := strings.LastIndexByte(typed, ','); i >= 0 {

@@ -54,7 +54,7 @@ func TestHelpFits(t *testing.T) {
 		}
 		page := helpOf(t, words...)
 		seen++
-		if n := rows(page); n > helpHeight {
+		if n := rowCount(page); n > helpHeight {
 			t.Errorf("%s: %d rows:\n%s", c.CommandPath(), n, page)
 		}
 		for line := range strings.Lines(page) {
@@ -75,7 +75,7 @@ func TestHelpFits(t *testing.T) {
 			visit(sub, append(slices.Clone(words), sub.Name()))
 		}
 	}
-	visit((&program{stdout: io.Discard, stderr: io.Discard}).root(nil), nil)
+	visit((&program{stdout: io.Discard, stderr: io.Discard}).rootCommand(nil), nil)
 	if seen < 25 {
 		t.Errorf("%d commands", seen)
 	}
@@ -89,7 +89,7 @@ func TestShortened(t *testing.T) {
 		"names of paths (cnibench list paths, and all of them)": "names of paths",
 		"averyveryverylongwordwithoutanyend":                    "averyveryverylongwo…",
 	} {
-		if got := shorten(text, 20); got != want {
+		if got := shortenHelp(text, 20); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -113,7 +113,7 @@ func TestOneLetterOneMeaning(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit((&program{stdout: io.Discard, stderr: io.Discard}).root(nil))
+	visit((&program{stdout: io.Discard, stderr: io.Discard}).rootCommand(nil))
 	if letters["f"] != "format" {
 		t.Errorf("-f is %q", letters["f"])
 	}

@@ -48,7 +48,7 @@ func (a *holding) run(cmd *cobra.Command, args []string) error {
 	case a.free:
 		ports, err := readAll(args, portOf)
 		if err != nil {
-			return usage(err)
+			return usageError(err)
 		}
 		return kube.FreePorts(cmd.Context(), ports, a.stdout)
 	case a.reach:
@@ -64,12 +64,12 @@ func (a *holding) run(cmd *cobra.Command, args []string) error {
 	case len(args) > 0:
 		return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
 	}
-	return a.hold(cmd.Context())
+	return a.holdPod(cmd.Context())
 }
 
-// hold waits until a signal ends ctx or the time of --for is over, and returns nil. With --listen and a token it serves
+// holdPod waits until a signal ends ctx or the time of --for is over, and returns nil. With --listen and a token it serves
 // agents meanwhile.
-func (a *holding) hold(ctx context.Context) error {
+func (a *holding) holdPod(ctx context.Context) error {
 	if a.span > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, a.span)

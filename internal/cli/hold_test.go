@@ -18,9 +18,9 @@ import (
 func held(ctx context.Context, stdin io.Reader, args ...string) (int, string) {
 	var out bytes.Buffer
 	p := &program{stdin: stdin, stdout: &out, stderr: &out}
-	root := p.root(nil)
+	root := p.rootCommand(nil)
 	root.SetArgs(append([]string{"hold"}, args...))
-	return p.finish(root.ExecuteContext(ctx)), out.String()
+	return p.reportError(root.ExecuteContext(ctx)), out.String()
 }
 
 // taken returns a port on which somebody listens.

@@ -60,8 +60,8 @@ func imageCommand(p *program) *cobra.Command {
 	f.StringArrayVar(&a.loads, "load", nil, "load it on this machine into `target`: "+strings.Join(image.Targets(), ", ")+"; may be repeated")
 	f.StringVar(&a.push, "push", "", "push it to a registry as `reference`")
 	f.BoolVar(&a.insecure, "insecure", false, "with --push: allow plain HTTP and certificates that no authority signed")
-	complete(cmd, "with", plan.ToolNames)
-	complete(cmd, "load", fixed(image.Kind, image.Ctr, image.Docker))
+	completeFlag(cmd, "with", plan.ToolNames)
+	completeFlag(cmd, "load", fixedWords(image.Kind, image.Ctr, image.Docker))
 	return cmd
 }
 
@@ -69,13 +69,13 @@ func imageCommand(p *program) *cobra.Command {
 const DefaultImage = "cnibench-image.tar"
 
 func (a *packaging) run(ctx context.Context) error {
-	spec, err := a.spec()
+	spec, err := a.imageSpec()
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	i, err := image.Build(spec)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	reference := i.Reference()
 	// Without -o, a file is written only if nothing else is asked for.
@@ -85,23 +85,23 @@ func (a *packaging) run(ctx context.Context) error {
 		}
 	}
 	story := a.newStory(false, false)
-	defer story.clear()
+	defer story.eraseLines()
 	for _, t := range a.targets {
-		story.step("loading %s into %s", i.Name(), t.Kind)
+		story.showStep("loading %s into %s", i.Name(), t.Kind)
 		where, err := loadImage(ctx, i, t)
 		if err != nil {
 			return err
 		}
-		story.note("%s is in %s", i.Name(), where)
+		story.printNote("%s is in %s", i.Name(), where)
 	}
 	if a.push != "" {
 		progress := func(done, total int64) {
-			story.draw(fmt.Sprintf("pushing %s: %s of %s", a.pushed, fileSize(done), fileSize(total)))
+			story.drawLines(fmt.Sprintf("pushing %s: %s of %s", a.pushed, fileSize(done), fileSize(total)))
 		}
 		if reference, err = i.Push(ctx, image.Push{Name: a.pushed, Insecure: a.insecure, Progress: progress}); err != nil {
 			return err
 		}
-		story.note("%s is pushed", a.pushed)
+		story.printNote("%s is pushed", a.pushed)
 	}
 	if a.output == "-" { // stdout is the archive
 		fmt.Fprintf(a.stderr, "cnibench: %s\n", reference)
@@ -123,8 +123,8 @@ func loadImage(ctx context.Context, i *image.Image, t image.Target) (where strin
 	return "docker", i.LoadDocker(ctx)
 }
 
-// spec returns the image that the flags describe, and parses --load and --push. Its error lists all faults.
-func (a *packaging) spec() (image.Spec, error) {
+// imageSpec returns the image that the flags describe, and parses --load and --push. Its error lists all faults.
+func (a *packaging) imageSpec() (image.Spec, error) {
 	s := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion()}
 	var errs []error
 	var err error

@@ -61,11 +61,11 @@ func importCommand(p *program) *cobra.Command {
 	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with")
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
-	complete(cmd, "from", func() []string { return names })
-	complete(cmd, "profile", profile.Names)
-	complete(cmd, "path", fixed(plan.Texts(plan.Paths)...))
-	complete(cmd, "workload", fixed(plan.Texts(plan.Kinds())...))
-	complete(cmd, "baseline", profile.Names)
+	completeFlag(cmd, "from", func() []string { return names })
+	completeFlag(cmd, "profile", profile.Names)
+	completeFlag(cmd, "path", fixedWords(plan.Texts(plan.Paths)...))
+	completeFlag(cmd, "workload", fixedWords(plan.Texts(plan.Kinds())...))
+	completeFlag(cmd, "baseline", profile.Names)
 	return cmd
 }
 
@@ -76,34 +76,34 @@ type source struct {
 }
 
 func (a *importing) run(args []string) error {
-	sources, err := a.sources(args)
+	sources, err := a.parseSources(args)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	if err := keepInputs(a.output, each.Of(sources, func(s source) string { return s.file })...); err != nil {
 		return err
 	}
-	c, err := a.gather(sources)
+	c, err := a.readSources(sources)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	if a.baseline != "" {
 		c.Header.Plan.Baseline = plan.VariantOf(a.baseline)
 	}
 	if b := c.Header.Plan.Baseline; !b.IsZero() && !slices.Contains(c.Header.Plan.Profiles, b) {
-		return usage(advice.With(fmt.Errorf("baseline %q is not among the profiles of the files", b),
+		return usageError(advice.With(fmt.Errorf("baseline %q is not among the profiles of the files", b),
 			"choose one of: "+strings.Join(plan.Texts(c.Header.Plan.Profiles), ", ")))
 	}
-	if err := a.create(c); err != nil {
+	if err := a.writeResult(c); err != nil {
 		return err
 	}
 	a.sayImported(c)
 	return nil
 }
 
-// sources parses the arguments. A file without a profile or path of its own gets that of the flags. Its error lists all
+// parseSources parses the arguments. A file without a profile or path of its own gets that of the flags. Its error lists all
 // faults.
-func (a *importing) sources(args []string) ([]source, error) {
+func (a *importing) parseSources(args []string) ([]source, error) {
 	var errs []error
 	var all external.Label
 	check := func(err error) { errs = append(errs, err) }
@@ -123,7 +123,7 @@ func (a *importing) sources(args []string) ([]source, error) {
 	for _, arg := range args {
 		s := source{file: arg, label: all}
 		// An existing file whose name is the whole argument is imported, even if the name has an "=".
-		if label, file, ok := strings.Cut(arg, "="); ok && !exists(arg) {
+		if label, file, ok := strings.Cut(arg, "="); ok && !fileExists(arg) {
 			s.file = file
 			name, path, placed := strings.Cut(label, ":")
 			s.label.Profile = name
@@ -138,13 +138,13 @@ func (a *importing) sources(args []string) ([]source, error) {
 	return sources, errors.Join(errs...)
 }
 
-func exists(name string) bool {
+func fileExists(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
 }
 
-// gather reads all sources into one result. Its error names every file that cannot be read.
-func (a *importing) gather(sources []source) (result.Contents, error) {
+// readSources reads all sources into one result. Its error names every file that cannot be read.
+func (a *importing) readSources(sources []source) (result.Contents, error) {
 	var batches []external.Batch
 	var errs []error
 	for _, s := range sources {
@@ -170,8 +170,8 @@ func (a *importing) readSource(s source) (external.Batch, error) {
 	return external.Open(s.file, a.from)
 }
 
-// create writes c into the result file. It removes a file that it cannot complete.
-func (a *importing) create(c result.Contents) error {
+// writeResult writes c into the result file. It removes a file that it cannot complete.
+func (a *importing) writeResult(c result.Contents) error {
 	w, err := createResult(a.output, a.force)
 	if errors.Is(err, os.ErrExist) {
 		return advice.With(err, "replace it by --force, or name another by -o")

@@ -13,13 +13,13 @@ import (
 const inputs = `A FILE is a result of cnibench, the output of another tool if it says all that a result needs (a CSV file of docs/reference/import.md,
 knb, k8s-netperf, cilium connectivity perf; for the others there is cnibench import), or - for stdin.`
 
-// open opens the result called name, or stdin for "-".
-func (p *program) open(name string) (*external.Stream, error) {
+// openResult opens the result called name, or stdin for "-".
+func (p *program) openResult(name string) (*external.Stream, error) {
 	if name == "-" {
 		return external.NewStream(p.stdin, displayName(name))
 	}
 	s, err := external.OpenStream(name)
-	if err != nil && name == DefaultResult && !exists(name) {
+	if err != nil && name == DefaultResult && !fileExists(name) {
 		err = advice.With(err, "cnibench run writes it; name another file if the result is elsewhere")
 	}
 	return s, err
@@ -48,9 +48,9 @@ func displayName(name string) string {
 	return name
 }
 
-// each calls do with every record of s, prints the warning of s to stderr, and closes s. Records have no observations unless
+// eachRecord calls do with every record of s, prints the warning of s to stderr, and closes s. Records have no observations unless
 // whole is true.
-func (p *program) each(s *external.Stream, whole bool, do func(*result.Record) error) error {
+func (p *program) eachRecord(s *external.Stream, whole bool, do func(*result.Record) error) error {
 	defer s.Close() // it was only read
 	if !whole {
 		s.Slim()

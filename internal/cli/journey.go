@@ -66,7 +66,7 @@ func journeyCommand(p *program) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: argumentCompletion(profile.Names, cobra.ShellCompDirectiveNoFileComp),
 		RunE:              f.run,
 	}
 	f.plan.declareSome(cmd, func(s plan.Setting) bool {
@@ -78,14 +78,14 @@ func journeyCommand(p *program) *cobra.Command {
 	flags.StringVar(&f.events, "events", "", "also write every event to this `file`, as JSON")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only errors to stderr")
-	group(cmd, plan.GroupWhat, true, "transactions")
-	group(cmd, groupOutput, true, "format", "events", "quiet", "verbose")
+	groupFlags(cmd, plan.GroupWhat, true, "transactions")
+	groupFlags(cmd, groupOutput, true, "format", "events", "quiet", "verbose")
 	return cmd
 }
 
-// want returns the plan that the flags and arguments describe. Its error lists all faults.
-func (f *following) want(cmd *cobra.Command, names []string) (plan.Plan, error) {
-	want, err := f.plan.plan(cmd)
+// buildPlan returns the plan that the flags and arguments describe. Its error lists all faults.
+func (f *following) buildPlan(cmd *cobra.Command, names []string) (plan.Plan, error) {
+	want, err := f.plan.buildPlan(cmd)
 	if err != nil {
 		return want, err
 	}
@@ -134,18 +134,18 @@ func (f *following) want(cmd *cobra.Command, names []string) (plan.Plan, error) 
 }
 
 func (f *following) run(cmd *cobra.Command, names []string) error {
-	want, err := f.want(cmd, names)
+	want, err := f.buildPlan(cmd, names)
 	if err != nil {
 		return err
 	}
 	if f.events != "" {
 		if _, err := os.Stat(filepath.Dir(f.events)); err != nil {
-			return usage(fmt.Errorf("write %s: %w", f.events, err))
+			return usageError(fmt.Errorf("write %s: %w", f.events, err))
 		}
 	}
 	f.story = f.newStory(f.verbose, f.quiet)
-	err = f.all(cmd.Context(), want)
-	f.story.clear()
+	err = f.followAll(cmd.Context(), want)
+	f.story.eraseLines()
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (f *following) run(cmd *cobra.Command, names []string) error {
 		}
 		err = plot.WriteSVG(f.stdout, plot.Framed(f.page.Figures()[0].Drawing))
 	} else {
-		err = f.write(f.format, report.BuildJourney(f.page))
+		err = f.writeDocument(f.format, report.BuildJourney(f.page))
 	}
 	switch {
 	case err != nil:
@@ -169,14 +169,14 @@ func (f *following) run(cmd *cobra.Command, names []string) error {
 	case f.failed != nil:
 		return f.failed
 	case len(f.page.Journeys) == 0:
-		return failed(exitFailed)
+		return quietError(exitFailed)
 	}
 	return nil
 }
 
-// all raises the lab and follows every workload on every path of every profile.
-func (f *following) all(ctx context.Context, want plan.Plan) (err error) {
-	e, want, err := f.openEnvironment(ctx, want, f.story.step)
+// followAll raises the lab and follows every workload on every path of every profile.
+func (f *following) followAll(ctx context.Context, want plan.Plan) (err error) {
+	e, want, err := f.openEnvironment(ctx, want, f.story.showStep)
 	if err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
@@ -203,22 +203,22 @@ func (f *following) all(ctx context.Context, want plan.Plan) (err error) {
 					f.page.Leave(v.Name, path, w, v.Skipped)
 					continue
 				}
-				f.story.step("following %s on %s of %s", w, path, v.Name)
+				f.story.showStep("following %s on %s of %s", w, path, v.Name)
 				o := journey.Options{Workload: w, Transactions: f.transactions, Warmup: want.Warmup, Window: want.Duration}
 				t, err := lab.Follow(ctx, plan.Single(v.Name, path), o)
 				if cause := context.Cause(ctx); cause != nil {
 					return cause
 				}
-				f.take(t, err, report.Left{Profile: v.Name, Path: path, Workload: w})
+				f.addTrace(t, err, report.Left{Profile: v.Name, Path: path, Workload: w})
 			}
 		}
 	}
 	return nil
 }
 
-// take adds the trace t to f.traces and its journey to the page. If err is not nil, or t gives no journey, it adds left to
+// addTrace adds the trace t to f.traces and its journey to the page. If err is not nil, or t gives no journey, it adds left to
 // the page instead, with the reason. It also adds the error to f.failed, unless the profile does not serve the path.
-func (f *following) take(t journey.Trace, err error, left report.Left) {
+func (f *following) addTrace(t journey.Trace, err error, left report.Left) {
 	var not *control.NotServedError
 	if errors.As(err, &not) {
 		left.Reason = "not served: " + not.Reason
@@ -231,7 +231,7 @@ func (f *following) take(t journey.Trace, err error, left report.Left) {
 		i, err = itinerary.Of(t)
 	}
 	if err != nil {
-		left.Reason = flat(err.Error())
+		left.Reason = oneLine(err.Error())
 		f.page.Left = append(f.page.Left, left)
 		f.failed = errors.Join(f.failed, fmt.Errorf("%s, %s, %s: %w", left.Profile, left.Path, left.Workload, err))
 		return

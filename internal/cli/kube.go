@@ -18,8 +18,8 @@ import (
 // kubeLimit bounds a command that queries or cleans a cluster.
 const kubeLimit = 5 * time.Minute
 
-// locate declares the flags that choose a cluster.
-func locate(cmd *cobra.Command, where *kube.Location) {
+// locationFlags declares the flags that choose a cluster.
+func locationFlags(cmd *cobra.Command, where *kube.Location) {
 	cmd.Flags().StringVar(&where.Kubeconfig, "kubeconfig", "", "`file` to reach the cluster by (default as for kubectl)")
 	cmd.Flags().StringVar(&where.Context, "context", "", "`context` of the kubeconfig (default the current one)")
 }
@@ -30,13 +30,13 @@ type podArgs struct {
 	pull  []string
 }
 
-func (a *podArgs) declare(cmd *cobra.Command, usage string) {
+func (a *podArgs) declareFlags(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVar(&a.image, "image", "", usage)
 	cmd.Flags().StringSliceVar(&a.pull, "pull-secrets", nil, "with --image: `names` of Secrets to pull it with, as namespace/name or name")
 }
 
-// check returns the faults of the flags.
-func (a podArgs) check() []error {
+// argFaults returns the faults of the flags.
+func (a podArgs) argFaults() []error {
 	faults := kubetext.SecretFaults(a.pull)
 	if len(a.pull) > 0 && a.image == "" {
 		faults = append(faults, errors.New("--pull-secrets goes with --image"))
@@ -44,8 +44,8 @@ func (a podArgs) check() []error {
 	return faults
 }
 
-// reach returns the options by which kube.Connect reaches a cluster.
-func (p *program) reach(where kube.Location) kube.Options {
+// connectOptions returns the options by which kube.Connect reaches a cluster.
+func (p *program) connectOptions(where kube.Location) kube.Options {
 	return kube.Options{Kubeconfig: where.Kubeconfig, Context: where.Context, Say: p.say}
 }
 
@@ -55,7 +55,7 @@ func (p *program) say(format string, args ...any) {
 }
 
 func kubeCommand(p *program) *cobra.Command {
-	return parent(&cobra.Command{
+	return asParent(&cobra.Command{
 		Use: "kube", Short: "Check permissions in a cluster, clean up after runs",
 		Example: "  cnibench kube access\n  cnibench kube clean",
 	}, kubeAccessCommand(p), kubeCleanCommand(p))
@@ -79,7 +79,7 @@ func kubeAccessCommand(p *program) *cobra.Command {
 		Example: "  cnibench kube access\n  cnibench kube access --manifest | kubectl apply -f -", Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
-	locate(cmd, &a.where)
+	locationFlags(cmd, &a.where)
 	cmd.Flags().BoolVar(&a.manifest, "manifest", false, "print a ClusterRole with these rights instead")
 	cmd.Flags().BoolVar(&a.idle, "idle", false, "the right that the workload idle needs, too")
 	cmd.Flags().StringSliceVar(&a.pull, "pull-secrets", nil, "`names` of Secrets that a run pulls its image with: the rights for them, too")
@@ -96,7 +96,7 @@ func (a *accessCheck) run(cmd *cobra.Command) error {
 	}
 	ctx, stop := context.WithTimeout(cmd.Context(), kubeLimit)
 	defer stop()
-	o := a.reach(a.where)
+	o := a.connectOptions(a.where)
 	o.PullSecrets, o.Rests = a.pull, a.idle
 	c, err := kube.Connect(o)
 	if err != nil {
@@ -150,7 +150,7 @@ func kubeCleanCommand(p *program) *cobra.Command {
 		Example: "  cnibench kube clean --dry-run\n  cnibench kube clean --all", Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context()) },
 	}
-	locate(cmd, &a.where)
+	locationFlags(cmd, &a.where)
 	cmd.Flags().BoolVar(&a.what.All, "all", false, "also what has not expired: a run that is under way fails")
 	cmd.Flags().StringVar(&a.what.Run, "run", "", "what the run of this `id` left, expired or not")
 	cmd.Flags().BoolVar(&a.what.DryRun, "dry-run", false, "say what would be removed, and remove nothing")
@@ -161,7 +161,7 @@ func kubeCleanCommand(p *program) *cobra.Command {
 func (a *cleaning) run(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, kubeLimit)
 	defer stop()
-	found, err := kube.Clean(ctx, a.reach(a.where), a.what)
+	found, err := kube.Clean(ctx, a.connectOptions(a.where), a.what)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ type labArgs struct {
 	verbose bool
 }
 
-// declare adds the flags of the lab's settings to cmd, --verbose, and --profiles if profiles is true.
-func (a *labArgs) declare(cmd *cobra.Command, profiles bool) {
+// declareFlags adds the flags of the lab's settings to cmd, --verbose, and --profiles if profiles is true.
+func (a *labArgs) declareFlags(cmd *cobra.Command, profiles bool) {
 	a.plan.declareSome(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || profiles && s.Key == "profiles"
 	})
@@ -29,7 +29,7 @@ func (a *labArgs) declare(cmd *cobra.Command, profiles bool) {
 }
 
 func labCommand(p *program) *cobra.Command {
-	return parent(&cobra.Command{
+	return asParent(&cobra.Command{
 		Use: "lab", Short: "Raise the lab by hand, test it, look into it",
 		Example: "  sudo cnibench lab test\n  sudo cnibench lab up calico-vxlan",
 	}, labTestCommand(p), labUpCommand(p), labExecCommand())
@@ -52,14 +52,14 @@ func labTestCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "test [PROFILE...]", Short: "Let profiles prove that they are what they claim", Long: labTestLong,
 		Example:           "  sudo cnibench lab test\n  sudo cnibench lab test --profiles calico-vxlan,macvlan --mtu 9000",
-		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: argumentCompletion(profile.Names, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if err := cmd.Flags().Set("profiles", strings.Join(args, ",")); err != nil {
 					return err
 				}
 			}
-			want, err := a.plan.plan(cmd)
+			want, err := a.plan.buildPlan(cmd)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func labTestCommand(p *program) *cobra.Command {
 			return a.run(cmd.Context(), want, families)
 		},
 	}
-	a.declare(cmd, true)
+	a.declareFlags(cmd, true)
 	return cmd
 }
 
@@ -90,15 +90,15 @@ func labUpCommand(p *program) *cobra.Command {
 		Use: "up PROFILE", Short: "Raise a profile and keep it until Ctrl-C", Long: labUpLong,
 		Example:           "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
 		Args:              takes(1, 1, "one profile"),
-		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: argumentCompletion(profile.Names, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			want, err := a.plan.plan(cmd)
+			want, err := a.plan.buildPlan(cmd)
 			if err != nil {
 				return err
 			}
 			v, err := plan.ParseVariant(args[0])
 			if err != nil {
-				return usage(err)
+				return usageError(err)
 			}
 			want.Profiles = []plan.Variant{v}
 			want, own := profilefile.Load(want, os.ReadFile)
@@ -114,10 +114,10 @@ func labUpCommand(p *program) *cobra.Command {
 			return a.run(cmd.Context(), want)
 		},
 	}
-	a.declare(cmd, false)
+	a.declareFlags(cmd, false)
 	cmd.Flags().StringVar(&a.name, "name", "", "`name` by which lab exec finds it; the profile's if not given")
-	group(cmd, groupOutput, true, "name", "verbose")
-	group(cmd, plan.GroupLab, true, "cpu", "family", "mtu", "nodes", "pods-per-node", "services", "service-proxy", "policies")
+	groupFlags(cmd, groupOutput, true, "name", "verbose")
+	groupFlags(cmd, plan.GroupLab, true, "cpu", "family", "mtu", "nodes", "pods-per-node", "services", "service-proxy", "policies")
 	return cmd
 }
 

@@ -29,7 +29,7 @@ func (a *labTest) run(ctx context.Context, want plan.Plan, families []int) error
 	a.table = tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(a.table, "\tIP\tPROFILE\tASSERTION\tWHAT\tWANT\tGOT")
 	for _, want.Lab.Family = range families {
-		if err := a.add(ctx, want); err != nil {
+		if err := a.testProfiles(ctx, want); err != nil {
 			return errors.Join(err, a.table.Flush()) // the family before has results
 		}
 	}
@@ -41,13 +41,13 @@ func (a *labTest) run(ctx context.Context, want plan.Plan, families []int) error
 	}
 	fmt.Fprintf(a.stderr, "cnibench: %d assertions, %d failed; %d profiles skipped\n", a.all, a.bad, a.skipped)
 	if a.bad > 0 || a.all == 0 {
-		return failed(exitFailed)
+		return quietError(exitFailed)
 	}
 	return nil
 }
 
-// add raises a lab, runs the self-tests of its profiles, adds their assertions to the table, and removes the lab.
-func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
+// testProfiles raises a lab, runs the self-tests of its profiles, adds their assertions to the table, and removes the lab.
+func (a *labTest) testProfiles(ctx context.Context, want plan.Plan) (err error) {
 	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, TestServices: true, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 	for _, tested := range testbed.SelfTests(ctx, l.Instances()) {
 		if why := skipReason(ctx, tested.Instance); why != "" {
 			a.skipped++
-			fmt.Fprintf(a.table, "skip\t%d\t%s\t-\t%s\t-\t%s\n", want.Lab.Family, tested.Instance.Name, why, flat(tested.Instance.Err.Error()))
+			fmt.Fprintf(a.table, "skip\t%d\t%s\t-\t%s\t-\t%s\n", want.Lab.Family, tested.Instance.Name, why, oneLine(tested.Instance.Err.Error()))
 			continue
 		}
 		for _, s := range tested.Assertions {
@@ -67,7 +67,7 @@ func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 				a.bad++
 			}
 			a.all++
-			row := []string{mark, strconv.Itoa(want.Lab.Family), s.Profile, s.ID, flat(s.What), flat(s.Want), flat(s.Got)}
+			row := []string{mark, strconv.Itoa(want.Lab.Family), s.Profile, s.ID, oneLine(s.What), oneLine(s.Want), oneLine(s.Got)}
 			fmt.Fprintln(a.table, strings.Join(row, "\t"))
 		}
 	}
@@ -90,7 +90,7 @@ func skipReason(ctx context.Context, inst *lab.Instance) string {
 	if err != nil {
 		return ""
 	}
-	if list := lacking(needs, findings); len(list) > 0 {
+	if list := missingFeatures(needs, findings); len(list) > 0 {
 		return "this machine lacks " + strings.Join(list, ", ")
 	}
 	return ""
@@ -109,7 +109,7 @@ func upBackends(l plan.Lab) []int {
 func (a *labUp) run(ctx context.Context, want plan.Plan) (err error) {
 	socket, err := testbed.Listen(a.name)
 	if errors.Is(err, testbed.ErrNameTaken) {
-		return usage(err)
+		return usageError(err)
 	}
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (a *labUp) run(ctx context.Context, want plan.Plan) (err error) {
 	go socket.Serve(l.Instances)
 	select {
 	case <-ctx.Done():
-	case <-ended(a.stdin):
+	case <-endOfInput(a.stdin):
 	}
 	return nil
 }
@@ -155,9 +155,9 @@ func printState(w io.Writer, raised map[string]float64) error {
 	return table.Flush()
 }
 
-// ended returns a channel that is closed at the end of r. It returns nil for a terminal, since a background job that reads
+// endOfInput returns a channel that is closed at the end of r. It returns nil for a terminal, since a background job that reads
 // from a terminal is stopped, and for /dev/null.
-func ended(r io.Reader) <-chan struct{} {
+func endOfInput(r io.Reader) <-chan struct{} {
 	if f, ok := r.(*os.File); ok {
 		if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice != 0 {
 			return nil
@@ -198,7 +198,7 @@ func labExec(out io.Writer, name string, args []string) error {
 // unknownName returns err as a usage error if no lab, or no host of the lab, has the given name; else err as it is.
 func unknownName(err error) error {
 	if errors.Is(err, testbed.ErrNoLab) || errors.Is(err, testbed.ErrNoHost) {
-		return usage(err)
+		return usageError(err)
 	}
 	return err
 }
@@ -215,11 +215,11 @@ func chooseLab(name string) (string, error) {
 	}
 	switch len(names) {
 	case 0:
-		return "", usage(advice.With(errors.New("no lab is up"), "start one: cnibench lab up calico-vxlan"))
+		return "", usageError(advice.With(errors.New("no lab is up"), "start one: cnibench lab up calico-vxlan"))
 	case 1:
 		return names[0], nil
 	}
-	return "", usage(advice.With(fmt.Errorf("several labs are up: %s", strings.Join(names, ", ")), "choose one by --lab"))
+	return "", usageError(advice.With(fmt.Errorf("several labs are up: %s", strings.Join(names, ", ")), "choose one by --lab"))
 }
 
 // execIn replaces this process with the command argv, in the namespace ns and in the cgroup whose directory is group, ""

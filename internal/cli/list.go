@@ -40,7 +40,7 @@ median of the cases, and the farthest one. A dash: it was never compared.
 docs/results/fidelity.md has each case.`
 
 func listCommand() *cobra.Command {
-	list := parent(&cobra.Command{
+	list := asParent(&cobra.Command{
 		Use: "list", Short: "List profiles, recipes, CNIs, paths, workloads, metrics, schemas",
 		Example: "  cnibench list profiles\n  cnibench list metrics",
 	})

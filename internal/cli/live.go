@@ -32,41 +32,41 @@ type live struct {
 	failed       error
 }
 
-// begin starts the view of a result with header h. If the view had a header before, it drops the trials so far.
-func (l *live) begin(h result.Header) {
+// beginResult starts the view of a result with header h. If the view had a header before, it drops the trials so far.
+func (l *live) beginResult(h result.Header) {
 	if l.header != nil {
 		l.trials, l.interim, l.at = report.Collector{}, report.Interim{}, text.Progress{}
 	}
 	l.header = &h
 }
 
-// begun reports whether the view has a header and a trial to show.
-func (l *live) begun() bool { return l.header != nil && l.at.Total > 0 }
+// hasTrial reports whether the view has a header and a trial to show.
+func (l *live) hasTrial() bool { return l.header != nil && l.at.Total > 0 }
 
-// resume adds the trials of a file that is resumed.
-func (l *live) resume(records []result.Record) {
+// addRecords adds the trials of a file that is resumed.
+func (l *live) addRecords(records []result.Record) {
 	for i := range records {
-		l.add(&records[i])
+		l.addRecord(&records[i])
 	}
 }
 
-func (l *live) add(rec *result.Record) {
+func (l *live) addRecord(rec *result.Record) {
 	if l.failed == nil {
 		l.failed = l.trials.Add(rec) // the report at the end describes what is wrong with the file
 	}
 }
 
-// trial adds a trial that has ended.
-func (l *live) trial(e run.Event) {
-	l.add(e.Record)
+// addTrial adds a trial that has ended.
+func (l *live) addTrial(e run.Event) {
+	l.addRecord(e.Record)
 	l.at = text.Progress{
 		Done: e.Done, Total: e.Total, Left: e.Left, Repetition: e.Record.Repetition, Repetitions: l.header.Plan.Repetitions,
 		Doing: "measured " + e.Record.Key(), Stops: l.header.Plan.Precision > 0,
 	}
 }
 
-// judge computes the verdicts of the trials so far.
-func (l *live) judge() {
+// judgeTrials computes the verdicts of the trials so far.
+func (l *live) judgeTrials() {
 	began := l.now()
 	if i, err := l.trials.Interim(*l.header); err == nil {
 		l.interim = i
@@ -74,10 +74,10 @@ func (l *live) judge() {
 	l.judged, l.cost = l.now(), l.now().Sub(began)
 }
 
-// frame returns the lines to draw, after it has updated the verdicts if that is due.
-func (l *live) frame(width, height int) []string {
+// frameLines returns the lines to draw, after it has updated the verdicts if that is due.
+func (l *live) frameLines(width, height int) []string {
 	if l.now().Sub(l.judged) >= max(judging, judgingShare*l.cost) {
-		l.judge()
+		l.judgeTrials()
 	}
 	l.last = l.now()
 	o := l.options

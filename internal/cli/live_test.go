@@ -87,7 +87,7 @@ func recorded(repetitions int) reporttest.Result {
 func replay(s *story, from reporttest.Result, after func(r result.Record)) {
 	clock := from.Header.Created
 	s.live.now = func() time.Time { return clock }
-	s.live.begin(from.Header)
+	s.live.beginResult(from.Header)
 	var trials []result.Record
 	for _, r := range from.Records {
 		if r.Type == result.TypeTrial {
@@ -97,7 +97,7 @@ func replay(s *story, from reporttest.Result, after func(r result.Record)) {
 	for i, r := range trials {
 		clock = r.Started.Add(time.Duration(r.WallNs))
 		left := time.Duration(len(trials)-i-1) * time.Duration(r.WallNs)
-		s.event(run.Event{Done: i + 1, Total: len(trials), Left: left, Record: &r})
+		s.showEvent(run.Event{Done: i + 1, Total: len(trials), Left: left, Record: &r})
 		after(r)
 	}
 }
@@ -131,10 +131,10 @@ func TestLiveFrames(t *testing.T) {
 		})
 		fmt.Fprintf(&out, "-- end --\n%s\n", shown)
 		golden.Check(t, name, out.Bytes())
-		if s.clear(); shown.String() != "" {
+		if s.eraseLines(); shown.String() != "" {
 			t.Errorf("left behind:\n%s", shown)
 		}
-		if s.clear(); shown.wrote == 0 {
+		if s.eraseLines(); shown.wrote == 0 {
 			t.Error("no frame was drawn")
 		}
 	}
@@ -148,16 +148,16 @@ func TestLiveResizes(t *testing.T) {
 	replay(s, recorded(2), func(result.Record) {
 		if n++; n%50 == 0 {
 			width, height = width+7, 8+n%30
-			s.clear()
-			s.note("note %d", n)
+			s.eraseLines()
+			s.printNote("note %d", n)
 		}
 	})
-	s.clear()
+	s.eraseLines()
 	if got := strings.Count(shown.String(), "cnibench: note"); got != n/50 || strings.Count(shown.String(), "\n") != got-1 {
 		t.Errorf("%d notes:\n%s", got, shown)
 	}
 	s.drawn = []string{strings.Repeat("x", 100), "\x1b[1mbold\x1b[0m"}
-	if got := s.rewind(40); got != "\x1b[3A\r\x1b[J" {
+	if got := s.rewindSequence(40); got != "\x1b[3A\r\x1b[J" {
 		t.Errorf("a line of 100 columns folded at 40: %q", got)
 	}
 }

@@ -55,19 +55,21 @@ func Main(argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 // Tree returns the tree of commands, for programs that document it: man pages, completions, the reference.
-func Tree() *cobra.Command { return (&program{stdout: io.Discard, stderr: io.Discard}).root(nil) }
+func Tree() *cobra.Command {
+	return (&program{stdout: io.Discard, stderr: io.Discard}).rootCommand(nil)
+}
 
 func (p *program) main(args []string) int {
-	ctx, stop := p.interruptible(context.Background())
+	ctx, stop := p.interruptibleContext(context.Background())
 	defer stop()
-	root := p.root(args)
+	root := p.rootCommand(args)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var coded *exitError
 	if err != nil && !p.running && !errors.As(err, &coded) {
-		err = usage(improveGroupError(err))
+		err = usageError(improveGroupError(err))
 	}
-	return p.finish(err)
+	return p.reportError(err)
 }
 
 // leftoverLines has a line about each thing that remains, such as in a cluster, if the program ends at once.
@@ -97,10 +99,10 @@ func (p *program) clearLeftovers() {
 	p.leftovers.lines = nil
 }
 
-// interruptible returns a context that the first interrupt cancels, and a function that stops watching for interrupts. The
+// interruptibleContext returns a context that the first interrupt cancels, and a function that stops watching for interrupts. The
 // second interrupt ends the program at once: a lab leaves nothing behind even then, and for a cluster the program prints
 // what remains.
-func (p *program) interruptible(parent context.Context) (context.Context, func()) {
+func (p *program) interruptibleContext(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -127,9 +129,9 @@ func (p *program) interruptible(parent context.Context) (context.Context, func()
 const rootLong = `cnibench measures what a Kubernetes network costs, compared with another. Without a cluster it raises a lab of network
 namespaces on this machine. The lab needs root, or a user namespace (unshare -Urnm), and is gone when the command ends.`
 
-// root returns the tree of commands. If args start an agent, the tree has only that command, to start faster: every trial
+// rootCommand returns the tree of commands. If args start an agent, the tree has only that command, to start faster: every trial
 // waits for two agents.
-func (p *program) root(args []string) *cobra.Command {
+func (p *program) rootCommand(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "cnibench",
 		Short:         "Measure what a Kubernetes network costs",
@@ -148,7 +150,7 @@ func (p *program) root(args []string) *cobra.Command {
 	})
 	if own := agentOf(p, args); own != nil {
 		root.AddCommand(own)
-		p.watch(root)
+		p.trackRunning(root)
 		return root
 	}
 	root.AddCommand(runCommand(p), explainCommand(p), reportCommand(p), compareCommand(p), checkCommand(p), reproduceCommand(p), importCommand(p), listCommand(), versionCommand(), doctorCommand(p), labCommand(p), journeyCommand(p), diagnoseCommand(p))
@@ -156,19 +158,19 @@ func (p *program) root(args []string) *cobra.Command {
 	root.AddCommand(linuxCommands(p)...)
 	root.InitDefaultCompletionCmd(args...)
 	if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {
-		parent(completion)
+		asParent(completion)
 	}
 	root.InitDefaultHelpCmd()
 	setHelp(root)
-	p.watch(root)
+	p.trackRunning(root)
 	if p.plugin {
 		asPlugin(root)
 	}
 	return root
 }
 
-// watch makes cmd and all commands below it set p.running when they begin their work.
-func (p *program) watch(cmd *cobra.Command) {
+// trackRunning makes cmd and all commands below it set p.running when they begin their work.
+func (p *program) trackRunning(cmd *cobra.Command) {
 	if work := cmd.RunE; work != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			p.running = true
@@ -176,6 +178,6 @@ func (p *program) watch(cmd *cobra.Command) {
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		p.watch(sub)
+		p.trackRunning(sub)
 	}
 }

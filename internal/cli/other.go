@@ -35,7 +35,7 @@ func firstRequest(_ context.Context, _ netip.AddrPort, _ time.Duration, r *kube.
 // agentOf returns nil: agents run on Linux.
 func agentOf(*program, []string) *cobra.Command { return nil }
 
-func doctor(context.Context, *program, string) error { return errNotLinux }
+func reportMachine(context.Context, *program, string) error { return errNotLinux }
 
 func (*labTest) run(context.Context, plan.Plan, []int) error { return errNotLinux }
 func (*labUp) run(context.Context, plan.Plan) error          { return errNotLinux }
@@ -44,7 +44,7 @@ func labExec(io.Writer, string, []string) error              { return errNotLinu
 func chooseLab(string) (string, error)        { return "", errNotLinux }
 func labVariant(string) (plan.Variant, error) { return plan.Variant{}, errNotLinux }
 
-// open opens a cluster: there is no lab.
-func (a *diagnosis) open(ctx context.Context, want plan.Plan, _ string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+// openLabOrCluster opens a cluster: there is no lab.
+func (a *diagnosis) openLabOrCluster(ctx context.Context, want plan.Plan, _ string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 	return a.openEnvironment(ctx, want, say)
 }

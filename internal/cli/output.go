@@ -33,20 +33,20 @@ func seriesOf(name string) (s series, ok bool, err error) {
 	return series{dir, before, after}, ok, nil
 }
 
-// at returns the name of the result that began at t.
-func (s series) at(t time.Time) string {
+// nameAt returns the name of the result that began at t.
+func (s series) nameAt(t time.Time) string {
 	return s.dir + s.before + t.UTC().Format(timeLayout) + s.after
 }
 
-// names returns the existing results, oldest first, without their directory.
-func (s series) names() ([]string, error) {
+// existingNames returns the existing results, oldest first, without their directory.
+func (s series) existingNames() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Clean(s.dir + "."))
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Type().IsRegular() && s.has(e.Name()) {
+		if e.Type().IsRegular() && s.matchesName(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
@@ -54,8 +54,8 @@ func (s series) names() ([]string, error) {
 	return names, nil
 }
 
-// has reports whether base is a name that at can return.
-func (s series) has(base string) bool {
+// matchesName reports whether base is a name that nameAt can return.
+func (s series) matchesName(base string) bool {
 	rest, ok := strings.CutPrefix(base, s.before)
 	stamp, ended := strings.CutSuffix(rest, s.after)
 	if !ok || !ended {
@@ -67,7 +67,7 @@ func (s series) has(base string) bool {
 
 // prune removes all but the newest keep results.
 func (s series) prune(keep int) error {
-	names, err := s.names()
+	names, err := s.existingNames()
 	if err != nil {
 		return fmt.Errorf("look for old results: %w", err)
 	}
@@ -96,7 +96,7 @@ func (a *measurement) runDated(cmd *cobra.Command) error {
 	case !marked:
 		return a.run(cmd)
 	}
-	a.output = s.at(time.Now())
+	a.output = s.nameAt(time.Now())
 	err = a.run(cmd)
 	if a.keep > 0 && !a.dryRun {
 		if err := s.prune(a.keep); err != nil {

@@ -14,10 +14,10 @@ func TestSeriesOf(t *testing.T) {
 		"/r/{time}.jsonl": "/r/20260304T040607Z.jsonl", "{time}": "20260304T040607Z", "a/x-{time}-y.jsonl": "a/x-20260304T040607Z-y.jsonl",
 	} {
 		s, ok, err := seriesOf(name)
-		if !ok || err != nil || s.at(at) != want {
-			t.Errorf("%s: %q, %v, %v; want %q", name, s.at(at), ok, err, want)
+		if !ok || err != nil || s.nameAt(at) != want {
+			t.Errorf("%s: %q, %v, %v; want %q", name, s.nameAt(at), ok, err, want)
 		}
-		if !s.has(filepath.Base(want)) {
+		if !s.matchesName(filepath.Base(want)) {
 			t.Errorf("%s does not know its own %s", name, want)
 		}
 	}

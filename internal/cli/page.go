@@ -78,7 +78,7 @@ func helpPage(cmd *cobra.Command) string {
 	head := ""
 	for i, paragraph := range strings.Split(about, "\n\n") {
 		text := wrapParagraph(paragraph) + "\n"
-		if i > 0 && !everything && rows(head+text+b.String()) > helpHeight-2 {
+		if i > 0 && !everything && rowCount(head+text+b.String()) > helpHeight-2 {
 			left = true
 			break
 		}
@@ -92,8 +92,8 @@ func helpPage(cmd *cobra.Command) string {
 	return head + b.String()
 }
 
-// rows returns how many rows text takes on a terminal of helpWidth.
-func rows(text string) int {
+// rowCount returns how many rows text takes on a terminal of helpWidth.
+func rowCount(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {
 		n += 1 + max(0, number.Width(strings.TrimSuffix(line, "\n"))-1)/helpWidth
@@ -197,15 +197,15 @@ func flagLines(set *pflag.FlagSet) (lines string, cut bool) {
 		if !slices.Contains([]string{"", "false", "0", "0s", "[]"}, f.DefValue) {
 			unless = " (default " + f.DefValue + ")"
 		}
-		said := shorten(text, helpWidth-number.Width(head)-2-number.Width(unless))
+		said := shortenHelp(text, helpWidth-number.Width(head)-2-number.Width(unless))
 		cut = cut || said != text
 		fmt.Fprintf(&b, "%s  %s\n", head, said+unless)
 	})
 	return b.String(), cut
 }
 
-// shorten returns the help text of a flag if it fits into room columns, else as many of its parts as fit.
-func shorten(text string, room int) string {
+// shortenHelp returns the help text of a flag if it fits into room columns, else as many of its parts as fit.
+func shortenHelp(text string, room int) string {
 	if number.Width(text) <= room {
 		return text
 	}

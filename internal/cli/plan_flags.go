@@ -86,19 +86,19 @@ func wordsOf(f plan.Setting) []string {
 	return f.Words
 }
 
-func fixed(words ...string) func() []string { return func() []string { return words } }
+func fixedWords(words ...string) func() []string { return func() []string { return words } }
 
-// declare adds all flags that shape a plan to cmd.
-func (a *planArgs) declare(cmd *cobra.Command) {
+// declareFlags adds all flags that shape a plan to cmd.
+func (a *planArgs) declareFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.file, "file", "", "plan `file` (examples/*.yaml)")
 	a.preset = plan.Presets[0]
-	choose(cmd, &a.preset, "preset", "`plan` to start from without a file (quick: within a minute; standard: 4 minutes; thorough: half an hour)", plan.Presets)
+	choiceFlag(cmd, &a.preset, "preset", "`plan` to start from without a file (quick: within a minute; standard: 4 minutes; thorough: half an hour)", plan.Presets)
 	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time")
 	cmd.MarkFlagsMutuallyExclusive("file", "preset")
 	a.declareSome(cmd, func(plan.Setting) bool { return true })
-	group(cmd, plan.GroupWhat, true, "file", "preset")
-	group(cmd, plan.GroupTime, false, "no-twin")
+	groupFlags(cmd, plan.GroupWhat, true, "file", "preset")
+	groupFlags(cmd, plan.GroupTime, false, "no-twin")
 }
 
 // declareSome adds the flags of some settings to cmd.
@@ -113,9 +113,9 @@ func (a *planArgs) declareSome(cmd *cobra.Command, wanted func(plan.Setting) boo
 			f := cmd.Flags().Lookup(p.Flag)
 			f.DefValue, f.NoOptDefVal, f.Value = "false", "true", switchValue{f.Value}
 		}
-		group(cmd, p.Group(), p.Common, p.Flag)
+		groupFlags(cmd, p.Group(), p.Common, p.Flag)
 		if words := wordsOf(p); words != nil {
-			complete(cmd, p.Flag, fixed(words...))
+			completeFlag(cmd, p.Flag, fixedWords(words...))
 		}
 	}
 }
@@ -146,9 +146,9 @@ func (a *planArgs) flagsGiven(cmd *cobra.Command) bool {
 // sweepBudget is the budget of a sweep if neither a flag nor a file sets one.
 const sweepBudget = 9 * time.Minute
 
-// plan returns the valid plan that the flags ask for. It returns position.Faults if the request is wrong.
-func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
-	p, file, err := a.base(cmd)
+// buildPlan returns the valid plan that the flags ask for. It returns position.Faults if the request is wrong.
+func (a *planArgs) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
+	p, file, err := a.basePlan(cmd)
 	if err != nil {
 		return p, err
 	}
@@ -183,9 +183,9 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 		p.Seed, a.drawn = rand.Uint64N(1_000_000_000), true
 	}
 	if a.article != nil {
-		notes, err := a.article.finish(&p, changed)
+		notes, err := a.article.completePlan(&p, changed)
 		if err != nil {
-			return p, usage(err)
+			return p, usageError(err)
 		}
 		a.left = append(a.left, notes...)
 	} else if a.file == "" && a.was == nil && p.OnCluster() && changed["warmup"] == "" {
@@ -205,7 +205,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	if p.Environment == plan.EnvKind {
 		if err := kind.CheckPlan(p); err != nil {
 			wayOut := "make a cluster with what it needs (cnibench cni install --help); measure it by --env kubernetes"
-			return p, usage(advice.With(err, wayOut))
+			return p, usageError(advice.With(err, wayOut))
 		}
 	}
 	if p.OnCluster() && !a.labToo {
@@ -223,7 +223,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 // resumePlan returns the plan for resuming a result file. was is the plan in that file. It returns the plan of the flags
 // alone if it equals or extends was, or if --file or --preset is given. Otherwise it applies the flags to was.
 func (a *planArgs) resumePlan(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
-	want, err := a.plan(cmd)
+	want, err := a.buildPlan(cmd)
 	if err != nil {
 		return want, err
 	}
@@ -234,11 +234,11 @@ func (a *planArgs) resumePlan(cmd *cobra.Command, was plan.Plan) (plan.Plan, err
 	if a.drawn {
 		want.Seed = was.Seed
 	}
-	if was.Differ(want) == nil || extends(was, want) || a.file != "" || cmd.Flags().Changed("preset") {
+	if was.Differ(want) == nil || extendsPlan(was, want) || a.file != "" || cmd.Flags().Changed("preset") {
 		return want, nil
 	}
 	a.was, a.left = &was, nil // the notes are made again
-	return a.plan(cmd)
+	return a.buildPlan(cmd)
 }
 
 // setTools adds a copy of each workload for every tool that can send it. It sets a.left to what the tools cannot send.
@@ -247,8 +247,8 @@ func (a *planArgs) setTools(p *plan.Plan, s string) (err error) {
 	return err
 }
 
-// base returns the plan that the flags are applied to, and the decoder of the file that it was read from.
-func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, position.Decoder, error) {
+// basePlan returns the plan that the flags are applied to, and the decoder of the file that it was read from.
+func (a *planArgs) basePlan(cmd *cobra.Command) (plan.Plan, position.Decoder, error) {
 	if a.was != nil {
 		return *a.was, position.Decoder{}, nil
 	}
@@ -258,17 +258,17 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, position.Decoder, error)
 	}
 	switch {
 	case a.article != nil:
-		return a.article.begin(environment)
+		return a.article.startingPlan(environment)
 	case a.file == "":
 		return plan.Preset(a.preset), position.Decoder{}, nil
 	}
 	f, err := os.Open(a.file)
 	if err != nil {
-		return plan.Plan{}, position.Decoder{}, usage(fmt.Errorf("open plan: %w", err))
+		return plan.Plan{}, position.Decoder{}, usageError(fmt.Errorf("open plan: %w", err))
 	}
 	defer f.Close() // it was only read
 	p, file, err := plan.Read(a.file, f, environment)
-	return p, file, usage(err)
+	return p, file, usageError(err)
 }
 
 // joinFaults returns the sorted faults of both lists, nil if there are none. unread are faults of the plan file and of flags

@@ -12,11 +12,11 @@ func TestLabBesideClusters(t *testing.T) {
 	for _, labToo := range []bool{true, false} {
 		a := planArgs{labToo: labToo}
 		cmd := &cobra.Command{Use: "fidelity"}
-		a.declare(cmd)
+		a.declareFlags(cmd)
 		if err := cmd.ParseFlags([]string{"--env", "kubernetes", "--context", "a", "--delay", "2ms"}); err != nil {
 			t.Fatal(err)
 		}
-		p, err := a.plan(cmd)
+		p, err := a.buildPlan(cmd)
 		if !labToo {
 			if err == nil {
 				t.Error("a delay for clusters alone is accepted")

@@ -62,7 +62,7 @@ func onCluster(run *cobra.Command) {
 	run.RunE = func(cmd *cobra.Command, args []string) error {
 		if !env.Changed && !cmd.Flags().Changed("resume") {
 			if err := cmd.Flags().Set(env.Name, plan.EnvKubernetes); err != nil {
-				return usage(err)
+				return usageError(err)
 			}
 		}
 		return work(cmd, args)

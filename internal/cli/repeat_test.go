@@ -98,11 +98,11 @@ func typed(t *testing.T, line string) plan.Plan {
 	words := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	var a planArgs
 	cmd := &cobra.Command{Use: "run"}
-	a.declare(cmd)
+	a.declareFlags(cmd)
 	if err := cmd.ParseFlags(words[2:]); err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
-	p, err := a.plan(cmd)
+	p, err := a.buildPlan(cmd)
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}

@@ -59,7 +59,7 @@ func reportCommand(p *program) *cobra.Command {
 		Example: "  cnibench report -f markdown result.jsonl > report.md\n  cnibench report --baseline canal --pictures pictures result.jsonl",
 		Args: func(cmd *cobra.Command, files []string) error {
 			if len(files) > 1 {
-				return usage(advice.With(fmt.Errorf("want one result file, and there are %d", len(files)), "cnibench compare sets two side by side"))
+				return usageError(advice.With(fmt.Errorf("want one result file, and there are %d", len(files)), "cnibench compare sets two side by side"))
 			}
 			return nil
 		},
@@ -81,8 +81,8 @@ func reportCommand(p *program) *cobra.Command {
 	for _, other := range []string{"metrics", "baseline", "impact", "pictures", "margin", "all"} {
 		cmd.MarkFlagsMutuallyExclusive("samples", other) // every trial is written as it was measured
 	}
-	complete(cmd, "metrics", metric.Names)
-	complete(cmd, "baseline", profile.Names)
+	completeFlag(cmd, "metrics", metric.Names)
+	completeFlag(cmd, "baseline", profile.Names)
 	return cmd
 }
 
@@ -90,7 +90,7 @@ func (a *reporting) run(cmd *cobra.Command) error {
 	if a.samples && a.format != "csv" {
 		return usageOf(cmd, fmt.Errorf("--samples needs -f csv, not -f %s", a.format))
 	}
-	works, err := a.works(cmd)
+	works, err := a.parseImpact(cmd)
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func (a *reporting) run(cmd *cobra.Command) error {
 	if a.output != "" && a.output != stdoutName && a.format == "markdown" && a.pictures == "" {
 		a.pictures = strings.TrimSuffix(a.output, filepath.Ext(a.output)) + "-pictures"
 	}
-	d, err := a.document(works)
+	d, err := a.buildReport(works)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	if a.pictures != "" {
 		if d.Pictures, err = writePictures(a.pictures, filepath.Dir(a.output), d); err != nil {
@@ -118,27 +118,27 @@ func (a *reporting) run(cmd *cobra.Command) error {
 	}
 	var outcome error
 	if len(a.budgets) > 0 {
-		outcome = gate(&d, a.file, a.budgets)
+		outcome = applyBudgets(&d, a.file, a.budgets)
 	}
-	return errors.Join(a.print(d), outcome)
+	return errors.Join(a.writeReport(d), outcome)
 }
 
-// print writes d to the file of --output, or to stdout without it.
-func (a *reporting) print(d report.Document) error {
+// writeReport writes d to the file of --output, or to stdout without it.
+func (a *reporting) writeReport(d report.Document) error {
 	return a.writeTo(a.output, func(w io.Writer) error { return formats[a.format](w, d) })
 }
 
-// document reads the result and builds its report. Details for pictures and stacks of samples take memory: it keeps them
+// buildReport reads the result and builds its report. Details for pictures and stacks of samples take memory: it keeps them
 // only if the report shows them.
-func (a *reporting) document(works []impact.Work) (report.Document, error) {
-	s, err := a.open(a.file)
+func (a *reporting) buildReport(works []impact.Work) (report.Document, error) {
+	s, err := a.openResult(a.file)
 	if err != nil {
 		return report.Document{}, err
 	}
 	o := report.Options{Metrics: a.metrics, File: a.file, Baseline: plan.VariantOf(a.baseline), Impact: works, Margin: a.margin}
 	in := report.Collector{Stacks: slices.Contains(stackNames, a.format), Detailed: a.format == "html" || a.pictures != ""}
 	plausible := check.New(s.Header)
-	err = a.each(s, in.Detailed, func(rec *result.Record) error {
+	err = a.eachRecord(s, in.Detailed, func(rec *result.Record) error {
 		return errors.Join(in.Add(rec), plausible.Add(*rec))
 	})
 	if err == nil {
@@ -152,16 +152,16 @@ func (a *reporting) document(works []impact.Work) (report.Document, error) {
 
 // writeSamples writes the trials of the result as numbers that import reads.
 func (a *reporting) writeSamples(w io.Writer) error {
-	s, err := a.open(a.file)
+	s, err := a.openResult(a.file)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	out, err := spreadsheet.NewSamples(w, s.Header)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
 	var written error
-	err = a.each(s, false, func(rec *result.Record) error {
+	err = a.eachRecord(s, false, func(rec *result.Record) error {
 		written = out.Add(rec)
 		return written
 	})
@@ -169,13 +169,13 @@ func (a *reporting) writeSamples(w io.Writer) error {
 	case written != nil:
 		return written
 	case err != nil:
-		return errors.Join(usage(err), out.Close())
+		return errors.Join(usageError(err), out.Close())
 	}
 	return out.Close()
 }
 
-// works returns the parsed --impact, nil without the flag. It fails if the format is not one of pageNames.
-func (a *reporting) works(cmd *cobra.Command) ([]impact.Work, error) {
+// parseImpact returns the parsed --impact, nil without the flag. It fails if the format is not one of pageNames.
+func (a *reporting) parseImpact(cmd *cobra.Command) ([]impact.Work, error) {
 	if !cmd.Flags().Changed("impact") {
 		return nil, nil
 	}

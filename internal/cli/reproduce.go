@@ -53,7 +53,7 @@ func reproduceCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reproduce [ARTICLE]", Short: "Repeat a published comparison, its numbers beside yours", Long: reproduceLong, Args: takes(0, 1, "one article or none"),
 		Example:           "  sudo cnibench reproduce rke2\n  cnibench reproduce --result result.jsonl",
-		ValidArgsFunction: arguments(func() []string { return sourceIDs(findings.Published()) }, cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: argumentCompletion(func() []string { return sourceIDs(findings.Published()) }, cobra.ShellCompDirectiveNoFileComp),
 		RunE:              a.run,
 	}
 	a.plan.article = &article
@@ -69,15 +69,15 @@ func reproduceCommand(p *program) *cobra.Command {
 	f.StringSliceVar(&a.failing, "fail-on", nil, "`outcomes` that fail the command: contradicted, inconclusive")
 	f.StringVarP(&a.output, "output", "o", "", "result `file` (default ARTICLE.jsonl)")
 	formatFlag(cmd, &a.report.format, documentNames)
-	a.declare(cmd)
+	a.declareFlags(cmd)
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.StringVar(&p.charts, chartsFlag, "", "`directory` or file of charts and manifests for --install and --env kind")
 	cmd.MarkFlagsMutuallyExclusive("exact", "own")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
-	group(cmd, plan.GroupWhat, true, "exact", "own")
-	group(cmd, groupOutput, true, "output", "result", "fail-on", "format", "dry-run", "quiet")
-	group(cmd, groupOutput, false, "claims", "all", "force", "verbose")
-	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
+	groupFlags(cmd, plan.GroupWhat, true, "exact", "own")
+	groupFlags(cmd, groupOutput, true, "output", "result", "fail-on", "format", "dry-run", "quiet")
+	groupFlags(cmd, groupOutput, false, "claims", "all", "force", "verbose")
+	groupFlags(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
 	return cmd
 }
 
@@ -116,7 +116,7 @@ func (a *reproduction) run(cmd *cobra.Command, args []string) (err error) {
 		return listArticles(a.stdout)
 	case len(args) > 0:
 		if a.source, err = sourceCalled(args[0]); err != nil {
-			return usage(err)
+			return usageError(err)
 		}
 		a.plan.article.name = a.source.Plan
 	}
@@ -129,31 +129,31 @@ func (a *reproduction) run(cmd *cobra.Command, args []string) (err error) {
 		if a.plan.flagsGiven(cmd) || a.dryRun || cmd.Flags().Changed("output") {
 			return usageOf(cmd, errors.New("--result judges a file; leave the flags of a run out"))
 		}
-		return a.print(a.result)
+		return a.judgeFile(a.result)
 	}
 	if a.output == "" {
 		a.output = a.source.ID + ".jsonl"
 	}
-	a.show = func() error { return a.print(a.output) }
+	a.show = func() error { return a.judgeFile(a.output) }
 	return a.measurement.run(cmd)
 }
 
-// print compares the result file called name with the article, or without one judges all claims, and prints the verdicts.
+// judgeFile compares the result file called name with the article, or without one judges all claims, and prints the verdicts.
 // It fails with an exit code if there is an outcome that --fail-on lists.
-func (a *reproduction) print(name string) error {
+func (a *reproduction) judgeFile(name string) error {
 	judge := a.judgeClaims
 	if a.source.ID != "" {
 		judge = a.judgeArticle
 	}
 	d, outcomes, err := judge(name)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	format := a.report.format
 	if a.report.all && format == "text" {
 		format = allText
 	}
-	if err := a.write(format, d); err != nil {
+	if err := a.writeDocument(format, d); err != nil {
 		return err
 	}
 	came := func(o findings.Outcome) bool {
@@ -161,9 +161,9 @@ func (a *reproduction) print(name string) error {
 	}
 	switch {
 	case came(findings.Contradicted):
-		return failed(exitWorse)
+		return quietError(exitWorse)
 	case came(findings.Inconclusive):
-		return failed(exitInconclusive)
+		return quietError(exitInconclusive)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (a *reproduction) judgeClaims(name string) (report.Document, []findings.Out
 			return report.Document{}, nil, err
 		}
 	}
-	side, err := a.side(name, 0)
+	side, err := a.readSide(name, 0)
 	if err != nil {
 		return report.Document{}, nil, err
 	}
@@ -206,7 +206,7 @@ func (a *reproduction) judgeArticle(name string) (report.Document, []findings.Ou
 // compareArticle compares the figures and claims of the article with the result file called name.
 func (a *reproduction) compareArticle(name string) (report.Reproduction, error) {
 	r := report.Reproduction{Source: a.source}
-	exact, _, err := (&articlePlan{name: a.source.Plan, exact: true}).begin("")
+	exact, _, err := (&articlePlan{name: a.source.Plan, exact: true}).startingPlan("")
 	if err != nil {
 		return r, err
 	}
@@ -219,14 +219,14 @@ func (a *reproduction) compareArticle(name string) (report.Reproduction, error) 
 	if err != nil {
 		return r, err
 	}
-	_, published, checked, err := a.examine(stream, "examples/"+file)
+	_, published, checked, err := a.analyseResult(stream, "examples/"+file)
 	if err != nil {
 		return r, err
 	}
-	if stream, err = a.open(name); err != nil {
+	if stream, err = a.openResult(name); err != nil {
 		return r, err
 	}
-	header, mine, found, err := a.examine(stream, displayName(name))
+	header, mine, found, err := a.analyseResult(stream, displayName(name))
 	if err != nil {
 		return r, err
 	}
@@ -236,11 +236,11 @@ func (a *reproduction) compareArticle(name string) (report.Reproduction, error) 
 	return r, nil
 }
 
-// examine reads a result once, and returns its header, its analysis and the report of check about it.
-func (a *reproduction) examine(s *external.Stream, name string) (result.Header, *compare.Analysis, check.Report, error) {
+// analyseResult reads a result once, and returns its header, its analysis and the report of check about it.
+func (a *reproduction) analyseResult(s *external.Stream, name string) (result.Header, *compare.Analysis, check.Report, error) {
 	var in compare.Collector
 	v := check.New(s.Header)
-	err := a.each(s, false, func(rec *result.Record) error { return errors.Join(in.Add(rec), v.Add(*rec)) })
+	err := a.eachRecord(s, false, func(rec *result.Record) error { return errors.Join(in.Add(rec), v.Add(*rec)) })
 	if err != nil {
 		return s.Header, nil, check.Report{}, err
 	}

@@ -38,7 +38,7 @@ func TestReproducePublished(t *testing.T) {
 // TestArticlePlans: a first look has the article's cases within five minutes, an exact run its windows.
 func TestArticlePlans(t *testing.T) {
 	for _, s := range findings.Published().Sources {
-		exact, _, err := (&articlePlan{name: s.Plan, exact: true}).begin("")
+		exact, _, err := (&articlePlan{name: s.Plan, exact: true}).startingPlan("")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,11 +53,11 @@ func TestArticlePlans(t *testing.T) {
 			at[c.Profile] = i
 		}
 		look := &articlePlan{name: s.Plan, own: true}
-		p, _, err := look.begin("")
+		p, _, err := look.startingPlan("")
 		if err != nil {
 			t.Fatal(err)
 		}
-		notes, err := look.finish(&p, nil)
+		notes, err := look.completePlan(&p, nil)
 		if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "--own") {
 			t.Errorf("%s: %q, %v", s.ID, notes, err)
 		}

@@ -54,8 +54,8 @@ func runCommand(p *program) *cobra.Command {
 		Use: "run", Short: "Measure a plan and print its report", Long: runLong, Example: runExample, Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDated(cmd) },
 	}
-	a.plan.declare(cmd)
-	a.declare(cmd)
+	a.plan.declareFlags(cmd)
+	a.declareFlags(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`; "+timeMark+" in its name is when the run began")
 	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
@@ -66,14 +66,14 @@ func runCommand(p *program) *cobra.Command {
 	f.StringVar(&p.charts, chartsFlag, "", "`directory` or file of charts and manifests for --install and --env kind, in place of those that the recipes name")
 	cmd.MarkFlagsMutuallyExclusive("resume", "force")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
-	group(cmd, groupOutput, true, "output", "format", "fail-on", "dry-run", "resume", "quiet", "verbose")
-	group(cmd, groupOutput, false, "force")
-	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
+	groupFlags(cmd, groupOutput, true, "output", "format", "fail-on", "dry-run", "resume", "quiet", "verbose")
+	groupFlags(cmd, groupOutput, false, "force")
+	groupFlags(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
 	return cmd
 }
 
-// declare adds the flags that run and reproduce share.
-func (a *measurement) declare(cmd *cobra.Command) {
+// declareFlags adds the flags that run and reproduce share.
+func (a *measurement) declareFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&a.report.all, "all", false, allUsage)
 	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
@@ -84,49 +84,49 @@ func (a *measurement) declare(cmd *cobra.Command) {
 
 func (a *measurement) run(cmd *cobra.Command) error {
 	if a.dryRun {
-		return a.preview(cmd)
+		return a.printPreview(cmd)
 	}
 	began := time.Now()
-	out, resumed, want, err := a.begin(cmd)
+	out, resumed, want, err := a.openOutput(cmd)
 	if err != nil {
 		return err
 	}
 	s := a.newStory(a.verbose, a.quiet)
 	if resumed != nil {
-		s.live.resume(resumed.Records)
+		s.live.addRecords(resumed.Records)
 	}
 	if resumed != nil && resumed.Warning != "" {
-		s.note("%s", resumed.Warning)
+		s.printNote("%s", resumed.Warning)
 	}
-	for _, n := range a.notes(want.Fit(want.Trials(len(want.Cases()))), want.Trials(len(want.Cases()))) {
-		s.note("%s", n)
+	for _, n := range a.planNotes(want.Fit(want.Trials(len(want.Cases()))), want.Trials(len(want.Cases()))) {
+		s.printNote("%s", n)
 	}
 	if resumed != nil && resumed.Complete() {
-		s.note("%s is complete: it has every repetition of its plan, %d; --repetitions adds more", a.output, want.Repetitions)
-		return errors.Join(resumed.Close(), a.conclude(cmd))
+		s.printNote("%s is complete: it has every repetition of its plan, %d; --repetitions adds more", a.output, want.Repetitions)
+		return errors.Join(resumed.Close(), a.reportOutcome(cmd))
 	}
-	end, err := a.measure(cmd.Context(), a.opener(want), out, run.Options{Resumed: resumed, Began: began}, s)
+	end, err := a.measurePlan(cmd.Context(), a.planOpener(want), out, run.Options{Resumed: resumed, Began: began}, s)
 	switch end.Reason {
 	case "":
 		return a.withResumeHint(err)
 	case result.Interrupted:
 		said := fmt.Errorf("interrupted; what was measured is in %s", a.output)
-		wayOut := "continue with: " + a.resumption()
+		wayOut := "continue with: " + a.resumeCommand()
 		if more := advice.Of(err); more != "" {
 			wayOut += "; " + more
 		}
 		return advice.With(&exitError{code: exitInterrupted, err: errors.Join(said, err)}, wayOut)
 	}
-	err = errors.Join(a.conclude(cmd), err) // the report of a finished run is printed even if closing it failed
+	err = errors.Join(a.reportOutcome(cmd), err) // the report of a finished run is printed even if closing it failed
 	share := float64(end.WindowNs) / float64(max(end.WallNs, 1))
-	s.note("%s (%d failed) in %s, %s of it in measurement windows; all of it is in %s (more: cnibench report --all %s)",
+	s.printNote("%s (%d failed) in %s, %s of it in measurement windows; all of it is in %s (more: cnibench report --all %s)",
 		number.Counted(end.Trials, "trial"), end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, advice.Quote(a.output))
 	return err
 }
 
-// resumption returns the command that continues a run. The result file has the plan, but not how this machine reaches the
+// resumeCommand returns the command that continues a run. The result file has the plan, but not how this machine reaches the
 // cluster.
-func (a *measurement) resumption() string {
+func (a *measurement) resumeCommand() string {
 	command := "cnibench run --resume -o " + advice.Quote(a.output)
 	for _, f := range []struct{ flag, value string }{{"--kubeconfig", a.kubeconfig}, {"--" + chartsFlag, a.charts}} {
 		if f.value != "" {
@@ -143,20 +143,20 @@ func (a *measurement) withResumeHint(err error) error {
 	if !errors.As(err, &lost) {
 		return err
 	}
-	wayOut := "finished trials are kept; when the cluster is ready again, resume: " + a.resumption()
+	wayOut := "finished trials are kept; when the cluster is ready again, resume: " + a.resumeCommand()
 	if first := advice.Of(err); first != "" {
 		wayOut = first + "; " + wayOut
 	}
 	return advice.With(err, wayOut)
 }
 
-// begin opens the result file and returns the plan of the run. For a new file it takes the plan from the flags, and returns
+// openOutput opens the result file and returns the plan of the run. For a new file it takes the plan from the flags, and returns
 // a nil Resumed. With --resume it takes the plan from the file; flags may extend that plan.
-func (a *measurement) begin(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
+func (a *measurement) openOutput(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
 	if a.resume {
 		return a.openResume(cmd)
 	}
-	want, err := a.plan.plan(cmd)
+	want, err := a.plan.buildPlan(cmd)
 	if err == nil {
 		err = a.readBudgets(cmd, want)
 	}
@@ -181,16 +181,16 @@ func resultFile(given string) (name string, remove func(), err error) {
 // if another process writes it, or if its directory is missing or not writable.
 func createResult(name string, force bool) (*result.Writer, error) {
 	if name == stdoutName {
-		return nil, usage(errors.New("a result is a file that stands after each trial: -o names it, and not stdout"))
+		return nil, usageError(errors.New("a result is a file that stands after each trial: -o names it, and not stdout"))
 	}
 	if force {
 		w, err := result.Replace(name)
-		return w, usage(err)
+		return w, usageError(err)
 	}
 	w, err := result.Create(name)
 	for _, wrong := range []error{os.ErrExist, os.ErrNotExist, os.ErrPermission, syscall.ENOTDIR} {
 		if errors.Is(err, wrong) {
-			return nil, usage(err)
+			return nil, usageError(err)
 		}
 	}
 	return w, err
@@ -199,7 +199,7 @@ func createResult(name string, force bool) (*result.Writer, error) {
 func (a *measurement) openResume(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
 	res, err := result.OpenResume(a.output)
 	if err != nil {
-		return nil, nil, plan.Plan{}, usage(err)
+		return nil, nil, plan.Plan{}, usageError(err)
 	}
 	want, more, err := a.resumePlan(cmd, res.Start)
 	if err == nil && more {
@@ -219,19 +219,19 @@ func (a *measurement) resumePlan(cmd *cobra.Command, start result.Header) (want 
 		return was, false, err
 	}
 	if err := profilefile.Changed(was, os.ReadFile); err != nil {
-		return was, false, usage(err)
+		return was, false, usageError(err)
 	}
 	if !a.plan.flagsGiven(cmd) {
 		return was, false, nil
 	}
-	if want, err = a.plan.resumePlan(cmd, was); err != nil || extends(was, want) {
+	if want, err = a.plan.resumePlan(cmd, was); err != nil || extendsPlan(was, want) {
 		return want, err == nil, err
 	}
-	return want, false, usage(start.SamePlan(want))
+	return want, false, usageError(start.SamePlan(want))
 }
 
-// extends reports whether want differs from was, but only in repetitions, precision or budget, and has no fewer repetitions.
-func extends(was, want plan.Plan) bool {
+// extendsPlan reports whether want differs from was, but only in repetitions, precision or budget, and has no fewer repetitions.
+func extendsPlan(was, want plan.Plan) bool {
 	more := []string{"repetitions", "maxRepetitions", "precision", "budget"}
 	differ := was.Differ(want)
 	return len(differ) > 0 && want.Repetitions >= was.Repetitions &&
@@ -242,21 +242,21 @@ func extends(was, want plan.Plan) bool {
 // progress.
 type opener func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error)
 
-// opener returns a function that opens the environment of want.
-func (p *program) opener(want plan.Plan) opener {
+// planOpener returns a function that opens the environment of want.
+func (p *program) planOpener(want plan.Plan) opener {
 	return func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 		return p.openEnvironment(ctx, want, say)
 	}
 }
 
-// measure opens the environment, runs its plan, and closes the environment and out. end is zero if the environment could not
+// measurePlan opens the environment, runs its plan, and closes the environment and out. end is zero if the environment could not
 // be opened.
-func (p *program) measure(ctx context.Context, open opener, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
+func (p *program) measurePlan(ctx context.Context, open opener, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
 	defer func() {
-		s.clear()
+		s.eraseLines()
 		err = errors.Join(err, out.Close())
 	}()
-	e, want, err := open(ctx, s.step)
+	e, want, err := open(ctx, s.showStep)
 	if err != nil {
 		return end, cmp.Or(context.Cause(ctx), err)
 	}
@@ -268,19 +268,19 @@ func (p *program) measure(ctx context.Context, open opener, out *result.Writer, 
 		err = errors.Join(err, left)
 	}()
 	if lab, ok := e.At(want.Baseline).(env.Verifier); ok && !s.quiet {
-		s.clear()
+		s.eraseLines()
 		printVerifierLogs(s.w, lab.VerifierLogs(), s.verbose)
 	}
-	o.Header, o.Progress = s.live.begin, s.event
+	o.Header, o.Progress = s.live.beginResult, s.showEvent
 	return run.Run(ctx, e, want, out, o)
 }
 
-// flat replaces line breaks and other white space in s by single spaces, so that it fits into a cell of a table.
-func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine replaces line breaks and other white space in s by single spaces, so that it fits into a cell of a table.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// conclude prints the report, unless every trial failed. It returns an error that names the cases whose trials all failed,
+// reportOutcome prints the report, unless every trial failed. It returns an error that names the cases whose trials all failed,
 // or one with the exit code of budgets that are not kept.
-func (a *measurement) conclude(cmd *cobra.Command) error {
+func (a *measurement) reportOutcome(cmd *cobra.Command) error {
 	c, err := result.Load(a.output)
 	if err != nil {
 		return err

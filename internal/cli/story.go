@@ -33,7 +33,7 @@ func (p *program) newStory(verbose, quiet bool) *story {
 	s := &story{w: p.stderr, verbose: verbose, quiet: quiet, size: func() (int, int) { return 80, 24 }, live: live{now: time.Now}}
 	capable := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // of being overwritten
 	if f, ok := p.stderr.(*os.File); ok && !quiet && capable && term.IsTerminal(int(f.Fd())) {
-		s.tty, s.live.options = true, terminal(f)
+		s.tty, s.live.options = true, terminalOptions(f)
 		s.size = func() (int, int) {
 			if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 20 && height > 1 {
 				return width, height
@@ -44,68 +44,68 @@ func (p *program) newStory(verbose, quiet bool) *story {
 	return s
 }
 
-// event shows an event of a run.
-func (s *story) event(e run.Event) {
+// showEvent shows an event of a run.
+func (s *story) showEvent(e run.Event) {
 	switch {
 	case e.Note != "":
-		s.note("%s", e.Note)
+		s.printNote("%s", e.Note)
 	case e.Step != "":
-		s.step("%s", e.Step)
+		s.showStep("%s", e.Step)
 	default:
-		s.trial(e)
+		s.showTrial(e)
 	}
 }
 
-// trial shows a trial that has ended.
-func (s *story) trial(e run.Event) {
+// showTrial shows a trial that has ended.
+func (s *story) showTrial(e run.Event) {
 	if s.quiet || s.live.header == nil {
 		return
 	}
 	if turned := s.live.at.Repetition; turned > 0 && turned != e.Record.Repetition && !s.tty && !s.verbose {
-		s.live.judge()
-		s.note("%s", text.Line(s.live.interim, s.live.at))
+		s.live.judgeTrials()
+		s.printNote("%s", text.Line(s.live.interim, s.live.at))
 	}
-	s.live.trial(e)
+	s.live.addTrial(e)
 	switch {
 	case s.verbose:
-		s.clear()
+		s.eraseLines()
 		outcome := time.Duration(e.Record.WallNs).Round(time.Millisecond).String()
 		if why := e.Record.Error; why != nil {
 			outcome = "failed: " + why.Kind + ": " + why.Message
 		}
 		fmt.Fprintf(s.w, "%d/%d  %s  repetition %d  %s\n", e.Done, e.Total, e.Record.Key(), e.Record.Repetition, outcome)
-		s.draw(text.Line(report.Interim{}, s.live.at))
+		s.drawLines(text.Line(report.Interim{}, s.live.at))
 	case s.tty:
-		s.frame()
+		s.drawFrame()
 	}
 }
 
-// frame draws the live view, unless the last frame is younger than redraw.
-func (s *story) frame() {
-	if s.tty && s.live.begun() && s.live.now().Sub(s.live.last) >= redraw {
+// drawFrame draws the live view, unless the last frame is younger than redraw.
+func (s *story) drawFrame() {
+	if s.tty && s.live.hasTrial() && s.live.now().Sub(s.live.last) >= redraw {
 		width, height := s.size()
-		s.draw(s.live.frame(width-1, height-1)...)
+		s.drawLines(s.live.frameLines(width-1, height-1)...)
 	}
 }
 
-// step shows what the run does before or between trials. With -v it prints a note; otherwise it shows it only on a terminal.
-func (s *story) step(format string, args ...any) {
+// showStep shows what the run does before or between trials. With -v it prints a note; otherwise it shows it only on a terminal.
+func (s *story) showStep(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	switch {
 	case s.verbose:
-		s.note("%s", line)
-	case s.live.begun():
+		s.printNote("%s", line)
+	case s.live.hasTrial():
 		s.live.at.Doing = line
 		s.live.last = time.Time{} // it may take long
-		s.frame()
+		s.drawFrame()
 	default:
-		s.draw(line)
+		s.drawLines(line)
 	}
 }
 
-// draw replaces the lines at the bottom of a terminal, in one write. It changes no mode of the terminal, so nothing has to
+// drawLines replaces the lines at the bottom of a terminal, in one write. It changes no mode of the terminal, so nothing has to
 // be restored, even if the program is killed. It does nothing if stderr is not a terminal.
-func (s *story) draw(lines ...string) {
+func (s *story) drawLines(lines ...string) {
 	if !s.tty {
 		return
 	}
@@ -116,16 +116,16 @@ func (s *story) draw(lines ...string) {
 		}
 		lines[i] = number.Truncate(number.Clean(l), width-1)
 	}
-	fmt.Fprint(s.w, s.rewind(width)+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K")
+	fmt.Fprint(s.w, s.rewindSequence(width)+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K")
 	s.drawn = lines
 }
 
-// rewind returns the escape sequence that moves the cursor to the start of the drawn lines and erases them. width is the
+// rewindSequence returns the escape sequence that moves the cursor to the start of the drawn lines and erases them. width is the
 // terminal's width in columns now, at which a drawn line may take several rows.
-func (s *story) rewind(width int) string {
+func (s *story) rewindSequence(width int) string {
 	rows := 0
 	for _, l := range s.drawn {
-		rows += max(1, (number.Width(unstyled(l))+width-1)/width)
+		rows += max(1, (number.Width(stripEscapes(l))+width-1)/width)
 	}
 	switch {
 	case rows == 0:
@@ -136,8 +136,8 @@ func (s *story) rewind(width int) string {
 	return fmt.Sprintf("\x1b[%dA\r\x1b[J", rows-1)
 }
 
-// unstyled returns s without escape sequences.
-func unstyled(s string) string {
+// stripEscapes returns s without escape sequences.
+func stripEscapes(s string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(s, "\x1b[") {
 		if i > 0 {
@@ -148,21 +148,21 @@ func unstyled(s string) string {
 	return b.String()
 }
 
-// clear erases the lines that draw has drawn.
-func (s *story) clear() {
+// eraseLines erases the lines that drawLines has drawn.
+func (s *story) eraseLines() {
 	if len(s.drawn) > 0 {
 		width, _ := s.size()
-		fmt.Fprint(s.w, s.rewind(width))
+		fmt.Fprint(s.w, s.rewindSequence(width))
 		s.drawn = nil
 	}
 }
 
-// note prints a line that is not overwritten.
-func (s *story) note(format string, args ...any) {
+// printNote prints a line that is not overwritten.
+func (s *story) printNote(format string, args ...any) {
 	if s.quiet {
 		return
 	}
-	s.clear()
+	s.eraseLines()
 	fmt.Fprintf(s.w, "cnibench: "+format+"\n", args...)
 }
 

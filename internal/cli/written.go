@@ -25,7 +25,7 @@ func (p *program) writeTo(name string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
-			return usage(err)
+			return usageError(err)
 		}
 		return errors.Join(write(f), f.Close())
 	}
@@ -41,7 +41,7 @@ func keepInputs(output string, inputs ...string) error {
 	}
 	for _, name := range inputs {
 		if from, err := os.Stat(name); err == nil && os.SameFile(from, to) {
-			return usage(advice.With(fmt.Errorf("-o %s is the input, which would be lost", output), "name another file by -o"))
+			return usageError(advice.With(fmt.Errorf("-o %s is the input, which would be lost", output), "name another file by -o"))
 		}
 	}
 	return nil
@@ -51,7 +51,7 @@ func keepInputs(output string, inputs ...string) error {
 // in bytes. If name is a link, it replaces the link's target.
 func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
 	if err := result.Replaceable(name); err != nil {
-		return 0, usage(err)
+		return 0, usageError(err)
 	}
 	if linked, err := filepath.EvalSymlinks(name); err == nil {
 		name = linked
@@ -61,7 +61,7 @@ func writeWhole(name string, write func(io.Writer) error) (size int64, err error
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
 			err = wrong.Err // and not the name of the temporary file
 		}
-		return 0, usage(fmt.Errorf("write %s: %w", name, err))
+		return 0, usageError(fmt.Errorf("write %s: %w", name, err))
 	}
 	defer func() {
 		if err != nil {

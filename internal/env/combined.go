@@ -52,7 +52,7 @@ func Combine(ctx context.Context, want plan.Plan, parts Parts) (*combined, plan.
 		if err := here.Validate(); err != nil {
 			return err
 		}
-		return e.raise(ctx, here, parts)
+		return e.raiseLab(ctx, here, parts)
 	}
 	clusters, there, err := parts.Clusters(ctx, clusterPlan(want), beside)
 	if err != nil {
@@ -73,8 +73,8 @@ func (e *RefusedError) Error() string {
 	}), "; ")
 }
 
-// raise creates the CPU groups and opens the lab for the plan here. It fails with a *RefusedError if the lab skips a profile.
-func (e *combined) raise(ctx context.Context, here plan.Plan, parts Parts) error {
+// raiseLab creates the CPU groups and opens the lab for the plan here. It fails with a *RefusedError if the lab skips a profile.
+func (e *combined) raiseLab(ctx context.Context, here plan.Plan, parts Parts) error {
 	tree, remove, err := parts.Groups(ctx)
 	if err != nil {
 		return err

@@ -31,8 +31,8 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	settleSizes(batches)
 	recordWindowConditions(batches)
 	removeEqualWarmups(batches)
-	separate(batches)
-	if c.Records, err = records(batches); err != nil {
+	separateProfiles(batches)
+	if c.Records, err = trialRecords(batches); err != nil {
 		return result.Contents{}, err
 	}
 	h := &c.Header
@@ -62,8 +62,8 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	if len(leftOut) > 0 {
 		h.Facts[FactLeftOut] = strings.Join(leftOut, "; ")
 	}
-	describe(h, c.Records)
-	c.Records = append(c.Records, ending(c.Records))
+	fillHeader(h, c.Records)
+	c.Records = append(c.Records, endRecord(c.Records))
 	return c, nil
 }
 
@@ -91,8 +91,8 @@ func ShareWorkload(batches []Batch) {
 	}
 }
 
-// describe fills in the header from the trials: the profiles, the plan, and the time of creation if it is unknown.
-func describe(h *result.Header, recs []result.Record) {
+// fillHeader fills in the header from the trials: the profiles, the plan, and the time of creation if it is unknown.
+func fillHeader(h *result.Header, recs []result.Record) {
 	p := &h.Plan
 	measuredAt := time.Time{}
 	seen := map[any]bool{}
@@ -122,9 +122,9 @@ func describe(h *result.Header, recs []result.Record) {
 	}
 }
 
-// records converts the readings of all batches into trials. A reading without a repetition, or with one that is taken, gets
+// trialRecords converts the readings of all batches into trials. A reading without a repetition, or with one that is taken, gets
 // the next free number of its case. It fails if a reading is incomplete, or if there is no reading.
-func records(batches []Batch) ([]result.Record, error) {
+func trialRecords(batches []Batch) ([]result.Record, error) {
 	taken := map[plan.Trial]bool{}
 	next := map[plan.Case]int{}
 	var recs []result.Record
@@ -143,7 +143,7 @@ func records(batches []Batch) ([]result.Record, error) {
 				next[t.Case] = t.Repetition
 			}
 			taken[t] = true
-			recs = append(recs, record(r, t))
+			recs = append(recs, newTrialRecord(r, t))
 		}
 	}
 	if len(recs) == 0 {
@@ -175,7 +175,7 @@ func checkComplete(r Reading) error {
 		"cnibench import --profile P --path PATH [--workload W] FILE; for several files, P:PATH=FILE each")
 }
 
-func record(r Reading, t plan.Trial) result.Record {
+func newTrialRecord(r Reading, t plan.Trial) result.Record {
 	out := result.Record{
 		Type: result.TypeTrial, Trial: t, Status: result.OK, Started: r.Started, Metrics: r.Metrics, Warnings: r.Warnings, Client: r.Client,
 		WallNs: int64(r.Window), WindowNs: int64(r.Window),
@@ -187,8 +187,8 @@ func record(r Reading, t plan.Trial) result.Record {
 	return out
 }
 
-// ending returns the record that ends an imported result with these trials.
-func ending(recs []result.Record) result.Record {
+// endRecord returns the record that ends an imported result with these trials.
+func endRecord(recs []result.Record) result.Record {
 	e := result.End{Reason: "complete", Trials: len(recs)}
 	for _, r := range recs {
 		e.WallNs += r.WallNs

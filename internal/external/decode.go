@@ -28,14 +28,14 @@ func Formats() (names, about []string) {
 // Detect returns the name of the format of b; if b is a log, the format of the first output in it. It fails for results of
 // cnibench, empty input and unsupported output.
 func Detect(b []byte) (string, error) {
-	b = plain(b)
-	if ours(b) {
+	b = plainText(b)
+	if isOwnResult(b) {
 		return "", errors.New("already a result of cnibench: use report, compare or check")
 	}
 	if err := unsupportedError(b, true); err != nil {
 		return "", err
 	}
-	if f, ok := matching(b, ""); ok {
+	if f, ok := matchingFormat(b, ""); ok {
 		return f.Name, nil
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
@@ -53,12 +53,12 @@ func Detect(b []byte) (string, error) {
 
 // Decode reads b in the format called name; "" detects it. In a log it reads the output of tools.
 func Decode(name string, b []byte) (Batch, error) {
-	b = plain(b)
+	b = plainText(b)
 	if name == "" {
 		if _, err := Detect(b); err != nil {
 			return Batch{}, err
 		}
-		f, whole := matching(b, "")
+		f, whole := matchingFormat(b, "")
 		if !whole {
 			return decodeParts(findInLog(b, "")) // a log may have the output of several tools
 		}
@@ -77,9 +77,9 @@ func Decode(name string, b []byte) (Batch, error) {
 	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), "leave out --from, or choose one of: "+strings.Join(names, ", "))
 }
 
-// unpack returns at most most bytes of what a gzip file holds. It returns what it has together with an error if the file is cut
+// unpackGzip returns at most most bytes of what a gzip file holds. It returns what it has together with an error if the file is cut
 // off or is not a gzip file.
-func unpack(b []byte, most int64) ([]byte, error) {
+func unpackGzip(b []byte, most int64) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return nil, err
@@ -87,11 +87,11 @@ func unpack(b []byte, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(z, most))
 }
 
-// plain returns the text of an input. It unpacks gzip unless that holds a tar archive, converts UTF-16 (which PowerShell
+// plainText returns the text of an input. It unpacks gzip unless that holds a tar archive, converts UTF-16 (which PowerShell
 // writes), removes a byte order mark, and replaces \r\n by \n.
-func plain(b []byte) []byte {
+func plainText(b []byte) []byte {
 	const atTar = 257 // position of the magic of a tar archive
-	text, err := unpack(b, adapter.MaxInput+1)
+	text, err := unpackGzip(b, adapter.MaxInput+1)
 	if err == nil && len(text) <= adapter.MaxInput && !bytes.HasPrefix(text[min(atTar, len(text)):], []byte("ustar")) {
 		b = text
 	}
@@ -125,7 +125,7 @@ func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []b
 func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	looks := f.Match == nil || f.Match(b)
 	if looks {
-		if parts := texts(f, b, inLog); len(parts) > 1 {
+		if parts := splitText(f, b, inLog); len(parts) > 1 {
 			return decodeParts(parts, nil)
 		}
 	}
@@ -171,12 +171,12 @@ func checkBatch(f adapter.Format, batch Batch, err error) (Batch, error) {
 func Open(name, from string) (Batch, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return Batch{}, prefixed(name, adapter.Cause(err))
+		return Batch{}, prefixError(name, adapter.Cause(err))
 	}
 	defer f.Close() // it was only read
 	if st, err := f.Stat(); err == nil && st.IsDir() {
 		batch, err := readFolder(name, from)
-		return batch, prefixed(name, err)
+		return batch, prefixError(name, err)
 	}
 	return Read(f, name, from)
 }
@@ -205,11 +205,11 @@ func Read(r io.Reader, name, from string) (Batch, error) {
 	default:
 		batch, err = Decode(from, b)
 	}
-	return batch, prefixed(name, err)
+	return batch, prefixError(name, err)
 }
 
-// prefixed puts the name of the file before each line of err and keeps its advice.
-func prefixed(name string, err error) error {
+// prefixError puts the name of the file before each line of err and keeps its advice.
+func prefixError(name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -229,8 +229,8 @@ type named struct {
 func (n *named) Error() string { return n.text }
 func (n *named) Unwrap() error { return n.err }
 
-// ours reports whether a file that begins with b is a result of cnibench, of any version.
-func ours(b []byte) bool {
+// isOwnResult reports whether a file that begins with b is a result of cnibench, of any version.
+func isOwnResult(b []byte) bool {
 	line, _, _ := bytes.Cut(b, []byte("\n"))
 	return bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line[:min(len(line), 4096)], []byte(`"cnibench.result/`))
 }

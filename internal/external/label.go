@@ -20,19 +20,19 @@ type Label struct {
 	Workload plan.Workload
 }
 
-// Apply adds the fields of l to the readings of b (see put). If b has no title, it sets name as the title. It fails if a
+// Apply adds the fields of l to the readings of b (see setPart). If b has no title, it sets name as the title. It fails if a
 // reading stays incomplete, or if l contradicts the input, such as one profile for an input that names several.
 func (l Label) Apply(name string, b *Batch) error {
 	b.Title = cmp.Or(b.Title, name)
 	if err := l.apply(b); err != nil {
-		return prefixed(name, err)
+		return prefixError(name, err)
 	}
 	for i, r := range b.Readings {
 		if err := checkComplete(r); err != nil {
 			if len(b.Readings) > 1 {
 				err = advice.With(fmt.Errorf("trial %d: %w", i+1, err), advice.Of(err))
 			}
-			return prefixed(name, err)
+			return prefixError(name, err)
 		}
 	}
 	return nil
@@ -46,9 +46,9 @@ func (l Label) apply(b *Batch) error {
 		}
 	}
 	err := cmp.Or(
-		put(b, "profile", l.Profile, func(r *Reading) *string { return &r.Profile }),
-		put(b, "path", l.Path, func(r *Reading) *plan.Path { return &r.Path }),
-		put(b, "workload", w, func(r *Reading) *plan.Workload { return &r.Workload }),
+		setPart(b, "profile", l.Profile, func(r *Reading) *string { return &r.Profile }),
+		setPart(b, "path", l.Path, func(r *Reading) *plan.Path { return &r.Path }),
+		setPart(b, "workload", w, func(r *Reading) *plan.Workload { return &r.Workload }),
 	)
 	for i := range b.Readings {
 		if r := &b.Readings[i]; w.Spec != nil && r.Workload == w {
@@ -59,9 +59,9 @@ func (l Label) apply(b *Batch) error {
 	return err
 }
 
-// loses reports whether the workload of r has a setting that the label's workload, said, does not have. It returns false if
+// losesSetting reports whether the workload of r has a setting that the label's workload, said, does not have. It returns false if
 // settings of r are assumed.
-func loses(r *Reading, said any) bool {
+func losesSetting(r *Reading, said any) bool {
 	settings := func(w any) []string {
 		_, in, _ := strings.Cut(strings.TrimSuffix(fmt.Sprint(w), ")"), "(")
 		return strings.Split(in, ",")
@@ -73,10 +73,10 @@ func loses(r *Reading, said any) bool {
 
 func isAssumed(w sample.Warning) bool { return w.ID == adapter.Assumed }
 
-// put sets a part of the readings to said, the label's value; it does nothing if said is zero. what is the name of the part.
+// setPart sets a part of the readings to said, the label's value; it does nothing if said is zero. what is the name of the part.
 // If some readings lack the part, it sets only these readings, else all. It fails if the file names several values, or if
 // said would replace a path or the printed settings of a workload.
-func put[T comparable](b *Batch, what string, said T, part func(*Reading) *T) error {
+func setPart[T comparable](b *Batch, what string, said T, part func(*Reading) *T) error {
 	var none T
 	if said == none {
 		return nil
@@ -101,7 +101,7 @@ func put[T comparable](b *Batch, what string, said T, part func(*Reading) *T) er
 		case missing && *at != none || *at == said:
 			continue
 		case *at == none:
-		case what == "path", what == "workload" && loses(r, said):
+		case what == "path", what == "workload" && losesSetting(r, said):
 			return advice.With(fmt.Errorf("its %s is %v, as it says itself, and not %v", what, *at, said), "leave out --"+what+" for this file")
 		default:
 			b.LeaveOut("the %s that the file names, %v: %v takes its place", what, *at, said)

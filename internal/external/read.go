@@ -45,7 +45,7 @@ type Outcome struct {
 // ReadOutput converts the output of a client into an outcome. The error is an *Error.
 func ReadOutput(a Ask, out Output) (Outcome, error) {
 	tool := a.Workload.Tool
-	batch, err := decode(tool, out)
+	batch, err := decodeOutput(tool, out)
 	if err == nil && len(batch.Readings) == 1 && batch.Readings[0].Failure != nil {
 		f := batch.Readings[0].Failure
 		return Outcome{}, Errorf(f.Kind, tool, "%s", f.Message)
@@ -70,7 +70,7 @@ func ReadOutput(a Ask, out Output) (Outcome, error) {
 		r.Window, _ = a.Measured()
 	}
 	_, version, _ := strings.Cut(batch.Tool, tool+" ")
-	o := Outcome{Version: version, Metrics: maps.Clone(r.Metrics), Window: r.Window, Work: work(a.Workload, r)}
+	o := Outcome{Version: version, Metrics: maps.Clone(r.Metrics), Window: r.Window, Work: workUnits(a.Workload, r)}
 	for _, w := range r.Warnings {
 		// The request has what the output lacks, and it asked for a paced rate.
 		if w.ID != adapter.Assumed && w.ID != adapter.Paced {
@@ -81,9 +81,9 @@ func ReadOutput(a Ask, out Output) (Outcome, error) {
 	return o, nil
 }
 
-// decode decodes stdout. If stdout is blank, or if the tool failed and stdout cannot be decoded, it decodes stderr instead,
+// decodeOutput decodes stdout. If stdout is blank, or if the tool failed and stdout cannot be decoded, it decodes stderr instead,
 // unless stderr is blank.
-func decode(tool string, out Output) (adapter.Batch, error) {
+func decodeOutput(tool string, out Output) (adapter.Batch, error) {
 	t, _ := Sending(tool)
 	format := t.Formats[0].Name
 	batch, err := Decode(format, out.Stdout)
@@ -119,9 +119,9 @@ func Said(out Output) string {
 // complaint matches words of tools' error messages.
 var complaint = pattern.New(`(?i)\berror\b|\binvalid\b|\bfailed\b|unable to|cannot|could not|unknown host`)
 
-// work returns how many units of work a client did, to divide its CPU time by: printed, or computed from the metrics. Bulk
+// workUnits returns how many units of work a client did, to divide its CPU time by: printed, or computed from the metrics. Bulk
 // transfers count kB over TCP and datagrams over UDP.
-func work(w plan.Workload, r adapter.Reading) float64 {
+func workUnits(w plan.Workload, r adapter.Reading) float64 {
 	switch {
 	case r.Work > 0:
 		return r.Work

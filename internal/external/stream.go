@@ -31,7 +31,7 @@ const headSize = 4096
 func OpenStream(name string) (*Stream, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, prefixed(name, adapter.Cause(err))
+		return nil, prefixError(name, adapter.Cause(err))
 	}
 	if st, err := f.Stat(); err == nil && st.IsDir() {
 		b, err := Open(name, "")
@@ -50,12 +50,12 @@ func NewStream(r io.Reader, name string) (*Stream, error) {
 	head := bufio.NewReaderSize(r, headSize)
 	b, err := head.Peek(headSize)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, prefixed(name, adapter.Cause(err))
+		return nil, prefixError(name, adapter.Cause(err))
 	}
-	if !ours(b) {
-		unpacked, _ := unpack(b, headSize) // it ends early, as b does
-		if ours(plain(b)) || ours(unpacked) {
-			return nil, prefixed(name, advice.With(errors.New("a result of cnibench that is packed, or in another encoding than UTF-8"), "unpack it; save it as UTF-8 without a byte order mark"))
+	if !isOwnResult(b) {
+		unpacked, _ := unpackGzip(b, headSize) // it ends early, as b does
+		if isOwnResult(plainText(b)) || isOwnResult(unpacked) {
+			return nil, prefixError(name, advice.With(errors.New("a result of cnibench that is packed, or in another encoding than UTF-8"), "unpack it; save it as UTF-8 without a byte order mark"))
 		}
 		batch, err := Read(head, name, "")
 		return streamOf(batch, name, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// each calls do with the readings of all batches.
-func each(batches []Batch, do func(*Reading)) {
+// eachReading calls do with the readings of all batches.
+func eachReading(batches []Batch, do func(*Reading)) {
 	for _, b := range batches {
 		for i := range b.Readings {
 			do(&b.Readings[i])
@@ -28,12 +28,12 @@ func each(batches []Batch, do func(*Reading)) {
 // start, case, conditions and numbers are equal.
 func removeCopies(batches []Batch) {
 	kept := map[string]*Reading{}
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		if r.Run == "" && r.Repetition == 0 && !r.Started.IsZero() {
 			r.Run = fmt.Sprint(r.Started, r.Profile, r.Path, r.Workload, r.Conditions, r.Metrics)
 		}
 	})
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		if best := kept[r.Run]; r.Run != "" && (best == nil || best.Client == nil && r.Client != nil) {
 			kept[r.Run] = r
 		}
@@ -60,16 +60,16 @@ func settleSizes(batches []Batch) {
 		return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Without("message")}
 	}
 	open := false
-	each(batches, func(r *Reading) { open = open || r.Sizes != (adapter.SizeRange{}) })
+	eachReading(batches, func(r *Reading) { open = open || r.Sizes != (adapter.SizeRange{}) })
 	if !open {
 		return
 	}
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		if r.Workload.Spec != nil && r.Sizes == (adapter.SizeRange{}) {
 			known[caseOf(r)] = append(known[caseOf(r)], r.Workload.Traits().Message)
 		}
 	})
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		if r.Workload.Spec == nil || r.Sizes == (adapter.SizeRange{}) {
 			return
 		}
@@ -95,16 +95,16 @@ func settleRates(batches []Batch) {
 		return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Without("rate", "message")}
 	}
 	assumed := false
-	each(batches, func(r *Reading) { assumed = assumed || r.RateAssumed })
+	eachReading(batches, func(r *Reading) { assumed = assumed || r.RateAssumed })
 	if !assumed {
 		return
 	}
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		if sent := r.Metrics[metric.OfferedLoad]; r.Workload.Spec != nil && r.Workload.Traits().Rate == 0 && sent > 0 {
 			free[caseOf(r)] = append(free[caseOf(r)], sent)
 		}
 	})
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		sent := r.Metrics[metric.OfferedLoad]
 		if r.RateAssumed && slices.ContainsFunc(free[caseOf(r)], func(v float64) bool { return math.Abs(v/sent-1) < near }) {
 			r.Unpaced()
@@ -147,7 +147,7 @@ func recordFactConditions(batches []Batch) {
 func recordWindowConditions(batches []Batch) {
 	const near, twice = 0.05, 2
 	windows := map[plan.Case][]*Reading{}
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		whole := r.Window.Round(time.Second)
 		if r.Workload.Spec == nil || r.Failure != nil || r.Repetition > 0 || whole == 0 || math.Abs(r.Window.Seconds()/whole.Seconds()-1) > near {
 			return
@@ -173,7 +173,7 @@ func recordWindowConditions(batches []Batch) {
 func removeEqualWarmups(batches []Batch) {
 	omitted := map[plan.Case][]string{}
 	isOmit := func(condition string) bool { return strings.HasPrefix(condition, adapter.Omitted) }
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		if r.Workload.Spec == nil {
 			return
 		}
@@ -185,7 +185,7 @@ func removeEqualWarmups(batches []Batch) {
 			omitted[k] = append(omitted[k], what)
 		}
 	})
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		if r.Workload.Spec == nil || len(omitted[caseOf(r)]) < 2 {
 			r.Conditions = slices.DeleteFunc(slices.Clone(r.Conditions), isOmit)
 		}
@@ -197,11 +197,11 @@ func caseOf(r *Reading) plan.Case {
 	return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
 }
 
-// separate appends the conditions to the profile, as in canal+gso.1, if readings of one case differ in them: such runs are
+// separateProfiles appends the conditions to the profile, as in canal+gso.1, if readings of one case differ in them: such runs are
 // not repetitions. It cuts the profile at longestProfile.
-func separate(batches []Batch) {
+func separateProfiles(batches []Batch) {
 	seen := map[plan.Case]map[string]bool{}
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		if r.Workload.Spec == nil {
 			return
 		}
@@ -212,7 +212,7 @@ func separate(batches []Batch) {
 		seen[c][strings.Join(r.Conditions, "+")] = true
 	})
 	var renamed []*Reading
-	each(batches, func(r *Reading) {
+	eachReading(batches, func(r *Reading) {
 		if len(r.Conditions) > 0 && r.Workload.Spec != nil && len(seen[caseOf(r)]) > 1 {
 			renamed = append(renamed, r)
 		}

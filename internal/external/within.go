@@ -32,7 +32,7 @@ func findInLog(b []byte, name string) (parts []part, without []string) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, nil
 	}
-	for _, s := range sources(string(b)) {
+	for _, s := range splitSources(string(b)) {
 		found := partsOf([]byte(s.text), name)
 		if len(found) == 0 { // after the prefix, all lines may have another one
 			found = partsOf([]byte(withoutCommon(s.text)), name)
@@ -51,10 +51,10 @@ func findInLog(b []byte, name string) (parts []part, without []string) {
 // partsOf returns the output of tools in text without prefixes: in its documents, and in the text between them. name is
 // the wanted format, "" for any.
 func partsOf(b []byte, name string) (parts []part) {
-	docs, rest := documents(b)
+	docs, rest := jsonDocuments(b)
 	for _, p := range docs {
-		f, ok := matching(p.body, name)
-		if inner := wrapped(p.body, name); len(inner) > 0 && !(ok && decodes(f, p.body)) {
+		f, ok := matchingFormat(p.body, name)
+		if inner := wrappedOutput(p.body, name); len(inner) > 0 && !(ok && decodes(f, p.body)) {
 			for i := range inner {
 				inner[i].above = strings.TrimSpace(p.above + " " + inner[i].above)
 				inner[i].heading = strings.TrimSpace(p.heading + " " + inner[i].heading)
@@ -66,16 +66,16 @@ func partsOf(b []byte, name string) (parts []part) {
 		}
 	}
 	if len(parts) == 0 {
-		if f, ok := matching(b, name); ok {
-			return texts(f, b, name)
+		if f, ok := matchingFormat(b, name); ok {
+			return splitText(f, b, name)
 		}
-		return wrapped(b, name)
+		return wrappedOutput(b, name)
 	}
-	if f, ok := matching(rest, name); ok && decodes(f, rest) {
+	if f, ok := matchingFormat(rest, name); ok && decodes(f, rest) {
 		for i := range parts {
 			parts[i].above, parts[i].heading = "", ""
 		}
-		parts = append(parts, texts(f, rest, name)...)
+		parts = append(parts, splitText(f, rest, name)...)
 	}
 	return parts
 }
@@ -110,9 +110,9 @@ func splitAtHeadings(f adapter.Format, b []byte) (parts []part) {
 	return append(parts, p)
 }
 
-// texts returns b, a text in the format f, as parts. Tables are split at their headings. If b mixes formats of lines, there
+// splitText returns b, a text in the format f, as parts. Tables are split at their headings. If b mixes formats of lines, there
 // is a part for each, all with the whole text. With name, the wanted format, there is only the part for f.
-func texts(f adapter.Format, b []byte, name string) []part {
+func splitText(f adapter.Format, b []byte, name string) []part {
 	parts := []part{{format: f, body: b}}
 	switch {
 	case adapter.StartsJSON(b):
@@ -136,8 +136,8 @@ func decodes(f adapter.Format, b []byte) bool {
 	return err == nil && len(batch.Readings) > 0 && batch.Check() == nil
 }
 
-// matching returns the first format that matches b; false if there is none. If name is not "", it tries only that format.
-func matching(b []byte, name string) (adapter.Format, bool) {
+// matchingFormat returns the first format that matches b; false if there is none. If name is not "", it tries only that format.
+func matchingFormat(b []byte, name string) (adapter.Format, bool) {
 	for f := range formats {
 		if f.Match != nil && (name == "" || f.Name == name) && f.Match(b) {
 			return f, true
@@ -163,9 +163,9 @@ var (
 	times = pattern.New(`^(?:1\d{9}(?:\.\d+)? +|\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: |\[?\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\]?[: ] *|\[? *\d+\.\d{6}\]? +)`)
 )
 
-// sources splits a log by the prefixes of its lines. A log without a known prefix is one source, without the text that all
+// splitSources splits a log by the prefixes of its lines. A log without a known prefix is one source, without the text that all
 // its lines begin with. It returns nil for more than adapter.MaxNames prefixes.
-func sources(text string) (found []*source) {
+func splitSources(text string) (found []*source) {
 	at := map[string]int{}
 	known := false
 	text = colours.ReplaceAllString(fromJSONLog(text), "")
@@ -255,10 +255,10 @@ func withoutCommon(text string) string {
 	return out.String()
 }
 
-// documents returns the JSON documents of b, each with the text above it. A document is an object or a list of objects that
+// jsonDocuments returns the JSON documents of b, each with the text above it. A document is an object or a list of objects that
 // begins a line; documents without text between them are one part. between is all other text. If a document is cut off, it
 // returns nothing, so that the fault is reported.
-func documents(b []byte) (parts []part, between []byte) {
+func jsonDocuments(b []byte) (parts []part, between []byte) {
 	var above, headings []string
 	var heading string // of a part and of those behind it up to the next heading
 	fresh := true

@@ -26,9 +26,9 @@ const (
 // fleeting matches keys whose values differ between repetitions.
 var fleeting = pattern.New(`(?i)^_|id$|time|date|start|end$|^delta$|pod|container|host|node|version|image|stderr|status|phase`)
 
-// wrapped returns the output of tools in the values of JSON documents, as a test harness, Ansible or a workflow writes
+// wrappedOutput returns the output of tools in the values of JSON documents, as a test harness, Ansible or a workflow writes
 // them. name is the wanted format, "" for any.
-func wrapped(b []byte, name string) (parts []part) {
+func wrappedOutput(b []byte, name string) (parts []part) {
 	w := &wrapper{name: name}
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
 	for {
@@ -53,7 +53,7 @@ func (w *wrapper) visit(raw json.RawMessage, labels []string, depth int) {
 	}
 	switch raw[0] {
 	case '{':
-		if depth > 0 && w.take(raw, labels) {
+		if depth > 0 && w.takePart(raw, labels) {
 			return
 		}
 		var object map[string]json.RawMessage
@@ -65,7 +65,7 @@ func (w *wrapper) visit(raw json.RawMessage, labels []string, depth int) {
 			w.visit(object[key], labels, depth+1)
 		}
 	case '[':
-		if depth > 0 && w.take(raw, labels) {
+		if depth > 0 && w.takePart(raw, labels) {
 			return
 		}
 		var list []json.RawMessage
@@ -78,19 +78,19 @@ func (w *wrapper) visit(raw json.RawMessage, labels []string, depth int) {
 	case '"':
 		var text string
 		if json.Unmarshal(raw, &text) == nil {
-			w.take([]byte(text), labels)
+			w.takePart([]byte(text), labels)
 		}
 	}
 }
 
-// take adds b to the parts if it is the output of a tool, and reports whether it is.
-func (w *wrapper) take(b []byte, labels []string) bool {
-	f, ok := matching(b, w.name)
+// takePart adds b to the parts if it is the output of a tool, and reports whether it is.
+func (w *wrapper) takePart(b []byte, labels []string) bool {
+	f, ok := matchingFormat(b, w.name)
 	if !ok || !decodes(f, b) {
 		return false
 	}
 	said := strings.Join(labels, " ")
-	for _, p := range texts(f, b, w.name) {
+	for _, p := range splitText(f, b, w.name) {
 		p.above, p.heading = said, said
 		w.parts = append(w.parts, p)
 	}

@@ -35,9 +35,9 @@ func needPage(b *builder) page {
 	return page{subjects: []Subject{{"needs", each.Of(b.answer.Needs, needOf)}, {"abilities", b.answer.Abilities}}}
 }
 
-// banners returns warnings: about failed trials, about a run that did not end as planned, and about trials that are not in
+// warningBanners returns warnings: about failed trials, about a run that did not end as planned, and about trials that are not in
 // the distributions. omitted counts these trials.
-func banners(d Document, omitted int) []string {
+func warningBanners(d Document, omitted int) []string {
 	var out []string
 	if d.Run.Failed > 0 || slices.Contains([]string{result.Away, result.Interrupted, result.Killed, unfinished}, d.Run.Reason) {
 		out = append(out, "Trials: "+trialsText(d.Run)+".")

@@ -56,13 +56,13 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	d.Title, b.sides = reportTitle(d.Run), d.Sides
 	for _, e := range tableEntries(b.cut...) {
 		if e.Cell != nil {
-			b.notes.add(e.Cell)
+			b.notes.countCell(e.Cell)
 		}
 	}
-	if d.Sections, err = b.impact(o.Impact); err != nil {
+	if d.Sections, err = b.impactSections(o.Impact); err != nil {
 		return Document{}, err
 	}
-	b.answer.Needs, b.answer.Abilities = b.findNeeds(), b.abilities()
+	b.answer.Needs, b.answer.Abilities = b.findNeeds(), b.profileAbilities()
 	d.Answer = b.answer
 	var pictured []Section
 	for _, of := range pages {
@@ -70,7 +70,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 		d.Lines, d.subjects = append(d.Lines, p.answer...), append(d.subjects, p.subjects...)
 		for _, s := range p.sections {
 			switch {
-			case s.empty():
+			case s.isEmpty():
 			case s.Pictured():
 				pictured = append(pictured, s)
 			default:
@@ -78,7 +78,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 			}
 		}
 	}
-	d.Sections = append(d.Sections, sections(metrics, b.cut, func(t compare.Table) string { return t.Metric }, b.table)...)
+	d.Sections = append(d.Sections, tableSections(metrics, b.cut, func(t compare.Table) string { return t.Metric }, b.formatTable)...)
 	d.Sections = append(d.Sections, pictured...)
 	if d.Lines != nil { // the answer of pages replaces the needs: the profiles are points of curves
 		d.Needs, d.Lines = nil, append(d.Lines, b.tallyLine()...)
@@ -95,7 +95,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	if len(a.Cells) > 0 {
 		d.Appendix = append(d.Appendix, b.methodsSection(d))
 	}
-	d.Banners = banners(d, c.curves.omitted)
+	d.Banners = warningBanners(d, c.curves.omitted)
 	return d, nil
 }
 
@@ -162,8 +162,8 @@ func newBuilder(h result.Header, a *compare.Analysis, c *Collector, metrics []me
 // series numbers the profiles from 1, in report order.
 func (b *builder) series() Series { return Result{Analysis: b.analysis}.Series() }
 
-// cases yields every combination of a workload, a path and a profile of the result.
-func (b *builder) cases() iter.Seq[plan.Case] {
+// allCases yields every combination of a workload, a path and a profile of the result.
+func (b *builder) allCases() iter.Seq[plan.Case] {
 	return func(yield func(plan.Case) bool) {
 		for _, w := range b.analysis.Workloads {
 			for _, path := range b.analysis.Paths {
@@ -177,20 +177,20 @@ func (b *builder) cases() iter.Seq[plan.Case] {
 	}
 }
 
-// table formats a table, all values in one unit, with its conclusions and notes. It adds the kinds of its entries to
+// formatTable formats a table, all values in one unit, with its conclusions and notes. It adds the kinds of its entries to
 // b.kinds.
-func (b *builder) table(m metric.Metric, t compare.Table) Table {
+func (b *builder) formatTable(m metric.Metric, t compare.Table) Table {
 	scale := number.Common(t.Unit, tableMedians(t)...)
 	out := newTable(m, t.Workload, scale)
 	out.Title = b.withNIC(out.Title, t.Workload)
-	columns := b.columns(t)
+	columns := b.columnProfiles(t)
 	for _, j := range columns {
 		out.Columns = append(out.Columns, number.Clean(t.Profiles[j].String()))
 	}
 	for i, path := range t.Paths {
 		row := Row{Label: path.String(), Short: shortPath(path), Path: path}
 		for _, j := range columns {
-			e := b.entry(t.Rows[i][j], plan.Case{Profile: t.Profiles[j], Path: path, Workload: t.Workload}, scale)
+			e := b.comparedEntry(t.Rows[i][j], plan.Case{Profile: t.Profiles[j], Path: path, Workload: t.Workload}, scale)
 			b.kinds[e.Kind] = true
 			row.Entries = append(row.Entries, e)
 		}
@@ -199,14 +199,14 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 		}
 		out.Rows = append(out.Rows, row)
 	}
-	out.Conclusions = b.conclusions(t, scale)
+	out.Conclusions = b.tableConclusions(t, scale)
 	out.Notes = b.tableNotes(t, columns, scale)
 	return out
 }
 
-// columns returns the indexes of the profiles that get a column. It omits skipped profiles without a cell, and a
+// columnProfiles returns the indexes of the profiles that get a column. It omits skipped profiles without a cell, and a
 // baseline whose single cell is compared with several paths: a note below the table has that cell.
-func (b *builder) columns(t compare.Table) []int {
+func (b *builder) columnProfiles(t compare.Table) []int {
 	var out []int
 	elsewhere := len(standInPaths(t)) > 0
 	for j, p := range t.Profiles {
@@ -235,18 +235,18 @@ func (b *builder) wasSkipped(name plan.Variant) bool {
 	return ok && p.Skipped != ""
 }
 
-// entry formats one cell of a table with its comparison. Without a cell, the entry is NotServed if the profile lacks the
+// comparedEntry formats one cell of a table with its comparison. Without a cell, the entry is NotServed if the profile lacks the
 // path of c, or else NotMeasured.
-func (b *builder) entry(from compare.Entry, c plan.Case, scale number.Scale) Entry {
+func (b *builder) comparedEntry(from compare.Entry, c plan.Case, scale number.Scale) Entry {
 	e := notMeasured
 	if from.Cell != nil {
-		e = b.notes.entry(from.Cell, scale)
+		e = b.notes.cellEntry(from.Cell, scale)
 	} else if p, ok := b.headerProfile(c.Profile); ok && (p.NotServed[c.Path.String()] != "" || p.NotServed[c.Route().String()] != "") {
 		e = Entry{Kind: NotServed, Text: number.Absent, Short: number.Absent}
 	}
 	e.Comparison = from.Comparison
 	if x := from.Comparison; x != nil && e.Kind == Value {
-		e.judge(x.Verdict, x.Ratio)
+		e.setVerdict(x.Verdict, x.Ratio)
 	}
 	return e
 }

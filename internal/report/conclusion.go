@@ -33,14 +33,14 @@ type Conclusion struct {
 	Ties []compare.Comparison
 }
 
-// conclusions returns the conclusions of the rows that have values; nil for a metric without a better direction.
-func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion {
+// tableConclusions returns the conclusions of the rows that have values; nil for a metric without a better direction.
+func (b *builder) tableConclusions(t compare.Table, scale number.Scale) []Conclusion {
 	if m, _ := metric.Lookup(t.Metric); m.Better == metric.Neither {
 		return nil
 	}
 	var out []Conclusion
 	for _, p := range t.Paths {
-		c := b.conclude(b.rankDataplanes(p, t.Workload, t.Metric), scale)
+		c := b.rowConclusion(b.rankDataplanes(p, t.Workload, t.Metric), scale)
 		if c.Text == "" {
 			continue
 		}
@@ -81,9 +81,9 @@ type sentence struct {
 	Conclusion
 }
 
-// conclude returns the conclusion of a row; ranks are its profiles, best first. Without profiles the conclusion is empty.
+// rowConclusion returns the conclusion of a row; ranks are its profiles, best first. Without profiles the conclusion is empty.
 // The caller sets the path and its labels.
-func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclusion {
+func (b *builder) rowConclusion(ranks []compare.Standing, scale number.Scale) Conclusion {
 	s := &sentence{ranks: ranks, scale: scale, margin: b.analysis.Margin}
 	switch {
 	case len(ranks) == 0:

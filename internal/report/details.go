@@ -23,7 +23,7 @@ const maxCurves = 2000
 func distributionPage(b *builder) page {
 	return page{sections: []Section{{ID: "distributions", Heading: "Distributions", Folded: true, Notes: []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; those of the tables are of each trial by itself.",
-	}, Figures: distributions(b.from.curves.curves(), b.analysis.Workloads, b.series())}}}
+	}, Figures: distributionFigures(b.from.curves.collectedCurves(), b.analysis.Workloads, b.series())}}}
 }
 
 // Curve is the distribution of the round-trip times of all finished trials of a case, pooled.
@@ -92,9 +92,9 @@ func (g *curveCollector) add(rec *result.Record) {
 	rec.Client.RTT.Each(p.histogram.add)
 }
 
-// curves returns the collected distributions, in the order of first appearance.
-func (g *curveCollector) curves() []Curve {
-	return each.Of(g.order, func(p *pool) Curve { return Curve{Case: p.Case, Count: p.n, Points: p.curve()} })
+// collectedCurves returns the collected distributions, in the order of first appearance.
+func (g *curveCollector) collectedCurves() []Curve {
+	return each.Of(g.order, func(p *pool) Curve { return Curve{Case: p.Case, Count: p.n, Points: p.percentileCurve()} })
 }
 
 // histogram counts times in buckets, 128 for each power of two. The key is the middle of a bucket in ns.
@@ -115,9 +115,9 @@ func (t *histogram) add(ns, count int64) {
 	t.n += count
 }
 
-// curve returns percentiles in ascending order: 0 %, eight steps for each nine up to 99.99 %, and 50 % and 95 %.
+// percentileCurve returns percentiles in ascending order: 0 %, eight steps for each nine up to 99.99 %, and 50 % and 95 %.
 // It omits percentiles beyond which there is no value. The last point is the largest value. Without values it returns nil.
-func (t *histogram) curve() []Percentile {
+func (t *histogram) percentileCurve() []Percentile {
 	const perNine, nines = 8, 4
 	var qs []float64
 	for j := range perNine*nines + 1 {
@@ -152,8 +152,8 @@ var tableShares = []struct {
 	text string
 }{{0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}}
 
-// distributions returns plots of the percentile curves, one per workload and path. The plots of a workload share one scale.
-func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
+// distributionFigures returns plots of the percentile curves, one per workload and path. The plots of a workload share one scale.
+func distributionFigures(all []Curve, workloads []plan.Workload, s Series) []Figure {
 	scales := map[plan.Workload][]float64{}
 	for _, c := range all {
 		for _, p := range c.Points {

@@ -76,8 +76,8 @@ type Section struct {
 	Items    []Item
 }
 
-// empty reports whether a section has no content except notes.
-func (s Section) empty() bool {
+// isEmpty reports whether a section has no content except notes.
+func (s Section) isEmpty() bool {
 	return len(s.Figures)+len(s.Tables)+len(s.Grids)+len(s.Findings)+len(s.Items) == 0
 }
 

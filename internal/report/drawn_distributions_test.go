@@ -18,7 +18,7 @@ func TestCurvesEndAtTenEvents(t *testing.T) {
 	}
 	c.Points[len(c.Points)-1].Ns = 9000
 	s := Series{plan.VariantOf("canal"): 1}
-	figures := distributions([]Curve{c}, []plan.Workload{c.Workload}, s)
+	figures := distributionFigures([]Curve{c}, []plan.Workload{c.Workload}, s)
 	if len(figures) != 1 {
 		t.Fatalf("%d figures", len(figures))
 	}
@@ -31,7 +31,7 @@ func TestCurvesEndAtTenEvents(t *testing.T) {
 		t.Errorf("the line ends at %v", last)
 	}
 	few := Curve{Case: c.Case, Count: 5, Points: c.Points[:1]}
-	if got := distributions([]Curve{few}, []plan.Workload{c.Workload}, s); !strings.Contains(got[0].Drawing.Desc, "canal") {
+	if got := distributionFigures([]Curve{few}, []plan.Workload{c.Workload}, s); !strings.Contains(got[0].Drawing.Desc, "canal") {
 		t.Errorf("of five values: %q", got[0].Drawing.Desc)
 	}
 }

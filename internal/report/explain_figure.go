@@ -32,7 +32,7 @@ func differencePictures(all []explain.Difference) []Section {
 			flames.Figures = append(flames.Figures, f)
 		}
 	}
-	return slices.DeleteFunc([]Section{steps, flames}, Section.empty)
+	return slices.DeleteFunc([]Section{steps, flames}, Section.isEmpty)
 }
 
 // sidesText names both sides of a difference.

@@ -11,7 +11,7 @@ func (c *Collector) Loads(h result.Header) ([]LoadCurve, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBuilder(h, a, c, nil).loads(), nil
+	return newBuilder(h, a, c, nil).loadCurves(), nil
 }
 
 // Gathered returns the distributions of records, and how many trials were left out.
@@ -20,5 +20,5 @@ func Gathered(records ...result.Record) (curves []Curve, omitted int) {
 	for i := range records {
 		g.add(&records[i])
 	}
-	return g.curves(), g.omitted
+	return g.collectedCurves(), g.omitted
 }

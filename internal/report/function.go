@@ -206,8 +206,8 @@ func (p Proof) text() string {
 	return text + "; cost never compared with a real cluster"
 }
 
-// abilities returns the abilities of the known profiles that were not skipped.
-func (b *builder) abilities() []Ability {
+// profileAbilities returns the abilities of the known profiles that were not skipped.
+func (b *builder) profileAbilities() []Ability {
 	var out []Ability
 	for _, name := range b.analysis.Profiles {
 		known, ok := b.lookUp(name)
@@ -223,13 +223,13 @@ func (b *builder) abilities() []Ability {
 		if known.Model != "" && len(a.Models) == 0 {
 			a.Models = []string{known.Model}
 		}
-		a.Proof = b.proof(of, known)
+		a.Proof = b.profileProof(of, known)
 		out = append(out, a)
 	}
 	return out
 }
 
-func (b *builder) proof(of result.Profile, known profile.Profile) Proof {
+func (b *builder) profileProof(of result.Profile, known profile.Profile) Proof {
 	switch {
 	case b.header.Origin != "":
 		return Proof{}

@@ -74,9 +74,9 @@ func growthTarget(f compare.GrowthFamily) string {
 	return "the " + f.Metric.Title + " of " + f.Workload.String()
 }
 
-// growths returns the families with sentences and tables. p has the sweep. margin is the largest relative difference that
+// growthsOf returns the families with sentences and tables. p has the sweep. margin is the largest relative difference that
 // does not matter.
-func growths(families []compare.GrowthFamily, p plan.Plan, margin float64) []Growth {
+func growthsOf(families []compare.GrowthFamily, p plan.Plan, margin float64) []Growth {
 	sweep, first := p.Sweep, map[plan.Variant]plan.Variant{}
 	for _, s := range p.Swept() {
 		first[s.Of] = s.Variants[0]
@@ -87,8 +87,8 @@ func growths(families []compare.GrowthFamily, p plan.Plan, margin float64) []Gro
 			g.Title += ", " + f.Workload.String() + ", " + f.Path.String()
 		}
 		w := wording{f, sweep, margin}
-		g.Sentences = append(each.Of(f.Lines, w.line), each.Of(f.Crossings, w.crossing)...)
-		g.Grid = w.grid(g.Title)
+		g.Sentences = append(each.Of(f.Lines, w.lineSentence), each.Of(f.Crossings, w.crossingSentence)...)
+		g.Grid = w.growthGrid(g.Title)
 		return g
 	})
 }
@@ -100,32 +100,32 @@ type wording struct {
 	margin float64
 }
 
-// amount formats a number of the family with its unit.
-func (w wording) amount(v float64) string {
-	s := number.Common(w.base(), v)
+// amountText formats a number of the family with its unit.
+func (w wording) amountText(v float64) string {
+	s := number.Common(w.baseUnit(), v)
 	return s.Format(v) + " " + s.Unit
 }
 
-// base returns the unit without its unit of work: "ns" for "ns/packet". The sentences name the unit of work.
-func (w wording) base() string {
+// baseUnit returns the unit without its unit of work: "ns" for "ns/packet". The sentences name the unit of work.
+func (w wording) baseUnit() string {
 	unit, _, _ := strings.Cut(w.Unit, "/")
 	return unit
 }
 
-// between formats an interval with its unit.
-func (w wording) between(low, high float64) string {
-	s := number.Common(w.base(), low, high)
+// boundsText formats an interval with its unit.
+func (w wording) boundsText(low, high float64) string {
+	s := number.Common(w.baseUnit(), low, high)
 	return s.Format(low) + " to " + s.Format(high) + " " + s.Unit
 }
 
-// estimate formats a number with its interval, all in one unit.
-func (w wording) estimate(v, low, high float64) string {
-	s := number.Common(w.base(), v)
+// estimateText formats a number with its interval, all in one unit.
+func (w wording) estimateText(v, low, high float64) string {
+	s := number.Common(w.baseUnit(), v)
 	return fmt.Sprintf("%s %s (%s to %s)", s.Format(v), s.Unit, s.Format(low), s.Format(high))
 }
 
-// line returns the sentence about one profile's curve.
-func (w wording) line(l compare.GrowthLine) string {
+// lineSentence returns the sentence about one profile's curve.
+func (w wording) lineSentence(l compare.GrowthLine) string {
 	name, of := number.Clean(l.Profile.String()), growthTarget(w.GrowthFamily)
 	last := countText(l.Points[len(l.Points)-1].X)
 	each, slope, low, high := "each "+conditionUnit(w.sweep.Condition), l.Slope, l.Low, l.High
@@ -138,7 +138,7 @@ func (w wording) line(l compare.GrowthLine) string {
 	}
 	switch l.Shape {
 	case stat.Linear, stat.Logarithmic:
-		text := fmt.Sprintf("%s: %s %s %s %s %s, %s.", name, each, verb, w.estimate(slope, low, high), from, of, l.Shape)
+		text := fmt.Sprintf("%s: %s %s %s %s %s, %s.", name, each, verb, w.estimateText(slope, low, high), from, of, l.Shape)
 		if l.Misfit > w.margin {
 			text += fmt.Sprintf(" Points differ from that law by up to %s.", number.Percent(l.Misfit))
 		}
@@ -148,25 +148,25 @@ func (w wording) line(l compare.GrowthLine) string {
 		if l.Unfit {
 			why = "neither a line nor a logarithm fits its points"
 		}
-		return fmt.Sprintf("%s: %s changes by %s up to %s; %s.", name, of, w.estimate(l.Change, l.ChangeLow, l.ChangeHigh), last, why)
+		return fmt.Sprintf("%s: %s changes by %s up to %s; %s.", name, of, w.estimateText(l.Change, l.ChangeLow, l.ChangeHigh), last, why)
 	case stat.Constant:
 		return fmt.Sprintf("%s: %s adds nothing to %s: constant within %s up to %s.", name, "a "+conditionUnit(w.sweep.Condition), of, number.Percent(w.margin), last)
 	}
 	first := l.Points[0].Median
 	if l.Few {
 		return fmt.Sprintf("%s: %s: %s at %s, %s at %s; fewer than %d instances cannot tell whether it grows: --repetitions %d.", name, of,
-			w.amount(first), countText(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last, stat.GrowsFrom, stat.GrowsFrom)
+			w.amountText(first), countText(l.Points[0].X), w.amountText(l.Points[len(l.Points)-1].Median), last, stat.GrowsFrom, stat.GrowsFrom)
 	}
 	if math.IsNaN(l.Change) {
 		return fmt.Sprintf("%s: %s: %s at %s, %s at %s; too few values for a curve.", name, of,
-			w.amount(first), countText(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last)
+			w.amountText(first), countText(l.Points[0].X), w.amountText(l.Points[len(l.Points)-1].Median), last)
 	}
-	return fmt.Sprintf("%s: a change of %s beyond the margin is neither shown nor excluded up to %s: %s (%s to %s).", name, of, last, w.between(l.ChangeLow, l.ChangeHigh),
+	return fmt.Sprintf("%s: a change of %s beyond the margin is neither shown nor excluded up to %s: %s (%s to %s).", name, of, last, w.boundsText(l.ChangeLow, l.ChangeHigh),
 		number.Percent(l.ChangeLow/first), number.Percent(l.ChangeHigh/first))
 }
 
-// crossing returns the sentence about two profiles: which is cheaper, and at which values of the condition.
-func (w wording) crossing(c compare.Crossing) string {
+// crossingSentence returns the sentence about two profiles: which is cheaper, and at which values of the condition.
+func (w wording) crossingSentence(c compare.Crossing) string {
 	first, second, of := number.Clean(c.First.String()), number.Clean(c.Second.String()), growthTarget(w.GrowthFamily)
 	if c.Relation == stat.Over || c.Relation == stat.Crosses && !c.Falls {
 		first, second = second, first
@@ -207,8 +207,8 @@ func growthScale(f compare.GrowthFamily) number.Scale {
 	return number.Common(f.Unit, values...)
 }
 
-// grid returns a table with a row for each profile: the value at each point, then the kind and the slope of its curve.
-func (w wording) grid(title string) Grid {
+// growthGrid returns a table with a row for each profile: the value at each point, then the kind and the slope of its curve.
+func (w wording) growthGrid(title string) Grid {
 	scale := growthScale(w.GrowthFamily)
 	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile",
 		Columns: each.Of(w.sweep.Points, func(point int) string { return countText(float64(point)) })}
@@ -224,13 +224,13 @@ func (w wording) grid(title string) Grid {
 			}
 			cells = append(cells, text)
 		}
-		g.Add(number.Clean(l.Profile.String()), append(cells, string(l.Shape), w.slope(l))...)
+		g.Add(number.Clean(l.Profile.String()), append(cells, string(l.Shape), w.slopeText(l))...)
 	}
 	return g
 }
 
-// slope formats the slope of a line with its interval; number.Absent if the line has no slope.
-func (w wording) slope(l compare.GrowthLine) string {
+// slopeText formats the slope of a line with its interval; number.Absent if the line has no slope.
+func (w wording) slopeText(l compare.GrowthLine) string {
 	per := conditionUnit(w.sweep.Condition)
 	if l.Doubling {
 		per = "doubling"
@@ -238,14 +238,14 @@ func (w wording) slope(l compare.GrowthLine) string {
 	if !l.Grows() || l.Shape == stat.Rising {
 		return number.Absent
 	}
-	s := number.Common(w.base(), l.Slope)
+	s := number.Common(w.baseUnit(), l.Slope)
 	return fmt.Sprintf("%s %s a %s, %s to %s", s.Format(l.Slope), s.Unit, per, s.Format(l.Low), s.Format(l.High))
 }
 
 // growthPage returns the curves over a swept condition. Sentences about CPU time, and about the time to load or change
 // the state, go to the answer. Other sentences become notes of the tables.
 func growthPage(b *builder) page {
-	all := growths(b.analysis.Growth(b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
+	all := growthsOf(b.analysis.Growth(b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
 	s := Section{Heading: "Growth", ID: "growth", Notes: growthNotes, Drawn: true, Figures: growthFigures(all, b.series())}
 	var answer []string
 	for _, g := range all {

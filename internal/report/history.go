@@ -19,7 +19,7 @@ func BuildHistory(h *compare.History) Document {
 	d := Document{Title: fmt.Sprintf("History of %d results, %s to %s", len(h.Runs), dateOf(h.Runs[0]), dateOf(h.Runs[len(h.Runs)-1]))}
 	d.Lines = historyAnswer(h)
 	cut := byTable(h.Tracks, func(t compare.Track) compare.Key { return t.Key })
-	d.Sections = sections(metric.All(), cut, func(ts []compare.Track) string { return ts[0].Metric },
+	d.Sections = tableSections(metric.All(), cut, func(ts []compare.Track) string { return ts[0].Metric },
 		func(m metric.Metric, ts []compare.Track) Table { return trackTable(m, ts, len(h.Runs)) })
 	d.Legend = historyLegend(h)
 	d.Appendix = []Section{historyRuns(h)}
@@ -109,7 +109,7 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 			}
 			e := summaryEntry(p, scale)
 			if at := slices.IndexFunc(t.Changes, func(c compare.Shift) bool { return c.Run == i }); at >= 0 {
-				e.judge(t.Changes[at].Verdict, t.Changes[at].Ratio)
+				e.setVerdict(t.Changes[at].Verdict, t.Changes[at].Ratio)
 			}
 			row.Entries = append(row.Entries, e)
 		}

@@ -19,9 +19,9 @@ var exampleShares = []float64{0.1, 0.3, 0.5}
 // impactHeading is the heading of the section about the reader's own job.
 const impactHeading = "What it means for the job"
 
-// impact returns a section that estimates the time and the CPU time of works on each profile; nil without works. It fails
+// impactSections returns a section that estimates the time and the CPU time of works on each profile; nil without works. It fails
 // for work that the result does not cover.
-func (b *builder) impact(works []impact.Work) ([]Section, error) {
+func (b *builder) impactSections(works []impact.Work) ([]Section, error) {
 	if len(works) == 0 {
 		return nil, nil
 	}

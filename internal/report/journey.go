@@ -52,8 +52,8 @@ func (p JourneyPage) Sets() [][]itinerary.Itinerary {
 	return Grouped(p.Journeys, func(i itinerary.Itinerary) plan.Case { return plan.Case{Path: i.Path, Workload: i.Workload} })
 }
 
-// quickest returns the journey with the shortest total time.
-func quickest(set []itinerary.Itinerary) itinerary.Itinerary {
+// quickestJourney returns the journey with the shortest total time.
+func quickestJourney(set []itinerary.Itinerary) itinerary.Itinerary {
 	return slices.MinFunc(set, func(a, b itinerary.Itinerary) int { return cmp.Compare(a.Total.Median, b.Total.Median) })
 }
 
@@ -92,7 +92,7 @@ func BuildJourney(p JourneyPage) Document {
 // whereaboutsLines describes where the packets of the other profiles are when the fastest has its response. It also
 // names each journey that differs from the round trip without probes.
 func whereaboutsLines(set []itinerary.Itinerary) []string {
-	first := quickest(set)
+	first := quickestJourney(set)
 	lines := []string{fmt.Sprintf("%s has its response after %s (%s, %s).", first.Profile, microsText(first.Total.Median), first.Path, first.Workload)}
 	for _, i := range set {
 		if i.Profile == first.Profile {
@@ -220,13 +220,13 @@ func stepLetter(i itinerary.Itinerary, s itinerary.Step) string {
 func stepGrid(i itinerary.Itinerary) Grid {
 	g := Grid{Label: "µs", Columns: []string{"+", "host", "for", "step"}, Prose: true}
 	for _, s := range i.Steps {
-		g.Add(fmt.Sprintf("%6.2f", s.At/1e3), fmt.Sprintf("%5.2f", s.After.Median/1e3), s.Host, string(s.Activity), describe(s))
+		g.Add(fmt.Sprintf("%6.2f", s.At/1e3), fmt.Sprintf("%5.2f", s.After.Median/1e3), s.Host, string(s.Activity), stepText(s))
 	}
 	return g
 }
 
-// describe returns what happens at a step: "eth0 transmits (encapsulated)".
-func describe(s itinerary.Step) string {
+// stepText returns what happens at a step: "eth0 transmits (encapsulated)".
+func stepText(s itinerary.Step) string {
 	text := map[journey.Point]string{
 		journey.Send: "the application sends", journey.Queue: s.Device + " queues", journey.Transmit: s.Device + " transmits",
 		journey.Arrive: s.Device + " takes in", journey.Receive: s.Device + " receives", journey.HookBegin: "netfilter " + s.Hook + " begins",
@@ -287,7 +287,7 @@ var activityColors = map[itinerary.Activity]plot.Color{
 // Figures returns a picture for each followed path and workload.
 func (p JourneyPage) Figures() []Figure {
 	return each.Of(p.Sets(), func(set []itinerary.Itinerary) Figure {
-		first := quickest(set)
+		first := quickestJourney(set)
 		t := plot.Trips{
 			Title: fmt.Sprintf("Where a packet is, when: %s, %s", set[0].Path, set[0].Workload),
 			Desc:  "For each profile a line from the client through nodes and switch to the server and back, over a common time axis.",
@@ -316,7 +316,7 @@ func journeyLane(i itinerary.Itinerary) plot.Trip {
 	}
 	var visit []itinerary.Step
 	leave := func(at float64) {
-		if texts := landmarks(visit); len(texts) > 0 {
+		if texts := landmarkTexts(visit); len(texts) > 0 {
 			t.Labels = append(t.Labels, plot.TripLabel{Row: t.Spans[len(t.Spans)-1].Row, To: at / 1e3, Texts: texts})
 		}
 		visit = nil
@@ -326,7 +326,7 @@ func journeyLane(i itinerary.Itinerary) plot.Trip {
 		kind := slices.IndexFunc(itinerary.Activities, func(a activity) bool { return a.Activity == s.Activity })
 		span := plot.TripSpan{
 			Row: row[before.Host], From: before.At / 1e3, To: s.At / 1e3, Kind: kind,
-			Tip: fmt.Sprintf("%.2f to %.2f µs, %s, until %s", before.At/1e3, s.At/1e3, before.Host, describe(s)),
+			Tip: fmt.Sprintf("%.2f to %.2f µs, %s, until %s", before.At/1e3, s.At/1e3, before.Host, stepText(s)),
 		}
 		if len(t.Spans) > 0 && t.Spans[len(t.Spans)-1].Row != span.Row {
 			leave(before.At)
@@ -357,9 +357,9 @@ type activity = struct {
 	About    string
 }
 
-// landmarks describes what differs between dataplanes during a visit of a host: programs, bridges, tunnels, and the
+// landmarkTexts describes what differs between dataplanes during a visit of a host: programs, bridges, tunnels, and the
 // time in netfilter. It returns up to two texts, the longer first; nil if there is nothing to describe.
-func landmarks(visit []itinerary.Step) []string {
+func landmarkTexts(visit []itinerary.Step) []string {
 	var devices []string
 	netfilter := 0.0
 	for _, s := range visit {

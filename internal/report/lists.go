@@ -153,7 +153,7 @@ var places = []struct{ name, words string }{
 // offered datagrams. For a throughput search it is the loss at the lowest rate that failed.
 func (b *builder) lossItems() []Item {
 	var items []Item
-	for c := range b.cases() {
+	for c := range b.allCases() {
 		if text := b.lossOf(c); text != "" {
 			items = append(items, Item{Name: number.Clean(c.Profile.String()), Text: c.Path.String() + " " + number.Clean(c.Workload.String()) + ": " + text})
 		}

@@ -79,7 +79,7 @@ var loadNotes = []string{
 
 // loadPage returns the curves of times over load.
 func loadPage(b *builder) page {
-	all := b.loads()
+	all := b.loadCurves()
 	s := Section{Heading: "Latency against load", ID: "load", Notes: loadNotes, Drawn: true, Asked: true, Figures: loadFigures(all, b.series())}
 	for _, c := range all {
 		s.Grids = append(s.Grids, c.Grids...)
@@ -87,8 +87,8 @@ func loadPage(b *builder) page {
 	return page{sections: []Section{s}, subjects: []Subject{{"load_curves", loadData(all)}}}
 }
 
-// loads returns the load curves of the result, by workload and path.
-func (b *builder) loads() []LoadCurve {
+// loadCurves returns the load curves of the result, by workload and path.
+func (b *builder) loadCurves() []LoadCurve {
 	var out []LoadCurve
 	var seen []plan.Workload
 	for _, w := range b.analysis.Workloads {
@@ -106,7 +106,7 @@ func (b *builder) loads() []LoadCurve {
 				}
 			}
 			if len(c.Lines) > 0 {
-				c.Grids = c.grids(steps)
+				c.Grids = c.curveGrids(steps)
 				out = append(out, c)
 			}
 		}
@@ -157,8 +157,8 @@ func raisedOften(c compare.Cell, id string) bool {
 	return slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == id && 2*w.Trials >= c.N })
 }
 
-// doubts describes the loads at which something other than the path causes the times; "" if there are none.
-func (l LoadLine) doubts() string {
+// doubtsText describes the loads at which something other than the path causes the times; "" if there are none.
+func (l LoadLine) doubtsText() string {
 	var late, saturated []string
 	for _, p := range l.Points {
 		if p.Late {
@@ -184,8 +184,8 @@ func (l LoadLine) doubts() string {
 // tableLoad is the load for the first table: the table shows the times at the measured load nearest to it.
 const tableLoad = 0.5
 
-// grids returns three tables: a summary, then the median and the 99th percentile at each load.
-func (c LoadCurve) grids(steps []plan.Workload) []Grid {
+// curveGrids returns three tables: a summary, then the median and the 99th percentile at each load.
+func (c LoadCurve) curveGrids(steps []plan.Workload) []Grid {
 	var rates, times []float64
 	for _, l := range c.Lines {
 		rates = append(rates, l.Capacity)
@@ -211,7 +211,7 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 		label := number.Clean(l.Profile.String())
 		var fifty, ninetynine []string
 		for _, w := range steps {
-			p := l.at(w.Traits().Load)
+			p := l.pointAt(w.Traits().Load)
 			fifty = append(fifty, summaryText(p.Half, time))
 			text := summaryText(p.Tail, time)
 			if l.Knee.Found && !l.Knee.None && w.Traits().Load == l.Knee.Low {
@@ -219,9 +219,9 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 			}
 			ninetynine = append(ninetynine, text)
 		}
-		p := l.at(middle)
+		p := l.pointAt(middle)
 		all.Add(label, rate.Format(l.Capacity), l.Knee.String(), summaryText(p.Half, time), summaryText(p.Tail, time))
-		if d := l.doubts(); d != "" {
+		if d := l.doubtsText(); d != "" {
 			all.Notes = append(all.Notes, d)
 		}
 		halves.Add(label, fifty...)
@@ -230,8 +230,8 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	return []Grid{all, halves, tails}
 }
 
-// at returns the point of a load, or a point without values if the load was not measured.
-func (l LoadLine) at(load float64) LoadPoint {
+// pointAt returns the point of a load, or a point without values if the load was not measured.
+func (l LoadLine) pointAt(load float64) LoadPoint {
 	found, _ := each.First(l.Points, func(p LoadPoint) bool { return p.Load == load })
 	return found
 }

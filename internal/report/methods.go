@@ -126,9 +126,9 @@ func (b *builder) repetitionsSentence(certainty string) string {
 	case len(all) == 0:
 		return "All trials failed."
 	case len(all) == 1 && none > 0:
-		return fmt.Sprintf("Cases had %s%s.", repetitions(all[0], all[0]), certainty)
+		return fmt.Sprintf("Cases had %s%s.", repetitionRange(all[0], all[0]), certainty)
 	case len(all) == 1:
-		return fmt.Sprintf("Each case had %s%s.", repetitions(all[0], all[0]), certainty)
+		return fmt.Sprintf("Each case had %s%s.", repetitionRange(all[0], all[0]), certainty)
 	}
 	most := all[0]
 	for _, n := range all {
@@ -136,7 +136,7 @@ func (b *builder) repetitionsSentence(certainty string) string {
 			most = n
 		}
 	}
-	return fmt.Sprintf("Cases had %s (%d of %d had %d)%s.", repetitions(all[0], all[len(all)-1]), counts[most], len(times), most, certainty)
+	return fmt.Sprintf("Cases had %s (%d of %d had %d)%s.", repetitionRange(all[0], all[len(all)-1]), counts[most], len(times), most, certainty)
 }
 
 // methodsSection returns a section with two texts to paste: the paragraph and the citation.

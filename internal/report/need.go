@@ -197,7 +197,7 @@ func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 		n.Near = profileNames(each.Where(againstBest(among[1:]), func(x compare.Comparison) bool { return x.Verdict != compare.Worse }))
 		n.Best = b.bestByFunction(n)
 	}
-	n.Conclusion = b.conclude(among, n.Scale())
+	n.Conclusion = b.rowConclusion(among, n.Scale())
 	n.Conclusion.Path, n.Conclusion.Label, n.Conclusion.Short = n.Path, n.Path.String(), shortPath(n.Path)
 	n.Certainty = b.certaintyText(n.Conclusion, among)
 	if n.Pick > 0 && !n.Bounds {
@@ -250,7 +250,7 @@ func (b *builder) certaintyText(c Conclusion, ranks []compare.Standing) string {
 	for _, s := range ranks {
 		low, high = min(low, s.Cell.N), max(high, s.Cell.N)
 	}
-	parts := []string{repetitions(low, high)}
+	parts := []string{repetitionRange(low, high)}
 	if all := append(slices.Clone(c.Claims), c.Ties...); len(all) > 0 {
 		sure := 1.0
 		for _, x := range all {

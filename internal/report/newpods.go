@@ -50,7 +50,7 @@ func (b *builder) newPods() []Grid {
 				}
 			}
 			if waits := b.profileGrid(c, "What the first request waited for, mean"+about, metric.TTFRWait, metric.Waits); len(waits.Labels) > 0 {
-				waits.Notes = b.attachments(c)
+				waits.Notes = b.attachmentNotes(c)
 				grids = append(grids, waits)
 			}
 		}
@@ -84,8 +84,8 @@ func (b *builder) attachedOf(c plan.Case) string {
 	return number.Absent
 }
 
-// attachments returns a note that lists the ways in which pods were attached; nil if all profiles have the same.
-func (b *builder) attachments(c plan.Case) []string {
+// attachmentNotes returns a note that lists the ways in which pods were attached; nil if all profiles have the same.
+func (b *builder) attachmentNotes(c plan.Case) []string {
 	var ways []string
 	profiles := map[string][]string{}
 	for _, p := range b.analysis.Profiles {

@@ -40,23 +40,23 @@ func nodesPage(b *builder) page {
 	a := b.from.pairs.Analyse(b.header.Nodes, b.analysis.Margin)
 	v := nodesView{a, b.header.Plan.Lab.Plants}
 	found := Section{Heading: "Nodes and links", ID: "nodes", Asked: true, Lead: true, Notes: nodesNotes}
-	found.Grids = append(found.Grids, v.findings("Found", a.Findings)...)
-	found.Grids = append(found.Grids, v.findings("Undecided", a.Undecided)...)
-	if worst, ok := v.worst(); ok {
-		found.Grids = append(found.Grids, v.grid(worst)...)
-		found.Figures = append(found.Figures, v.figure(worst))
+	found.Grids = append(found.Grids, v.findingGrids("Found", a.Findings)...)
+	found.Grids = append(found.Grids, v.findingGrids("Undecided", a.Undecided)...)
+	if worst, ok := v.worstShading(); ok {
+		found.Grids = append(found.Grids, v.shadingGrids(worst)...)
+		found.Figures = append(found.Figures, v.shadingFigure(worst))
 	}
 	found.Grids = append(found.Grids, v.besideHosts()...)
 	p.sections = []Section{found}
 	if len(a.Nodes) <= mostGridNodes {
 		byMetric := Section{Heading: "Pairs by metric", ID: "pairs", Folded: true}
 		for _, m := range a.Matrices {
-			x := v.layer(m)
-			byMetric.Grids, byMetric.Figures = append(byMetric.Grids, v.grid(x)...), append(byMetric.Figures, v.figure(x))
+			x := v.metricShading(m)
+			byMetric.Grids, byMetric.Figures = append(byMetric.Grids, v.shadingGrids(x)...), append(byMetric.Figures, v.shadingFigure(x))
 		}
 		p.sections = append(p.sections, byMetric)
 	}
-	p.answer = v.answer()
+	p.answer = v.answerLines()
 	p.subjects = []Subject{{"node_findings", v.findingData()}, {"matrices", v.matrixData()}}
 	return p
 }
@@ -67,8 +67,8 @@ type nodesView struct {
 	plants []mesh.Plant
 }
 
-// answer returns the number of nodes and pairs, then a sentence for each finding, up to mostFindings.
-func (v nodesView) answer() []string {
+// answerLines returns the number of nodes and pairs, then a sentence for each finding, up to mostFindings.
+func (v nodesView) answerLines() []string {
 	pairs := 0
 	for _, m := range v.Matrices {
 		pairs = max(pairs, m.Pairs())
@@ -78,7 +78,7 @@ func (v nodesView) answer() []string {
 		lines[0] += " No node and no link differs from the others."
 	}
 	for _, f := range v.Findings[:min(len(v.Findings), mostFindings)] {
-		lines = append(lines, v.sentence(f))
+		lines = append(lines, v.findingSentence(f))
 	}
 	if more := len(v.Findings) - mostFindings; more > 0 {
 		lines = append(lines, fmt.Sprintf("%d more are in the JSON format (-f json).", more))
@@ -89,20 +89,20 @@ func (v nodesView) answer() []string {
 	return lines
 }
 
-// sentence describes a finding by its first evidence.
-func (v nodesView) sentence(f matrix.Finding) string {
+// findingSentence describes a finding by its first evidence.
+func (v nodesView) findingSentence(f matrix.Finding) string {
 	e := f.Evidence[0]
 	role := ""
 	if e.Role != "" {
 		role = " where it " + e.Role
 	}
-	s := fmt.Sprintf("%s%s: %s %s, others have %s (%s).", v.name(f), role, metricTitle(e.Metric), metricValue(e.Metric, e.Value), metricValue(e.Metric, e.Typical), scopes[f.Scope])
+	s := fmt.Sprintf("%s%s: %s %s, others have %s (%s).", v.findingName(f), role, metricTitle(e.Metric), metricValue(e.Metric, e.Value), metricValue(e.Metric, e.Typical), scopes[f.Scope])
 	return s + v.plantedText(f)
 }
 
-// name returns the kind of a finding with the names of its nodes, "link a - b". If several profiles were measured it adds
+// findingName returns the kind of a finding with the names of its nodes, "link a - b". If several profiles were measured it adds
 // the profile: "link a - b with canal".
-func (v nodesView) name(f matrix.Finding) string {
+func (v nodesView) findingName(f matrix.Finding) string {
 	nodes := each.Of(f.Nodes, func(n string) string { return number.Clean(n) })
 	nodes[len(nodes)-1] += v.profileSuffix(f.Profile)
 	switch f.Kind {
@@ -164,24 +164,24 @@ var doubts = map[matrix.Doubt]string{
 	matrix.Sometimes:    "differs in a part of the measurements: more --repetitions would decide",
 }
 
-// findings returns a table of findings with the evidence for each; nil without findings.
-func (v nodesView) findings(heading string, list []matrix.Finding) []Grid {
+// findingGrids returns a table of findings with the evidence for each; nil without findings.
+func (v nodesView) findingGrids(heading string, list []matrix.Finding) []Grid {
 	if len(list) == 0 {
 		return nil
 	}
 	g := Grid{Title: heading, Label: strings.ToLower(heading), Columns: []string{"metric", "path", "measured", "others", "beyond"}}
 	roles := map[string]string{"sends": " out", "receives": " in"}
 	for _, f := range list[:min(len(list), mostFindings)] {
-		label := strings.TrimPrefix(strings.TrimPrefix(v.name(f), "node "), "link ")
+		label := strings.TrimPrefix(strings.TrimPrefix(v.findingName(f), "node "), "link ")
 		for _, e := range f.Evidence[:min(len(f.Evidence), mostEvidence)] {
 			g.Add(label, e.Metric+roles[e.Role], string(e.Path.From), metricValue(e.Metric, e.Value), metricValue(e.Metric, e.Typical), fmt.Sprintf("%d/%d", e.Hits, e.Of))
 			label = ""
 		}
 		if more := len(f.Evidence) - mostEvidence; more > 0 {
-			g.Notes = append(g.Notes, v.name(f)+" differs in "+number.Counted(more, "more value")+" (-f json).")
+			g.Notes = append(g.Notes, v.findingName(f)+" differs in "+number.Counted(more, "more value")+" (-f json).")
 		}
 		if f.Doubt != "" {
-			note := v.name(f) + " " + doubts[f.Doubt] + "."
+			note := v.findingName(f) + " " + doubts[f.Doubt] + "."
 			if len(f.Decide) > 0 && len(f.Nodes) == 1 {
 				note += " Measure " + strings.Join(each.Of(f.Decide, mesh.Pair.String), ", ") + " (--pairs FILE)."
 			}
@@ -204,14 +204,14 @@ type shading struct {
 	factor func(i, j int) float64
 }
 
-// layer returns the matrix of one metric on one path.
-func (v nodesView) layer(m *matrix.Matrix) shading {
+// metricShading returns the matrix of one metric on one path.
+func (v nodesView) metricShading(m *matrix.Matrix) shading {
 	return shading{fmt.Sprintf("%s, %s, %s; others have %s", capitalized(metricTitle(m.Metric))+v.profileSuffix(m.Profile), m.Workload, m.Path, metricValue(m.Metric, m.TypicalValue())), m,
 		func(i, j int) float64 { return m.Worse(i, j) }}
 }
 
-// worst returns a matrix in which each pair has the factor of its worst metric; false if nothing was measured.
-func (v nodesView) worst() (shading, bool) {
+// worstShading returns a matrix in which each pair has the factor of its worst metric; false if nothing was measured.
+func (v nodesView) worstShading() (shading, bool) {
 	return shading{title: "How many times worse a pair is than others, by its worst metric", factor: func(i, j int) float64 {
 		worst := 0.0
 		for _, m := range v.Matrices {
@@ -221,9 +221,9 @@ func (v nodesView) worst() (shading, bool) {
 	}}, len(v.Matrices) > 0
 }
 
-// mark formats a factor as one character: a space for 0 (no value), · below 1.25, + below 2, a digit below 9.5, #
+// factorMark formats a factor as one character: a space for 0 (no value), · below 1.25, + below 2, a digit below 9.5, #
 // above.
-func mark(f float64) string {
+func factorMark(f float64) string {
 	switch {
 	case f == 0:
 		return " "
@@ -239,8 +239,8 @@ func mark(f float64) string {
 
 const markNote = "From the node of the row to that of the column. · less than 1.25 times, + up to 2 times, digits are times, # 10 times and more."
 
-// grid returns a matrix as text; nil if there are too many nodes.
-func (v nodesView) grid(s shading) []Grid {
+// shadingGrids returns a matrix as text; nil if there are too many nodes.
+func (v nodesView) shadingGrids(s shading) []Grid {
 	if len(v.Nodes) > mostGridNodes {
 		return nil
 	}
@@ -251,16 +251,16 @@ func (v nodesView) grid(s shading) []Grid {
 	for i, n := range v.Nodes {
 		cells := make([]string, len(v.Nodes))
 		for j := range v.Nodes {
-			cells[j] = mark(s.factor(i, j))
+			cells[j] = factorMark(s.factor(i, j))
 		}
 		g.Add(fmt.Sprintf("%d %s", i+1, number.Truncate(number.Clean(n.Name), 14)), cells...)
 	}
 	return []Grid{g}
 }
 
-// figure returns a matrix as a picture. If there are too many nodes, it joins neighbours into groups and shows the
+// shadingFigure returns a matrix as a picture. If there are too many nodes, it joins neighbours into groups and shows the
 // worst pair of two groups.
-func (v nodesView) figure(s shading) Figure {
+func (v nodesView) shadingFigure(s shading) Figure {
 	groups := min(len(v.Nodes), mostMapNodes)
 	first := func(g int) int { return g * len(v.Nodes) / groups }
 	f := Figure{Kind: "pairs", Heading: s.title, Wide: true}
@@ -284,9 +284,9 @@ func (v nodesView) figure(s shading) Figure {
 				}
 			}
 			if worst > 0 {
-				row[h] = plot.HeatCell{Value: strings.Trim(mark(worst), "· "), Color: plot.Level(-shade(worst))}
+				row[h] = plot.HeatCell{Value: strings.Trim(factorMark(worst), "· "), Color: plot.Level(-shadeLevel(worst))}
 			}
-			numbers.Cells = append(numbers.Cells, mark(worst))
+			numbers.Cells = append(numbers.Cells, factorMark(worst))
 		}
 		m.Cells = append(m.Cells, row)
 		if groups <= mostGridNodes {
@@ -300,8 +300,8 @@ func (v nodesView) figure(s shading) Figure {
 	return f
 }
 
-// shade returns the shade of a factor, 0 (no difference) to plot.Levels.
-func shade(f float64) int {
+// shadeLevel returns the shade of a factor, 0 (no difference) to plot.Levels.
+func shadeLevel(f float64) int {
 	switch {
 	case f < 1.25:
 		return 0

@@ -103,9 +103,9 @@ func (f *footnotes) indexOf(id string) int {
 	return slices.IndexFunc(f.doubts, func(d doubt) bool { return d.id == id })
 }
 
-// add counts a shown cell and its warnings. Footnotes are numbered in the order of the calls, which should be the reading
+// countCell counts a shown cell and its warnings. Footnotes are numbered in the order of the calls, which should be the reading
 // order.
-func (f *footnotes) add(c *compare.Cell) {
+func (f *footnotes) countCell(c *compare.Cell) {
 	f.all++
 	for _, w := range c.Warnings {
 		i := f.indexOf(w.ID)
@@ -246,7 +246,7 @@ func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
 	if high == 0 {
 		return "", nil, ""
 	}
-	n = repetitions(low, high)
+	n = repetitionRange(low, high)
 	if used[stat.MannWhitney] {
 		tests = append(tests, "Mann-Whitney and the median of all pairwise ratios, below 7 common repetitions")
 	}

@@ -42,14 +42,14 @@ func BuildPair(r PairResult) Document {
 	p, held := r.Pair, r.Held
 	b := &pairBuilder{pair: p}
 	d := Document{Data: r, Title: fmt.Sprintf("B %s against A %s", number.Clean(p.B.Name), number.Clean(p.A.Name))}
-	cut := b.cut()
+	cut := b.groupMatches()
 	for _, t := range cut {
 		for _, m := range t {
-			b.notes.add(m.A)
-			b.notes.add(m.B)
+			b.notes.countCell(m.A)
+			b.notes.countCell(m.B)
 		}
 	}
-	d.Sections = sections(metric.All(), cut, func(ms []compare.Match) string { return ms[0].Metric }, b.table)
+	d.Sections = tableSections(metric.All(), cut, func(ms []compare.Match) string { return ms[0].Metric }, b.formatTable)
 	d.Lines = b.answerLines(held)
 	d.Legend = b.legendLines(len(held) > 0)
 	d.Footnotes = b.notes.texts()
@@ -64,8 +64,8 @@ type pairBuilder struct {
 	notes footnotes
 }
 
-// cut groups the matches by metric and workload. In each group the largest difference is first.
-func (b *pairBuilder) cut() [][]compare.Match {
+// groupMatches groups the matches by metric and workload. In each group the largest difference is first.
+func (b *pairBuilder) groupMatches() [][]compare.Match {
 	out := byTable(b.pair.Matches, func(m compare.Match) compare.Key { return m.Key })
 	for _, ms := range out {
 		slices.SortStableFunc(ms, bySize)
@@ -90,8 +90,8 @@ func isDecided(m compare.Match) bool {
 	return m.Verdict == compare.Better || m.Verdict == compare.Worse
 }
 
-// table formats the matches of one metric and workload as a table with the columns A and B.
-func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
+// formatTable formats the matches of one metric and workload as a table with the columns A and B.
+func (b *pairBuilder) formatTable(m metric.Metric, ms []compare.Match) Table {
 	var medians []float64
 	for _, x := range ms {
 		medians = append(medians, x.A.Median, x.B.Median)
@@ -101,9 +101,9 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	t.Columns = []string{"A", "B"}
 	for _, x := range ms {
 		row := Row{Label: pairLabel(x, x.Path.String()), Short: pairLabel(x, shortPath(x.Path)), Path: x.Path}
-		row.Entries = []Entry{b.notes.entry(x.A, scale), b.notes.entry(x.B, scale)}
+		row.Entries = []Entry{b.notes.cellEntry(x.A, scale), b.notes.cellEntry(x.B, scale)}
 		if e := &row.Entries[1]; e.Kind == Value && x.A.N > 0 {
-			e.judge(x.Verdict, x.Ratio)
+			e.setVerdict(x.Verdict, x.Ratio)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -189,7 +189,7 @@ func (b *pairBuilder) answerLines(held []Held) []string {
 	} else {
 		lines = append(lines, fmt.Sprintf("B against A, %s: %s.", number.Counted(len(judged), "cell"), verdictCounts(verdicts)))
 	}
-	lines = append(lines, b.largest(judged)...)
+	lines = append(lines, b.largestDifferences(judged)...)
 	lost := each.Of(each.Where(p.Matches, compare.Match.Lost), func(m compare.Match) string {
 		return number.Clean(m.Profile.String()) + " " + m.Path.String() + " " + m.Workload.String()
 	})
@@ -200,8 +200,8 @@ func (b *pairBuilder) answerLines(held []Held) []string {
 	return lines
 }
 
-// largest describes the largest significant differences, up to mostNamed.
-func (b *pairBuilder) largest(judged []compare.Match) []string {
+// largestDifferences describes the largest significant differences, up to mostNamed.
+func (b *pairBuilder) largestDifferences(judged []compare.Match) []string {
 	ms := each.Where(judged, isDecided)
 	slices.SortStableFunc(ms, bySize)
 	var lines []string

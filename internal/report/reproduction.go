@@ -92,7 +92,7 @@ func BuildReproduction(r Reproduction) Document {
 			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), countsText(each.Of(r.Figures, outcomeOf), findings.Outcomes, outcomeText)),
 			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), countsText(outcomesOf(r.Claims), findings.Outcomes, outcomeName)),
 		}},
-		Sections: []Section{r.differences()},
+		Sections: []Section{r.deviationSection()},
 		Data: struct {
 			Schema  string         `json:"schema"`
 			Article string         `json:"article"`
@@ -102,14 +102,14 @@ func BuildReproduction(r Reproduction) Document {
 		}{reproductionSchema, r.Source.ID, data, claims, []check.Report{r.Published, r.Result}},
 	}
 	claimed := claimSections([]findings.Source{{ID: r.Source.ID, Title: "Claims", Note: r.Source.Note}}, r.Claims)
-	d.Sections = append(append(append(d.Sections, r.figures()), claimed...), r.checks())
-	d.Summary = r.summary(d.Lines)
+	d.Sections = append(append(append(d.Sections, r.figureSection()), claimed...), r.checkSection())
+	d.Summary = r.buildSummary(d.Lines)
 	return d
 }
 
-// summary returns the reproduction on one screen, beginning with answer. It counts the figures by metric, workload and
+// buildSummary returns the reproduction on one screen, beginning with answer. It counts the figures by metric, workload and
 // outcome, and lists the contradicted figures, the claims by outcome, and what cannot be compared.
-func (r Reproduction) summary(answer []string) *Summary {
+func (r Reproduction) buildSummary(answer []string) *Summary {
 	g := Grid{Title: "Figures that compare, as ratios to the first profile of a path", Columns: []string{""}, Prose: true}
 	compared := each.Where(r.Figures, func(f findings.Figure) bool { return f.Outcome != findings.NotTestable })
 	for _, group := range Grouped(compared, func(f findings.Figure) compare.Key {
@@ -144,7 +144,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		}
 	}
 	s.Lists = append(s.Lists, Section{Heading: "Claims", Items: claims})
-	if left := r.incomparable(); len(left) > 0 {
+	if left := r.incomparableItems(); len(left) > 0 {
 		s.Lists = append(s.Lists, Section{Heading: "Figures that do not compare", Items: left})
 	}
 	s.Next = []Item{
@@ -163,8 +163,8 @@ func (r Reproduction) otherProfiles() []string {
 	return []string{fmt.Sprintf("This run has %s; the article's figures are of %s.", joinNames(has), joinNames(wanted))}
 }
 
-// incomparable counts the figures that cannot be compared, by reason.
-func (r Reproduction) incomparable() []Item {
+// incomparableItems counts the figures that cannot be compared, by reason.
+func (r Reproduction) incomparableItems() []Item {
 	reason := func(f findings.Figure) string {
 		why, _, _ := strings.Cut(f.Why, ":")
 		return why
@@ -178,8 +178,8 @@ func (r Reproduction) incomparable() []Item {
 // outcomeName returns the word for the outcome of a claim.
 func outcomeName(o findings.Outcome) string { return string(o) }
 
-// differences lists what differs from the publication: settings of the plan, and properties that a plan cannot express.
-func (r Reproduction) differences() Section {
+// deviationSection lists what differs from the publication: settings of the plan, and properties that a plan cannot express.
+func (r Reproduction) deviationSection() Section {
 	s := Section{Heading: "Not as in the article"}
 	g := Grid{Label: "setting", Columns: []string{"article", "here"}, Prose: true}
 	for _, key := range r.Exact.Differ(r.Plan) {
@@ -200,9 +200,9 @@ func (r Reproduction) differences() Section {
 	return s
 }
 
-// figures returns a section with a table for each metric and workload. Metrics that only describe trials, such as the
+// figureSection returns a section with a table for each metric and workload. Metrics that only describe trials, such as the
 // window, share one further table.
-func (r Reproduction) figures() Section {
+func (r Reproduction) figureSection() Section {
 	s := Section{Heading: "Figures", Notes: []string{
 		"A ratio is to the first profile of the path, on both sides: absolute values belong to a machine. Intervals are of 95 %.",
 	}}
@@ -271,8 +271,8 @@ func figureName(f findings.Figure) string {
 	return f.Published.Path.String() + " " + number.Clean(f.Published.Profile.String())
 }
 
-// checks returns a section that counts the findings of package check by rule, in the publication and in the result.
-func (r Reproduction) checks() Section {
+// checkSection returns a section that counts the findings of package check by rule, in the publication and in the result.
+func (r Reproduction) checkSection() Section {
 	g := Grid{Label: "rule", Columns: []string{"severity", "in the article", "here", "what it finds"}, Prose: true}
 	count := func(in check.Report, id string) string {
 		n := len(each.Where(in.Findings, func(f finding.Finding) bool { return f.ID == id }))

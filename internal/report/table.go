@@ -17,9 +17,9 @@ import (
 
 var directions = map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}
 
-// sections returns a section for each metric that has tables. Each element of cut becomes one table. about returns the
+// tableSections returns a section for each metric that has tables. Each element of cut becomes one table. about returns the
 // name of an element's metric, and table formats the element.
-func sections[T any](metrics []metric.Metric, cut []T, about func(T) string, table func(metric.Metric, T) Table) []Section {
+func tableSections[T any](metrics []metric.Metric, cut []T, about func(T) string, table func(metric.Metric, T) Table) []Section {
 	var out []Section
 	for _, m := range metrics {
 		s := Section{Heading: capitalized(m.Title), Notes: []string{m.Definition + directions[m.Better]}}
@@ -99,8 +99,8 @@ func newTable(m metric.Metric, w plan.Workload, scale number.Scale) Table {
 // notMeasured is the entry for a cell without trials.
 var notMeasured = Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m"}
 
-// entry formats a cell with the numbers of its footnotes.
-func (f *footnotes) entry(c *compare.Cell, scale number.Scale) Entry {
+// cellEntry formats a cell with the numbers of its footnotes.
+func (f *footnotes) cellEntry(c *compare.Cell, scale number.Scale) Entry {
 	e := notMeasured
 	switch {
 	case c.N > 0:
@@ -127,9 +127,9 @@ func spreadText(s stat.Summary) string {
 	return ""
 }
 
-// judge sets the verdict and the ratio of an entry. It omits the ratio if the verdict is inconclusive, since readers
+// setVerdict sets the verdict and the ratio of an entry. It omits the ratio if the verdict is inconclusive, since readers
 // would mistake it for a claim, and if the baseline is 0.
-func (e *Entry) judge(v compare.Verdict, ratio float64) {
+func (e *Entry) setVerdict(v compare.Verdict, ratio float64) {
 	e.Verdict = v
 	if v != compare.Inconclusive && !math.IsNaN(ratio) {
 		e.Ratio = number.Ratio(ratio)
@@ -147,8 +147,8 @@ func withDate(name string, created time.Time) string {
 // capitalized returns s with its first letter in upper case. s is not empty and begins with an ASCII character.
 func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// repetitions formats a number of repetitions: "5 repetitions", "2 to 5 repetitions".
-func repetitions(least, most int) string {
+// repetitionRange formats a number of repetitions: "5 repetitions", "2 to 5 repetitions".
+func repetitionRange(least, most int) string {
 	if least < most {
 		return fmt.Sprintf("%d to %s", least, number.Counted(most, "repetition"))
 	}

@@ -27,7 +27,7 @@ var besideMetrics = []string{
 // cases and counts the others.
 func (b *builder) toolItems() []Item {
 	var items []Item
-	for c := range b.cases() {
+	for c := range b.allCases() {
 		if c.Workload.Tool == "" || c.Profile.IsTwin() {
 			continue
 		}

@@ -37,37 +37,37 @@ func init() {
 		Quiet: plan.Quiet{
 			Name: "idle", About: "nothing: it reads what the nodes of a cluster and their daemons use at rest", Title: title,
 			Window: defaultWindow, Wait: sampleWait, Decides: []string{metric.IdleCPU + ".network", metric.IdleMemory + ".network"},
-			Barred: barred, Unfit: unfit,
+			Barred: whyBarred, Unfit: whyUnfit,
 		},
-		Unable: unable, Limit: longestWait, Read: read, Derive: derive,
+		Unable: whyUnable, Limit: longestWait, Read: observeRest, Derive: derive,
 	}.Register()
 	report.Addition{Of: usageOf, Section: section}.Register()
 }
 
-func barred(p plan.Path) string {
+func whyBarred(p plan.Path) string {
 	if p != onlyPath {
 		return "it reads the nodes of " + onlyPath.String()
 	}
 	return ""
 }
 
-func unfit(window time.Duration) string {
+func whyUnfit(window time.Duration) string {
 	if window < leastWindow {
 		return fmt.Sprintf("the samples of a kubelet are up to 20s apart: give a window of %s or more", leastWindow)
 	}
 	return ""
 }
 
-func unable(at env.Site) string {
+func whyUnable(at env.Site) string {
 	if _, rests := at.(env.Rester); !rests {
 		return "idle reads the daemons of a cluster's nodes, and there are none"
 	}
 	return ""
 }
 
-// read returns the CPU time and memory that the nodes of a path use during the window. Agents of earlier trials keep
+// observeRest returns the CPU time and memory that the nodes of a path use during the window. Agents of earlier trials keep
 // running, but do nothing.
-func read(ctx context.Context, at env.Site, k plan.Case, window time.Duration) (*sample.Observation, error) {
+func observeRest(ctx context.Context, at env.Site, k plan.Case, window time.Duration) (*sample.Observation, error) {
 	return at.(env.Rester).Rest(ctx, k.Profile, k.Path, window)
 }
 

@@ -29,9 +29,9 @@ type row struct {
 	name string
 }
 
-// parts returns the usage in one trial by row. The row of a node has the usage of that node. The row of a daemon or of
+// usageByRow returns the usage in one trial by row. The row of a node has the usage of that node. The row of a daemon or of
 // another part has the mean over all nodes. It omits a part whose counters were lost on any node.
-func parts(nodes []sample.NodeRest) map[row]sample.Usage {
+func usageByRow(nodes []sample.NodeRest) map[row]sample.Usage {
 	all := map[row]sample.Usage{}
 	var lost []string // a mean without one of its nodes is wrong
 	for _, n := range nodes {
@@ -77,7 +77,7 @@ func atRest(among []plan.Variant, trials []report.Kept) []report.Grid {
 	seen := map[plan.Variant]bool{}
 	for _, r := range trials {
 		seen[r.Profile] = true
-		for p, u := range parts(r.Of.([]sample.NodeRest)) {
+		for p, u := range usageByRow(r.Of.([]sample.NodeRest)) {
 			if values[p] == nil {
 				values[p] = map[plan.Variant][]sample.Usage{}
 				rows = append(rows, p)

@@ -24,14 +24,14 @@ func (p *pool) lookup(name string) (*control.Client, bool) {
 	return c, ok
 }
 
-// get returns the agent called name. It starts the agent at e if the pool does not have it, or if it has ended since its last
+// ensureAgent returns the agent called name. It starts the agent at e if the pool does not have it, or if it has ended since its last
 // trial.
-func (p *pool) get(ctx context.Context, name string, e control.Endpoint) (*control.Client, error) {
+func (p *pool) ensureAgent(ctx context.Context, name string, e control.Endpoint) (*control.Client, error) {
 	if c, ok := p.lookup(name); ok {
 		if !c.Gone() {
 			return c, nil
 		}
-		p.discard(name)
+		p.endAgent(name)
 	}
 	c, err := control.Dial(ctx, e)
 	if err != nil {
@@ -43,16 +43,16 @@ func (p *pool) get(ctx context.Context, name string, e control.Endpoint) (*contr
 	return c, nil
 }
 
-// release cancels the work of an agent that still serves after its trial, so that it does not disturb the next trial. It
+// cancelAgent cancels the work of an agent that still serves after its trial, so that it does not disturb the next trial. It
 // ends the agent if that fails.
-func (p *pool) release(name string) {
+func (p *pool) cancelAgent(name string) {
 	if c, ok := p.lookup(name); ok && c.Cancel() != nil {
-		p.discard(name)
+		p.endAgent(name)
 	}
 }
 
-// discard ends an agent and removes it from the pool.
-func (p *pool) discard(name string) {
+// endAgent ends an agent and removes it from the pool.
+func (p *pool) endAgent(name string) {
 	p.mu.Lock()
 	c, ok := p.clients[name]
 	delete(p.clients, name)
@@ -65,13 +65,13 @@ func (p *pool) discard(name string) {
 // close ends all agents.
 func (p *pool) close() {
 	for _, name := range slices.Collect(maps.Keys(p.clients)) {
-		p.discard(name)
+		p.endAgent(name)
 	}
 }
 
-// names returns the names under which the pool keeps the agents of both ends. A path from a pod to itself has one endpoint and
+// agentNames returns the names under which the pool keeps the agents of both ends. A path from a pod to itself has one endpoint and
 // needs two agents: one listens while the other connects.
-func names(e control.Ends) (client string, servers []string) {
+func agentNames(e control.Ends) (client string, servers []string) {
 	for _, s := range e.Servers {
 		if s.Name == e.Client.Name {
 			s.Name += " (server)"
@@ -81,24 +81,24 @@ func names(e control.Ends) (client string, servers []string) {
 	return e.Client.Name, servers
 }
 
-// sides returns the agents of all ends, and starts those that do not run.
-func (p *pool) sides(ctx context.Context, e control.Ends) (s control.Sides, err error) {
-	name, _ := names(e)
-	if s.Servers, err = p.servers(ctx, e); err != nil {
+// ensureSides returns the agents of all ends, and starts those that do not run.
+func (p *pool) ensureSides(ctx context.Context, e control.Ends) (s control.Sides, err error) {
+	name, _ := agentNames(e)
+	if s.Servers, err = p.ensureServers(ctx, e); err != nil {
 		return s, err
 	}
-	if s.Client, err = p.get(ctx, name, e.Client); err != nil {
+	if s.Client, err = p.ensureAgent(ctx, name, e.Client); err != nil {
 		return s, &control.SideError{Side: control.SideClient, Err: err}
 	}
 	return s, nil
 }
 
-// servers returns the agents of the servers in order, and starts those that do not run.
-func (p *pool) servers(ctx context.Context, e control.Ends) ([]*control.Client, error) {
-	_, names := names(e)
+// ensureServers returns the agents of the servers in order, and starts those that do not run.
+func (p *pool) ensureServers(ctx context.Context, e control.Ends) ([]*control.Client, error) {
+	_, names := agentNames(e)
 	var servers []*control.Client
 	for i, end := range e.Servers {
-		s, err := p.get(ctx, names[i], end)
+		s, err := p.ensureAgent(ctx, names[i], end)
 		if err != nil {
 			return nil, &control.SideError{Side: control.SideServer, Err: err}
 		}
@@ -107,18 +107,18 @@ func (p *pool) servers(ctx context.Context, e control.Ends) ([]*control.Client, 
 	return servers, nil
 }
 
-// free cancels what the servers of a path still do after a trial. The agents keep running; an agent ends if it does not answer.
-func (p *pool) free(e control.Ends) {
-	_, servers := names(e)
+// cancelServers cancels what the servers of a path still do after a trial. The agents keep running; an agent ends if it does not answer.
+func (p *pool) cancelServers(e control.Ends) {
+	_, servers := agentNames(e)
 	for _, name := range servers {
-		p.release(name)
+		p.cancelAgent(name)
 	}
 }
 
-// forget ends the agents of a path. A failure may have left them in any state.
-func (p *pool) forget(e control.Ends) {
-	client, servers := names(e)
+// endAgents ends the agents of a path. A failure may have left them in any state.
+func (p *pool) endAgents(e control.Ends) {
+	client, servers := agentNames(e)
 	for _, name := range append(servers, client) {
-		p.discard(name)
+		p.endAgent(name)
 	}
 }

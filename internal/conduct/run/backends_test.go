@@ -118,7 +118,7 @@ func (f few) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) 
 // TestBackendsNotServed: a path that is served with one backend and not with three is measured with one.
 func TestBackendsNotServed(t *testing.T) {
 	w, p := newWorld("raw", "canal"), httpPlan()
-	s, err := survey(t.Context(), few{w}, p, nil)
+	s, err := surveyPlan(t.Context(), few{w}, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestBackendsNotServed(t *testing.T) {
 		t.Errorf("%v", s.profiles[1].NotServed)
 	}
 	w.notServed[plan.Single(plan.VariantOf("canal"), toService)] = "no Services"
-	s, err = survey(t.Context(), w, p, nil)
+	s, err = surveyPlan(t.Context(), w, p, nil)
 	if err == nil && s.served[three] || err != nil && !strings.Contains(err.Error(), "no Services") {
 		t.Errorf("without Services: %v, %v", s.served, err)
 	}

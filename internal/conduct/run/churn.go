@@ -29,9 +29,9 @@ type churning struct {
 	failed error
 }
 
-// churning returns the object changes of the attempt, not yet begun. They do nothing if the conditions require none, and
+// objectChanges returns the object changes of the attempt, not yet begun. They do nothing if the conditions require none, and
 // fail if the environment cannot change objects.
-func (a attempt) churning() *churning {
+func (a attempt) objectChanges() *churning {
 	h := &churning{what: control.Churning{Variant: a.Profile, Warmup: a.warmup, Window: a.window}}
 	if !a.Profile.Lab(a.plan.Lab).Churn.IsZero() {
 		h.churn = func(context.Context, control.Churning) (*sample.Churn, error) { return nil, errors.New(noChurn) }

@@ -19,9 +19,9 @@ type watch struct {
 	opened chan struct{}
 }
 
-// watch returns the watch of the attempt, not yet begun. It reads nothing unless the workload sends datagrams or resolves
+// dropWatch returns the watch of the attempt, not yet begun. It reads nothing unless the workload sends datagrams or resolves
 // names (TCP repeats what is lost) and the environment has drop counters.
-func (a attempt) watch() *watch {
+func (a attempt) dropWatch() *watch {
 	w := &watch{warmup: a.warmup, opened: make(chan struct{})}
 	if site, ok := a.env.At(a.Profile).(env.DropCounter); ok && (a.workload.Traits().Datagrams() || a.workload.Traits().Names.Given()) {
 		w.read = func() ([]sample.Drop, error) { return site.Drops(a.route) }

@@ -27,9 +27,9 @@ func (e *LostError) Error() string {
 }
 func (e *LostError) Unwrap() error { return e.Err }
 
-// recover waits after a failed trial until the environment works again, and adds what was wrong to the failure of rec. It
+// awaitRecovery waits after a failed trial until the environment works again, and adds what was wrong to the failure of rec. It
 // fails if the environment cannot recover. It does nothing after a trial that succeeded.
-func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
+func (c *conductor) awaitRecovery(ctx context.Context, rec *result.Record) error {
 	if rec.Status == result.OK {
 		return nil
 	}
@@ -55,9 +55,9 @@ func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
 	return err
 }
 
-// failure returns the record of a trial's error: kind, side and message. limit is the time that the trial had; the message
+// trialFailure returns the record of a trial's error: kind, side and message. limit is the time that the trial had; the message
 // of a timeout names it.
-func failure(err error, limit time.Duration) *result.Failure {
+func trialFailure(err error, limit time.Duration) *result.Failure {
 	f := &result.Failure{Kind: "internal", Message: err.Error()}
 	var side *control.SideError
 	if errors.As(err, &side) {

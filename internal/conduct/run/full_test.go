@@ -94,7 +94,7 @@ func TestFullTableFailsTheTrial(t *testing.T) {
 // TestTimeoutSaysWhatWasAwaited: the failure of a trial that did not end has what its agent had not said.
 func TestTimeoutSaysWhatWasAwaited(t *testing.T) {
 	late := fmt.Errorf("agent at canal/a: %w", &control.LateError{Want: control.TypeDone, Stands: "in its window", Err: context.DeadlineExceeded})
-	got := failure(&control.SideError{Side: control.SideClient, Err: late}, 10*time.Second)
+	got := trialFailure(&control.SideError{Side: control.SideClient, Err: late}, 10*time.Second)
 	want := result.Failure{Side: control.SideClient, Kind: kindTimeout,
 		Message: `the trial did not end within 10s: agent at canal/a: no "done" from it yet, at last it was in its window`}
 	if *got != want {

@@ -22,9 +22,9 @@ type instances struct {
 	broken map[plan.Route]error
 }
 
-// renew raises new instances of the profiles of the next trials, if they were last measured in an earlier block of repetitions.
+// renewInstances raises new instances of the profiles of the next trials, if they were last measured in an earlier block of repetitions.
 // It also checks their paths and writes what raising them cost. If the budget is too short, it returns a reason to stop the run.
-func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, error) {
+func (c *conductor) renewInstances(ctx context.Context, trials []plan.Trial) (string, error) {
 	if len(trials) == 0 {
 		return "", nil
 	}
@@ -54,25 +54,25 @@ func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, err
 		return reason, nil
 	}
 	began := time.Now()
-	c.step("raising %d profiles anew for repetition %d", len(old), rep)
-	c.replace(ctx, old)
-	c.check(ctx, old, trials)
+	c.reportStep("raising %d profiles anew for repetition %d", len(old), rep)
+	c.replaceInstances(ctx, old)
+	c.checkPaths(ctx, old, trials)
 	c.progress.spent += time.Since(began)
 	return "", c.writeRaiseCosts(old)
 }
 
-// replace ends the agents of profiles, raises new instances of the profiles and finds their endpoints. It marks a path as
+// replaceInstances ends the agents of profiles, raises new instances of the profiles and finds their endpoints. It marks a path as
 // broken if its profile cannot be raised or its endpoints are not found.
-func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
+func (c *conductor) replaceInstances(ctx context.Context, old []plan.Variant) {
 	routes := slices.DeleteFunc(c.plan.Routes(), func(r plan.Route) bool {
 		_, served := c.survey.routes[r]
 		return !served || !slices.Contains(old, r.Variant)
 	})
 	for _, r := range routes {
-		c.agents.forget(c.survey.routes[r])
+		c.agents.endAgents(c.survey.routes[r])
 	}
 	c.missing = slices.DeleteFunc(c.missing, func(b control.Backend) bool { return slices.Contains(old, b.Route.Variant) })
-	failed := c.raise(ctx, old)
+	failed := c.raiseInstances(ctx, old)
 	for _, v := range old {
 		if failed[v] != nil {
 			c.instances.last[v]-- // nothing is measured on it
@@ -92,9 +92,9 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	}
 }
 
-// raise raises new instances of the variants in old, one site after the other. It returns an error for each variant that is
+// raiseInstances raises new instances of the variants in old, one site after the other. It returns an error for each variant that is
 // not up afterwards.
-func (c *conductor) raise(ctx context.Context, old []plan.Variant) map[plan.Variant]error {
+func (c *conductor) raiseInstances(ctx context.Context, old []plan.Variant) map[plan.Variant]error {
 	sites := map[string][]plan.Variant{}
 	for _, v := range old {
 		sites[v.Context()] = append(sites[v.Context()], v)
@@ -102,7 +102,7 @@ func (c *conductor) raise(ctx context.Context, old []plan.Variant) map[plan.Vari
 	failed := map[plan.Variant]error{}
 	for _, context := range slices.Sorted(maps.Keys(sites)) {
 		names := sites[context]
-		maps.Copy(failed, c.env.At(names[0]).(env.Renewer).Renew(ctx, names)) // renew has asked it
+		maps.Copy(failed, c.env.At(names[0]).(env.Renewer).Renew(ctx, names)) // renewInstances has asked it
 	}
 	return failed
 }
@@ -126,9 +126,9 @@ func (c *conductor) writeRaiseCosts(variants []plan.Variant) error {
 	return nil
 }
 
-// check tries a TCP connection on every path of the next trials under the profiles that were raised again. It marks a path
+// checkPaths tries a TCP connection on every path of the next trials under the profiles that were raised again. It marks a path
 // as broken if the connection fails.
-func (c *conductor) check(ctx context.Context, renewed []plan.Variant, trials []plan.Trial) {
+func (c *conductor) checkPaths(ctx context.Context, renewed []plan.Variant, trials []plan.Trial) {
 	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
 	seen := map[plan.Route]bool{}
 	for _, t := range trials {
@@ -140,24 +140,24 @@ func (c *conductor) check(ctx context.Context, renewed []plan.Variant, trials []
 		k := plan.Case{Profile: t.Profile, Path: t.Path, Workload: rr}
 		e := c.survey.routes[r]
 		a := attempt{conductor: c, Case: k, route: k.Route(), ends: e, workload: rr, span: span{window: c.plan.Duration}}
-		limit := a.limit()
+		limit := a.timeLimit()
 		bounded, stop := context.WithTimeout(ctx, limit)
 		// The client connects when it is made ready.
 		_, err := a.prepare(bounded)
 		stop()
 		if err != nil {
-			c.agents.forget(e)
-			c.instances.broken[r] = fmt.Errorf("raised anew, the path carries no connection: %s", failure(err, limit).Message)
+			c.agents.endAgents(e)
+			c.instances.broken[r] = fmt.Errorf("raised anew, the path carries no connection: %s", trialFailure(err, limit).Message)
 			continue
 		}
-		client, _ := names(e)
-		c.agents.release(client)
-		c.agents.free(e)
+		client, _ := agentNames(e)
+		c.agents.cancelAgent(client)
+		c.agents.cancelServers(e)
 	}
 }
 
-// unraised returns the record of a trial that failed because its profile is not up.
-func unraised(t plan.Trial, why error) result.Record {
+// unraisedRecord returns the record of a trial that failed because its profile is not up.
+func unraisedRecord(t plan.Trial, why error) result.Record {
 	return result.Record{Type: result.TypeTrial, Trial: t, Status: result.Failed, Started: time.Now().UTC(),
 		Error: &result.Failure{Kind: kindNotRaised, Message: fmt.Sprintf("profile %s: %s", t.Profile, why)}}
 }

@@ -16,7 +16,7 @@ import (
 // without a lost member waits for that member first, and warms up a second time.
 func longestJob(a attempt, delay time.Duration) time.Duration {
 	if a.Workload.Traits().Job.Continues() {
-		delay += a.whole().warmup + grace
+		delay += a.wholeSpan().warmup + grace
 	}
 	return longestTrial(a, delay)
 }
@@ -24,18 +24,18 @@ func longestJob(a attempt, delay time.Duration) time.Duration {
 // measureJob measures a job, whose members are the client and the servers of the route. If a member is lost and the workload
 // allows it, the others continue.
 func (a attempt) measureJob(ctx context.Context) (seen, error) {
-	sides, err := a.agents.sides(ctx, a.ends)
+	sides, err := a.agents.ensureSides(ctx, a.ends)
 	if err != nil {
 		return seen{}, err
 	}
 	members := control.Members(sides)
-	if err := members.Prepare(ctx, a.ends, a.ask()); err != nil {
+	if err := members.Prepare(ctx, a.ends, a.agentRequest()); err != nil {
 		return seen{}, err
 	}
-	churn := a.churning()
+	churn := a.objectChanges()
 	whole, err := members.Run(ctx, a.workload.Traits().Job.Continues(), func() { churn.begin(ctx) })
 	if lost, ok := errors.AsType[*control.LostError](err); ok {
-		whole, err = a.without(ctx, members, lost)
+		whole, err = a.continueWithout(ctx, members, lost)
 	}
 	changes, err := churn.end(err)
 	if err != nil {
@@ -44,9 +44,9 @@ func (a attempt) measureJob(ctx context.Context) (seen, error) {
 	return seen{client: whole, windowNs: whole.ElapsedNs, churn: changes, apart: sides.Apart()}, nil
 }
 
-// without measures the rest of a job's window without the member that was lost, and records the loss in the job's
+// continueWithout measures the rest of a job's window without the member that was lost, and records the loss in the job's
 // observation. It fails if the others cannot continue, or if another member is lost.
-func (a attempt) without(ctx context.Context, all control.Members, lost *control.LostError) (*sample.Observation, error) {
+func (a attempt) continueWithout(ctx context.Context, all control.Members, lost *control.LostError) (*sample.Observation, error) {
 	known := time.Now()
 	before := lost.Before.Job
 	loss := before.Loss
@@ -58,7 +58,7 @@ func (a attempt) without(ctx context.Context, all control.Members, lost *control
 	a.workload = smaller.Normalize()
 	a.window = max(a.window-time.Duration(loss.AfterNs), a.window/10, time.Millisecond)
 	left, ends := all.Without(lost.Rank, a.ends)
-	if err := left.Prepare(ctx, ends, a.ask()); err != nil {
+	if err := left.Prepare(ctx, ends, a.agentRequest()); err != nil {
 		return nil, fmt.Errorf("%w; the others did not continue: %w", lost, err)
 	}
 	whole, err := left.Run(ctx, false, func() {})

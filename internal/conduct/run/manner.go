@@ -28,7 +28,7 @@ type manner struct {
 
 // manners has the manner of each kind of workload that differs from the others. Rest.Register adds more.
 var manners = map[plan.Kind]manner{
-	"throughput": {measure: attempt.seek, derive: searchMetrics, longest: longestSearch, opaque: true},
+	"throughput": {measure: attempt.searchThroughput, derive: searchMetrics, longest: longestSearch, opaque: true},
 	"ttfr":       {measure: attempt.measureNewPods},
 	"job":        {measure: attempt.measureJob, longest: longestJob},
 }
@@ -37,7 +37,7 @@ var manners = map[plan.Kind]manner{
 func mannerOf(k plan.Kind) manner {
 	m := manners[k]
 	if m.measure == nil {
-		m.measure = attempt.measure
+		m.measure = attempt.measureOnce
 	}
 	if m.derive == nil {
 		m.derive = func(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning) {
@@ -53,7 +53,7 @@ func mannerOf(k plan.Kind) manner {
 // longestTrial returns the longest time that a trial of most kinds takes. It includes the workload's timeout twice: a new pod
 // or a name resolution may begin before the window, and another at its end.
 func longestTrial(a attempt, delay time.Duration) time.Duration {
-	own := a.whole()
+	own := a.wholeSpan()
 	return own.warmup + own.window + delay + 2*a.Workload.Traits().Timeout
 }
 

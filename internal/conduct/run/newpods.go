@@ -16,14 +16,14 @@ const noNewPods = "no pods can be made there while it is measured"
 // measureNewPods measures new pods: the servers are agents as in other trials, and the clients are pods that the environment
 // starts during the window. It fails if the environment cannot start them or a server fails.
 func (a attempt) measureNewPods(ctx context.Context) (seen, error) {
-	servers, err := a.agents.servers(ctx, a.ends)
+	servers, err := a.agents.ensureServers(ctx, a.ends)
 	if err != nil {
 		return seen{}, err
 	}
-	ask := a.ask()
+	ask := a.agentRequest()
 	ask.Warmup = 0 // the first pod comes before the servers' window
 	is := a.workload.Traits()
-	site := a.env.At(a.Profile).(env.PodMaker) // survey has asked it
+	site := a.env.At(a.Profile).(env.PodMaker) // surveyPlan has asked it
 	if site.LatePods() {
 		ask.Window, ask.Timeout = ask.Window+is.Timeout, ask.Timeout+is.Timeout
 	}

@@ -62,7 +62,7 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route, named *d
 	for _, r := range routes {
 		places, err := site.Places(r)
 		if err != nil {
-			x.note("%s: %s", r.Path, err)
+			x.noteMissing("%s: %s", r.Path, err)
 		}
 		for _, p := range places {
 			if !slices.ContainsFunc(x.places, func(q env.Place) bool { return q.Name == p.Name }) {
@@ -70,12 +70,12 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route, named *d
 			}
 		}
 	}
-	x.before = x.accounts(ctx)
+	x.before = x.readAccounts(ctx)
 	var wait sync.WaitGroup
-	wait.Go(func() { x.sizes(ctx) })
-	wait.Go(func() { x.backends = x.shared(ctx) })
+	wait.Go(func() { x.trySizes(ctx) })
+	wait.Go(func() { x.backends = x.dialShared(ctx) })
 	if n := x.named; n != nil {
-		wait.Go(func() { n.Backends = x.dial(ctx, n.Name, n.Address, n.Pods) })
+		wait.Go(func() { n.Backends = x.dialPods(ctx, n.Name, n.Address, n.Pods) })
 	}
 	wait.Wait()
 	longest, silent, closed := int64(0), map[plan.Path]bool{}, false
@@ -91,17 +91,17 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route, named *d
 			longest = max(longest, b.Times[0])
 		}
 	}
-	return Met{time.Duration(longest), closed}, x.end
+	return Met{time.Duration(longest), closed}, x.fillEvidence
 }
 
-func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {
-	x.each(func(s *diagnose.Size, from, to env.Place) {
+func (x *examination) fillEvidence(ctx context.Context, e *diagnose.Evidence) {
+	x.eachDirection(func(s *diagnose.Size, from, to env.Place) {
 		if s.Failed == "" {
-			x.content(ctx, s, from, to)
+			x.checkContent(ctx, s, from, to)
 		}
 	})
 	e.Sizes, e.Backends, e.Named = x.ways, x.backends, x.named
-	after := x.accounts(context.WithoutCancel(ctx)) // each look has a limit of its own
+	after := x.readAccounts(context.WithoutCancel(ctx)) // each look has a limit of its own
 	for _, p := range x.places {
 		before, had := x.before[p.Name]
 		now, has := after[p.Name]
@@ -115,7 +115,7 @@ func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {
 	e.Missing = append(e.Missing, x.missing...)
 }
 
-func (x *examination) note(format string, args ...any) {
+func (x *examination) noteMissing(format string, args ...any) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if text := fmt.Sprintf(format, args...); !slices.Contains(x.missing, text) {
@@ -123,8 +123,8 @@ func (x *examination) note(format string, args ...any) {
 	}
 }
 
-// accounts reads the counters of all places concurrently, and returns them by place. It notes what could not be read.
-func (x *examination) accounts(ctx context.Context) map[string]netstate.Account {
+// readAccounts reads the counters of all places concurrently, and returns them by place. It notes what could not be read.
+func (x *examination) readAccounts(ctx context.Context) map[string]netstate.Account {
 	all := map[string]netstate.Account{}
 	var wait sync.WaitGroup
 	for _, p := range x.places {
@@ -137,11 +137,11 @@ func (x *examination) accounts(ctx context.Context) map[string]netstate.Account 
 				a, err = netstate.ParseAccount(out)
 			}
 			if err != nil {
-				x.note("counters of %s: %s", p.Name, flat(err))
+				x.noteMissing("counters of %s: %s", p.Name, oneLine(err))
 				return
 			}
 			for _, u := range a.Unproven {
-				x.note("%s: %s", p.Name, u)
+				x.noteMissing("%s: %s", p.Name, u)
 			}
 			x.mu.Lock()
 			defer x.mu.Unlock()
@@ -152,9 +152,9 @@ func (x *examination) accounts(ctx context.Context) map[string]netstate.Account 
 	return all
 }
 
-// sizes tries packet sizes on all paths without a Service, concurrently and from both ends. Each end tries the sizes that
+// trySizes tries packet sizes on all paths without a Service, concurrently and from both ends. Each end tries the sizes that
 // its own device may send.
-func (x *examination) sizes(ctx context.Context) {
+func (x *examination) trySizes(ctx context.Context) {
 	for _, r := range x.routes {
 		places, err := x.site.Places(r)
 		if err != nil || r.Path.ByService() || len(places) < 2 {
@@ -165,15 +165,15 @@ func (x *examination) sizes(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(x.ways, func(a, b diagnose.Size) int { return strings.Compare(a.Path.String()+a.From, b.Path.String()+b.From) })
-	x.each(func(s *diagnose.Size, from, to env.Place) {
-		s.Failed = x.ask(ctx, sizePort, to, func(ctx context.Context, target, mark string) error {
-			return x.look(ctx, &s.PathMTU, from.Name, "--mtu", target, "--mark", mark)
+	x.eachDirection(func(s *diagnose.Size, from, to env.Place) {
+		s.Failed = x.withEchoServer(ctx, sizePort, to, func(ctx context.Context, target, mark string) error {
+			return x.lookInto(ctx, &s.PathMTU, from.Name, "--mtu", target, "--mark", mark)
 		})
 	})
 }
 
-// each calls do for every direction of every path, concurrently.
-func (x *examination) each(do func(s *diagnose.Size, from, to env.Place)) {
+// eachDirection calls do for every direction of every path, concurrently.
+func (x *examination) eachDirection(do func(s *diagnose.Size, from, to env.Place)) {
 	place := func(name string) env.Place {
 		return x.places[slices.IndexFunc(x.places, func(p env.Place) bool { return p.Name == name })]
 	}
@@ -184,8 +184,8 @@ func (x *examination) each(do func(s *diagnose.Size, from, to env.Place)) {
 	wait.Wait()
 }
 
-// look runs an inspection command at a place. It decodes the command's JSON output into the value that into points to.
-func (x *examination) look(ctx context.Context, into any, place string, what ...string) error {
+// lookInto runs an inspection command at a place. It decodes the command's JSON output into the value that into points to.
+func (x *examination) lookInto(ctx context.Context, into any, place string, what ...string) error {
 	out, err := x.site.Look(ctx, place, what...)
 	if err != nil {
 		return err
@@ -193,9 +193,9 @@ func (x *examination) look(ctx context.Context, into any, place string, what ...
 	return json.Unmarshal(out, into)
 }
 
-// ask starts an echo server on a port of place to, calls do with the server's address and a random mark, and stops the
+// withEchoServer starts an echo server on a port of place to, calls do with the server's address and a random mark, and stops the
 // server. The server answers only messages with the mark. It returns why do or the server failed, or "".
-func (x *examination) ask(ctx context.Context, port string, to env.Place, do func(ctx context.Context, target, mark string) error) string {
+func (x *examination) withEchoServer(ctx context.Context, port string, to env.Place, do func(ctx context.Context, target, mark string) error) string {
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
 	mark := make([]byte, 16)
@@ -215,30 +215,30 @@ func (x *examination) ask(ctx context.Context, port string, to env.Place, do fun
 	if err == nil {
 		return ""
 	}
-	return strings.ReplaceAll(flat(err), text, "MARK")
+	return strings.ReplaceAll(oneLine(err), text, "MARK")
 }
 
 // farAway is the shortest round trip at which messages are too few to disturb each other.
 const farAway = 10 * time.Millisecond
 
-// content sends messages from one place to an echo server at another, in packets of a size that passes, and checks their
+// checkContent sends messages from one place to an echo server at another, in packets of a size that passes, and checks their
 // content. Messages between near places wait for their turn.
-func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to env.Place) {
+func (x *examination) checkContent(ctx context.Context, s *diagnose.Size, from, to env.Place) {
 	if time.Duration(max(s.Trip, s.Connect)) < farAway {
 		x.turn.Lock()
 		defer x.turn.Unlock()
 	}
-	why := x.ask(ctx, contentPort, to, func(ctx context.Context, target, mark string) error {
-		return x.look(ctx, &s.Content, from.Name, "--content", target, "--mark", mark, "--length", strconv.Itoa(min(s.There, s.Back)))
+	why := x.withEchoServer(ctx, contentPort, to, func(ctx context.Context, target, mark string) error {
+		return x.lookInto(ctx, &s.Content, from.Name, "--content", target, "--mark", mark, "--length", strconv.Itoa(min(s.There, s.Back)))
 	})
 	if why != "" {
-		x.note("content of messages from %s to %s: %s", s.From, s.To, why)
+		x.noteMissing("content of messages from %s to %s: %s", s.From, s.To, why)
 	}
 }
 
-// shared starts a server in each backend of the site's Service with several backends. Then a pod connects to each backend and
+// dialShared starts a server in each backend of the site's Service with several backends. Then a pod connects to each backend and
 // to the Service. It returns the results, and notes which backends cannot listen.
-func (x *examination) shared(ctx context.Context) []diagnose.Backend {
+func (x *examination) dialShared(ctx context.Context) []diagnose.Backend {
 	shared := x.site.Shared()
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
@@ -249,20 +249,20 @@ func (x *examination) shared(ctx context.Context) []diagnose.Backend {
 		wait.Go(func() {
 			_, err := x.site.Look(serving, b.Name, "--serve", port, "--for", sizeTime.String())
 			if err != nil && serving.Err() == nil {
-				x.note("%s does not listen: %s", b.Name, flat(err))
+				x.noteMissing("%s does not listen: %s", b.Name, oneLine(err))
 			}
 		})
 		return diagnose.Pod{Name: b.Name, Address: net.JoinHostPort(b.Address, port)}
 	})
-	seen := x.dial(limit, shared.Name, shared.Address, pods)
+	seen := x.dialPods(limit, shared.Name, shared.Address, pods)
 	hangUp()
 	wait.Wait()
 	return seen
 }
 
-// dial makes a pod connect to each of pods, and then to the address of their Service ("" for none). It returns the results
+// dialPods makes a pod connect to each of pods, and then to the address of their Service ("" for none). It returns the results
 // in that order; nil if there are no pods, or if the connections could not be tried.
-func (x *examination) dial(ctx context.Context, name, address string, pods []diagnose.Pod) (all []diagnose.Backend) {
+func (x *examination) dialPods(ctx context.Context, name, address string, pods []diagnose.Pod) (all []diagnose.Backend) {
 	i := slices.IndexFunc(x.places, func(p env.Place) bool { return p.Pod })
 	if len(pods) == 0 || i < 0 {
 		return nil
@@ -274,12 +274,12 @@ func (x *examination) dial(ctx context.Context, name, address string, pods []dia
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
 	var seen []netstate.Dialled
-	err := x.look(limit, &seen, x.places[i].Name, "--dial", strings.Join(targets, ","))
+	err := x.lookInto(limit, &seen, x.places[i].Name, "--dial", strings.Join(targets, ","))
 	if err == nil && len(seen) != len(targets) {
 		err = fmt.Errorf("%d answers about %d addresses", len(seen), len(targets))
 	}
 	if err != nil {
-		x.note("connections to %s: %v", name, err)
+		x.noteMissing("connections to %s: %v", name, err)
 		return nil
 	}
 	for i, d := range seen {
@@ -292,4 +292,4 @@ func (x *examination) dial(ctx context.Context, name, address string, pods []dia
 	return all
 }
 
-func flat(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -53,9 +53,9 @@ func (s *surveyed) findNodes(ctx context.Context, e env.Environment, p plan.Plan
 	return fmt.Errorf("no pair of nodes can be measured: node %s: %s", node, why)
 }
 
-// pairs returns the number of pairs of nodes between which each case is measured: the number of the plan's pairs, or 1 if
+// pairCount returns the number of pairs of nodes between which each case is measured: the number of the plan's pairs, or 1 if
 // the environment chooses the pair.
-func (s *surveyed) pairs() int { return max(1, s.schedule.Len()) }
+func (s *surveyed) pairCount() int { return max(1, s.schedule.Len()) }
 
 // endsOf returns the ends of a trial. For a trial between a pair of nodes it asks e; otherwise the survey has them already.
 func (s *surveyed) endsOf(ctx context.Context, e env.Environment, t plan.Trial) (control.Ends, error) {
@@ -80,10 +80,10 @@ const (
 // tour is a run over pairs of nodes.
 type tour struct{ *conductor }
 
-// pairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a pair follow
+// measurePairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a pair follow
 // each other, so that its host network and its pod network are measured at about the same time. Then it tries once more the
 // pairs whose nodes were away, and measures the suspects again. It returns why the run ends.
-func (c tour) pairs(ctx context.Context) (string, error) {
+func (c tour) measurePairs(ctx context.Context) (string, error) {
 	for again := range 2 {
 		if again > 0 {
 			c.env.At(c.plan.Measured()[0]).(env.Meshed).Await(ctx)
@@ -100,14 +100,14 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 	if len(suspects) == 0 {
 		return c.endReason(), nil
 	}
-	c.step("measuring again what differs: %s", number.Counted(len(suspects), "pair"))
+	c.reportStep("measuring again what differs: %s", number.Counted(len(suspects), "pair"))
 	c.progress.total += len(suspects) * moreOfSuspects * len(c.survey.served)
 	for more := 1; more <= moreOfSuspects; more++ {
 		for _, p := range suspects {
 			if more%2 == 0 {
 				p = p.Swapped()
 			}
-			if reason, err := c.round(ctx, c.plan.Repetitions+more, []mesh.Pair{p}); reason != "" || err != nil {
+			if reason, err := c.measureRound(ctx, c.plan.Repetitions+more, []mesh.Pair{p}); reason != "" || err != nil {
 				return reason, err
 			}
 		}
@@ -120,7 +120,7 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 func (c tour) everyRound(ctx context.Context) (string, error) {
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
 		for i := range c.survey.schedule.Rounds() {
-			if reason, err := c.round(ctx, rep, c.survey.schedule.Round(i, rep)); reason != "" || err != nil {
+			if reason, err := c.measureRound(ctx, rep, c.survey.schedule.Round(i, rep)); reason != "" || err != nil {
 				return reason, err
 			}
 		}
@@ -138,9 +138,9 @@ func (c tour) endReason() string {
 	return result.Away
 }
 
-// away reports whether a pair cannot be measured now because a node is away. It prints a note when a node leaves or
+// isAway reports whether a pair cannot be measured now because a node is away. It prints a note when a node leaves or
 // returns.
-func (c tour) away(ctx context.Context, k plan.Case, p mesh.Pair) bool {
+func (c tour) isAway(ctx context.Context, k plan.Case, p mesh.Pair) bool {
 	node, why := c.env.At(k.Profile).(env.Meshed).Away(ctx, p, false)
 	if node != "" {
 		if !c.memory.away[node] {
@@ -158,9 +158,9 @@ func (c tour) away(ctx context.Context, k plan.Case, p mesh.Pair) bool {
 	return false
 }
 
-// round measures all cases between pairs that share no node, as many pairs at once as the plan allows. It returns a reason
+// measureRound measures all cases between pairs that share no node, as many pairs at once as the plan allows. It returns a reason
 // if the run must stop.
-func (c tour) round(ctx context.Context, rep int, round []mesh.Pair) (string, error) {
+func (c tour) measureRound(ctx context.Context, rep int, round []mesh.Pair) (string, error) {
 	cases := slices.DeleteFunc(c.plan.Order(rep), func(k plan.Case) bool { return !c.survey.served[k] })
 	for pairs := range slices.Chunk(round, c.plan.Pairs.AtOnce()) {
 		for _, k := range cases {
@@ -184,19 +184,19 @@ func (c tour) measureAtOnce(ctx context.Context, k plan.Case, rep int, pairs []m
 		return reason, nil
 	}
 	wanted := len(trials)
-	trials = slices.DeleteFunc(trials, func(t plan.Trial) bool { return c.away(ctx, k, t.Pair) })
+	trials = slices.DeleteFunc(trials, func(t plan.Trial) bool { return c.isAway(ctx, k, t.Pair) })
 	c.progress.left += wanted - len(trials)
 	records, ended := make([]result.Record, len(trials)), make([]bool, len(trials))
 	var all sync.WaitGroup
 	for i, t := range trials {
-		all.Go(func() { records[i], ended[i] = c.trial(ctx, t, nil) })
+		all.Go(func() { records[i], ended[i] = c.measureTrial(ctx, t, nil) })
 	}
 	all.Wait()
 	for i := range records {
 		if !ended[i] {
 			return result.Interrupted, nil
 		}
-		if err := c.write(ctx, &records[i]); err != nil {
+		if err := c.recoverAndWrite(ctx, &records[i]); err != nil {
 			return "", err
 		}
 	}
@@ -214,9 +214,9 @@ type ledger struct {
 	counts map[[2]uint32]int
 }
 
-// entry returns the key of a trial. If its case or a node has no number yet, it assigns one if added is true; otherwise ok
+// trialKey returns the key of a trial. If its case or a node has no number yet, it assigns one if added is true; otherwise ok
 // is false.
-func (l *ledger) entry(t plan.Trial, added bool) (key [4]uint32, ok bool) {
+func (l *ledger) trialKey(t plan.Trial, added bool) (key [4]uint32, ok bool) {
 	if added && l.cases == nil {
 		*l = ledger{map[plan.Case]uint32{}, map[string]uint32{}, map[[4]uint32]struct{}{}, map[[2]uint32]int{}}
 	}
@@ -244,7 +244,7 @@ func (l *ledger) entry(t plan.Trial, added bool) (key [4]uint32, ok bool) {
 }
 
 func (l *ledger) add(t plan.Trial) {
-	key, _ := l.entry(t, true)
+	key, _ := l.trialKey(t, true)
 	if _, twice := l.had[key]; !twice {
 		l.had[key] = struct{}{}
 		l.counts[[2]uint32{key[0], key[1]}]++
@@ -252,7 +252,7 @@ func (l *ledger) add(t plan.Trial) {
 }
 
 func (l *ledger) has(t plan.Trial) bool {
-	key, ok := l.entry(t, false)
+	key, ok := l.trialKey(t, false)
 	_, had := l.had[key]
 	return ok && had
 }

@@ -10,14 +10,14 @@ import (
 // confidence is the confidence level of the intervals that a plan's precision bounds.
 const confidence = 0.95
 
-// undecided returns the cases that need more repetitions, according to all trials of the file: a headline metric's
+// undecidedCases returns the cases that need more repetitions, according to all trials of the file: a headline metric's
 // comparison with the baseline is inconclusive, and the interval of the case's own value is wider than the plan's precision or not
 // yet of full confidence. It omits cases without a finished trial. It includes the baseline and its twin only if no case is compared with
 // them.
 //
 // A run that tests after each repetition and stops at the first difference would find too many differences. So a case is
 // decided only at a confidence level that holds for all tests of the run together (Bonferroni).
-func (c *conductor) undecided() ([]plan.Case, error) {
+func (c *conductor) undecidedCases() ([]plan.Case, error) {
 	h := result.Header{Plan: c.plan, Profiles: c.survey.profiles}
 	now, err := c.memory.trials.Analyse(h, compare.Options{Confidence: confidence})
 	if err != nil {

@@ -93,17 +93,17 @@ func TestAgentThatWentBetweenTrials(t *testing.T) {
 	p := &pool{clients: map[string]*control.Client{}}
 	defer p.close()
 	end := w.endpoint("host/a")
-	first, err := p.get(t.Context(), "a", end)
+	first, err := p.ensureAgent(t.Context(), "a", end)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := p.get(t.Context(), "a", end); err != nil || again != first {
+	if again, err := p.ensureAgent(t.Context(), "a", end); err != nil || again != first {
 		t.Errorf("an agent that lives is replaced: %v", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := p.get(t.Context(), "a", end)
+	second, err := p.ensureAgent(t.Context(), "a", end)
 	if err != nil || second == first || second.Gone() || w.starts["host/a"] != 2 {
 		t.Errorf("started %d times, %v", w.starts["host/a"], err)
 	}

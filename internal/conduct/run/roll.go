@@ -36,14 +36,14 @@ type rolling struct {
 	doing  string
 }
 
-// rolls reports whether the servers leave their Service in turn during the window.
-func (a attempt) rolls() bool { return a.workload.Rolled(a.Path) }
+// rollsBackends reports whether the servers leave their Service in turn during the window.
+func (a attempt) rollsBackends() bool { return a.workload.Rolled(a.Path) }
 
-// rolling returns the roll of the servers, not yet begun. It does nothing if the workload does not roll them.
-func (a attempt) rolling(servers []*control.Client) *rolling {
+// backendRoll returns the roll of the servers, not yet begun. It does nothing if the workload does not roll them.
+func (a attempt) backendRoll(servers []*control.Client) *rolling {
 	r := &rolling{of: a, servers: servers}
-	if a.rolls() {
-		r.roll = a.env.At(a.Profile).(env.Roller).Roll // survey has asked it
+	if a.rollsBackends() {
+		r.roll = a.env.At(a.Profile).(env.Roller).Roll // surveyPlan has asked it
 	}
 	return r
 }
@@ -51,7 +51,7 @@ func (a attempt) rolling(servers []*control.Client) *rolling {
 // putBack puts back the backends that earlier trials left out of a Service, for example because the API server did not
 // answer. It does nothing if this attempt rolls no backends. If it fails, the trial fails, too: a backend would be missing.
 func (a attempt) putBack(ctx context.Context) error {
-	for a.rolls() && len(a.missing) > 0 {
+	for a.rollsBackends() && len(a.missing) > 0 {
 		if err := a.env.At(a.missing[0].Route.Variant).(env.Roller).Roll(ctx, a.missing[0], true); err != nil {
 			return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("backend %d may be out of the Service since an earlier trial: %s", a.missing[0].Index+1, err)}
 		}
@@ -69,20 +69,20 @@ func (r *rolling) begin(ctx context.Context) {
 	opens := time.Now().Add(r.of.warmup)
 	r.ended.Go(func() {
 		for ; r.rolled < len(r.servers); r.rolled++ {
-			if r.failed = r.step(ctx, opens); r.failed != nil {
+			if r.failed = r.rollNext(ctx, opens); r.failed != nil {
 				return
 			}
 		}
 	})
 }
 
-// step takes the next backend out of the Service and puts it back, at the times that the workload sets. The window
+// rollNext takes the next backend out of the Service and puts it back, at the times that the workload sets. The window
 // opens at opens. It fails if ctx ends or a step fails.
-func (r *rolling) step(ctx context.Context, opens time.Time) error {
+func (r *rolling) rollNext(ctx context.Context, opens time.Time) error {
 	out, back := r.of.workload.RollStep(r.of.window, r.rolled)
 	server := r.servers[r.rolled]
 	r.doing = "waiting for the time to take one out"
-	if err := until(ctx, opens.Add(out)); err != nil {
+	if err := waitUntil(ctx, opens.Add(out)); err != nil {
 		return err
 	}
 	r.doing = "telling its server to leave"
@@ -92,11 +92,11 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 		return err
 	}
 	r.out, r.doing = true, "taking it out of the Service"
-	if err := r.roll(ctx, r.backend(), false); err != nil {
+	if err := r.roll(ctx, r.currentBackend(), false); err != nil {
 		return err
 	}
 	r.doing = "waiting for the time to put it back"
-	if err := until(ctx, opens.Add(back)); err != nil {
+	if err := waitUntil(ctx, opens.Add(back)); err != nil {
 		return err
 	}
 	r.doing = "having its server listen again"
@@ -104,14 +104,14 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 		return err
 	}
 	r.doing = "putting it back into the Service"
-	if err := r.roll(ctx, r.backend(), true); err != nil {
+	if err := r.roll(ctx, r.currentBackend(), true); err != nil {
 		return err
 	}
 	r.out = false
 	return nil
 }
 
-func (r *rolling) backend() control.Backend {
+func (r *rolling) currentBackend() control.Backend {
 	return control.Backend{Route: r.of.Route(), Index: r.rolled}
 }
 
@@ -127,7 +127,7 @@ func (r *rolling) end(ctx context.Context, err error) error {
 	if r.out {
 		bounded, done := context.WithTimeout(context.WithoutCancel(ctx), restoreLimit)
 		defer done()
-		if left = r.roll(bounded, r.backend(), true); left != nil {
+		if left = r.roll(bounded, r.currentBackend(), true); left != nil {
 			left = fmt.Errorf("put backend %d back: %w", r.rolled+1, left)
 		}
 		r.out = left != nil
@@ -150,8 +150,8 @@ func (r *rolling) end(ctx context.Context, err error) error {
 	return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("%d of %d backends were taken out of the Service and put back: %s", r.rolled, len(r.servers), why)}
 }
 
-// until waits until a time. It fails if ctx ends first.
-func until(ctx context.Context, at time.Time) error {
+// waitUntil waits until a time. It fails if ctx ends first.
+func waitUntil(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
 	select {

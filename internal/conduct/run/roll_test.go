@@ -225,7 +225,7 @@ func TestRollStaysOut(t *testing.T) {
 func TestRollNotServed(t *testing.T) {
 	w, p := newRolledWorld()
 	p.Workloads = append(p.Workloads, plan.Workload{Spec: plan.HTTP{Backends: 3}}.Normalize())
-	s, err := survey(t.Context(), w.world, p, nil)
+	s, err := surveyPlan(t.Context(), w.world, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func Run(ctx context.Context, e env.Environment, p plan.Plan, out *result.Writer
 	if o.Resumed != nil {
 		was = o.Resumed.Start.Nodes
 	}
-	if c.survey, err = survey(ctx, e, p, was); err != nil {
+	if c.survey, err = surveyPlan(ctx, e, p, was); err != nil {
 		return result.End{}, err
 	}
 	for _, q := range c.survey.profiles {
@@ -75,14 +75,14 @@ func Run(ctx context.Context, e env.Environment, p plan.Plan, out *result.Writer
 			c.note("%s is skipped: %s", q.Name, q.Skipped)
 		}
 	}
-	if c.plan, err = c.open(ctx, p); err != nil {
+	if c.plan, err = c.openResult(ctx, p); err != nil {
 		return result.End{}, err
 	}
 	if err := c.writeRaiseCosts(c.plan.Measured()); err != nil {
 		return result.End{}, err
 	}
-	reason, err := c.stages(ctx)
-	end := c.end(reason)
+	reason, err := c.measurePlan(ctx)
+	end := c.endRecord(reason)
 	if err == nil {
 		err = out.Finish(end)
 	}
@@ -118,9 +118,9 @@ type conductor struct {
 // the file's header.
 const conditionsChanged = "conditions-changed"
 
-// open writes the header of a new file, and returns the plan with its window chosen. For a resumed file, it reads the
+// openResult writes the header of a new file, and returns the plan with its window chosen. For a resumed file, it reads the
 // records and compares plan, cases and facts: it fails if plan or cases do not fit, and notes facts that have changed.
-func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
+func (c *conductor) openResult(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	found, err := c.env.Facts(ctx)
 	if err != nil {
 		return p, fmt.Errorf("find the facts of the environment: %w", err)
@@ -137,16 +137,16 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 			return p, fmt.Errorf("plan: %w", err)
 		}
 		h := result.Header{Created: c.start.UTC(), Plan: p, Facts: found, Nodes: c.survey.nodes, Profiles: c.survey.profiles}
-		c.header(h)
+		c.reportHeader(h)
 		return p, c.out.Header(h)
 	}
 	if err := res.Start.SamePlan(p); err != nil {
 		return p, err
 	}
-	c.header(res.Start)
+	c.reportHeader(res.Start)
 	for i := range res.Records {
 		r := &res.Records[i]
-		if err := c.keep(r); err != nil {
+		if err := c.rememberRecord(r); err != nil {
 			return p, err
 		}
 		c.instances.last[r.Profile] = max(c.instances.last[r.Profile], r.Instance)
@@ -179,7 +179,7 @@ func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 		case why != "" && c.survey.served[k]:
 			delete(c.survey.served, k)
 			c.note("%s stays unmeasured: when the file was created, %s", k.Key(), why)
-		case why == "" && !c.survey.served[k] && c.wants(k, p.Repetitions):
+		case why == "" && !c.survey.served[k] && c.wantsTrials(k, p.Repetitions):
 			return advice.With(fmt.Errorf("%s was measurable when the file was created, and is not now: %s", k.Key(), whyAbsent(c.survey.profiles, k)),
 				"resume when it is available again, or create another file by -o")
 		}
@@ -187,39 +187,39 @@ func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 	return nil
 }
 
-// wants reports whether any trial of the first repetitions of k is not yet in the file.
-func (c *conductor) wants(k plan.Case, repetitions int) bool {
+// wantsTrials reports whether any trial of the first repetitions of k is not yet in the file.
+func (c *conductor) wantsTrials(k plan.Case, repetitions int) bool {
 	for rep := 1; rep <= repetitions; rep++ {
-		if c.memory.had.trialCount(k, rep) < c.survey.pairs() {
+		if c.memory.had.trialCount(k, rep) < c.survey.pairCount() {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *conductor) header(h result.Header) {
+func (c *conductor) reportHeader(h result.Header) {
 	if c.options.Header != nil {
 		c.options.Header(h)
 	}
 }
 
 func (c *conductor) note(format string, args ...any) {
-	c.tell(Event{Note: fmt.Sprintf(format, args...)})
+	c.reportEvent(Event{Note: fmt.Sprintf(format, args...)})
 }
 
-func (c *conductor) step(format string, args ...any) {
-	c.tell(Event{Step: fmt.Sprintf(format, args...)})
+func (c *conductor) reportStep(format string, args ...any) {
+	c.reportEvent(Event{Step: fmt.Sprintf(format, args...)})
 }
 
-// tell adds the numbers of trials to an event and passes it to the caller's Progress.
-func (c *conductor) tell(e Event) {
+// reportEvent adds the numbers of trials to an event and passes it to the caller's Progress.
+func (c *conductor) reportEvent(e Event) {
 	if c.options.Progress != nil {
 		e.Done, e.Total = c.progress.done, c.progress.total
 		c.options.Progress(e)
 	}
 }
 
-func (c *conductor) end(reason string) result.End {
+func (c *conductor) endRecord(reason string) result.End {
 	return result.End{
 		Reason: reason, WallNs: int64(time.Since(c.began)), WindowNs: int64(c.windows),
 		Trials: c.progress.measured, Failed: c.progress.failed,

@@ -508,7 +508,7 @@ func TestPatience(t *testing.T) {
 		{plan.RR{}, 100 * ms, 0, 5 * time.Second},
 	} {
 		w := plan.Workload{Spec: tt.workload}.Normalize()
-		if got := patience(w, tt.window, tt.roundTrip); got != tt.want {
+		if got := exchangeTimeout(w, tt.window, tt.roundTrip); got != tt.want {
 			t.Errorf("%s in a window of %s with round trips of %s: timeout %s, want %s", w, tt.window, tt.roundTrip, got, tt.want)
 		}
 	}

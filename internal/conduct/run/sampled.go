@@ -35,15 +35,15 @@ func (r *recording) start() {
 	}
 }
 
-// explain repeats a trial with CPU samples, if the plan asks for it, and in some repetitions once more to count BPF program
+// explainTrial repeats a trial with CPU samples, if the plan asks for it, and in some repetitions once more to count BPF program
 // runs. A failed sampled trial is recorded with its error and not retried. It returns a reason if the run was interrupted;
 // it fails if a record cannot be written.
-func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, err error) {
+func (c *conductor) explainTrial(ctx context.Context, t plan.Trial) (reason string, err error) {
 	if !c.plan.Explain || c.memory.sampled[t] || mannerOf(t.Workload.Kind()).opaque || t.Workload.Tool != "" {
 		return "", nil
 	}
 	recs, ok := []result.Record{{Type: result.TypeSampled, Error: &result.Failure{Kind: kindNotSampled}}}, true
-	recs[0], ok = c.record(ctx, t, recs[0], func() (env.Recording, error) {
+	recs[0], ok = c.recordTrial(ctx, t, recs[0], func() (env.Recording, error) {
 		site, ok := c.env.At(t.Profile).(env.Sampler)
 		if !ok {
 			return env.Recording{}, errNoSampling
@@ -52,7 +52,7 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 	})
 	if s := recs[0].Stacks; ok && s != nil && s.HasPrograms() && t.Counts() {
 		recs = append(recs, result.Record{Type: result.TypeCounted, Error: &result.Failure{Kind: kindNotCounted}})
-		recs[1], ok = c.record(ctx, t, recs[1], func() (env.Recording, error) {
+		recs[1], ok = c.recordTrial(ctx, t, recs[1], func() (env.Recording, error) {
 			return c.env.At(t.Profile).(env.Sampler).Count(t.Profile, t.Path, c.plan.Warmup+c.plan.Duration)
 		})
 	}
@@ -60,16 +60,16 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 		return result.Interrupted, nil
 	}
 	for i := range recs {
-		if err := errors.Join(c.out.Append(recs[i]), c.keep(&recs[i])); err != nil {
+		if err := errors.Join(c.out.Append(recs[i]), c.rememberRecord(&recs[i])); err != nil {
 			return "", err
 		}
 	}
 	return "", nil
 }
 
-// record measures a trial with the recording that prepare returns. as has the type of the record, and the kind of failure of
+// recordTrial measures a trial with the recording that prepare returns. as has the type of the record, and the kind of failure of
 // a trial that succeeded but recorded nothing. ok is false if ctx ended first.
-func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, prepare func() (env.Recording, error)) (rec result.Record, ok bool) {
+func (c *conductor) recordTrial(ctx context.Context, t plan.Trial, as result.Record, prepare func() (env.Recording, error)) (rec result.Record, ok bool) {
 	own, err := prepare()
 	if err != nil {
 		as.Trial, as.Status, as.Started, as.Error.Message = t, result.Failed, time.Now().UTC(), err.Error()
@@ -79,7 +79,7 @@ func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, 
 	if as.Type == result.TypeSampled {
 		r.window = c.plan.SampledWindow()
 	}
-	rec, ok = c.trial(ctx, t, r)
+	rec, ok = c.measureTrial(ctx, t, r)
 	rec.Type = as.Type
 	seen, err := r.Finish(rec.Client, rec.Server)
 	if err = errors.Join(r.failed, err); err != nil && rec.Status == result.OK {

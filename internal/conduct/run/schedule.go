@@ -37,8 +37,8 @@ type memory struct {
 	trials compare.Collector
 }
 
-// keep adds a record of the file to the memory of the run.
-func (c *conductor) keep(r *result.Record) error {
+// rememberRecord adds a record of the file to the memory of the run.
+func (c *conductor) rememberRecord(r *result.Record) error {
 	if r.Type == result.TypeSampled {
 		c.memory.sampled[r.Trial] = true
 	}
@@ -56,9 +56,9 @@ func (c *conductor) keep(r *result.Record) error {
 	return c.memory.trials.Add(r)
 }
 
-// count sets the total of trials, and adds the trials that are already in the file to those done.
-func (c *conductor) count() {
-	c.progress.total = len(c.survey.served) * c.plan.Repetitions * c.survey.pairs()
+// countTrials sets the total of trials, and adds the trials that are already in the file to those done.
+func (c *conductor) countTrials() {
+	c.progress.total = len(c.survey.served) * c.plan.Repetitions * c.survey.pairCount()
 	for k := range c.survey.served {
 		for rep := 1; rep <= c.plan.Repetitions; rep++ {
 			c.progress.done += c.memory.had.trialCount(k, rep)
@@ -66,29 +66,30 @@ func (c *conductor) count() {
 	}
 }
 
-// repetitions measures the capacities, then the repetitions of the plan. If the plan has a precision, it then measures more
-// until the precision is reached. Otherwise it spends the rest of the budget on more. It returns why the run stopped.
-func (c *conductor) repetitions(ctx context.Context) (string, error) {
+// measureCases measures the capacities, then the served cases in the repetitions of the plan. If the plan has a precision,
+// it then measures more until the precision is reached. Otherwise it spends the rest of the budget on more. It returns why
+// the run stopped.
+func (c *conductor) measureCases(ctx context.Context) (string, error) {
 	// Capacities are measured first and never again: the points of a curve share one capacity.
 	for rep := 1; rep <= c.capacityTrials(); rep++ {
-		if reason, err := c.repetition(ctx, rep, c.isCapacity); reason != "" || err != nil {
+		if reason, err := c.measureRepetition(ctx, rep, c.isCapacity); reason != "" || err != nil {
 			return reason, err
 		}
 	}
 	if c.plan.Pairs.Given() {
-		return tour{c}.pairs(ctx)
+		return tour{c}.measurePairs(ctx)
 	}
 	all := func(plan.Case) bool { return true }
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
-		if reason, err := c.repetition(ctx, rep, all); reason != "" || err != nil {
+		if reason, err := c.measureRepetition(ctx, rep, all); reason != "" || err != nil {
 			return reason, err
 		}
 	}
 	if c.plan.Precision == 0 {
-		return c.spare(ctx)
+		return c.spendSpareBudget(ctx)
 	}
 	for rep := c.plan.Repetitions + 1; ; rep++ {
-		wanted, err := c.undecided()
+		wanted, err := c.undecidedCases()
 		if err != nil {
 			return "", err
 		}
@@ -102,15 +103,15 @@ func (c *conductor) repetitions(ctx context.Context) (string, error) {
 		}
 		selected := c.withBaseline(wanted)
 		c.progress.total += len(selected)
-		if reason, err := c.repetition(ctx, rep, func(k plan.Case) bool { return selected[k] }); reason != "" || err != nil {
+		if reason, err := c.measureRepetition(ctx, rep, func(k plan.Case) bool { return selected[k] }); reason != "" || err != nil {
 			return reason, err
 		}
 	}
 }
 
-// repetition measures the selected cases of one repetition that are served and not yet in the file. It returns a reason
+// measureRepetition measures the selected cases of one repetition that are served and not yet in the file. It returns a reason
 // if the run must stop.
-func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.Case) bool) (string, error) {
+func (c *conductor) measureRepetition(ctx context.Context, rep int, selected func(plan.Case) bool) (string, error) {
 	var trials []plan.Trial
 	for _, k := range c.plan.Order(rep) {
 		t := plan.Trial{Case: k, Repetition: rep}
@@ -118,35 +119,35 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 			trials = append(trials, t)
 		}
 	}
-	if reason, err := c.renew(ctx, trials); reason != "" || err != nil {
+	if reason, err := c.renewInstances(ctx, trials); reason != "" || err != nil {
 		return reason, err
 	}
 	for _, t := range trials {
 		if reason := c.stopReason(ctx, rep, 0); reason != "" {
 			return reason, nil
 		}
-		rec, ok := c.trial(ctx, t, nil)
+		rec, ok := c.measureTrial(ctx, t, nil)
 		if !ok {
 			return result.Interrupted, nil
 		}
-		if err := c.write(ctx, &rec); err != nil {
+		if err := c.recoverAndWrite(ctx, &rec); err != nil {
 			return "", err
 		}
-		if reason, err := c.explain(ctx, t); reason != "" || err != nil {
+		if reason, err := c.explainTrial(ctx, t); reason != "" || err != nil {
 			return reason, err
 		}
 	}
 	return "", nil
 }
 
-// write waits after a failed trial until the environment works again, and writes the record of the trial. It fails, with a
+// recoverAndWrite waits after a failed trial until the environment works again, and writes the record of the trial. It fails, with a
 // LostError, if the environment cannot recover.
-func (c *conductor) write(ctx context.Context, rec *result.Record) error {
-	lost := c.recover(ctx, rec)
+func (c *conductor) recoverAndWrite(ctx context.Context, rec *result.Record) error {
+	lost := c.awaitRecovery(ctx, rec)
 	if lost == nil {
 		addPolicyNames(ctx, c.env.At(rec.Profile), rec)
 	}
-	if err := c.account(rec); err != nil {
+	if err := c.writeTrial(rec); err != nil {
 		return err
 	}
 	if lost != nil {
@@ -182,8 +183,8 @@ func (c *conductor) budgetLeft() (left time.Duration, bounded bool) {
 	return budget - time.Since(c.began), true
 }
 
-// account writes the record of a trial to the disk, counts the trial and informs the caller.
-func (c *conductor) account(rec *result.Record) error {
+// writeTrial writes the record of a trial to the disk, counts the trial and informs the caller.
+func (c *conductor) writeTrial(rec *result.Record) error {
 	if err := c.out.Append(*rec); err != nil {
 		return err
 	}
@@ -199,6 +200,6 @@ func (c *conductor) account(rec *result.Record) error {
 	if most, bounded := c.budgetLeft(); bounded {
 		left = max(min(left, most), 0)
 	}
-	c.tell(Event{Left: left, Record: rec})
-	return c.keep(rec)
+	c.reportEvent(Event{Left: left, Record: rec})
+	return c.rememberRecord(rec)
 }

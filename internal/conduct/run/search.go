@@ -91,7 +91,7 @@ func (s *search) note(p result.Probe) {
 		s.failed++
 		plainly := float64(p.Lost) >= plainLoss*float64(p.Expected)
 		if s.failed >= attempts || plainly && s.failed >= plain || s.confirming && s.rate > 0 {
-			s.fail(p)
+			s.failRate(p)
 		}
 	case s.rate == 0:
 		s.flatOut()
@@ -99,7 +99,7 @@ func (s *search) note(p result.Probe) {
 		// A rate above what the sender has offered cannot be shown to hold.
 		s.most = max(s.most, p.Offered)
 		if s.short++; s.short >= unreached {
-			s.settle()
+			s.lowerToOffered()
 		}
 	case s.confirming:
 		if s.held++; s.held >= confirmations {
@@ -112,9 +112,9 @@ func (s *search) note(p result.Probe) {
 	}
 }
 
-// settle lowers the rate to the most that the sender has offered, and begins to confirm that rate. It ends the search if a
+// lowerToOffered lowers the rate to the most that the sender has offered, and begins to confirm that rate. It ends the search if a
 // rate is confirmed already, or if the sender has offered less too often.
-func (s *search) settle() {
+func (s *search) lowerToOffered() {
 	if s.confirmed > 0 {
 		s.over = true // the sender cannot show more
 		return
@@ -125,7 +125,7 @@ func (s *search) settle() {
 	}
 	s.high = s.low
 	s.settled++
-	s.begin()
+	s.beginConfirming()
 	s.over = s.settled >= mostSettled
 }
 
@@ -137,8 +137,8 @@ func (s *search) flatOut() {
 	s.found = s.over
 }
 
-// fail notes that the current rate is too high, and chooses a lower one. It ends the search if that is below least.
-func (s *search) fail(p result.Probe) {
+// failRate notes that the current rate is too high, and chooses a lower one. It ends the search if that is below least.
+func (s *search) failRate(p result.Probe) {
 	high := s.rate
 	if s.rate == 0 || 0 < p.Offered && p.Offered < s.rate {
 		high = p.Offered
@@ -177,7 +177,7 @@ func (s *search) descend() {
 		}
 	}
 	s.step = min(2*s.step, 0.5)
-	s.begin()
+	s.beginConfirming()
 	s.over = s.rate < s.least
 }
 
@@ -193,14 +193,14 @@ func (s *search) refine() {
 		s.over = true
 		return
 	}
-	s.begin()
+	s.beginConfirming()
 }
 
 // narrow chooses the geometric mean of low and high as the next rate. If the gap is small enough, it begins to confirm low
 // instead.
 func (s *search) narrow() {
 	if s.high-s.low <= finest*s.high {
-		s.begin()
+		s.beginConfirming()
 		return
 	}
 	s.try(math.Sqrt(s.low * s.high))
@@ -211,8 +211,8 @@ func (s *search) try(rate float64) {
 	s.rate, s.confirming, s.failed, s.short, s.most = rate, false, 0, 0, 0
 }
 
-// begin starts to confirm low.
-func (s *search) begin() {
+// beginConfirming starts to confirm low.
+func (s *search) beginConfirming() {
 	s.try(s.low)
 	s.confirming, s.held = true, 0
 }

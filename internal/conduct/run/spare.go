@@ -14,10 +14,10 @@ import (
 // spareMargin is the factor by which the expected time of a repetition is increased before it is compared with the budget.
 const spareMargin = 1.1
 
-// spare spends the rest of the budget, if the windows were chosen to fit it. It measures whole repetitions while one fits,
+// spendSpareBudget spends the rest of the budget, if the windows were chosen to fit it. It measures whole repetitions while one fits,
 // then repetitions of the cases that the plan's answer needs. What it measures depends only on the time, never on the
 // results. It returns why the run ends.
-func (c *conductor) spare(ctx context.Context) (string, error) {
+func (c *conductor) spendSpareBudget(ctx context.Context) (string, error) {
 	if !c.fitted {
 		return result.Complete, nil
 	}
@@ -31,7 +31,7 @@ func (c *conductor) spare(ctx context.Context) (string, error) {
 			break
 		}
 		c.progress.total += len(selected)
-		reason, err := c.repetition(ctx, rep, func(k plan.Case) bool { return selected[k] })
+		reason, err := c.measureRepetition(ctx, rep, func(k plan.Case) bool { return selected[k] })
 		if err != nil || reason == result.Interrupted {
 			return reason, err
 		}

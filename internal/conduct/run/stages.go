@@ -14,25 +14,25 @@ import (
 // kindNotRaised is the failure of a trial whose profile could not be raised.
 const kindNotRaised = "not raised"
 
-// stages measures the plan: stage by stage if the environment cannot run all profiles at once. It returns why the run
+// measurePlan measures the plan: stage by stage if the environment cannot run all profiles at once. It returns why the run
 // ended; for several stages, the worst reason.
-func (c *conductor) stages(ctx context.Context) (string, error) {
-	c.count()
+func (c *conductor) measurePlan(ctx context.Context) (string, error) {
+	c.countTrials()
 	staged, ok := c.env.(env.Staged)
 	if !ok {
-		return c.repetitions(ctx)
+		return c.measureCases(ctx)
 	}
 	whole, worst := c.survey, result.Complete
 	all := staged.Stages()
 	for i, names := range all {
-		stage := whole.only(names)
-		wants := func(k plan.Case) bool { return c.wants(k, c.plan.Repetitions) }
+		stage := whole.onlyProfiles(names)
+		wants := func(k plan.Case) bool { return c.wantsTrials(k, c.plan.Repetitions) }
 		if c.plan.Precision == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(stage.served)), wants) {
 			continue
 		}
 		c.note("stage %d of %d: %s", i+1, len(all), strings.Join(plan.Texts(names), ", "))
 		c.share = float64(i+1) / float64(len(all))
-		reason, err := c.stage(ctx, func() error { return staged.Enter(ctx, i) }, stage, names)
+		reason, err := c.measureStage(ctx, func() error { return staged.Enter(ctx, i) }, stage, names)
 		if err != nil || reason == result.Interrupted {
 			return reason, err
 		}
@@ -46,16 +46,16 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 // endings are the reasons with which a stage may end, the worst last.
 var endings = []string{result.Complete, result.Precise, result.Exhausted, result.OverBudget}
 
-// stage calls enter, which raises the profiles of a stage, and measures them. If they cannot be raised, it records their
+// measureStage calls enter, which raises the profiles of a stage, and measures them. If they cannot be raised, it records their
 // trials as failed.
-func (c *conductor) stage(ctx context.Context, enter func() error, stage surveyed, names []plan.Variant) (string, error) {
+func (c *conductor) measureStage(ctx context.Context, enter func() error, stage surveyed, names []plan.Variant) (string, error) {
 	c.agents.close() // they run in the stage before
 	c.missing = nil
 	clear(c.instances.block) // entering raises all that the stage has
 	err := enter()
 	var here surveyed
 	if err == nil {
-		here, err = survey(ctx, c.env, c.planOf(names), c.survey.nodes)
+		here, err = surveyPlan(ctx, c.env, c.planOf(names), c.survey.nodes)
 	}
 	if ctx.Err() != nil {
 		return result.Interrupted, nil
@@ -69,11 +69,11 @@ func (c *conductor) stage(ctx context.Context, enter func() error, stage surveye
 		}
 	}
 	c.survey = here
-	return c.repetitions(ctx)
+	return c.measureCases(ctx)
 }
 
-// only returns the part of a survey for some profiles.
-func (s surveyed) only(names []plan.Variant) surveyed {
+// onlyProfiles returns the part of a survey for some profiles.
+func (s surveyed) onlyProfiles(names []plan.Variant) surveyed {
 	s.served = maps.Clone(s.served)
 	maps.DeleteFunc(s.served, func(k plan.Case, _ bool) bool { return !slices.Contains(names, k.Profile) })
 	return s
@@ -98,8 +98,8 @@ func (c *conductor) notRaised(stage surveyed, why error) error {
 			if !stage.served[k] || c.memory.had.has(t) {
 				continue
 			}
-			rec := unraised(t, why)
-			if err := c.account(&rec); err != nil {
+			rec := unraisedRecord(t, why)
+			if err := c.writeTrial(&rec); err != nil {
 				return err
 			}
 		}

@@ -30,9 +30,9 @@ type surveyed struct {
 	first mesh.Pair
 }
 
-// survey asks e which profiles and routes of the plan can be measured. was has the nodes of a resumed file, if any. It fails
+// surveyPlan asks e which profiles and routes of the plan can be measured. was has the nodes of a resumed file, if any. It fails
 // if nothing of the plan can be measured.
-func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) (surveyed, error) {
+func surveyPlan(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) (surveyed, error) {
 	profiles, err := e.Profiles(ctx)
 	if err != nil {
 		return surveyed{}, fmt.Errorf("find the profiles of the environment: %w", err)
@@ -46,7 +46,7 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node
 		if q == nil || q.Skipped != "" {
 			continue
 		}
-		if err := s.ask(ctx, e.At(r.Variant), q, r); err != nil {
+		if err := s.surveyRoute(ctx, e.At(r.Variant), q, r); err != nil {
 			return surveyed{}, err
 		}
 	}
@@ -72,9 +72,9 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node
 	return s, nil
 }
 
-// ask finds the ends of one route, or notes in q why the site does not serve the route. It skips a route with several servers if
+// surveyRoute finds the ends of one route, or notes in q why the site does not serve the route. It skips a route with several servers if
 // the same path with one server is not served: the reason is noted already.
-func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r plan.Route) error {
+func (s *surveyed) surveyRoute(ctx context.Context, at env.Site, q *result.Profile, r plan.Route) error {
 	if _, ok := s.routes[plan.Single(r.Variant, r.Path)]; r.Servers > 1 && !ok {
 		return nil
 	}

@@ -28,29 +28,29 @@ const kindNoThroughput = "no throughput"
 
 // probeSpan returns the warm-up and the window of one probe.
 func (a attempt) probeSpan(confirming bool) span {
-	window := a.whole().window
+	window := a.wholeSpan().window
 	if !confirming {
 		window = min(window/probeShare, longestProbe)
 	}
 	return span{a.plan.Warmup, max(window, shortestProbe)}
 }
 
-// seek searches for the throughput of a path by short streams, one after the other. It returns the observations of the last
+// searchThroughput searches for the throughput of a path by short streams, one after the other. It returns the observations of the last
 // stream at the confirmed rate, and all probes. It fails if no rate is confirmed.
-func (a attempt) seek(ctx context.Context) (seen, error) {
+func (a attempt) searchThroughput(ctx context.Context) (seen, error) {
 	w := a.workload.Spec.(plan.Throughput)
 	least := fewestDatagrams * 8 * float64(w.MessageSize) / a.probeSpan(false).window.Seconds()
 	s := newSearch(w.Rate, least)
 	var best seen
 	for rate, confirming, ok := s.next(); ok; rate, confirming, ok = s.next() {
 		a.workload, a.span = w.Probe(rate), a.probeSpan(confirming)
-		v, err := a.measure(ctx)
+		v, err := a.measureOnce(ctx)
 		if err != nil {
 			var said *control.Error
 			if !errors.As(err, &said) || said.Kind != control.KindNoTraffic { // a stream from which nothing arrived is loss
 				return best, err
 			}
-			a.agents.forget(a.ends) // one end may still be in the middle of it
+			a.agents.endAgents(a.ends) // one end may still be in the middle of it
 		}
 		p := outcome.NewProbe(w, rate, v.client, v.server, v.drops)
 		p.Confirming = confirming

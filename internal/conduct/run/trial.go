@@ -29,22 +29,22 @@ const (
 	kindStalled = "stalled"
 )
 
-// trial measures t once, with a recording or nil, and returns its record, finished or failed. ok is false if ctx ended
+// measureTrial measures t once, with a recording or nil, and returns its record, finished or failed. ok is false if ctx ended
 // before the trial did; then rec is not complete.
-func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec result.Record, ok bool) {
+func (c *conductor) measureTrial(ctx context.Context, t plan.Trial, r *recording) (rec result.Record, ok bool) {
 	if why := c.instances.broken[plan.Single(t.Profile, t.Path)]; why != nil {
-		return unraised(t, why), true
+		return unraisedRecord(t, why), true
 	}
 	begin := time.Now()
 	e, failed := c.survey.endsOf(ctx, c.env, t)
 	rec = result.Record{Type: result.TypeTrial, Trial: t, Instance: c.instances.last[t.Profile], Status: result.OK, Started: begin.UTC()}
 	k := c.plan.Loaded(t.Case)
 	a := attempt{conductor: c, Case: k, route: t.Route(), ends: e, recording: r}
-	limit := a.limit()
+	limit := a.timeLimit()
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	if failed != nil {
-		rec.Status, rec.Error = result.Failed, failure(failed, limit)
+		rec.Status, rec.Error = result.Failed, trialFailure(failed, limit)
 		return rec, ctx.Err() == nil
 	}
 	capacity, err := c.capacity(t.Case)
@@ -53,10 +53,10 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec 
 		return rec, true
 	}
 	if err := a.deadError(nil); err != nil {
-		rec.Status, rec.Error = result.Failed, failure(err, limit)
+		rec.Status, rec.Error = result.Failed, trialFailure(err, limit)
 		return rec, true
 	}
-	a.workload, a.span = agentWorkload(k.Workload, capacity), a.whole()
+	a.workload, a.span = agentWorkload(k.Workload, capacity), a.wholeSpan()
 	before := a.overflowCounts()
 	do := mannerOf(k.Workload.Kind())
 	v, err := do.measure(a, bounded)
@@ -64,14 +64,14 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec 
 	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
 	err = a.deadError(overflowError(before, a.overflowCounts(), err))
 	if err != nil {
-		c.agents.forget(e)
+		c.agents.endAgents(e)
 		if ctx.Err() != nil {
 			return rec, false
 		}
-		rec.Status, rec.Error = result.Failed, failure(err, limit)
+		rec.Status, rec.Error = result.Failed, trialFailure(err, limit)
 		return rec, true
 	}
-	c.agents.free(e)
+	c.agents.cancelServers(e)
 	rec.WindowNs = v.windowNs
 	conditions := a.conditions()
 	conditions.Backends, conditions.Capacity = len(e.Servers), capacity
@@ -132,23 +132,23 @@ type seen struct {
 	apart bool
 }
 
-// limit returns how long the trial may take before it fails.
-func (a attempt) limit() time.Duration {
+// timeLimit returns how long the trial may take before it fails.
+func (a attempt) timeLimit() time.Duration {
 	return mannerOf(a.Workload.Kind()).longest(a, 4*a.roundTrip()) + grace
 }
 
-// whole returns the span of a trial of the case. The window is that of the recording if there is one, else that of the
+// wholeSpan returns the span of a trial of the case. The window is that of the recording if there is one, else that of the
 // workload if it sets one, else that of the plan.
-func (a attempt) whole() span {
+func (a attempt) wholeSpan() span {
 	if a.recording != nil {
 		return span{a.plan.Warmup, a.recording.window}
 	}
 	return span{a.plan.Warmup, cmp.Or(a.Workload.Window, a.plan.Duration)}
 }
 
-// measure runs the workload once between the ends of the route, with the rolls, object changes and recording of the
+// measureOnce runs the workload once between the ends of the route, with the rolls, object changes and recording of the
 // attempt. It fails if an agent or one of these fails, or if the path was cut during the window.
-func (a attempt) measure(ctx context.Context) (seen, error) {
+func (a attempt) measureOnce(ctx context.Context) (seen, error) {
 	if err := a.putBack(ctx); err != nil {
 		return seen{}, err
 	}
@@ -156,14 +156,14 @@ func (a attempt) measure(ctx context.Context) (seen, error) {
 	if err != nil {
 		return seen{}, err
 	}
-	drops, rolls, churn := a.watch(), a.rolling(sides.Servers), a.churning()
+	drops, rolls, churn := a.dropWatch(), a.backendRoll(sides.Servers), a.objectChanges()
 	client, server, err := sides.Run(ctx, func() { drops.begin(); rolls.begin(ctx); churn.begin(ctx); a.recording.start() })
 	if why := outcome.Stalled(a.workload, client, server); err == nil && why != "" {
 		err = &control.Error{Kind: kindStalled, Message: why}
 	}
 	changes, err := churn.end(rolls.end(ctx, err))
 	if rolls.out {
-		a.missing = append(a.missing, rolls.backend())
+		a.missing = append(a.missing, rolls.currentBackend())
 	}
 	v := seen{client: client, server: server, drops: drops.end(), apart: sides.Apart(), churn: changes}
 	if err == nil {
@@ -172,15 +172,15 @@ func (a attempt) measure(ctx context.Context) (seen, error) {
 	return v, err
 }
 
-// ask returns the request to the agents of both sides: workload, times and timeouts.
-func (a attempt) ask() control.Prepare {
+// agentRequest returns the request to the agents of both sides: workload, times and timeouts.
+func (a attempt) agentRequest() control.Prepare {
 	roundTrip := a.roundTrip()
 	slice := min(max(a.window/sliceCount, shortSlice), longSlice)
 	if a.plan.Pairs.Given() { // one slice for each trial: there are many trials, and all are kept
 		slice = a.window
 	}
 	return control.Prepare{
-		Workload: a.workload, Warmup: a.warmup, Window: a.window, Timeout: patience(a.workload, a.window, roundTrip),
+		Workload: a.workload, Warmup: a.warmup, Window: a.window, Timeout: exchangeTimeout(a.workload, a.window, roundTrip),
 		// Address resolution, handshake and greeting of a flow take a round trip each.
 		Setup:    3*time.Second + 3*roundTrip,
 		Interval: slice,
@@ -191,10 +191,10 @@ func (a attempt) ask() control.Prepare {
 
 // prepare starts an agent at each end that has none and makes both sides ready.
 func (a attempt) prepare(ctx context.Context) (s control.Sides, err error) {
-	if s, err = a.agents.sides(ctx, a.ends); err != nil {
+	if s, err = a.agents.ensureSides(ctx, a.ends); err != nil {
 		return s, err
 	}
-	ask := a.ask()
+	ask := a.agentRequest()
 	ask.Foremost = true
 	return s, s.Prepare(ctx, a.ends, ask)
 }
@@ -208,10 +208,10 @@ func (a attempt) roundTrip() time.Duration {
 	return 2 * l.Delay
 }
 
-// patience returns the timeout of one exchange. TCP repeats a lost segment by itself, so its timeout is long. Waiting for a
+// exchangeTimeout returns the timeout of one exchange. TCP repeats a lost segment by itself, so its timeout is long. Waiting for a
 // lost datagram must not take the rest of a short window, so other timeouts are a fifth of the window, but 20 ms to 1 s. They
 // are always at least twice roundTrip.
-func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
+func exchangeTimeout(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	if w.Traits().Protocol == plan.TCP {
 		return 5*time.Second + 2*roundTrip
 	}

@@ -31,13 +31,13 @@ func (i *Image) WriteOCI(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	members := []member{file("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)), file("index.json", index)}
+	members := []member{fileMember("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)), fileMember("index.json", index)}
 	if i.index == nil {
 		legacy, err := i.dockerManifest()
 		if err != nil {
 			return err
 		}
-		members = append(members, file("manifest.json", legacy))
+		members = append(members, fileMember("manifest.json", legacy))
 	}
 	blobs, err := i.blobs()
 	if err != nil {
@@ -62,7 +62,7 @@ func (i *Image) WriteDocker(w io.Writer) error {
 // layoutIndex returns the contents of index.json: one descriptor, annotated with the image's name. It describes the image's
 // manifest, or for several platforms the image's index.
 func (i *Image) layoutIndex() ([]byte, error) {
-	d, err := partial.Descriptor(i.taggable())
+	d, err := partial.Descriptor(i.taggedObject())
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (i *Image) dockerManifest() ([]byte, error) {
 	return json.Marshal(tarball.Manifest{entry})
 }
 
-// taggable returns the object that the image's tag refers to: the index, or the image if it has only one platform.
-func (i *Image) taggable() described {
+// taggedObject returns the object that the image's tag refers to: the index, or the image if it has only one platform.
+func (i *Image) taggedObject() described {
 	if i.index != nil {
 		return i.index
 	}
@@ -114,7 +114,7 @@ func (i *Image) blobs() ([]member, error) {
 		return list, nil
 	}
 	raw, err := i.index.RawManifest()
-	return append(list, file(blobPath(i.digest), raw)), err
+	return append(list, fileMember(blobPath(i.digest), raw)), err
 }
 
 // imageBlobs returns the layers, the configuration and the manifest of one image, in this order.
@@ -143,7 +143,7 @@ func imageBlobs(image v1.Image) ([]member, error) {
 		return nil, err
 	}
 	digest, err := image.Digest()
-	return append(list, file(blobPath(m.Config.Digest), config), file(blobPath(digest), manifest)), err
+	return append(list, fileMember(blobPath(m.Config.Digest), config), fileMember(blobPath(digest), manifest)), err
 }
 
 func blobPath(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
@@ -155,7 +155,7 @@ type member struct {
 	open func() (io.ReadCloser, error)
 }
 
-func file(name string, content []byte) member {
+func fileMember(name string, content []byte) member {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 	return member{name, int64(len(content)), open}
 }

@@ -52,9 +52,9 @@ var machines = map[string]elf.Machine{
 
 const architectures = "amd64, arm64, arm, 386, riscv64, ppc64le, s390x, loong64"
 
-// read returns the contents of the file. It fails unless the file is cnibench of the given version and of b's platform,
+// verifiedContent returns the contents of the file. It fails unless the file is cnibench of the given version and of b's platform,
 // linked so that it starts without other files.
-func (b Binary) read(version string) ([]byte, error) {
+func (b Binary) verifiedContent(version string) ([]byte, error) {
 	content, err := os.ReadFile(b.File)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (b Binary) read(version string) ([]byte, error) {
 
 // checkPlatform fails unless content, the contents of b's file, is a static Linux program for b's platform.
 func (b Binary) checkPlatform(content []byte, info *debug.BuildInfo) error {
-	system, arch := setting(info, "GOOS"), setting(info, "GOARCH")
+	system, arch := buildSetting(info, "GOOS"), buildSetting(info, "GOARCH")
 	command := fmt.Sprintf("CGO_ENABLED=0 GOOS=linux GOARCH=%s go build -o FILE %s", b.Platform.Architecture, module)
 	if system != b.Platform.OS || arch != b.Platform.Architecture {
 		return advice.With(fmt.Errorf("%s is built for %s/%s, not for %s", b.File, system, arch, b.Platform), command)
@@ -114,14 +114,14 @@ func checkStatic(f *elf.File) error {
 // program does not show where the linker put the version, so any occurrence in content counts. If a wrong version passes
 // here, the run refuses the agent when it starts.
 func hasVersion(content []byte, info *debug.BuildInfo, version string) bool {
-	if version == "" || version == "unknown" || info.Main.Version == version || setting(info, "vcs.revision") == version {
+	if version == "" || version == "unknown" || info.Main.Version == version || buildSetting(info, "vcs.revision") == version {
 		return true
 	}
 	return bytes.Contains(content, []byte(version))
 }
 
-// setting returns a build setting of the program, such as GOOS, or "".
-func setting(info *debug.BuildInfo, key string) string {
+// buildSetting returns a build setting of the program, such as GOOS, or "".
+func buildSetting(info *debug.BuildInfo, key string) string {
 	for _, s := range info.Settings {
 		if s.Key == key {
 			return s.Value

@@ -82,7 +82,7 @@ func Build(s Spec) (*Image, error) {
 	if len(s.Programs) > 0 && len(s.Binaries) > 1 {
 		return nil, advice.With(errors.New("an image with tools has one platform, that of the tools"), "leave out --platform, or --with")
 	}
-	labels := labels(s.Version)
+	labels := baseLabels(s.Version)
 	if len(s.Tools) > 0 {
 		labels[labelTools] = strings.Join(s.Tools, ",")
 	}
@@ -96,17 +96,17 @@ func Build(s Spec) (*Image, error) {
 			continue
 		}
 		seen[platform] = b.File
-		content, err := b.read(s.Version)
+		content, err := b.verifiedContent(s.Version)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		tools, err := programs(s.Programs, machines[b.Platform.Architecture])
+		tools, err := packPrograms(s.Programs, machines[b.Platform.Architecture])
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		image, err := single(b.Platform, append([]packed{{strings.TrimPrefix(program, "/"), content}}, tools...), labels)
+		image, err := buildPlatform(b.Platform, append([]packed{{strings.TrimPrefix(program, "/"), content}}, tools...), labels)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -119,11 +119,11 @@ func Build(s Spec) (*Image, error) {
 	slices.SortFunc(i.single, func(a, b platformImage) int {
 		return strings.Compare(a.platform.String(), b.platform.String())
 	})
-	return i, i.finish(labels)
+	return i, i.setDigest(labels)
 }
 
-// finish sets the image's digest. For several platforms it also builds their index.
-func (i *Image) finish(labels map[string]string) (err error) {
+// setDigest builds the index if the image has several platforms, and sets the image's digest.
+func (i *Image) setDigest(labels map[string]string) (err error) {
 	if len(i.single) == 1 {
 		i.digest, err = i.single[0].image.Digest()
 		return err
@@ -140,8 +140,8 @@ func (i *Image) finish(labels map[string]string) (err error) {
 	return err
 }
 
-// single returns the image of one platform, with files and labels.
-func single(platform v1.Platform, files []packed, labels map[string]string) (v1.Image, error) {
+// buildPlatform returns the image of one platform, with files and labels.
+func buildPlatform(platform v1.Platform, files []packed, labels map[string]string) (v1.Image, error) {
 	l, err := newLayer(files)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func single(platform v1.Platform, files []packed, labels map[string]string) (v1.
 	return mutate.Annotations(image, labels).(v1.Image), nil
 }
 
-func labels(version string) map[string]string {
+func baseLabels(version string) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":   title,
 		"org.opencontainers.image.source":  source,

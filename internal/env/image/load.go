@@ -83,19 +83,19 @@ func (i *Image) LoadCtr(ctx context.Context, namespace string) error {
 	if !isThere(socket) && isThere(socketK3s) {
 		argv = append(argv, "--address", socketK3s)
 	}
-	if err := feed(ctx, i.WriteOCI, append(slices.Clone(argv), "images", "import", "-")...); err != nil {
+	if err := runProgram(ctx, i.WriteOCI, append(slices.Clone(argv), "images", "import", "-")...); err != nil {
 		return err
 	}
-	return feed(ctx, nil, append(argv, "images", "tag", "--force", tagged, digested)...)
+	return runProgram(ctx, nil, append(argv, "images", "tag", "--force", tagged, digested)...)
 }
 
 // LoadDocker loads the image into Docker's daemon. Of several platforms it loads the daemon's own. It fails if the image
 // lacks that platform.
 func (i *Image) LoadDocker(ctx context.Context) error {
 	if i.index == nil {
-		return feed(ctx, i.WriteDocker, "docker", "load")
+		return runProgram(ctx, i.WriteDocker, "docker", "load")
 	}
-	out, err := output(ctx, "docker", "version", "--format", "{{.Server.Os}}/{{.Server.Arch}}")
+	out, err := programOutput(ctx, "docker", "version", "--format", "{{.Server.Os}}/{{.Server.Arch}}")
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (i *Image) LoadDocker(ctx context.Context) error {
 	if err != nil {
 		return advice.With(fmt.Errorf("docker load: %w", err), "add the --platform that is missing")
 	}
-	return feed(ctx, only.WriteDocker, "docker", "load")
+	return runProgram(ctx, only.WriteDocker, "docker", "load")
 }
 
 func isThere(path string) bool {
@@ -114,9 +114,9 @@ func isThere(path string) bool {
 // lastWords is how long to read on from the output of a program that has ended, because its children may still write.
 const lastWords = time.Second
 
-// feed runs a program. write writes the program's stdin; nil means no stdin. The error contains the program's output. feed
-// also fails if the program does not read all of stdin.
-func feed(ctx context.Context, write func(io.Writer) error, argv ...string) error {
+// runProgram runs a program. write writes the program's stdin; nil means no stdin. The error contains the program's output.
+// runProgram also fails if the program does not read all of stdin.
+func runProgram(ctx context.Context, write func(io.Writer) error, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, lastWords
@@ -155,8 +155,8 @@ func Pipe(write func(io.Writer) error, run func(io.Reader) error) error {
 	return err
 }
 
-// output runs a program and returns its stdout. The error contains its stderr.
-func output(ctx context.Context, argv ...string) (string, error) {
+// programOutput runs a program and returns its stdout. The error contains its stderr.
+func programOutput(ctx context.Context, argv ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, lastWords

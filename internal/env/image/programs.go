@@ -21,13 +21,13 @@ type packed struct {
 	content []byte
 }
 
-// programs reads installed programs for machine and returns them as files of the image, in a directory of its PATH, together
+// packPrograms reads installed programs for machine and returns them as files of the image, in a directory of its PATH, together
 // with their loaders and all libraries that they are linked with. Files that a program opens at run time are not included.
 // The error lists every fault.
-func programs(files []string, machine elf.Machine) ([]packed, error) {
+func packPrograms(files []string, machine elf.Machine) ([]packed, error) {
 	c := &closure{machine: machine, seen: map[string]bool{}}
 	for _, f := range files {
-		c.program(f)
+		c.addProgram(f)
 	}
 	slices.SortFunc(c.files, func(a, b packed) int { return strings.Compare(a.name, b.name) })
 	return c.files, errors.Join(c.errs...)
@@ -44,9 +44,9 @@ type closure struct {
 	errs []error
 }
 
-// add adds a file of this machine to the image as name. added is false if the image already has a file of that name, or if the
-// file cannot be read. add records the second case in errs.
-func (c *closure) add(name, file string) (content []byte, added bool) {
+// addFile adds a file of this machine to the image as name. added is false if the image already has a file of that name, or
+// if the file cannot be read. The second case is recorded in errs.
+func (c *closure) addFile(name, file string) (content []byte, added bool) {
 	if c.seen[name] {
 		return nil, false
 	}
@@ -60,9 +60,9 @@ func (c *closure) add(name, file string) (content []byte, added bool) {
 	return content, true
 }
 
-// program adds a program, its loader and its libraries. It records faults in errs.
-func (c *closure) program(file string) {
-	content, added := c.add(path.Base(filepath.ToSlash(file)), file)
+// addProgram adds a program, its loader and its libraries. It records faults in errs.
+func (c *closure) addProgram(file string) {
+	content, added := c.addFile(path.Base(filepath.ToSlash(file)), file)
 	if !added {
 		return
 	}
@@ -85,13 +85,13 @@ func (c *closure) program(file string) {
 			return
 		}
 		name := strings.TrimRight(string(loader), "\x00")
-		c.add(strings.TrimPrefix(name, "/"), name)
+		c.addFile(strings.TrimPrefix(name, "/"), name)
 	}
-	c.libraries(file, e)
+	c.addLibraries(file, e)
 }
 
-// libraries adds the libraries that a program or library is linked with.
-func (c *closure) libraries(file string, e *elf.File) {
+// addLibraries adds the libraries that a program or library is linked with.
+func (c *closure) addLibraries(file string, e *elf.File) {
 	needed, err := e.ImportedLibraries()
 	if err != nil {
 		c.errs = append(c.errs, fmt.Errorf("%s: %w", file, err))
@@ -105,25 +105,25 @@ func (c *closure) libraries(file string, e *elf.File) {
 		}
 	}
 	for _, name := range needed {
-		found, lib := find(name, append(own, libraryDirs()...), c.machine)
+		found, lib := findLibrary(name, append(own, libraryDirs()...), c.machine)
 		if lib == nil {
 			c.errs = append(c.errs, advice.With(fmt.Errorf("%s needs %s, which is not on this machine", file, name), "see ldd "+file))
 			continue
 		}
 		if c.home == "" {
 			c.home = path.Dir(filepath.ToSlash(found))
-			if libc, _ := find("libc.so.6", libraryDirs(), c.machine); libc != "" {
+			if libc, _ := findLibrary("libc.so.6", libraryDirs(), c.machine); libc != "" {
 				c.home = path.Dir(filepath.ToSlash(libc))
 			}
 		}
-		if _, added := c.add(strings.TrimPrefix(path.Join(c.home, name), "/"), found); added {
-			c.libraries(found, lib)
+		if _, added := c.addFile(strings.TrimPrefix(path.Join(c.home, name), "/"), found); added {
+			c.addLibraries(found, lib)
 		}
 	}
 }
 
-// find searches dirs in order for a library that is built for machine. It returns its path and contents, or "" and nil.
-func find(name string, dirs []string, machine elf.Machine) (string, *elf.File) {
+// findLibrary searches dirs in order for a library that is built for machine. It returns its path and contents, or "" and nil.
+func findLibrary(name string, dirs []string, machine elf.Machine) (string, *elf.File) {
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
 		content, err := os.ReadFile(file)

@@ -47,7 +47,7 @@ func (i *Image) Push(ctx context.Context, p Push) (string, error) {
 		}
 	}()
 	// The library closes updates when it is done, also after an error.
-	err = remote.Push(tag, i.taggable(), remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
+	err = remote.Push(tag, i.taggedObject(), remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithTransport(p.transport()), remote.WithUserAgent("cnibench"), remote.WithProgress(updates))
 	<-told
 	if ctx.Err() != nil {

@@ -62,13 +62,13 @@ func nameOf(v plan.Variant) string {
 	return name
 }
 
-// create creates a cluster and installs the profile there. It fails if a cluster with this name exists already. After any
+// createCluster creates a cluster and installs the profile there. It fails if a cluster with this name exists already. After any
 // other error it removes the new cluster. The error also says if the removal failed.
-func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, error) {
+func createCluster(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	config, params, err := render(o.Variant)
+	config, params, err := renderConfig(o.Variant)
 	if err != nil {
 		return nil, err
 	}
@@ -80,17 +80,17 @@ func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, 
 	if err := p.Create(c.Name, config, o.Kubeconfig); err != nil {
 		return nil, errors.Join(fmt.Errorf("kind cluster %s: %w", c.Name, err), c.Close(ctx))
 	}
-	if err := c.install(ctx, o, params); err != nil {
+	if err := c.installProfile(ctx, o, params); err != nil {
 		return nil, errors.Join(err, c.Close(ctx))
 	}
 	return c, nil
 }
 
-// check returns an error that lists the variants for which no kind cluster can be made, nil if there are none.
-func check(variants ...plan.Variant) error {
+// checkVariants returns an error that lists the variants for which no kind cluster can be made, nil if there are none.
+func checkVariants(variants ...plan.Variant) error {
 	var faults []error
 	for _, name := range variants {
-		if _, _, err := render(name); err != nil {
+		if _, _, err := renderConfig(name); err != nil {
 			faults = append(faults, fmt.Errorf("no kind cluster for %s: %w", name, err))
 		}
 	}
@@ -113,8 +113,8 @@ func checkAbsent(p containerEngine, variants ...plan.Variant) error {
 	return errors.Join(errs...)
 }
 
-// render returns the configuration of the cluster for a variant, and the parameters of its recipe.
-func render(v plan.Variant) (config string, params recipe.Params, err error) {
+// renderConfig returns the configuration of the cluster for a variant, and the parameters of its recipe.
+func renderConfig(v plan.Variant) (config string, params recipe.Params, err error) {
 	r, err := recipe.Lookup(v.Profile())
 	if err != nil {
 		return "", params, err
@@ -129,7 +129,7 @@ func render(v plan.Variant) (config string, params recipe.Params, err error) {
 	return config, params, err
 }
 
-func (c *kindCluster) install(ctx context.Context, o upOptions, params recipe.Params) error {
+func (c *kindCluster) installProfile(ctx context.Context, o upOptions, params recipe.Params) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -163,14 +163,14 @@ type engine struct{ *cluster.Provider }
 // findEngine returns the library of the tool kind for this machine's container engine. If there is none, the error lists the
 // engines that would work.
 func findEngine() (containerEngine, error) {
-	p, err := detected()
+	p, err := detectProvider()
 	if err != nil {
 		return nil, advice.With(err, "install docker, podman or nerdctl and check docker info, or use --env lab")
 	}
 	return engine{p}, nil
 }
 
-func detected() (*cluster.Provider, error) {
+func detectProvider() (*cluster.Provider, error) {
 	option, err := cluster.DetectNodeProvider()
 	if err != nil {
 		return nil, fmt.Errorf("no container engine that kind could use: %w", err)

@@ -99,7 +99,7 @@ func TestConfig(t *testing.T) {
 // up fails the test if a cluster comes up: there is no API server.
 func up(t *testing.T, p containerEngine, o upOptions) error {
 	t.Helper()
-	c, err := create(t.Context(), p, o)
+	c, err := createCluster(t.Context(), p, o)
 	if err == nil {
 		t.Fatalf("%+v is up", c)
 	}
@@ -138,10 +138,10 @@ func TestNothingIsLeft(t *testing.T) {
 
 // TestCheck names every profile that cannot be had, before anything is made.
 func TestCheck(t *testing.T) {
-	if err := check(plan.VariantOf("canal"), plan.VariantOf("cilium-native")); err != nil {
+	if err := checkVariants(plan.VariantOf("canal"), plan.VariantOf("cilium-native")); err != nil {
 		t.Error(err)
 	}
-	err := check(plan.Variants("sriov", "canal", "macvlan", "nobody")...)
+	err := checkVariants(plan.Variants("sriov", "canal", "macvlan", "nobody")...)
 	for _, want := range []string{"no kind cluster for sriov: ", "no kind cluster for macvlan: ", "no kind cluster for nobody: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -28,7 +28,7 @@ type environment struct {
 // time, so that trials interleave. It returns the environment, and the plan with the contexts of the clusters. After an
 // error it removes the clusters.
 func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.Options) (*environment, plan.Plan, error) {
-	names := profiles(want)
+	names := clusterVariants(want)
 	engine, err := findEngine()
 	if err == nil {
 		err = checkAbsent(engine, names...)
@@ -40,18 +40,18 @@ func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.O
 	if e.dir, err = os.MkdirTemp("", "cnibench-kind-"); err != nil {
 		return nil, want, err
 	}
-	if err := e.make(ctx, engine, names, agents, o); err != nil {
+	if err := e.makeClusters(ctx, engine, names, agents, o); err != nil {
 		return nil, want, env.Close(ctx, e, err)
 	}
-	want, at := e.locations(want, names)
+	want, at := e.locatedPlan(want, names)
 	if e.Environment, want, err = clusters.OpenAt(ctx, want, at, o); err != nil {
 		return nil, want, env.Close(ctx, e, err)
 	}
 	return e, want, nil
 }
 
-// profiles returns the variants of a plan that get their own cluster.
-func profiles(p plan.Plan) []plan.Variant {
+// clusterVariants returns the variants of a plan that get their own cluster.
+func clusterVariants(p plan.Plan) []plan.Variant {
 	var names []plan.Variant
 	for _, v := range p.Profiles {
 		if v.Profile() != profile.Host {
@@ -64,17 +64,17 @@ func profiles(p plan.Plan) []plan.Variant {
 // CheckPlan returns an error that lists the profiles of a plan for which Open cannot make a cluster, nil if there are none. It
 // fails for a plan without a profile to install.
 func CheckPlan(p plan.Plan) error {
-	names := profiles(p)
+	names := clusterVariants(p)
 	if len(names) == 0 {
 		return errors.New("no profile to install: name one besides host")
 	}
-	return check(names...)
+	return checkVariants(names...)
 }
 
-func (e *environment) make(ctx context.Context, engine containerEngine, names []plan.Variant, agents *image.Image, o clusters.Options) error {
+func (e *environment) makeClusters(ctx context.Context, engine containerEngine, names []plan.Variant, agents *image.Image, o clusters.Options) error {
 	for _, name := range names {
 		o.Leaves("kind cluster " + nameOf(name) + " may still be there; remove it: kind delete cluster --name " + nameOf(name))
-		c, err := create(ctx, engine, upOptions{
+		c, err := createCluster(ctx, engine, upOptions{
 			Variant: name, Kubeconfig: filepath.Join(e.dir, nameOf(name)), Charts: o.Charts, Say: o.Say,
 		})
 		if err != nil {
@@ -89,9 +89,9 @@ func (e *environment) make(ctx context.Context, engine containerEngine, names []
 	return nil
 }
 
-// locations returns the plan, and the kubeconfigs of its clusters. For one profile the plan is unchanged. With several, each
+// locatedPlan returns the plan, and the kubeconfigs of its clusters. For one profile the plan is unchanged. With several, each
 // profile gets the context of its cluster, and the baseline is measured on every cluster.
-func (e *environment) locations(want plan.Plan, names []plan.Variant) (plan.Plan, []kube.Location) {
+func (e *environment) locatedPlan(want plan.Plan, names []plan.Variant) (plan.Plan, []kube.Location) {
 	if len(names) == 1 {
 		return want, []kube.Location{{Kubeconfig: e.made[0].Kubeconfig}}
 	}

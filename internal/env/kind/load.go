@@ -37,7 +37,7 @@ func LoadImage(ctx context.Context, name string, i *image.Image) ([]string, erro
 
 // internalNodes returns the nodes of a cluster that run a kubelet. It fails if there is no such cluster.
 func internalNodes(name string) ([]nodes.Node, error) {
-	provider, err := detected()
+	provider, err := detectProvider()
 	if err != nil {
 		return nil, advice.With(err, "install the engine that made the cluster: Docker, Podman or nerdctl")
 	}
@@ -58,15 +58,15 @@ func internalNodes(name string) ([]nodes.Node, error) {
 // loadNode imports the image in one node, by its tag and by its digest.
 func loadNode(ctx context.Context, n nodes.Node, i *image.Image) error {
 	tagged, digested := i.Digested()
-	err := image.Pipe(i.WriteOCI, func(r io.Reader) error { return command(ctx, n, r, "images", "import", "-") })
+	err := image.Pipe(i.WriteOCI, func(r io.Reader) error { return runCtr(ctx, n, r, "images", "import", "-") })
 	if err != nil && !errors.Is(err, io.ErrClosedPipe) { // ctr may leave padding at the end unread
 		return err
 	}
-	return command(ctx, n, nil, "images", "tag", "--force", tagged, digested)
+	return runCtr(ctx, n, nil, "images", "tag", "--force", tagged, digested)
 }
 
-// command runs ctr with args in a node. The error contains ctr's output.
-func command(ctx context.Context, n nodes.Node, stdin io.Reader, args ...string) error {
+// runCtr runs ctr with args in a node. The error contains ctr's output.
+func runCtr(ctx context.Context, n nodes.Node, stdin io.Reader, args ...string) error {
 	var said bytes.Buffer
 	cmd := n.CommandContext(ctx, "ctr", append([]string{"--namespace", image.Kubelet}, args...)...).SetStdout(&said).SetStderr(&said)
 	if stdin != nil {

@@ -66,9 +66,9 @@ func (a addressing) onUnderlay(name string, addr netip.Addr) hostSpec {
 	return hostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
 }
 
-// elsewhere returns the address of the i-th endpoint that has no pod. It is in the cluster's range, but not in the range
+// podlessEndpoint returns the address of the i-th endpoint that has no pod. It is in the cluster's range, but not in the range
 // of a node. After 50,000 endpoints the addresses repeat, with the next port.
-func (a addressing) elsewhere(i, port int) netip.AddrPort {
+func (a addressing) podlessEndpoint(i, port int) netip.AddrPort {
 	const first, size = 32, 50_000
 	b := a.cluster.Addr().AsSlice()
 	at := i % size
@@ -81,8 +81,8 @@ func (a addressing) elsewhere(i, port int) netip.AddrPort {
 	return netip.AddrPortFrom(addr, uint16(port+i/size))
 }
 
-// node returns the address of the node with this number.
-func (a addressing) node(number int) netip.Addr {
+// nodeAddr returns the address of the node with this number.
+func (a addressing) nodeAddr(number int) netip.Addr {
 	b := a.underlay.Addr().AsSlice()
 	b[len(b)-1] = byte(a.nodeOffset + number)
 	addr, _ := netip.AddrFromSlice(b) // the length has not changed

@@ -44,13 +44,13 @@ func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWrit
 		defer l.mu.Unlock()
 		delete(l.agents, a)
 	})
-	return a.launch(func(cmd *exec.Cmd) error { return l.start(h, cmd, func() { l.agents[a] = struct{}{} }) })
+	return a.openStream(func(cmd *exec.Cmd) error { return l.startCommand(h, cmd, func() { l.agents[a] = struct{}{} }) })
 }
 
 // StartAgent starts an agent and returns its stdin and stdout as one stream. start must start the command, in the
 // namespace and cgroup of the agent.
 func StartAgent(name string, program []string, start func(*exec.Cmd) error) (io.ReadWriteCloser, error) {
-	return newAgent(name, program, nil, func() {}).launch(start)
+	return newAgent(name, program, nil, func() {}).openStream(start)
 }
 
 func newAgent(name string, program, env []string, onClose func()) *agent {
@@ -62,7 +62,7 @@ func newAgent(name string, program, env []string, onClose func()) *agent {
 	return a
 }
 
-func (a *agent) launch(start func(*exec.Cmd) error) (io.ReadWriteCloser, error) {
+func (a *agent) openStream(start func(*exec.Cmd) error) (io.ReadWriteCloser, error) {
 	if err := a.start(start); err != nil {
 		return nil, fmt.Errorf("start agent at %s: %w", a.name, err)
 	}
@@ -93,9 +93,9 @@ func (a *agent) start(start func(*exec.Cmd) error) error {
 	return nil
 }
 
-// start starts cmd in the namespace and cgroup of h, on the CPUs for its processes. onStart, if not nil, runs under the
+// startCommand starts cmd in the namespace and cgroup of h, on the CPUs for its processes. onStart, if not nil, runs under the
 // lab's lock once cmd runs.
-func (l *Lab) start(h *Host, cmd *exec.Cmd, onStart func()) error {
+func (l *Lab) startCommand(h *Host, cmd *exec.Cmd, onStart func()) error {
 	if h.group != nil {
 		child.InCgroup(cmd, h.group.FD())
 	}

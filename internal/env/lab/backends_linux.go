@@ -22,8 +22,8 @@ type backendSet struct {
 	Rolled bool
 }
 
-// backends returns a backendSet for each entry of o.Backends, then for each entry of o.Rolled.
-func (o Options) backends() []backendSet {
+// backendSets returns a backendSet for each entry of o.Backends, then for each entry of o.Rolled.
+func (o Options) backendSets() []backendSet {
 	var all []backendSet
 	for i, n := range slices.Concat(o.Backends, o.Rolled) {
 		all = append(all, backendSet{Of: n, Rolled: i >= len(o.Backends)})
@@ -59,11 +59,11 @@ func (s instanceSpec) severalBackends(backends []backendSet) []serviceSpec {
 	for _, b := range backends {
 		for first, name := range []string{LocalService, RemoteService} {
 			vip = vip.Next()
-			if !s.distinct(s.spread(b.Of, first)) {
+			if !s.haveDistinctAddrs(s.spreadPods(b.Of, first)) {
 				continue
 			}
 			list = append(list, serviceSpec{
-				Name: backendsService(name, b), VIP: vip, NodePort: firstBackendsPort + len(list), UDP: true, Backends: s.spread(b.Of, first),
+				Name: backendsService(name, b), VIP: vip, NodePort: firstBackendsPort + len(list), UDP: true, Backends: s.spreadPods(b.Of, first),
 			})
 		}
 	}
@@ -80,9 +80,9 @@ func backendsService(name string, b backendSet) string {
 	return name
 }
 
-// spread picks n pods evenly over the nodes, the first on the node with index first. The client's pod is never among
+// spreadPods picks n pods evenly over the nodes, the first on the node with index first. The client's pod is never among
 // them.
-func (s instanceSpec) spread(n, first int) []PodRef {
+func (s instanceSpec) spreadPods(n, first int) []PodRef {
 	var pods []PodRef
 	for i := range n {
 		node, pod := (first+i)%len(s.Nodes), i/len(s.Nodes)
@@ -94,8 +94,8 @@ func (s instanceSpec) spread(n, first int) []PodRef {
 	return pods
 }
 
-// distinct reports whether all pods have different addresses.
-func (s instanceSpec) distinct(pods []PodRef) bool {
+// haveDistinctAddrs reports whether all pods have different addresses.
+func (s instanceSpec) haveDistinctAddrs(pods []PodRef) bool {
 	seen := map[netip.Addr]bool{}
 	for _, r := range pods {
 		seen[s.Nodes[r.Node].Pods[r.Pod].Addr.Addr()] = true
@@ -103,9 +103,9 @@ func (s instanceSpec) distinct(pods []PodRef) bool {
 	return len(seen) == len(pods)
 }
 
-// backends returns the servers of a route to a Service with several backends. Each has the Service's address and port.
+// backendEndpoints returns the servers of a route to a Service with several backends. Each has the Service's address and port.
 // It fails with a *control.NotServedError if the variant has no such route.
-func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error) {
+func (l *Lab) backendEndpoints(inst *Instance, r plan.Route) ([]control.Endpoint, error) {
 	p := r.Path
 	if !p.Shared() {
 		return nil, inst.Spec.notServed(p, "only a Service can have several backends")
@@ -126,7 +126,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 	b := backendSet{Of: r.Servers, Rolled: r.Rolled}
 	name := backendsService(serviceOf(p), b)
 	i := slices.IndexFunc(inst.Spec.Services, func(svc serviceSpec) bool { return svc.Name == name })
-	if i < 0 && slices.Contains(l.options.backends(), b) {
+	if i < 0 && slices.Contains(l.options.backendSets(), b) {
 		return nil, inst.Spec.notServed(p, fmt.Sprintf("its pods share the addresses of %d nodes, and %d backends need one each", len(inst.Spec.Nodes), b.Of))
 	}
 	if i < 0 {
@@ -136,7 +136,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 	var servers []control.Endpoint
 	for _, ref := range svc.Backends {
 		pod := inst.Spec.Nodes[ref.Node].Pods[ref.Pod].Name
-		e := l.endpoint(inst, pod)
+		e := l.hostEndpoint(inst, pod)
 		address, port := inst.Spec.dialAddress(svc, p)
 		e.Address, e.Port = address.String(), port
 		e.ListenAddress, e.ListenPort = inst.Host(pod).Addr.String(), svc.TargetPort

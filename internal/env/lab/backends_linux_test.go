@@ -31,7 +31,7 @@ func TestSeveralBackendsAreSpread(t *testing.T) {
 }
 
 // kept asks for Services whose backends stay.
-func kept(numbers ...int) []backendSet { return Options{Backends: numbers}.backends() }
+func kept(numbers ...int) []backendSet { return Options{Backends: numbers}.backendSets() }
 
 // checkServices: no two Services share a name, an address or a node port.
 func checkServices(t *testing.T, s instanceSpec) {

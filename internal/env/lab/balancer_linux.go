@@ -14,18 +14,18 @@ import (
 // One node answers for the address, and its Service rules or programs accept the packets. In the lab the external
 // client has a static neighbour entry for that node. No device has the address.
 
-// announcer returns the index of the node that answers for the load balancer addresses: the first node, or with traffic
+// announcerIndex returns the index of the node that answers for the load balancer addresses: the first node, or with traffic
 // policy Local the second, because the backend is there.
-func (s instanceSpec) announcer() int {
+func (s instanceSpec) announcerIndex() int {
 	if s.Lab.TrafficPolicy == condition.TrafficLocal {
 		return 1
 	}
 	return 0
 }
 
-// balance sets the load balancer addresses of those services whose first backend is on the second node. It sets none if
+// setBalancerAddrs sets the load balancer addresses of those services whose first backend is on the second node. It sets none if
 // kube-proxy is in ipvs mode or if answersElsewhere.
-func (s instanceSpec) balance(services []serviceSpec) {
+func (s instanceSpec) setBalancerAddrs(services []serviceSpec) {
 	if s.ProxyIPVS() || answersElsewhere(s) {
 		return
 	}
@@ -79,7 +79,7 @@ func (s instanceSpec) nodePortPath(p plan.Path) plan.Path {
 		return p
 	}
 	p.To, p.Locality = plan.NodePort, plan.Remote
-	if s.announcer() == 1 {
+	if s.announcerIndex() == 1 {
 		p.Locality = plan.Local
 	}
 	return p

@@ -38,9 +38,9 @@ type builder struct {
 	at map[*Host]*link.Handle
 }
 
-// build raises one instance. On failure it removes everything that it created.
-func (l *Lab) build(ctx context.Context, spec instanceSpec) (*Instance, error) {
-	b := &builder{lab: l, spec: spec, place: place(l.options.Lab.CPU, l.cpus, spec.Lab.Nodes), at: map[*Host]*link.Handle{},
+// buildInstance raises one instance. On failure it removes everything that it created.
+func (l *Lab) buildInstance(ctx context.Context, spec instanceSpec) (*Instance, error) {
+	b := &builder{lab: l, spec: spec, place: divideCPUs(l.options.Lab.CPU, l.cpus, spec.Lab.Nodes), at: map[*Host]*link.Handle{},
 		inst: &Instance{Name: spec.Name, Profile: spec.Profile, Spec: spec, lab: l}}
 	if m := spec.Profile.Model; m != "" {
 		b.inst.StandIn = append(b.inst.StandIn, m)
@@ -53,12 +53,12 @@ func (l *Lab) build(ctx context.Context, spec instanceSpec) (*Instance, error) {
 	if spec.Lab.RPS.Explicit() && b.place.mode == condition.PlacementOne {
 		return nil, fmt.Errorf("profile %q: %w", spec.Name, errOneCPU)
 	}
-	err := b.runSteps(ctx, step{"namespaces", b.namespaces}, step{"underlay", b.underlay}, step{"dataplane", b.dataplane}, step{"NIC model", b.nics})
+	err := b.runSteps(ctx, step{"namespaces", b.makeNamespaces}, step{"underlay", b.makeUnderlay}, step{"dataplane", b.makeDataplane}, step{"NIC model", b.configureDevices})
 	if err == nil {
-		err = b.program(ctx)
+		err = b.programNodes(ctx)
 	}
 	if err == nil {
-		err = b.runSteps(ctx, step{"changes", b.changes})
+		err = b.runSteps(ctx, step{"changes", b.applyChanges})
 	}
 	if err != nil {
 		b.inst.close()
@@ -94,10 +94,10 @@ func (b *builder) runSteps(ctx context.Context, steps ...step) error {
 	return nil
 }
 
-// program creates the rules and programs of the instance. With Options.Account it measures their cost while no other
+// programNodes creates the rules and programs of the instance. With Options.Account it measures their cost while no other
 // instance is raised, and sets Instance.Raised.
-func (b *builder) program(ctx context.Context) error {
-	steps := []step{{"rules", b.rules}, {"programs", b.programs}}
+func (b *builder) programNodes(ctx context.Context) error {
+	steps := []step{{"rules", b.loadRules}, {"programs", b.loadPrograms}}
 	if !b.lab.options.Account {
 		return b.runSteps(ctx, steps...)
 	}
@@ -125,27 +125,27 @@ func (b *builder) program(ctx context.Context) error {
 	return nil
 }
 
-// namespaces makes the namespaces of all hosts, and fills Instance.Services.
-func (b *builder) namespaces(context.Context) (err error) {
+// makeNamespaces makes the namespaces of all hosts, and fills Instance.Services.
+func (b *builder) makeNamespaces(context.Context) (err error) {
 	i, s := b.inst, b.spec
-	if i.Switch, err = b.host(s.Switch, nil); err != nil {
+	if i.Switch, err = b.makeHost(s.Switch, nil); err != nil {
 		return err
 	}
-	if i.External, err = b.host(s.External, b.place.external); err != nil {
+	if i.External, err = b.makeHost(s.External, b.place.external); err != nil {
 		return err
 	}
 	for k, n := range s.Nodes {
-		if err := b.node(n, b.place.nodes[k]); err != nil {
+		if err := b.makeNode(n, b.place.nodes[k]); err != nil {
 			return err
 		}
 	}
 	for _, svc := range s.Services {
-		i.Services = append(i.Services, Service{serviceSpec: svc, Backends: i.pods(svc.Backends)})
+		i.Services = append(i.Services, Service{serviceSpec: svc, Backends: i.podsOf(svc.Backends)})
 	}
 	return nil
 }
 
-func (b *builder) host(s hostSpec, cpus []int) (*Host, error) {
+func (b *builder) makeHost(s hostSpec, cpus []int) (*Host, error) {
 	h := &Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.asideOf(cpus)}
 	return h, b.makeNamespace(h)
 }
@@ -190,8 +190,8 @@ func (s instanceSpec) namespaceSettings() []netns.Setting {
 	return slices.Concat(without6, fresh4)
 }
 
-// zero returns the settings called directory+name, each with the value 0.
-func zero(directory string, names ...string) []netns.Setting {
+// zeroSettings returns the settings called directory+name, each with the value 0.
+func zeroSettings(directory string, names ...string) []netns.Setting {
 	return each.Of(names, func(name string) netns.Setting { return netns.Setting{Name: directory + name, Value: "0"} })
 }
 
@@ -202,7 +202,7 @@ var without6 = []netns.Setting{
 }
 
 // fresh6 switches IPv6 on without duplicate address detection and router solicitations, which would delay devices.
-var fresh6 = zero("net/ipv6/conf/", "all/disable_ipv6", "default/disable_ipv6", "all/accept_dad", "default/accept_dad",
+var fresh6 = zeroSettings("net/ipv6/conf/", "all/disable_ipv6", "default/disable_ipv6", "all/accept_dad", "default/accept_dad",
 	"default/accept_ra", "default/autoconf", "default/router_solicitations", "all/forwarding")
 
 // fresh4 sets the lab's TCP buffers, and resets other IPv4 settings to the kernel's defaults. A new namespace inherits
@@ -210,18 +210,18 @@ var fresh6 = zero("net/ipv6/conf/", "all/disable_ipv6", "default/disable_ipv6", 
 var fresh4 = slices.Concat([]netns.Setting{
 	{Name: "net/ipv4/tcp_rmem", Value: receiveBuffer},
 	{Name: "net/ipv4/tcp_wmem", Value: sendBuffer},
-}, zero("net/ipv4/", "ip_forward", "conf/all/rp_filter", "conf/default/rp_filter", "conf/all/arp_ignore", "conf/default/arp_ignore",
+}, zeroSettings("net/ipv4/", "ip_forward", "conf/all/rp_filter", "conf/default/rp_filter", "conf/all/arp_ignore", "conf/default/arp_ignore",
 	"conf/all/arp_announce", "conf/default/arp_announce", "conf/all/route_localnet", "conf/default/route_localnet",
 	"conf/all/proxy_arp", "conf/default/proxy_arp"))
 
-func (b *builder) node(s dataplane.Node, cpus []int) error {
+func (b *builder) makeNode(s dataplane.Node, cpus []int) error {
 	n := &Node{
 		Host:    Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.asideOf(cpus)},
 		PodCIDR: s.PodCIDR, TunnelAddr: s.Tunnel.Addr,
 	}
 	b.inst.Nodes = append(b.inst.Nodes, n)
 	var err error
-	if n.group, err = b.lab.group(b.spec.Name.String() + "/" + s.Name); err != nil {
+	if n.group, err = b.lab.makeCgroup(b.spec.Name.String() + "/" + s.Name); err != nil {
 		return err
 	}
 	if err := b.makeNamespace(&n.Host); err != nil {
@@ -241,8 +241,8 @@ func (b *builder) node(s dataplane.Node, cpus []int) error {
 	return nil
 }
 
-// underlay makes the switch, and connects the nodes and the external client to it.
-func (b *builder) underlay(context.Context) error {
+// makeUnderlay makes the switch, and connects the nodes and the external client to it.
+func (b *builder) makeUnderlay(context.Context) error {
 	err := b.at[b.inst.Switch].Add(
 		switchSettings,
 		link.Bridge{Name: switchBridge, MAC: b.spec.Switch.MAC, MTU: b.spec.Lab.MTU, Ageing: ageing},
@@ -251,15 +251,15 @@ func (b *builder) underlay(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("switch: %w", err)
 	}
-	if err := b.plug(b.inst.External, b.spec.External); err != nil {
+	if err := b.plugHost(b.inst.External, b.spec.External); err != nil {
 		return fmt.Errorf("external: %w", err)
 	}
 	for k, n := range b.spec.Nodes {
-		if err := b.plug(&b.inst.Nodes[k].Host, hostOf(n)); err != nil {
+		if err := b.plugHost(&b.inst.Nodes[k].Host, hostOf(n)); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}
-	return b.interfaces()
+	return b.plugInterfaces()
 }
 
 // switchSettings keep netfilter out of the switch, which represents hardware.
@@ -269,14 +269,14 @@ var switchSettings = link.Settings{
 	{Name: "net/bridge/bridge-nf-call-arptables", Value: "0", IfPresent: true},
 }
 
-// plug connects a host to the switch, and adds its addresses, default route and neighbours on the underlay.
-func (b *builder) plug(h *Host, s hostSpec) error {
+// plugHost connects a host to the switch, and adds its addresses, default route and neighbours on the underlay.
+func (b *builder) plugHost(h *Host, s hostSpec) error {
 	at, sw := b.at[h], b.at[b.inst.Switch]
 	err := at.Add(link.Veth{Name: dataplane.NIC, MAC: s.MAC, Peer: s.Name, PeerIn: sw, MTU: b.spec.Lab.MTU})
 	if err != nil {
 		return err
 	}
-	port, err := b.wire(s.Name, s.Name)
+	port, err := b.insertLink(s.Name, s.Name)
 	if err != nil {
 		return err
 	}
@@ -294,12 +294,12 @@ func (b *builder) plug(h *Host, s hostSpec) error {
 		link.Address{Dev: dataplane.NIC, Addr: s.Addr},
 		// Without a default route a Calico node would not answer its pods' ARP requests.
 		link.Route{To: b.spec.net.everywhere, Via: b.spec.net.switchAddr, Dev: dataplane.NIC},
-	}, b.neighbours(s)...)...)
+	}, b.staticNeighbours(s)...)...)
 }
 
-// neighbours returns a host's static neighbour entries for the other hosts of the underlay. For the external client, it
+// staticNeighbours returns a host's static neighbour entries for the other hosts of the underlay. For the external client, it
 // also returns entries for the load balancer addresses.
-func (b *builder) neighbours(s hostSpec) []link.Thing {
+func (b *builder) staticNeighbours(s hostSpec) []link.Thing {
 	peers := []hostSpec{b.spec.Switch, b.spec.External}
 	peers = append(peers, each.Of(b.spec.Nodes, hostOf)...)
 	var list []link.Thing
@@ -310,7 +310,7 @@ func (b *builder) neighbours(s hostSpec) []link.Thing {
 	}
 	for _, svc := range b.spec.Services {
 		if s.Name == b.spec.External.Name && svc.Balanced.IsValid() {
-			list = append(list, link.StaticNeighbour{Dev: dataplane.NIC, Addr: svc.Balanced, MAC: b.spec.Nodes[b.spec.announcer()].MAC})
+			list = append(list, link.StaticNeighbour{Dev: dataplane.NIC, Addr: svc.Balanced, MAC: b.spec.Nodes[b.spec.announcerIndex()].MAC})
 		}
 	}
 	return list
@@ -318,13 +318,13 @@ func (b *builder) neighbours(s hostSpec) []link.Thing {
 
 func hostOf(n dataplane.Node) hostSpec { return hostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC} }
 
-// dataplane prepares the nodes, starts the programs of a profile file, connects the pods, and adds the routes between
+// makeDataplane prepares the nodes, starts the programs of a profile file, connects the pods, and adds the routes between
 // nodes.
-func (b *builder) dataplane(ctx context.Context) error {
+func (b *builder) makeDataplane(ctx context.Context) error {
 	d := b.spec.dataplane
 	for k, n := range b.spec.Nodes {
 		at := b.at[&b.inst.Nodes[k].Host]
-		if err := at.Add(slices.Concat(b.forwarding(), b.inUserSpace(b.inst.Nodes[k], b.ownDevices(n)))...); err != nil {
+		if err := at.Add(slices.Concat(b.forwardingSetting(), b.inUserSpace(b.inst.Nodes[k], b.ownDevices(n)))...); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 		if err := b.openOwn(ctx, k); err != nil {
@@ -335,12 +335,12 @@ func (b *builder) dataplane(ctx context.Context) error {
 				continue
 			}
 			if b.spec.Plugged() {
-				if err := b.plugin(ctx, k, j); err != nil {
+				if err := b.attachByPlugins(ctx, k, j); err != nil {
 					return err
 				}
 				continue
 			}
-			if err := b.attach(at, n, p, b.at[&b.inst.Nodes[k].Pods[j].Host]); err != nil {
+			if err := b.attachPod(at, n, p, b.at[&b.inst.Nodes[k].Pods[j].Host]); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
 		}
@@ -356,8 +356,8 @@ func (b *builder) dataplane(ctx context.Context) error {
 	return b.joinOwn(ctx)
 }
 
-// forwarding returns the setting that makes a node forward packets between its devices; none for a raw node.
-func (b *builder) forwarding() []link.Thing {
+// forwardingSetting returns the setting that makes a node forward packets between its devices; none for a raw node.
+func (b *builder) forwardingSetting() []link.Thing {
 	name := "net/ipv4/ip_forward"
 	switch {
 	case b.spec.Profile.Name == profile.Raw:
@@ -368,22 +368,22 @@ func (b *builder) forwarding() []link.Thing {
 	return []link.Thing{link.Settings{{Name: name, Value: "1"}}}
 }
 
-// attach connects a pod to its node, or to the switch if the dataplane does so. at is the node's handle, in the pod's
+// attachPod connects a pod to its node, or to the switch if the dataplane does so. at is the node's handle, in the pod's
 // handle.
-func (b *builder) attach(at *link.Handle, n dataplane.Node, p dataplane.Pod, in *link.Handle) error {
+func (b *builder) attachPod(at *link.Handle, n dataplane.Node, p dataplane.Pod, in *link.Handle) error {
 	if s, ok := b.spec.dataplane.(dataplane.Switched); ok {
 		return b.at[b.inst.Switch].Add(s.PlugPod(switchBridge, p, in)...)
 	}
 	return at.Add(b.spec.dataplane.AttachPod(n, p, in)...)
 }
 
-// nics applies the conditions of devices: the NIC model, BIG TCP and receive steering for all devices, the line rate for
+// configureDevices applies the conditions of devices: the NIC model, BIG TCP and receive steering for all devices, the line rate for
 // NICs. It also prepares lossy links.
-func (b *builder) nics(context.Context) error {
+func (b *builder) configureDevices(context.Context) error {
 	b.inst.nic = plan.NICIdeal
 	for h, at := range b.at {
 		if b.spec.Lab.NIC == plan.NICWire {
-			if err := b.inst.offload(h, at, plan.NICWire); err != nil {
+			if err := b.inst.applyNICModel(h, at, plan.NICWire); err != nil {
 				return fmt.Errorf("%s: %w", h.Name, err)
 			}
 		}
@@ -392,12 +392,12 @@ func (b *builder) nics(context.Context) error {
 				return fmt.Errorf("%s: %w", h.Name, advice.With(err, "leave out big-tcp, or take Linux 6.3 or newer"))
 			}
 		}
-		if err := b.steer(h, at); err != nil {
+		if err := b.steerHost(h, at); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
 	b.inst.nic = b.spec.Lab.NIC
-	for _, h := range b.inst.senders() {
+	for _, h := range b.inst.wireSenders() {
 		rate := b.lineRate(h)
 		if rate == 0 {
 			continue
@@ -417,9 +417,9 @@ const BigTCP = 192 << 10
 // errOneCPU is the error of a variant that sets rps while all work is on one CPU.
 var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packet steering changes nothing"), "take --cpu split")
 
-// steer makes the receive work of a host's devices run on the host's CPUs, if placement and rps ask for it. It does not
-// change the switch. If the kernel cannot steer, steer fails with rps=on; otherwise it records the reason for Facts.
-func (b *builder) steer(h *Host, at *link.Handle) error {
+// steerHost makes the receive work of a host's devices run on the host's CPUs, if placement and rps ask for it. It does not
+// change the switch. If the kernel cannot steer, it fails with rps=on; otherwise it records the reason for Facts.
+func (b *builder) steerHost(h *Host, at *link.Handle) error {
 	if b.place.mode != condition.PlacementSplit || b.spec.Lab.RPS == condition.RPSOff || h == b.inst.Switch {
 		return nil
 	}
@@ -434,8 +434,8 @@ func (b *builder) steer(h *Host, at *link.Handle) error {
 	return nil
 }
 
-// rules loads the netfilter rules of the daemons of all nodes. A raw node has no daemons.
-func (b *builder) rules(ctx context.Context) error {
+// loadRules loads the netfilter rules of the daemons of all nodes. A raw node has no daemons.
+func (b *builder) loadRules(ctx context.Context) error {
 	if b.spec.Profile.Name == profile.Raw {
 		return nil
 	}
@@ -444,7 +444,7 @@ func (b *builder) rules(ctx context.Context) error {
 			n.before, err = b.lab.tools.saveRules(ctx, n.NS)
 		}
 		if err == nil {
-			err = b.lab.netfilter(ctx, n.NS, b.spec, k)
+			err = b.lab.loadNetfilter(ctx, n.NS, b.spec, k)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
@@ -453,8 +453,8 @@ func (b *builder) rules(ctx context.Context) error {
 	})
 }
 
-// programs loads the BPF programs of all nodes at once.
-func (b *builder) programs(context.Context) error {
+// loadPrograms loads the BPF programs of all nodes at once.
+func (b *builder) loadPrograms(context.Context) error {
 	d, ok := b.spec.dataplane.(dataplane.Programmed)
 	if !ok {
 		return nil
@@ -486,7 +486,7 @@ func (i *Instance) programInput(k int) dataplane.Programming {
 // close ends the programs of a profile file, and removes BPF programs, links, namespaces and cgroups. Errors are
 // ignored.
 func (i *Instance) close() {
-	_ = i.endOwn() // remove and Lab.Close have reported it
+	_ = i.endOwn() // removeInstance and Lab.Close have reported it
 	var programs sync.WaitGroup
 	for _, n := range i.Nodes {
 		if n.programs.Closer != nil {

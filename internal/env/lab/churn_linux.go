@@ -24,7 +24,7 @@ import (
 )
 
 // churnService is the Service that changes under churn, the last of the instance. It is raised with one endpoint, a pod
-// on the second node; see churned for its other form.
+// on the second node; see specInForm for its other form.
 const (
 	churnService = "svc-churn"
 	churnPort    = 5301
@@ -76,13 +76,13 @@ type changes struct {
 	broken error
 }
 
-// changes prepares the actions for one kind of object. It computes netfilter rules in advance, so that apply only loads
-// them.
-func (i *Instance) changes(kind plan.ChurnKind) (*changes, error) {
+// prepareChanges prepares the actions for one kind of object. It computes netfilter rules in advance, so that changeTo only
+// loads them.
+func (i *Instance) prepareChanges(kind plan.ChurnKind) (*changes, error) {
 	c := &changes{inst: i, kind: kind}
 	for k := range i.Nodes {
 		for _, f := range []form{asRaised, changed} {
-			do, err := i.change(kind, k, f)
+			do, err := i.nodeChange(kind, k, f)
 			if err != nil {
 				return nil, fmt.Errorf("%s: changes of %s: %w", i.Nodes[k].Name, kind, err)
 			}
@@ -92,13 +92,13 @@ func (i *Instance) changes(kind plan.ChurnKind) (*changes, error) {
 	return c, nil
 }
 
-// change returns the action by which node k brings the object from the other form into form to.
-func (i *Instance) change(kind plan.ChurnKind, k int, to form) (func(context.Context) error, error) {
+// nodeChange returns the action by which node k brings the object from the other form into form to.
+func (i *Instance) nodeChange(kind plan.ChurnKind, k int, to form) (func(context.Context) error, error) {
 	if kind == plan.ChurnPolicies {
 		return i.changePolicy(k, to)
 	}
-	n, from := i.Nodes[k], i.churned(kind, 1-to)
-	target := i.churned(kind, to)
+	n, from := i.Nodes[k], i.specInForm(kind, 1-to)
+	target := i.specInForm(kind, to)
 	if i.Profile.Services == FileServices {
 		return func(ctx context.Context) error { return n.serveOwn(ctx, target, k) }, nil
 	}
@@ -118,7 +118,7 @@ func (i *Instance) change(kind plan.ChurnKind, k int, to form) (func(context.Con
 		for _, c := range []*service.Config{before.Services, after.Services} {
 			c.Services = onlyChurned(c.Services)
 		}
-		return i.transaction(k, service.NFTables(*before.Services), service.NFTables(*after.Services))
+		return i.nftChange(k, service.NFTables(*before.Services), service.NFTables(*after.Services))
 	}
 	return i.iptablesChange(k, before, after, service.EverySync...)
 }
@@ -134,13 +134,13 @@ func (i *Instance) changePolicy(k int, to form) (func(context.Context) error, er
 	}
 	before.Calico.Churned, after.Calico.Churned = to == asRaised, to == changed
 	if after.Calico.NFTables {
-		return i.transaction(k, policy.CalicoNFT(*before.Calico), policy.CalicoNFT(*after.Calico))
+		return i.nftChange(k, policy.CalicoNFT(*before.Calico), policy.CalicoNFT(*after.Calico))
 	}
 	return i.iptablesChange(k, before, after)
 }
 
-// transaction returns an action that turns a table of node k from before into after by one netlink transaction.
-func (i *Instance) transaction(k int, before, after *nft.Table) (func(context.Context) error, error) {
+// nftChange returns an action that turns a table of node k from before into after by one netlink transaction.
+func (i *Instance) nftChange(k int, before, after *nft.Table) (func(context.Context) error, error) {
 	p, err := nft.Difference(before, after)
 	if err != nil {
 		return nil, err
@@ -171,9 +171,9 @@ func (n *Node) daemonCPUs() []int {
 	return n.CPUs
 }
 
-// churned returns the instance's description with churnService in form f. In the form changed, it does not exist if kind
+// specInForm returns the instance's description with churnService in form f. In the form changed, it does not exist if kind
 // is services; otherwise its endpoint is on the first node.
-func (i *Instance) churned(kind plan.ChurnKind, f form) instanceSpec {
+func (i *Instance) specInForm(kind plan.ChurnKind, f form) instanceSpec {
 	s := i.Spec
 	if f == asRaised {
 		return s
@@ -196,9 +196,9 @@ func onlyChurned(list []service.Service) []service.Service {
 // changeTime bounds one change.
 const changeTime = time.Minute
 
-// apply brings the object into a form on all nodes concurrently, and returns the CPU time of the change in ns. It does
+// changeTo brings the object into a form on all nodes concurrently, and returns the CPU time of the change in ns. It does
 // not stop when ctx is done, because a partial change leaves neither form. After a failure, every later call fails.
-func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
+func (c *changes) changeTo(ctx context.Context, to form) (cpu int64, err error) {
 	if c.broken != nil {
 		return 0, c.broken
 	}
@@ -237,7 +237,7 @@ const watchedRate = 10
 // Churn changes an object of a variant at the rate of its conditions, and at the end restores it; see env.Churner. It
 // returns nil if nothing changes.
 func (l *Lab) Churn(ctx context.Context, o control.Churning) (seen *sample.Churn, err error) {
-	inst, err := l.up(o.Variant)
+	inst, err := l.raisedInstance(o.Variant)
 	if err != nil {
 		return nil, err
 	}
@@ -245,21 +245,21 @@ func (l *Lab) Churn(ctx context.Context, o control.Churning) (seen *sample.Churn
 	if c == nil || inst.Spec.Lab.Churn.IsZero() {
 		return nil, nil
 	}
-	p, err := c.prober(ctx)
+	p, err := c.openProber(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	seen, err = c.run(ctx, o, p)
+	seen, err = c.runTrial(ctx, o, p)
 	if c.at == changed && c.broken == nil {
-		_, restored := c.apply(ctx, asRaised)
+		_, restored := c.changeTo(ctx, asRaised)
 		err = errors.Join(err, restored)
 	}
 	return seen, err
 }
 
-// run makes the changes of one trial, and returns the number and the times of those in its window.
-func (c *changes) run(ctx context.Context, o control.Churning, p *prober) (*sample.Churn, error) {
+// runTrial makes the changes of one trial, and returns the number and the times of those in its window.
+func (c *changes) runTrial(ctx context.Context, o control.Churning, p *prober) (*sample.Churn, error) {
 	rate := c.inst.Spec.Lab.Churn.Rate
 	every := int(math.Ceil(rate/watchedRate)) | 1
 	seen := &sample.Churn{Enforced: sample.NewHistogram()}
@@ -310,12 +310,12 @@ func (c *changes) changeOnce(ctx context.Context, p *prober, look bool) (one one
 	applied := make(chan error, 1)
 	var ended int64
 	go func() {
-		cpu, err := c.apply(ctx, to)
+		cpu, err := c.changeTo(ctx, to)
 		one.cpu, ended = cpu, thread.Monotonic()
 		applied <- err
 	}()
 	if look {
-		one.enforced, one.probes, err = p.look(begin, c.sign(to), applied)
+		one.enforced, one.probes, err = p.probeChange(begin, c.expectedSign(to), applied)
 	} else {
 		err = <-applied
 	}
@@ -323,8 +323,8 @@ func (c *changes) changeOnce(ctx context.Context, p *prober, look bool) (one one
 	return one, err
 }
 
-// sign returns how a connection attempt ends while the object is in form f.
-func (c *changes) sign(f form) sign {
+// expectedSign returns how a connection attempt ends while the object is in form f.
+func (c *changes) expectedSign(f form) sign {
 	switch {
 	case f == asRaised:
 		return opened
@@ -334,8 +334,8 @@ func (c *changes) sign(f form) sign {
 	return closed
 }
 
-// target returns the address that the prober connects to, and the port on which the pod of the second node listens.
-func (c *changes) target() (netip.AddrPort, uint16) {
+// probeTarget returns the address that the prober connects to, and the port on which the pod of the second node listens.
+func (c *changes) probeTarget() (netip.AddrPort, uint16) {
 	s := c.inst.Spec
 	if c.kind == plan.ChurnPolicies {
 		return netip.AddrPortFrom(s.Nodes[1].Pods[0].Addr.Addr(), policy.ChurnedPort), policy.ChurnedPort
@@ -358,7 +358,7 @@ func (i *Instance) AccountChange(ctx context.Context) (err error) {
 	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Impaired() {
 		return nil
 	}
-	p, err := c.prober(ctx)
+	p, err := c.openProber(ctx)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func TestEnforced(t *testing.T) {
 		"no answer is none": {[]attempt{answer(200, 0), silent(150), silent(90)}, refused, 100, 0},
 	} {
 		p := prober{probes: tt.probes}
-		at, ok := p.enforced(tt.want, now-tt.over*ms)
+		at, ok := p.enforcedAt(tt.want, now-tt.over*ms)
 		if ok != (tt.at > 0) || ok && at != now-tt.at*ms {
 			t.Errorf("%s: %d ms ago (%t), want %d", name, (now-at)/ms, ok, tt.at)
 		}
@@ -136,16 +136,16 @@ func TestPause(t *testing.T) {
 	if inst.Err != nil {
 		t.Skip(inst.Err)
 	}
-	p, err := inst.changing.prober(t.Context())
+	p, err := inst.changing.openProber(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.close()
-	if err := p.send(); err != nil {
+	if err := p.sendProbe(); err != nil {
 		t.Fatal(err)
 	}
-	p.pause(thread.Monotonic() + stale + settles)
-	if b := p.probes[0]; !b.shows(opened) {
+	p.pauseUntil(thread.Monotonic() + stale + settles)
+	if b := p.probes[0]; !b.hasSign(opened) {
 		t.Errorf("ended %t: %v", b.ended, b.how)
 	}
 }

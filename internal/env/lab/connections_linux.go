@@ -25,7 +25,7 @@ func (i *Instance) Connect() (tracked int, err error) {
 	before := proc.Spent()
 	tracked = math.MaxInt
 	for k, n := range i.Nodes {
-		got, err := n.connect(want, i.Spec.Nodes[k])
+		got, err := n.addConnections(want, i.Spec.Nodes[k])
 		if err != nil {
 			return 0, fmt.Errorf("%s: standing connections: %w", n.Name, err)
 		}
@@ -37,8 +37,8 @@ func (i *Instance) Connect() (tracked int, err error) {
 	return tracked, nil
 }
 
-// connect fills the node's table with want connections, and returns how many connections the table then has.
-func (n *Node) connect(want int, as dataplane.Node) (int, error) {
+// addConnections fills the node's table with want connections, and returns how many connections the table then has.
+func (n *Node) addConnections(want int, as dataplane.Node) (int, error) {
 	if n.programs.Connect != nil {
 		return n.programs.Connect(want)
 	}

@@ -42,7 +42,7 @@ func (i *Instance) Dialer(h *Host) (*Dialer, error) {
 	}
 	d.cmd, d.stderr = exec.Command(i.lab.options.Program[0], SocketsVerb), &child.Tail{}
 	d.cmd.Env, d.cmd.Stdin, d.cmd.Stderr = []string{}, far, d.stderr
-	err = errors.Join(i.lab.start(h, d.cmd, nil), far.Close())
+	err = errors.Join(i.lab.startCommand(h, d.cmd, nil), far.Close())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start a process to connect from %s: %w", h.Name, err), near.Close())
 	}

@@ -34,7 +34,7 @@ func (s instanceSpec) Draw(w io.Writer) error {
 			fmt.Fprintf(&b, ", node port %d", svc.NodePort)
 		}
 		if svc.Balanced.IsValid() {
-			fmt.Fprintf(&b, ", load balancer %v at %s", svc.Balanced, s.Nodes[s.announcer()].Name)
+			fmt.Fprintf(&b, ", load balancer %v at %s", svc.Balanced, s.Nodes[s.announcerIndex()].Name)
 		}
 		for k, r := range svc.Backends {
 			sep := " ─►"

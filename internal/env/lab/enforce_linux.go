@@ -66,17 +66,17 @@ const (
 	mostProbes = 256
 )
 
-// prober opens a prober for the changes, with a listener in the second node's pod. The caller closes the prober.
-func (c *changes) prober(ctx context.Context) (*prober, error) {
+// openProber opens a prober for the changes, with a listener in the second node's pod. The caller closes the prober.
+func (c *changes) openProber(ctx context.Context) (*prober, error) {
 	client, server := c.inst.Nodes[0].Pods[1], c.inst.Nodes[1].Pods[0]
-	to, port := c.target()
+	to, port := c.probeTarget()
 	p := &prober{ctx: ctx, host: &client.Host, cpus: c.inst.Nodes[0].daemonCPUs(), dialer: &Dialer{}, family: "tcp4"}
 	p.to = sock.NewAddr(to, sock.Family(to.Addr()))
 	if to.Addr().Is6() {
 		p.family = "tcp6"
 	}
 	var err error
-	if p.listener, err = listen(server.NS, p.family, netip.AddrPortFrom(server.Addr, port)); err != nil {
+	if p.listener, err = listenTCP(server.NS, p.family, netip.AddrPortFrom(server.Addr, port)); err != nil {
 		return nil, fmt.Errorf("listen at %s: %w", server.Name, err)
 	}
 	if c.kind != plan.ChurnPolicies && c.inst.Profile.Services == ebpfServices {
@@ -87,8 +87,8 @@ func (c *changes) prober(ctx context.Context) (*prober, error) {
 	return p, nil
 }
 
-// listen opens a TCP listener in a namespace.
-func listen(ns *netns.NS, network string, at netip.AddrPort) (*os.File, error) {
+// listenTCP opens a TCP listener in a namespace.
+func listenTCP(ns *netns.NS, network string, at netip.AddrPort) (*os.File, error) {
 	f, err := handover.Open(network, ns)
 	if err != nil {
 		return nil, err
@@ -115,17 +115,17 @@ func (p *prober) close() error {
 	return errors.Join(errs...)
 }
 
-// look sends probes until a change that began at begin is over and the latest probes have the sign want. It returns the
+// probeChange sends probes until a change that began at begin is over and the latest probes have the sign want. It returns the
 // delay in ns from begin to the first of these latest probes, and the number of all probes. The result of the change
 // arrives on applied.
-func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64, probes int, err error) {
+func (p *prober) probeChange(begin int64, want sign, applied <-chan error) (delay int64, probes int, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // the thread ends with the goroutine, because it is confined
 		err = errors.Join(thread.SetCPUs(p.cpus), thread.SharpTimers())
 		if err == nil {
-			delay, err = p.watch(begin, want, applied)
+			delay, err = p.probeOnThread(begin, want, applied)
 		} else {
 			err = errors.Join(err, <-applied)
 		}
@@ -135,13 +135,13 @@ func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64
 	return delay, probes, errors.Join(err, p.reset())
 }
 
-// watch does the work of look on the current thread.
-func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int64, err error) {
+// probeOnThread does the work of probeChange on the current thread.
+func (p *prober) probeOnThread(begin int64, want sign, applied <-chan error) (delay int64, err error) {
 	p.probes = p.probes[:0]
 	var over int64 // when the change was over
 	for {
 		now := thread.Monotonic()
-		if err := p.send(); err != nil {
+		if err := p.sendProbe(); err != nil {
 			if over == 0 {
 				err = errors.Join(err, <-applied)
 			}
@@ -155,9 +155,9 @@ func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int6
 			over = thread.Monotonic()
 		default:
 		}
-		p.collect()
+		p.collectResults()
 		if over > 0 {
-			if at, ok := p.enforced(want, over); ok {
+			if at, ok := p.enforcedAt(want, over); ok {
 				return at - begin, nil
 			}
 			if patience := max(unseenAfter, (over-begin)/2); now-over > patience {
@@ -165,22 +165,22 @@ func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int6
 					time.Duration(over-begin).Round(time.Microsecond), time.Duration(patience))
 			}
 		}
-		p.pause(now + max(leastApart, (now-begin)/apart))
+		p.pauseUntil(now + max(leastApart, (now-begin)/apart))
 	}
 }
 
-// pause waits until then. Meanwhile it collects results at least every 50 ms (settles), because a probe that is read
+// pauseUntil waits until then. Meanwhile it collects results at least every 50 ms (settles), because a probe that is read
 // late looks like one that TCP repeated.
-func (p *prober) pause(then int64) {
+func (p *prober) pauseUntil(then int64) {
 	for now := thread.Monotonic(); now+settles < then; now = thread.Monotonic() {
 		thread.SleepUntil(now + settles)
-		p.collect()
+		p.collectResults()
 	}
 	thread.SleepUntil(then)
 }
 
-// send sends one more probe, unless mostProbes were sent.
-func (p *prober) send() error {
+// sendProbe sends one more probe, unless mostProbes were sent.
+func (p *prober) sendProbe() error {
 	n := len(p.probes)
 	if n == mostProbes {
 		return nil // enough probes are under way
@@ -203,8 +203,8 @@ func (p *prober) send() error {
 	return nil
 }
 
-// collect records the results of the probes that have ended.
-func (p *prober) collect() {
+// collectResults records the results of the probes that have ended.
+func (p *prober) collectResults() {
 	now := thread.Monotonic()
 	for i := range p.probes {
 		b := &p.probes[i]
@@ -218,10 +218,10 @@ func (p *prober) collect() {
 	}
 }
 
-// enforced looks at the latest probes that all have the sign want, and returns when the first of them was sent. It ignores
+// enforcedAt looks at the latest probes that all have the sign want, and returns when the first of them was sent. It ignores
 // still later probes that wait for an answer. ok is false while an earlier probe waits for an answer, and until one of
 // the probes with the sign was sent after over, the end of the change.
-func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
+func (p *prober) enforcedAt(want sign, over int64) (at int64, ok bool) {
 	now := thread.Monotonic()
 	for i := len(p.probes) - 1; i >= 0; i-- {
 		b := p.probes[i]
@@ -231,7 +231,7 @@ func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
 			}
 			continue // a younger one than the first from after the change
 		}
-		if !b.shows(want) {
+		if !b.hasSign(want) {
 			break
 		}
 		at, ok = b.sent, ok || b.sent > over
@@ -239,8 +239,8 @@ func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
 	return at, ok
 }
 
-// shows reports whether a probe has the sign want. The probe must have ended, or have waited for the time settles.
-func (b attempt) shows(want sign) bool {
+// hasSign reports whether a probe has the sign want. The probe must have ended, or have waited for the time settles.
+func (b attempt) hasSign(want sign) bool {
 	established := b.ended && b.how == 0
 	switch want {
 	case opened:

@@ -155,17 +155,17 @@ func (l *Lab) notSteered(err error) {
 // Drops returns the drop counters of all devices that a route may cross: of its two ends, of all nodes and of the
 // switch.
 func (l *Lab) Drops(r plan.Route) ([]sample.Drop, error) {
-	inst, err := l.up(r.Variant)
+	inst, err := l.raisedInstance(r.Variant)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := between(inst.Spec, r.Path, r.Pair)
+	ends, err := pairEnds(inst.Spec, r.Path, r.Pair)
 	if err != nil {
 		return nil, err
 	}
 	var all []sample.Drop
 	for _, h := range inst.Crossed(ends) {
-		drops, err := h.drops()
+		drops, err := h.readDrops()
 		if err != nil {
 			return nil, err
 		}
@@ -180,10 +180,10 @@ func (i *Instance) Crossed(e Ends) []*Host {
 	for _, n := range i.Nodes {
 		hosts = append(hosts, &n.Host)
 	}
-	return distinct(append(hosts, i.Switch, i.Host(e.Server)))
+	return distinctHosts(append(hosts, i.Switch, i.Host(e.Server)))
 }
 
-func (h *Host) drops() ([]sample.Drop, error) {
+func (h *Host) readDrops() ([]sample.Drop, error) {
 	drops, err := link.At(h.NS, (*link.Handle).Drops)
 	if err != nil {
 		return nil, fmt.Errorf("read what %s drops: %w", h.Name, err)
@@ -201,16 +201,16 @@ func (h *Host) drops() ([]sample.Drop, error) {
 // packets or forgotten connections, by a description of the table. An error may come with a partial result. LRU maps of
 // BPF programs evict the oldest entry, as in the products, and are never full.
 func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
-	inst, err := l.up(profile)
+	inst, err := l.raisedInstance(profile)
 	if err != nil {
 		return nil, err
 	}
 	full := map[string]uint64{}
-	return full, errors.Join(each.Of(inst.Nodes, func(n *Node) error { return n.full(full) })...)
+	return full, errors.Join(each.Of(inst.Nodes, func(n *Node) error { return n.countFullTables(full) })...)
 }
 
-// full adds the node's counters of full tables to a map; see Full.
-func (n *Node) full(to map[string]uint64) error {
+// countFullTables adds the node's counters of full tables to a map; see Full.
+func (n *Node) countFullTables(to map[string]uint64) error {
 	drops, err := n.programs.Drops()
 	if err != nil {
 		return fmt.Errorf("%s: %w", n.Name, err)

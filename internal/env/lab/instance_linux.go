@@ -121,8 +121,8 @@ type Service struct {
 // Iptables returns the iptables programs that write the rules of the nodes. It fails if there are none.
 func (i *Instance) Iptables() (*ipt.Tool, error) { return i.lab.tools.iptables() }
 
-// pods returns the pods that refs identify.
-func (i *Instance) pods(refs []PodRef) []*Pod {
+// podsOf returns the pods that refs identify.
+func (i *Instance) podsOf(refs []PodRef) []*Pod {
 	return each.Of(refs, func(r PodRef) *Pod { return i.Nodes[r.Node].Pods[r.Pod] })
 }
 
@@ -147,9 +147,9 @@ func (i *Instance) Host(name string) *Host {
 
 // Distinct returns Hosts with each namespace once: a host-network pod, which shares the namespace of its node, is
 // omitted.
-func (i *Instance) Distinct() []*Host { return distinct(i.Hosts()) }
+func (i *Instance) Distinct() []*Host { return distinctHosts(i.Hosts()) }
 
-func distinct(hosts []*Host) (once []*Host) {
+func distinctHosts(hosts []*Host) (once []*Host) {
 	seen := map[*netns.NS]bool{}
 	for _, h := range hosts {
 		if h != nil && !seen[h.NS] {

@@ -28,8 +28,8 @@ func underlayEnds(n dataplane.Node) []underlayEnd {
 // portOf returns the name of an interface's end in the switch.
 func portOf(n dataplane.Node, d dataplane.Interface) string { return n.Name + "-" + d.Name }
 
-// interfaces connects the nodes' other devices to the switch.
-func (b *builder) interfaces() error {
+// plugInterfaces connects the nodes' other devices to the switch.
+func (b *builder) plugInterfaces() error {
 	for k, n := range b.spec.Nodes {
 		for _, d := range n.Interfaces {
 			if err := b.plugInterface(b.inst.Nodes[k], n, d); err != nil {
@@ -48,7 +48,7 @@ func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interfac
 	if err := at.Add(link.Veth{Name: d.Name, MAC: d.MAC, Peer: end, PeerIn: sw, MTU: n.MTU}); err != nil {
 		return err
 	}
-	port, err := b.wire(end, n.Name)
+	port, err := b.insertLink(end, n.Name)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interfac
 	if err != nil {
 		return err
 	}
-	router, err := vpc.Open(stations(b.spec.Nodes))
+	router, err := vpc.Open(stationMACs(b.spec.Nodes))
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,9 @@ func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interfac
 	return router.Attach(b.inst.Switch.NS, port)
 }
 
-// stations maps the address of each node, and of each pod on an additional interface, to the MAC address to which the
+// stationMACs maps the address of each node, and of each pod on an additional interface, to the MAC address to which the
 // underlay delivers its packets.
-func stations(nodes []dataplane.Node) map[netip.Addr]net.HardwareAddr {
+func stationMACs(nodes []dataplane.Node) map[netip.Addr]net.HardwareAddr {
 	all := map[netip.Addr]net.HardwareAddr{}
 	for _, n := range nodes {
 		all[n.Addr.Addr()] = n.MAC

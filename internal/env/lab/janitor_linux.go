@@ -44,8 +44,8 @@ type janitorProcess struct {
 	pipe *os.File
 }
 
-// claim removes the cgroup trees of dead labs, then makes a tree and a janitor for this lab.
-func (l *Lab) claim(ctx context.Context) error {
+// claimTree removes the cgroup trees of dead labs, then makes a tree and a janitor for this lab.
+func (l *Lab) claimTree(ctx context.Context) error {
 	root, err := cgroup.Root()
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (l *Lab) claim(ctx context.Context) error {
 		l.groups.janitor, _ = startJanitor(l.options.Program[0], path) // without it, the next lab removes the tree if this one is killed
 	}
 	if l.groups.tree, err = cgroup.Claim(ctx, path); err != nil {
-		return errors.Join(err, l.dismiss())
+		return errors.Join(err, l.dismissJanitor())
 	}
 	return nil
 }
@@ -81,25 +81,25 @@ func startJanitor(program, path string) (*janitorProcess, error) {
 	return &janitorProcess{cmd: cmd, pipe: out}, nil
 }
 
-// group makes the cgroup of a node. It returns nil without cgroup v2.
-func (l *Lab) group(name string) (*cgroup.Group, error) {
+// makeCgroup makes the cgroup of a node. It returns nil without cgroup v2.
+func (l *Lab) makeCgroup(name string) (*cgroup.Group, error) {
 	if l.groups.tree == nil {
 		return nil, nil
 	}
 	return l.groups.tree.Child(name)
 }
 
-// release removes the tree and ends the janitor.
-func (l *Lab) release(ctx context.Context) error {
+// releaseTree removes the tree and ends the janitor.
+func (l *Lab) releaseTree(ctx context.Context) error {
 	var errs []error
 	if l.groups.tree != nil {
 		errs = append(errs, cgroup.Remove(ctx, l.groups.tree.Path()), l.groups.tree.Close())
 	}
-	return errors.Join(append(errs, l.dismiss())...)
+	return errors.Join(append(errs, l.dismissJanitor())...)
 }
 
-// dismiss ends the janitor, which then finds no tree.
-func (l *Lab) dismiss() error {
+// dismissJanitor ends the janitor, which then finds no tree.
+func (l *Lab) dismissJanitor() error {
 	w := l.groups.janitor
 	if w == nil {
 		return nil

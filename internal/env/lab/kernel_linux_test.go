@@ -350,7 +350,7 @@ func handle(t *testing.T, h *Host) *link.Handle {
 // shaper is the queueing discipline of a host's NIC.
 func shaper(t *testing.T, h *Host) string {
 	t.Helper()
-	drops, err := h.drops()
+	drops, err := h.readDrops()
 	i := slices.IndexFunc(drops, func(d sample.Drop) bool { return d.Device == dataplane.NIC && d.Kind == sample.DropQdisc })
 	if i < 0 {
 		t.Fatalf("%s has no queueing discipline: %v", h.Name, err)
@@ -497,7 +497,7 @@ func TestMissingProgramIsToldByProfile(t *testing.T) {
 	l := up(t, plan.Lab{})
 	missing := errors.New("iptables-restore: not installed")
 	l.tools.iptables = func() (*ipt.Tool, error) { return nil, missing }
-	i := l.raise(t.Context(), plan.VariantOf("host"))
+	i := l.raiseVariant(t.Context(), plan.VariantOf("host"))
 	if !errors.Is(i.Err, missing) || !strings.HasPrefix(i.Err.Error(), `profile "host": rules: node-1: `) {
 		t.Errorf("host without iptables: %v", i.Err)
 	}
@@ -505,10 +505,10 @@ func TestMissingProgramIsToldByProfile(t *testing.T) {
 		t.Errorf("half an instance was left: %+v", i)
 	}
 	l.tools.ipset = func() (*ipt.IPSet, error) { return nil, missing }
-	if i := l.raise(t.Context(), plan.VariantOf("canal")); !errors.Is(i.Err, missing) {
+	if i := l.raiseVariant(t.Context(), plan.VariantOf("canal")); !errors.Is(i.Err, missing) {
 		t.Errorf("canal without ipset: %v", i.Err)
 	}
-	raw := l.raise(t.Context(), plan.VariantOf("raw"))
+	raw := l.raiseVariant(t.Context(), plan.VariantOf("raw"))
 	if raw.Err != nil {
 		t.Errorf("raw needs no iptables: %v", raw.Err)
 	}

@@ -99,7 +99,7 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	conditions := o.Lab.Filled()
 	err := conditions.Validate()
 	if err == nil {
-		conditions, err = withRoomFor(conditions, o.backends())
+		conditions, err = withRoomFor(conditions, o.backendSets())
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 		return nil, err
 	}
 	o.Lab = conditions
-	l, err := open(ctx, o)
+	l, err := openEmpty(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 // closeTimeout bounds closing a lab that was interrupted while it was raised.
 const closeTimeout = 5 * time.Second
 
-// open makes a lab without instances under complete conditions. It fails if this process may not make namespaces.
-func open(ctx context.Context, o Options) (*Lab, error) {
+// openEmpty makes a lab without instances under complete conditions. It fails if this process may not make namespaces.
+func openEmpty(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{options: o, agents: map[*agent]struct{}{}}
 	if err := mayRaise(); err != nil {
 		return nil, err
@@ -136,13 +136,13 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.cpus, l.place = cpus, place(o.Lab.CPU, cpus, o.Lab.Nodes)
+	l.cpus, l.place = cpus, divideCPUs(o.Lab.CPU, cpus, o.Lab.Nodes)
 	l.tools.iptables = sync.OnceValues(func() (*ipt.Tool, error) {
 		return ipt.Find(context.WithoutCancel(ctx), ipt.Flavor(o.Lab.Iptables), o.Lab.Family == IPv6)
 	})
 	l.tools.ipset = sync.OnceValues(func() (*ipt.IPSet, error) { return ipt.FindIPSet(context.WithoutCancel(ctx)) })
 	l.starter = netns.NewStarter()
-	l.groups.failed = l.claim(ctx)
+	l.groups.failed = l.claimTree(ctx)
 	return l, nil
 }
 
@@ -205,19 +205,19 @@ func (l *Lab) raiseAll(ctx context.Context, names []plan.Variant) []*Instance {
 		slots <- struct{}{} // outside of the goroutine, so that they begin in order
 		all.Go(func() {
 			defer func() { <-slots }()
-			instances[i] = l.raise(ctx, name)
+			instances[i] = l.raiseVariant(ctx, name)
 		})
 	}
 	all.Wait()
 	return instances
 }
 
-// raise raises the instance of a variant. On failure it returns an instance with Err set.
-func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
+// raiseVariant raises the instance of a variant. On failure it returns an instance with Err set.
+func (l *Lab) raiseVariant(ctx context.Context, name plan.Variant) *Instance {
 	d, err := lookUp(name.Profile(), l.options.Own)
 	var spec instanceSpec
 	if err == nil {
-		spec, err = d.spec(name, l.options.Lab, l.options.backends())
+		spec, err = d.newSpec(name, l.options.Lab, l.options.backendSets())
 	}
 	if err != nil {
 		return &Instance{Name: name, Err: err}
@@ -232,9 +232,9 @@ func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	if kind == plan.ChurnEndpoints || kind == plan.ChurnServices {
 		spec.Services = append(spec.Services, serviceSpec{Name: churnService, VIP: spec.net.churned, Port: churnPort, TargetPort: churnPort, Backends: []PodRef{{1, 0}}})
 	}
-	inst, err := l.build(ctx, spec)
+	inst, err := l.buildInstance(ctx, spec)
 	if err == nil && kind != "" {
-		if inst.changing, err = inst.changes(kind); err != nil {
+		if inst.changing, err = inst.prepareChanges(kind); err != nil {
 			inst.close()
 		}
 	}
@@ -261,8 +261,8 @@ func (l *Lab) Instance(name plan.Variant) *Instance {
 	return nil
 }
 
-// up returns the instance called name. It fails if there is none or it was not raised.
-func (l *Lab) up(name plan.Variant) (*Instance, error) {
+// raisedInstance returns the instance called name. It fails if there is none or it was not raised.
+func (l *Lab) raisedInstance(name plan.Variant) (*Instance, error) {
 	inst := l.Instance(name)
 	if inst == nil || inst.Err != nil {
 		return nil, fmt.Errorf("profile %q is not up", name)
@@ -281,20 +281,20 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 		return control.Ends{}, inst.Err
 	}
 	if r.Members > 0 {
-		return l.members(inst, r)
+		return l.jobEnds(inst, r)
 	}
-	ends, err := between(inst.Spec, r.Path, r.Pair)
+	ends, err := pairEnds(inst.Spec, r.Path, r.Pair)
 	if err == nil && r.NewPods {
 		err = inst.checkNewPods(r.Path)
 	}
 	if err != nil {
 		return control.Ends{}, err
 	}
-	client, server := l.endpoint(inst, ends.Client), l.endpoint(inst, ends.Server)
+	client, server := l.hostEndpoint(inst, ends.Client), l.hostEndpoint(inst, ends.Server)
 	client.Address = inst.Host(ends.Client).Addr.String()
-	ready, connected := inst.offloads(r, inst.Host(ends.Client), inst.Host(ends.Server))
+	ready, connected := inst.nicModelSteps(r, inst.Host(ends.Client), inst.Host(ends.Server))
 	if r.Servers > 1 {
-		servers, err := l.backends(inst, r)
+		servers, err := l.backendEndpoints(inst, r)
 		return control.Ends{Client: client, Servers: servers, Ready: ready, Connected: connected}, err
 	}
 	server.Address, server.Port, server.ListenPort = ends.Address.String(), ends.Port, ends.ListenPort
@@ -302,9 +302,9 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	return control.Ends{Client: client, Servers: []control.Endpoint{server}, Ready: ready, Connected: connected}, nil
 }
 
-// members returns the ends of a job: the first member is the client, the others are servers. Each listens at its own
+// jobEnds returns the ends of a job: the first member is the client, the others are servers. Each listens at its own
 // address.
-func (l *Lab) members(inst *Instance, r plan.Route) (control.Ends, error) {
+func (l *Lab) jobEnds(inst *Instance, r plan.Route) (control.Ends, error) {
 	names, err := membersOf(inst.Spec, r.Path, r.Members)
 	if err != nil {
 		return control.Ends{}, err
@@ -313,16 +313,16 @@ func (l *Lab) members(inst *Instance, r plan.Route) (control.Ends, error) {
 	var hosts []*Host
 	for _, name := range names {
 		h := inst.Host(name)
-		e := l.endpoint(inst, name)
+		e := l.hostEndpoint(inst, name)
 		e.Address, e.Port = h.Addr.String(), agentPort
 		e.ListenAddress, e.ListenPort = e.Address, agentPort
 		all, hosts = append(all, e), append(hosts, h)
 	}
-	ready, connected := inst.offloads(r, hosts...)
+	ready, connected := inst.nicModelSteps(r, hosts...)
 	return control.Ends{Client: all[0], Servers: all[1:], Ready: ready, Connected: connected}, nil
 }
 
-func (l *Lab) endpoint(inst *Instance, name string) control.Endpoint {
+func (l *Lab) hostEndpoint(inst *Instance, name string) control.Endpoint {
 	h := inst.Host(name)
 	return control.Endpoint{
 		Name: inst.Name.String() + "/" + name, CPUs: h.CPUs,
@@ -352,7 +352,7 @@ func (l *Lab) Close(ctx context.Context) error {
 	err := each.AtOnce(standing, func(_ int, i *Instance) error { return i.endOwn() })
 	// All other processes end with the thread that started them.
 	l.starter.Close()
-	err = errors.Join(err, l.release(ctx))
+	err = errors.Join(err, l.releaseTree(ctx))
 	// In parallel, because the kernel waits for every CPU before it releases a program.
 	var all sync.WaitGroup
 	for _, i := range standing {

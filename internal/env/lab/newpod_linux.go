@@ -35,8 +35,8 @@ type podTimes struct {
 	dialled first.Result
 }
 
-// mark adds the time since the previous mark to a part.
-func (w *podTimes) mark(part string) { w.markAt(part, thread.Monotonic()) }
+// markNow adds the time since the previous mark to a part.
+func (w *podTimes) markNow(part string) { w.markAt(part, thread.Monotonic()) }
 
 // markAt adds the time from the previous mark to at, the new mark, to a part. It does nothing if at is not after the
 // previous mark.
@@ -47,12 +47,12 @@ func (w *podTimes) markAt(part string, at int64) {
 	}
 }
 
-// pod returns the times of the pod up to the last mark.
-func (w *podTimes) pod() sample.NewPod {
+// podSample returns the times of the pod up to the last mark.
+func (w *podTimes) podSample() sample.NewPod {
 	return sample.NewPod{Whole: w.last - w.begin, Start: w.last - w.start, Parts: w.parts, Dials: w.dialled.Dials, DialNs: w.dialled.CPUNs}
 }
 
-// newPod is a pod for the measurement: a namespace with open handles. It gets its device when add attaches it.
+// newPod is a pod for the measurement: a namespace with open handles. It gets its device when attachPod attaches it.
 type newPod struct {
 	dataplane.Pod
 	ns *netns.NS
@@ -62,13 +62,13 @@ type newPod struct {
 	// sockets are open and unused, for the next attempts to connect.
 	sockets []*os.File
 	// attached is set when the devices begin to be added, ruled when Felix's chains begin to be written, and programmed
-	// when BPF programs begin to be updated. remove undoes only the parts whose field is set.
+	// when BPF programs begin to be updated. removePod undoes only the parts whose field is set.
 	attached, ruled, programmed bool
 }
 
-// sandbox makes the namespace of a pod and everything that its attachment needs, as a container runtime does before it
+// makeSandbox makes the namespace of a pod and everything that its attachment needs, as a container runtime does before it
 // calls a CNI plugin.
-func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error) {
+func (a *arrivals) makeSandbox(ctx context.Context, p dataplane.Pod) (*newPod, error) {
 	s := &newPod{Pod: p}
 	err := func() (err error) {
 		if s.ns, err = netns.New(); err != nil {
@@ -90,7 +90,7 @@ func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error
 		if s.resolver, err = link.NewResolver(s.ns); err != nil {
 			return err
 		}
-		s.sockets, err = a.open(ctx, s.ns, 1)
+		s.sockets, err = a.openSockets(ctx, s.ns, 1)
 		return err
 	}()
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error
 	return s, nil
 }
 
-// close closes what sandbox opened, and the namespace with it.
+// close closes what makeSandbox opened, and the namespace with it.
 func (s *newPod) close() error {
 	for _, f := range s.sockets {
 		_ = f.Close() // nothing was written to it
@@ -110,12 +110,12 @@ func (s *newPod) close() error {
 	return s.ns.Close()
 }
 
-// add attaches a pod as the dataplane's CNI plugin does, and makes the changes of agents for which a plugin waits. It
-// adds the times to w. After an error, remove undoes what was done.
-func (a *arrivals) add(ctx context.Context, s *newPod, w *podTimes) error {
+// attachPod attaches a pod as the dataplane's CNI plugin does, and makes the changes of agents for which a plugin waits. It
+// adds the times to w. After an error, removePod undoes what was done.
+func (a *arrivals) attachPod(ctx context.Context, s *newPod, w *podTimes) error {
 	spec := a.inst.Spec
 	if spec.Plugged() {
-		return a.plug(ctx, s, w)
+		return a.attachByPlugins(ctx, s, w)
 	}
 	things := func() []link.Thing {
 		if d, ok := spec.dataplane.(dataplane.Switched); ok {
@@ -126,13 +126,13 @@ func (a *arrivals) add(ctx context.Context, s *newPod, w *podTimes) error {
 	s.attached = true
 	err := s.at.Each(things, func(at *link.Handle, t link.Thing) error {
 		err := at.Add(t)
-		w.mark(waitOf(t))
+		w.markNow(waitOf(t))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return a.program(s, w)
+	return a.programPod(s, w)
 }
 
 // startFelix starts to write the chains of a pod as Felix does. The returned function waits for the end of the writing and
@@ -157,12 +157,12 @@ func (a *arrivals) startFelix(ctx context.Context, s *newPod) func() (at int64, 
 	return func() (int64, error) { err := <-done; return at, err }
 }
 
-// plug attaches a pod by the plugins of a profile file. Their ADD is one part of the time. The plugins of a node run
-// for one pod at a time; plug fails if they are busy until the timeout.
-func (a *arrivals) plug(ctx context.Context, s *newPod, w *podTimes) error {
+// attachByPlugins attaches a pod by the plugins of a profile file. Their ADD is one part of the time. The plugins of a node
+// run for one pod at a time; attachByPlugins fails if they are busy until the timeout.
+func (a *arrivals) attachByPlugins(ctx context.Context, s *newPod, w *podTimes) error {
 	a.agent.Lock()
 	defer a.agent.Unlock()
-	left := a.left(w)
+	left := a.timeLeft(w)
 	if left <= 0 || ctx.Err() != nil {
 		return fmt.Errorf("ADD of %s did not begin within %s: the plugins were busy with other pods", s.Name, a.o.Timeout)
 	}
@@ -170,7 +170,7 @@ func (a *arrivals) plug(ctx context.Context, s *newPod, w *podTimes) error {
 	defer stop()
 	s.attached = true
 	at, err := a.node().own.Add(ctx, own.Pod{Name: s.Name, NS: s.ns})
-	w.mark(metric.WaitDevice)
+	w.markNow(metric.WaitDevice)
 	s.Addr, s.HostDevice = at.Addr, ""
 	return err
 }
@@ -186,15 +186,15 @@ func waitOf(t link.Thing) string {
 	return metric.WaitDevice
 }
 
-// program adds a pod to the BPF programs and maps of all nodes. It does nothing for a dataplane without programs.
-func (a *arrivals) program(s *newPod, w *podTimes) error {
+// programPod adds a pod to the BPF programs and maps of all nodes. It does nothing for a dataplane without programs.
+func (a *arrivals) programPod(s *newPod, w *podTimes) error {
 	programs := a.node().programs.Pods
 	if programs == nil {
 		return nil
 	}
 	s.programmed = true
 	err := programs.Add(s.Pod)
-	w.mark(metric.WaitRule)
+	w.markNow(metric.WaitRule)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (a *arrivals) program(s *newPod, w *podTimes) error {
 	if err == nil {
 		err = a.onOtherNodes(func(p *dataplane.PodPrograms) error { return p.Learn(a.inst.Spec.Nodes[0], s.Pod) })
 	}
-	w.mark(metric.WaitPolicy)
+	w.markNow(metric.WaitPolicy)
 	return err
 }
 
@@ -236,22 +236,22 @@ func (a *arrivals) writeChains(ctx context.Context, change func(devices []string
 	return nil
 }
 
-// left returns the time that a pod has left to get its answer.
-func (a *arrivals) left(w *podTimes) time.Duration {
+// timeLeft returns the time that a pod has left to get its answer.
+func (a *arrivals) timeLeft(w *podTimes) time.Duration {
 	return a.o.Timeout - time.Duration(thread.Monotonic()-w.begin)
 }
 
-// request sends the pod's first request, while Felix may still write its chains, and waits for the answer. It fails if
+// sendRequest sends the pod's first request, while Felix may still write its chains, and waits for the answer. It fails if
 // the answer does not arrive within the timeout, or if Felix fails.
-func (a *arrivals) request(ctx context.Context, s *newPod, w *podTimes) error {
+func (a *arrivals) sendRequest(ctx context.Context, s *newPod, w *podTimes) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	rule := a.startFelix(ctx, s)
 	// A next hop that does not answer yet is not an error: each attempt resolves it again.
-	_ = s.resolver.Resolve(a.hop, max(a.left(w), time.Millisecond))
-	w.mark(metric.WaitResolution)
+	_ = s.resolver.Resolve(a.hop, max(a.timeLeft(w), time.Millisecond))
+	w.markNow(metric.WaitResolution)
 	end := w.begin + int64(a.o.Timeout)
-	seen, err := first.Request(ctx, first.Options{To: a.to, Begin: w.start, End: end, Open: func() (*os.File, error) { return a.socket(ctx, s) }})
+	seen, err := first.Request(ctx, first.Options{To: a.to, Begin: w.start, End: end, Open: func() (*os.File, error) { return a.nextSocket(ctx, s) }})
 	ruled, failed := rule()
 	w.dialled = seen
 	if failed != nil {
@@ -272,11 +272,11 @@ func (a *arrivals) request(ctx context.Context, s *newPod, w *podTimes) error {
 // ahead is how many sockets a pod opens at a time after its first attempt to connect has failed.
 const ahead = 16
 
-// socket returns an unused socket of the pod for an attempt to connect. It opens more if none is left.
-func (a *arrivals) socket(ctx context.Context, s *newPod) (*os.File, error) {
+// nextSocket returns an unused socket of the pod for an attempt to connect. It opens more if none is left.
+func (a *arrivals) nextSocket(ctx context.Context, s *newPod) (*os.File, error) {
 	if len(s.sockets) == 0 {
 		var err error
-		if s.sockets, err = a.open(ctx, s.ns, ahead); err != nil {
+		if s.sockets, err = a.openSockets(ctx, s.ns, ahead); err != nil {
 			return nil, err
 		}
 	}
@@ -285,10 +285,10 @@ func (a *arrivals) socket(ctx context.Context, s *newPod) (*os.File, error) {
 	return f, nil
 }
 
-// open opens up to n TCP sockets in a namespace, only one if another process must open it. It fails if it opens none.
-func (a *arrivals) open(ctx context.Context, ns *netns.NS, n int) ([]*os.File, error) {
+// openSockets opens up to n TCP sockets in a namespace, only one if another process must open it. It fails if it opens none.
+func (a *arrivals) openSockets(ctx context.Context, ns *netns.NS, n int) ([]*os.File, error) {
 	if a.dialer.client != nil {
-		f, err := a.dialer.client.Open(ctx, a.network(), ns)
+		f, err := a.dialer.client.Open(ctx, a.tcpNetwork(), ns)
 		if err != nil {
 			return nil, err
 		}
@@ -314,9 +314,9 @@ func (a *arrivals) open(ctx context.Context, ns *netns.NS, n int) ([]*os.File, e
 // removeTime bounds the removal of a pod.
 const removeTime = 20 * time.Second
 
-// remove detaches a pod as the plugin's DEL and the agents do, and closes its namespace. It does so even if ctx is
+// removePod detaches a pod as the plugin's DEL and the agents do, and closes its namespace. It does so even if ctx is
 // done, within removeTime.
-func (a *arrivals) remove(ctx context.Context, s *newPod) error {
+func (a *arrivals) removePod(ctx context.Context, s *newPod) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
 	defer stop()
 	var err error
@@ -330,7 +330,7 @@ func (a *arrivals) remove(ctx context.Context, s *newPod) error {
 		}))
 	}
 	if s.attached {
-		err = errors.Join(err, a.detach(ctx, s))
+		err = errors.Join(err, a.detachPod(ctx, s))
 	}
 	if err = errors.Join(err, s.close()); err != nil {
 		return fmt.Errorf("remove %s: %w", s.Name, err)
@@ -338,8 +338,8 @@ func (a *arrivals) remove(ctx context.Context, s *newPod) error {
 	return nil
 }
 
-// detach removes the pod's devices, and the neighbour entries for it at its node and at the server.
-func (a *arrivals) detach(ctx context.Context, s *newPod) error {
+// detachPod removes the pod's devices, and the neighbour entries for it at its node and at the server.
+func (a *arrivals) detachPod(ctx context.Context, s *newPod) error {
 	var err error
 	if a.inst.Spec.Plugged() {
 		a.agent.Lock()
@@ -356,8 +356,8 @@ func (a *arrivals) detach(ctx context.Context, s *newPod) error {
 	return err
 }
 
-// network returns the name of the network of the pods' sockets: "tcp4" or "tcp6".
-func (a *arrivals) network() string {
+// tcpNetwork returns the name of the network of the pods' sockets: "tcp4" or "tcp6".
+func (a *arrivals) tcpNetwork() string {
 	if a.to.Addr().Is6() {
 		return "tcp6"
 	}

@@ -55,7 +55,7 @@ func (i *Instance) checkNewPods(p plan.Path) error {
 		why = "its plugins attach pods to a base with rules or programs for each pod, which this version does not add: give no based-on"
 	case i.Spec.file.ChangesPods():
 		why = "its profile file changes pods (pod, or bpf with dev: pods), which this version does not do to new pods"
-	case len(i.Spec.spare(0)) == 0:
+	case len(i.Spec.sparePods(0)) == 0:
 		why = fmt.Sprintf("the address range of a node has no room besides its %d pods: use fewer (--pods-per-node)", i.Spec.Lab.PodsPerNode)
 	}
 	if why == "" {
@@ -64,9 +64,9 @@ func (i *Instance) checkNewPods(p plan.Path) error {
 	return i.Spec.notServed(p, why)
 }
 
-// spare describes the pods that a node could have in addition to its own, at most mostNewPods, without more address
+// sparePods describes the pods that a node could have in addition to its own, at most mostNewPods, without more address
 // blocks. It returns none if the address range has no room.
-func (s instanceSpec) spare(node int) []dataplane.Pod {
+func (s instanceSpec) sparePods(node int) []dataplane.Pod {
 	n := s.Nodes[node]
 	for more := min(mostNewPods, plan.MaxPodsPerNode-len(n.Pods)); more > 0; more-- {
 		wider := dataplane.Node{Name: n.Name, Addr: n.Addr, MAC: n.MAC, MTU: n.MTU, Cluster: n.Cluster}
@@ -115,11 +115,11 @@ type made struct {
 // the pod is attached, its program starts, and it dials until one request is answered. NewPods returns when all pods
 // are removed. Pods count if their intended time is in the window; one earlier pod warms up.
 func (l *Lab) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observation, error) {
-	inst, err := l.up(o.Route.Variant)
+	inst, err := l.raisedInstance(o.Route.Variant)
 	if err != nil {
 		return nil, err
 	}
-	a, err := inst.arrivals(o)
+	a, err := inst.newArrivals(o)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (l *Lab) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observat
 	defer a.stop(nil)
 	made := make(chan error)
 	go func() { made <- a.makeAhead(ctx) }()
-	err = a.run(ctx)
+	err = a.runTrial(ctx)
 	a.stop(nil)
 	err = errors.Join(err, <-made)
 	for m := range a.ready { // closed by makeAhead
@@ -139,10 +139,10 @@ func (l *Lab) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observat
 	if err != nil {
 		return nil, err
 	}
-	return a.observed()
+	return a.trialObservation()
 }
 
-func (i *Instance) arrivals(o control.Arrivals) (*arrivals, error) {
+func (i *Instance) newArrivals(o control.Arrivals) (*arrivals, error) {
 	to, err := netip.ParseAddr(o.To.Address)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (i *Instance) arrivals(o control.Arrivals) (*arrivals, error) {
 			return nil, err
 		}
 	}
-	spare := i.Spec.spare(0)
+	spare := i.Spec.sparePods(0)
 	a.free, a.ready = make(chan dataplane.Pod, len(spare)), make(chan made, madeAhead)
 	for _, p := range spare {
 		a.free <- p
@@ -183,7 +183,7 @@ func (a *arrivals) makeAhead(ctx context.Context) error {
 	for {
 		select {
 		case p := <-a.free:
-			s, err := a.sandbox(ctx, p)
+			s, err := a.makeSandbox(ctx, p)
 			if err != nil {
 				a.free <- p // has room for all
 			}
@@ -201,8 +201,8 @@ func (a *arrivals) makeAhead(ctx context.Context) error {
 	}
 }
 
-// run starts the pods of the trial and waits until they are removed. The first pod warms up.
-func (a *arrivals) run(ctx context.Context) error {
+// runTrial starts the pods of the trial and waits until they are removed. The first pod warms up.
+func (a *arrivals) runTrial(ctx context.Context) error {
 	sampler, err := proc.NewSampler()
 	if err != nil {
 		return err
@@ -272,7 +272,7 @@ func (a *arrivals) runPod(ctx context.Context, due, patience int64, o *sample.Ob
 		return
 	}
 	if m.pod == nil {
-		a.note(o, nil, &failedPod{kindNamespace, m.err})
+		a.recordPod(o, nil, &failedPod{kindNamespace, m.err})
 		return
 	}
 	// The thread ends with the goroutine, because it is confined.
@@ -282,26 +282,26 @@ func (a *arrivals) runPod(ctx context.Context, due, patience int64, o *sample.Ob
 		runtime.LockOSThread()
 		w := &podTimes{begin: due, last: due, parts: map[string]int64{}}
 		err := thread.SetCPUs(a.node().CPUs)
-		w.mark(metric.WaitSchedule)
+		w.markNow(metric.WaitSchedule)
 		if err == nil {
-			err = a.serve(ctx, m.pod, w)
+			err = a.servePod(ctx, m.pod, w)
 		}
 		if ctx.Err() == nil {
-			a.note(o, w, err)
+			a.recordPod(o, w, err)
 		}
-		a.blame(err, a.remove(ctx, m.pod))
+		a.endUnlessRemoved(err, a.removePod(ctx, m.pod))
 		a.free <- m.pod.Pod // has room for all
 	}()
 	<-done
 }
 
-// serve attaches a pod and sends its request. A failure is a *failedPod.
-func (a *arrivals) serve(ctx context.Context, s *newPod, w *podTimes) error {
-	if err := a.add(ctx, s, w); err != nil {
+// servePod attaches a pod and sends its request. A failure is a *failedPod.
+func (a *arrivals) servePod(ctx context.Context, s *newPod, w *podTimes) error {
+	if err := a.attachPod(ctx, s, w); err != nil {
 		return &failedPod{kindAttach, err}
 	}
 	w.start = w.last
-	err := a.request(ctx, s, w)
+	err := a.sendRequest(ctx, s, w)
 	var known *failedPod
 	if err == nil || errors.As(err, &known) {
 		return err
@@ -318,9 +318,9 @@ type failedPod struct {
 func (f *failedPod) Error() string { return f.err.Error() }
 func (f *failedPod) Unwrap() error { return f.err }
 
-// note adds a pod to o as answered, or as failed if err is not nil. w is nil for a pod without a namespace. It does
+// recordPod adds a pod to o as answered, or as failed if err is not nil. w is nil for a pod without a namespace. It does
 // nothing if o is nil.
-func (a *arrivals) note(o *sample.Observation, w *podTimes, err error) {
+func (a *arrivals) recordPod(o *sample.Observation, w *podTimes, err error) {
 	if o == nil {
 		return
 	}
@@ -330,7 +330,7 @@ func (a *arrivals) note(o *sample.Observation, w *podTimes, err error) {
 	if w != nil {
 		o.Schedule.Sent++
 		o.Schedule.Lag.Record(w.parts[metric.WaitSchedule])
-		seen = w.pod()
+		seen = w.podSample()
 	}
 	if err != nil {
 		kind := kindAttach
@@ -344,9 +344,9 @@ func (a *arrivals) note(o *sample.Observation, w *podTimes, err error) {
 	o.AddPod(seen)
 }
 
-// blame ends the trial if removal, the error of removing a pod, is not nil. failed is why the pod got no answer, nil if
+// endUnlessRemoved ends the trial if removal, the error of removing a pod, is not nil. failed is why the pod got no answer, nil if
 // it got one. The error of the trial has the kind of failed if that is known, otherwise kindRemove.
-func (a *arrivals) blame(failed, removal error) {
+func (a *arrivals) endUnlessRemoved(failed, removal error) {
 	if removal == nil {
 		return
 	}
@@ -358,8 +358,8 @@ func (a *arrivals) blame(failed, removal error) {
 	a.stop(why)
 }
 
-// observed returns the observation of the trial. It fails if no pod got an answer.
-func (a *arrivals) observed() (*sample.Observation, error) {
+// trialObservation returns the observation of the trial. It fails if no pod got an answer.
+func (a *arrivals) trialObservation() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil
 	}

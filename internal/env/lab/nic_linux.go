@@ -22,10 +22,10 @@ import (
 // So the limit is set after the trial's connections are established: TCP then has the cost of super-packets and the
 // path the cost of frames, as with a veth.
 
-// offload switches the devices of a host to a NIC model.
-func (i *Instance) offload(h *Host, at *link.Handle, model plan.NIC) (err error) {
+// applyNICModel switches the devices of a host to a NIC model.
+func (i *Instance) applyNICModel(h *Host, at *link.Handle, model plan.NIC) (err error) {
 	if model == plan.NICWire {
-		h.cut, err = at.SegmentationOff(i.merging(h))
+		h.cut, err = at.SegmentationOff(i.keptGRO(h))
 		return err
 	}
 	return at.SegmentationOn(h.cut)
@@ -38,7 +38,7 @@ func (i *Instance) switchTo(model plan.NIC) error {
 	}
 	i.nic = "" // in between
 	for _, h := range i.Distinct() {
-		if err := i.withHandle(h, func(at *link.Handle) error { return i.offload(h, at, model) }); err != nil {
+		if err := i.withHandle(h, func(at *link.Handle) error { return i.applyNICModel(h, at, model) }); err != nil {
 			return err
 		}
 	}
@@ -54,27 +54,27 @@ func (i *Instance) withHandle(h *Host, do func(*link.Handle) error) error {
 	return nil
 }
 
-// offloads returns two functions that apply the NIC model of a trial on a route. ready must be called before the trial
+// nicModelSteps returns two functions that apply the NIC model of a trial on a route. ready must be called before the trial
 // connects, connected when its connections are established.
-func (i *Instance) offloads(r plan.Route, ends ...*Host) (ready, connected func() error) {
+func (i *Instance) nicModelSteps(r plan.Route, ends ...*Host) (ready, connected func() error) {
 	model := cmp.Or(r.NIC, i.Spec.Lab.NIC)
 	ready = func() error {
 		err := i.switchTo(model)
 		if err == nil {
-			err = i.limit(link.AnySegments, ends)
+			err = i.limitSegments(link.AnySegments, ends)
 		}
 		return err
 	}
-	return ready, func() error { return i.limit(1, ends) }
+	return ready, func() error { return i.limitSegments(1, ends) }
 }
 
-// limit sets how many segments a super-packet may have, on those devices of ends whose features cannot be switched off.
+// limitSegments sets how many segments a super-packet may have, on those devices of ends whose features cannot be switched off.
 // It does nothing unless the model is "wire".
-func (i *Instance) limit(segments int, ends []*Host) error {
+func (i *Instance) limitSegments(segments int, ends []*Host) error {
 	if i.nic != plan.NICWire {
 		return nil
 	}
-	for _, h := range distinct(ends) {
+	for _, h := range distinctHosts(ends) {
 		if len(h.cut.Kept) == 0 {
 			continue
 		}
@@ -93,10 +93,10 @@ func (i *Instance) limit(segments int, ends []*Host) error {
 	return nil
 }
 
-// merging returns the receive merging (GRO) that a host keeps under "wire": on nodes, and on pods with a NIC of their
+// keptGRO returns the receive merging (GRO) that a host keeps under "wire": on nodes, and on pods with a NIC of their
 // own. It returns nil for other hosts and with gro=off.
-func (i *Instance) merging(h *Host) *link.Merge {
-	if i.Spec.Lab.GRO == condition.GROOff || !slices.Contains(i.senders(), h) {
+func (i *Instance) keptGRO(h *Host) *link.Merge {
+	if i.Spec.Lab.GRO == condition.GROOff || !slices.Contains(i.wireSenders(), h) {
 		return nil
 	}
 	return &link.Merge{NICs: i.NICs(h), UDP: i.Spec.Lab.GRO == condition.GROUDP}
@@ -118,8 +118,8 @@ func (i *Instance) InterfacesOf(n *Node) []dataplane.Interface {
 	return i.Spec.Nodes[slices.Index(i.Nodes, n)].Interfaces
 }
 
-// senders returns the nodes, and also the pods if they are connected to the switch instead of their node.
-func (i *Instance) senders() []*Host {
+// wireSenders returns the nodes, and also the pods if they are connected to the switch instead of their node.
+func (i *Instance) wireSenders() []*Host {
 	_, switched := i.Spec.dataplane.(dataplane.Switched)
 	var list []*Host
 	for _, n := range i.Nodes {

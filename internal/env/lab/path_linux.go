@@ -29,7 +29,7 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	// that it came from.
 	if routed := p.To == plan.Self && s.unfilteredBridge(); reason == "" && !routed {
 		reason = s.dataplane.NotServed(entered)
-		if reason != "" && entered != p && s.announcer() != 0 {
+		if reason != "" && entered != p && s.announcerIndex() != 0 {
 			reason = "externalTrafficPolicy Local: the node with the endpoint is called, and " + reason
 		}
 	}
@@ -51,10 +51,10 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	return s.Way(p), nil
 }
 
-// between returns the same ends of a path as s.Ends for the zero pair. For another pair, the ends are its two nodes, or the
+// pairEnds returns the same ends of a path as s.Ends for the zero pair. For another pair, the ends are its two nodes, or the
 // first pods of these nodes where the path begins or ends at a pod. Such a path must lead to a host or a pod. It fails
 // like s.Ends, or if a node is unknown.
-func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
+func pairEnds(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	e, err := s.Ends(p)
 	if err != nil || pair.IsZero() {
 		return e, err

@@ -21,9 +21,9 @@ type placement struct {
 	aside []int
 }
 
-// place divides cpus among nodes. cpus must be in ascending order and not empty. In "one", all hosts get the last CPU. In
+// divideCPUs divides cpus among nodes. cpus must be in ascending order and not empty. In "one", all hosts get the last CPU. In
 // "split", nodes share CPUs only if there are more nodes than CPUs.
-func place(mode condition.Placement, cpus []int, nodes int) placement {
+func divideCPUs(mode condition.Placement, cpus []int, nodes int) placement {
 	p := placement{mode: mode.On(len(cpus))}
 	last := len(cpus) - 1
 	if p.mode == condition.PlacementOne {

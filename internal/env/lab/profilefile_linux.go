@@ -206,8 +206,8 @@ func (s instanceSpec) fileRefusal(p plan.Path) string {
 // spareAddresses is how many addresses the plugins of a node may assign in addition to those of its pods.
 const spareAddresses = 8
 
-// variables returns the values of the variables of a profile file for node k.
-func (s instanceSpec) variables(k int) map[string]string {
+// nodeVariables returns the values of the variables of a profile file for node k.
+func (s instanceSpec) nodeVariables(k int) map[string]string {
 	n := s.Nodes[k]
 	values := map[string]string{
 		"node": n.Name, "node-ip": n.Addr.Addr().String(), "node-subnet": n.Addr.Masked().String(), "pod-cidr": n.Cluster.String(),
@@ -227,8 +227,8 @@ func (s instanceSpec) variables(k int) map[string]string {
 	return values
 }
 
-// peer returns the values of the variables that describe node k to another node.
-func (s instanceSpec) peer(k int) map[string]string {
+// peerVariables returns the values of the variables that describe node k to another node.
+func (s instanceSpec) peerVariables(k int) map[string]string {
 	n := s.Nodes[k]
 	values := map[string]string{"peer": n.Name, "peer-ip": n.Addr.Addr().String(), "peer-mac": n.MAC.String(), "peer-cidr": ""}
 	if n.PodCIDR.IsValid() {
@@ -253,7 +253,7 @@ func (b *builder) openOwn(ctx context.Context, k int) error {
 // openNode opens node k for the programs of a profile file. It starts none.
 func (b *builder) openNode(k int) (err error) {
 	n, file := b.inst.Nodes[k], b.spec.file
-	o := own.Options{Profile: *file, Name: n.Name, NS: n.NS, Values: b.spec.variables(k), CPUs: n.CPUs, IPv6: b.spec.Lab.Family == IPv6}
+	o := own.Options{Profile: *file, Name: n.Name, NS: n.NS, Values: b.spec.nodeVariables(k), CPUs: n.CPUs, IPv6: b.spec.Lab.Family == IPv6}
 	if n.group != nil {
 		o.Cgroup = n.group.FD()
 	}
@@ -285,8 +285,8 @@ func (b *builder) ownDevices(n dataplane.Node) []link.Thing {
 	})
 }
 
-// plugin connects pod j of node k by the CNI plugins, and records its address and devices.
-func (b *builder) plugin(ctx context.Context, k, j int) error {
+// attachByPlugins connects pod j of node k by the CNI plugins, and records its address and devices.
+func (b *builder) attachByPlugins(ctx context.Context, k, j int) error {
 	n, pod := b.inst.Nodes[k], b.inst.Nodes[k].Pods[j]
 	plugged := own.Pod{Name: pod.Name, NS: pod.NS}
 	at, err := n.own.Add(ctx, plugged)
@@ -323,7 +323,7 @@ func (b *builder) joinOwn(ctx context.Context) error {
 			if n.own == nil || other == k {
 				continue
 			}
-			if err := n.own.Join(ctx, b.spec.peer(other)); err != nil {
+			if err := n.own.Join(ctx, b.spec.peerVariables(other)); err != nil {
 				return err
 			}
 		}
@@ -359,8 +359,8 @@ func (n *Node) serveOwn(ctx context.Context, spec instanceSpec, k int) error {
 	return n.own.Serve(ctx, objects)
 }
 
-// changes applies the changes of a profile file to nodes and pods.
-func (b *builder) changes(ctx context.Context) error {
+// applyChanges applies the changes of a profile file to nodes and pods.
+func (b *builder) applyChanges(ctx context.Context) error {
 	for k, n := range b.inst.Nodes {
 		for _, place := range b.inst.changedPlaces(k) {
 			closers, err := place.Change(ctx)
@@ -382,7 +382,7 @@ func (i *Instance) changedPlaces(k int) []own.Place {
 	}
 	changes := file.Node.Place
 	changes.Rules = n.before + changes.Rules
-	node := own.Place{Name: n.Name, NS: n.NS, Changes: changes, Values: i.Spec.variables(k), Profile: *file, Iptables: i.lab.tools.iptables}
+	node := own.Place{Name: n.Name, NS: n.NS, Changes: changes, Values: i.Spec.nodeVariables(k), Profile: *file, Iptables: i.lab.tools.iptables}
 	places := []own.Place{node}
 	for _, p := range n.Pods {
 		if p.HostDevice != "" {

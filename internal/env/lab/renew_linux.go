@@ -23,7 +23,7 @@ func (l *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]
 	var all sync.WaitGroup
 	gone := make([]error, len(names))
 	for i, name := range names {
-		all.Go(func() { gone[i] = l.remove(ctx, name) })
+		all.Go(func() { gone[i] = l.removeInstance(ctx, name) })
 	}
 	all.Wait()
 	renewed := l.raiseAll(ctx, names)
@@ -34,20 +34,20 @@ func (l *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]
 			inst.close()
 			inst = &Instance{Name: inst.Name, Profile: inst.Profile, Spec: inst.Spec, Err: gone[i]}
 		}
-		l.replace(inst)
+		l.replaceInstance(inst)
 		stands[inst.Name] = errors.Join(inst.Err, buried)
 	}
 	return stands
 }
 
-// remove ends the processes of an instance, and removes its namespaces and cgroup. An instance with errGone takes its
+// removeInstance ends the processes of an instance, and removes its namespaces and cgroup. An instance with errGone takes its
 // place.
-func (l *Lab) remove(ctx context.Context, name plan.Variant) error {
+func (l *Lab) removeInstance(ctx context.Context, name plan.Variant) error {
 	old := l.Instance(name)
 	if old == nil {
 		return fmt.Errorf("profile %q is not in the lab", name)
 	}
-	l.replace(&Instance{Name: name, Profile: old.Profile, Spec: old.Spec, Err: errGone})
+	l.replaceInstance(&Instance{Name: name, Profile: old.Profile, Spec: old.Spec, Err: errGone})
 	l.endAgents(name.String() + "/")
 	left := old.endOwn()
 	old.close()
@@ -72,8 +72,8 @@ func (l *Lab) endAgents(prefix string) {
 	}
 }
 
-// replace puts an instance in place of the one with the same name.
-func (l *Lab) replace(inst *Instance) {
+// replaceInstance puts an instance in place of the one with the same name.
+func (l *Lab) replaceInstance(inst *Instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, old := range l.instances {

@@ -14,11 +14,11 @@ import (
 // Roll removes a backend from its Service, or adds it again if in is true, on all nodes at the same time. It returns when the
 // rules or programs of all nodes have changed. All other backends must be in the Service.
 func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
-	inst, err := l.up(b.Route.Variant)
+	inst, err := l.raisedInstance(b.Route.Variant)
 	if err != nil {
 		return err
 	}
-	backends := inst.Spec.spread(b.Route.Servers, b.Route.Path.ServerNode())
+	backends := inst.Spec.spreadPods(b.Route.Servers, b.Route.Path.ServerNode())
 	if b.Index >= len(backends) {
 		return fmt.Errorf("Service has no backend %d: it has %d", b.Index+1, b.Route.Servers)
 	}
@@ -30,7 +30,7 @@ func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 	if err != nil {
 		return err
 	}
-	return inst.learn(ctx, spec)
+	return inst.learnServices(ctx, spec)
 }
 
 // withBackends returns s with other backends of one Service.
@@ -44,8 +44,8 @@ func (s instanceSpec) withBackends(name string, backends []PodRef) (instanceSpec
 	return s, nil
 }
 
-// learn makes all nodes serve the Services of spec instead of the present ones.
-func (i *Instance) learn(ctx context.Context, spec instanceSpec) error {
+// learnServices makes all nodes serve the Services of spec instead of the present ones.
+func (i *Instance) learnServices(ctx context.Context, spec instanceSpec) error {
 	return each.AtOnce(i.Nodes, func(k int, n *Node) error {
 		if err := i.learnAt(ctx, spec, k); err != nil {
 			return fmt.Errorf("profile %q: %s: Services: %w", i.Name, n.Name, err)
@@ -72,5 +72,5 @@ func (i *Instance) learnAt(ctx context.Context, spec instanceSpec, node int) err
 			return err
 		}
 	}
-	return errors.Join(i.lab.tools.load(ctx, n.NS, rules), i.restoreRules(ctx, node))
+	return errors.Join(i.lab.tools.loadRules(ctx, n.NS, rules), i.restoreRules(ctx, node))
 }

@@ -24,7 +24,7 @@ func TestRolledServices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := NewSpec(plan.VariantOf("canal"), l, Options{Backends: []int{2, 3}, Rolled: []int{2, 3}}.backends()...)
+		r, err := NewSpec(plan.VariantOf("canal"), l, Options{Backends: []int{2, 3}, Rolled: []int{2, 3}}.backendSets()...)
 		if err != nil {
 			t.Fatal(err)
 		}

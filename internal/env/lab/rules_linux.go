@@ -124,7 +124,7 @@ func (s instanceSpec) kubeProxy(node int) []service.Service {
 			})
 		}
 		for i := range svc.Elsewhere {
-			e.Endpoints = append(e.Endpoints, service.Endpoint{Addr: s.net.elsewhere(i, svc.TargetPort)})
+			e.Endpoints = append(e.Endpoints, service.Endpoint{Addr: s.net.podlessEndpoint(i, svc.TargetPort)})
 		}
 		out = append(out, e)
 		if svc.UDP {
@@ -135,21 +135,21 @@ func (s instanceSpec) kubeProxy(node int) []service.Service {
 	return out
 }
 
-// netfilter loads the rules of a node into ns, then its settings. Some settings exist only once the rules have loaded
+// loadNetfilter loads the rules of a node into ns, then its settings. Some settings exist only once the rules have loaded
 // the conntrack module.
-func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s instanceSpec, node int) error {
+func (l *Lab) loadNetfilter(ctx context.Context, ns *netns.NS, s instanceSpec, node int) error {
 	n := s.Netfilter(node)
 	if n.ProxyIPVS {
 		if err := serveIPVS(ns, *n.Services); err != nil {
 			return fmt.Errorf("kube-proxy in ipvs mode: %w", err)
 		}
 	}
-	if err := l.tools.load(ctx, ns, n); err != nil {
+	if err := l.tools.loadRules(ctx, ns, n); err != nil {
 		return err
 	}
 	tables := n.Tables()
 	if s.Lab.Conntrack == condition.ConntrackOff {
-		tables = append(tables, s.untracked(nft.FamilyOf(n.IPv6)))
+		tables = append(tables, s.notrackTable(nft.FamilyOf(n.IPv6)))
 	}
 	if err := nft.Load(ctx, ns, tables...); err != nil {
 		return err
@@ -160,9 +160,9 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s instanceSpec, node 
 	return nil
 }
 
-// untracked returns a table that exempts from conntrack the packets between pods and the outer packets of their VXLAN
+// notrackTable returns a table that exempts from conntrack the packets between pods and the outer packets of their VXLAN
 // tunnel.
-func (s instanceSpec) untracked(family nft.Family) *nft.Table {
+func (s instanceSpec) notrackTable(family nft.Family) *nft.Table {
 	table := nft.NewTable(family, "cnibench-conntrack")
 	for _, hook := range []string{"prerouting", "output"} {
 		chain := table.Base(hook, nft.Hook{Type: "filter", Hook: hook, Priority: nft.RawPriority}).
@@ -174,8 +174,8 @@ func (s instanceSpec) untracked(family nft.Family) *nft.Table {
 	return table
 }
 
-// load loads a node's IP sets and iptables rules into ns.
-func (t tools) load(ctx context.Context, ns *netns.NS, n policy.Node) error {
+// loadRules loads a node's IP sets and iptables rules into ns.
+func (t tools) loadRules(ctx context.Context, ns *netns.NS, n policy.Node) error {
 	rules, sets := n.Render()
 	if sets != "" {
 		tool, err := t.ipset()

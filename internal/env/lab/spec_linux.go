@@ -93,11 +93,11 @@ func NewSpec(name plan.Variant, l plan.Lab, backends ...backendSet) (instanceSpe
 	if err != nil {
 		return instanceSpec{}, err
 	}
-	return d.spec(name, l, backends)
+	return d.newSpec(name, l, backends)
 }
 
-// spec describes an instance of a variant of this profile, which may come from a profile file; see NewSpec.
-func (d described) spec(name plan.Variant, l plan.Lab, backends []backendSet) (instanceSpec, error) {
+// newSpec describes an instance of a variant of this profile, which may come from a profile file; see NewSpec.
+func (d described) newSpec(name plan.Variant, l plan.Lab, backends []backendSet) (instanceSpec, error) {
 	p := d.record
 	l = name.Lab(l).Filled()
 	err := l.Validate()
@@ -131,13 +131,13 @@ func (d described) spec(name plan.Variant, l plan.Lab, backends []backendSet) (i
 		s.Nodes = append(s.Nodes, s.newNode(i+1))
 	}
 	if p.Name != profile.Raw {
-		s.Services = services(s, backends)
+		s.Services = serviceSpecs(s, backends)
 	}
 	return s, nil
 }
 
 func (s instanceSpec) newNode(number int) dataplane.Node {
-	h := s.net.onUnderlay(mesh.LabNode(number), s.net.node(number))
+	h := s.net.onUnderlay(mesh.LabNode(number), s.net.nodeAddr(number))
 	n := dataplane.Node{Name: h.Name, Addr: h.Addr, MAC: h.MAC, MTU: s.Lab.MTU, Cluster: s.net.cluster}
 	s.dataplane.Arrange(&n, number, s.Lab.PodsPerNode)
 	for i := range n.Pods {
@@ -146,16 +146,16 @@ func (s instanceSpec) newNode(number int) dataplane.Node {
 	return n
 }
 
-// services returns the Services of an instance: idle Services, and among them the measured ones at Lab.Position. In
+// serviceSpecs returns the Services of an instance: idle Services, and among them the measured ones at Lab.Position. In
 // iptables mode, a new connection passes the rules of all Services before its own, so the middle position has the mean cost.
-func services(s instanceSpec, backends []backendSet) []serviceSpec {
+func serviceSpecs(s instanceSpec, backends []backendSet) []serviceSpec {
 	measured := []serviceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
 		{Name: RemoteService, VIP: s.net.remote, NodePort: remoteNodePort, UDP: true, Backends: []PodRef{{1, 0}}},
 		{Name: SelfService, VIP: s.net.itself, NodePort: selfNodePort, UDP: true, Backends: []PodRef{{0, 0}}},
 	}
 	measured = append(measured, s.severalBackends(backends)...)
-	s.balance(measured)
+	s.setBalancerAddrs(measured)
 	all := make([]serviceSpec, 0, s.Lab.Services+len(measured))
 	vip := s.net.firstFiller
 	place := map[condition.Position]int{condition.PositionMiddle: s.Lab.Services / 2, condition.PositionLast: s.Lab.Services}[s.Lab.Position]

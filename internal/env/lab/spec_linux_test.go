@@ -317,7 +317,7 @@ func TestPlacement(t *testing.T) {
 		{"split", []int{3}, 2, placement{mode: "split", nodes: [][]int{{3}, {3}}, external: []int{3}}, "split (node-1: CPU 3; node-2: CPU 3)"},
 		{"split", []int{0, 1}, 3, placement{mode: "split", nodes: [][]int{{0}, {0}, {1}}, external: []int{1}}, "split (node-1: CPU 0; node-2: CPU 0; node-3: CPU 1)"},
 	} {
-		got := place(c.mode, c.cpus, c.nodes)
+		got := divideCPUs(c.mode, c.cpus, c.nodes)
 		if !reflect.DeepEqual(got, c.want) || got.String() != c.text {
 			t.Errorf("place(%s, %v, %d) = %+v %q, want %+v %q", c.mode, c.cpus, c.nodes, got, got, c.want, c.text)
 		}

@@ -57,6 +57,6 @@ func (i *Instance) SetBackends(ctx context.Context, name string, backends []PodR
 		return err
 	}
 	i.Spec = spec
-	i.Service(name).Backends = i.pods(backends)
-	return i.learn(ctx, spec)
+	i.Service(name).Backends = i.podsOf(backends)
+	return i.learnServices(ctx, spec)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// wire inserts a link between the bridge and end if the lab has delay or loss for host. end is the device of the switch
-// that leads to host. wire returns the device to add to the bridge: that of the link, or end if there is no link. The link
-// neither delays nor drops packets until Impair.
-func (b *builder) wire(end, host string) (port string, err error) {
+// insertLink inserts a link between the bridge and end if the lab has delay or loss for host. end is the device of the
+// switch that leads to host. It returns the device to add to the bridge: that of the link, or end if there is no link. The
+// link neither delays nor drops packets until Impair.
+func (b *builder) insertLink(end, host string) (port string, err error) {
 	delay, loss := b.spec.Lab.Delay, b.spec.Lab.Loss
 	for _, p := range b.spec.Lab.Plants {
 		if p.Found([]string{host}) {

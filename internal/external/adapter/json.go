@@ -122,7 +122,7 @@ type Definite struct{ error }
 func Twice(b []byte, allowed ...string) error {
 	s := repeats{b: bytes.TrimPrefix(b, []byte("\ufeff")), allowed: allowed}
 	s.d = json.NewDecoder(bytes.NewReader(s.b))
-	for s.value("") {
+	for s.readValue("") {
 	}
 	return s.found
 }
@@ -139,8 +139,8 @@ type repeats struct {
 // mostDepth is how deep arrays and objects may be in each other, as in encoding/json.
 const mostDepth = 10_000
 
-// value reads one value at path. It returns false if nothing more can be read, or a fault was found.
-func (s *repeats) value(path string) bool {
+// readValue reads one value at path. It returns false if nothing more can be read, or a fault was found.
+func (s *repeats) readValue(path string) bool {
 	s.depth++
 	defer func() { s.depth-- }()
 	t, err := s.d.Token()
@@ -149,12 +149,12 @@ func (s *repeats) value(path string) bool {
 		return false
 	case t == json.Delim('['):
 		for s.d.More() {
-			if !s.value(path) {
+			if !s.readValue(path) {
 				return false
 			}
 		}
 	case t == json.Delim('{'):
-		if !s.object(path) {
+		if !s.readObject(path) {
 			return false
 		}
 	default:
@@ -164,8 +164,8 @@ func (s *repeats) value(path string) bool {
 	return err == nil
 }
 
-// object reads the keys and values of an object at path. It returns false if an object is cut off, or a fault was found.
-func (s *repeats) object(path string) bool {
+// readObject reads the keys and values of an object at path. It returns false if an object is cut off, or a fault was found.
+func (s *repeats) readObject(path string) bool {
 	values := map[string][]byte{}
 	for s.d.More() {
 		t, err := s.d.Token()
@@ -175,7 +175,7 @@ func (s *repeats) object(path string) bool {
 		}
 		at := strings.TrimPrefix(path+"."+name, ".")
 		from := s.d.InputOffset()
-		if !s.value(at) {
+		if !s.readValue(at) {
 			return false
 		}
 		value := bytes.TrimLeft(s.b[from:s.d.InputOffset()], " \t\r\n:")

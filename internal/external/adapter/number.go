@@ -105,13 +105,13 @@ func Whole(v float64) int {
 }
 
 // ThreeDigits rounds a size to three digits, as tools print, so that repetitions agree.
-func ThreeDigits(v float64) int { return rounded(v, 2) }
+func ThreeDigits(v float64) int { return roundDigits(v, 2) }
 
 // TwoDigits rounds a rate to two digits, as users request rates.
-func TwoDigits(v float64) int { return rounded(v, 1) }
+func TwoDigits(v float64) int { return roundDigits(v, 1) }
 
-// rounded rounds v to its first digit and the given number of further digits, then to a whole number.
-func rounded(v, digits float64) int {
+// roundDigits rounds v to its first digit and the given number of further digits, then to a whole number.
+func roundDigits(v, digits float64) int {
 	scale := math.Pow(10, math.Floor(math.Log10(max(v, 1)))-digits)
 	return int(math.Round(math.Round(v/scale) * scale))
 }

@@ -166,7 +166,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 		return batch, err
 	}
 	if t := bytes.TrimSpace(b); len(t) > 0 && t[0] == '[' {
-		return batch, adapter.EachItem(t, func(doc iperf3Doc) error { return doc.read(&batch) })
+		return batch, adapter.EachItem(t, func(doc iperf3Doc) error { return doc.addReading(&batch) })
 	}
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
 	var streamed *iperf3Doc
@@ -181,7 +181,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 		case !doc.ended && doc.Error == "":
 			return errors.New("the test has no end: the output is cut off")
 		}
-		return doc.read(&batch)
+		return doc.addReading(&batch)
 	}
 	for len(batch.Readings) < adapter.MaxReadings {
 		var doc iperf3Doc
@@ -205,14 +205,14 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 		case "":
 			asked = nil
 			if err = flush(); err == nil {
-				err = doc.read(&batch)
+				err = doc.addReading(&batch)
 			}
 		case "start":
 			err = flush()
 			fallthrough
 		default:
 			streamed = cmp.Or(streamed, &iperf3Doc{})
-			err = errors.Join(err, doc.join(streamed))
+			err = errors.Join(err, doc.addToRun(streamed))
 		}
 		if err != nil {
 			return adapter.Batch{}, fmt.Errorf("line %d: %w", adapter.LineAt(b, d.InputOffset()), err)
@@ -221,8 +221,8 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 	return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 }
 
-// join adds doc, which is one line of --json-stream, to its run, which is in to.
-func (doc *iperf3Doc) join(to *iperf3Doc) error {
+// addToRun adds doc, which is one line of --json-stream, to its run, which is in to.
+func (doc *iperf3Doc) addToRun(to *iperf3Doc) error {
 	var err error
 	switch doc.Event {
 	case "start":
@@ -242,9 +242,9 @@ func (doc *iperf3Doc) join(to *iperf3Doc) error {
 	return err
 }
 
-// read adds the reading of a run to batch. It adds no reading if a server was stopped, or if this side did not observe what
+// addReading adds the reading of a run to batch. It adds no reading if a server was stopped, or if this side did not observe what
 // arrived. It fails if the workload is not supported, or if the run has neither a test nor an error.
-func (doc *iperf3Doc) read(batch *adapter.Batch) error {
+func (doc *iperf3Doc) addReading(batch *adapter.Batch) error {
 	batch.Tool = cmp.Or(strings.Replace(doc.Start.Version, "iperf ", "iperf3 ", 1), "iperf3")
 	batch.SystemFacts(doc.Start.SystemInfo)
 	r := adapter.Reading{Run: doc.Start.Cookie}
@@ -252,7 +252,7 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 		r.Started = time.Unix(s, 0).UTC()
 	}
 	if t := doc.Start.Test; t != nil {
-		w, err := doc.workload(&r)
+		w, err := doc.readWorkload(&r)
 		if err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 	case doc.Start.Test == nil:
 		return errors.New("it has neither start.test_start nor error")
 	default:
-		if !doc.measure(batch, &r) {
+		if !doc.setNumbers(batch, &r) {
 			return nil
 		}
 	}
@@ -275,8 +275,8 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 	return nil
 }
 
-// workload returns the workload that the run reports, and records its other settings in r.
-func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
+// readWorkload returns the workload that the run reports, and records its other settings in r.
+func (doc *iperf3Doc) readWorkload(r *adapter.Reading) (plan.Workload, error) {
 	t := doc.Start.Test
 	s := plan.Stream{
 		Protocol: plan.Protocol(strings.ToLower(t.Protocol)), Flows: t.Streams, MessageSize: t.Block,
@@ -357,8 +357,8 @@ const leftCPU = "cpu_utilization_percent, which is of the iperf3 processes and n
 // sent is what was sent, nil if unknown.
 type way struct{ received, counted, sent *iperf3Sum }
 
-// ways returns the one or two directions of the test; nil if the total of what arrived is missing for one of them.
-func (doc *iperf3Doc) ways(is plan.Traits) []way {
+// directionTotals returns the one or two directions of the test; nil if the total of what arrived is missing for one of them.
+func (doc *iperf3Doc) directionTotals(is plan.Traits) []way {
 	e := doc.End
 	there := way{e.Received, e.Received, e.Sent}
 	if is.Protocol == plan.UDP {
@@ -381,11 +381,11 @@ func (doc *iperf3Doc) ways(is plan.Traits) []way {
 	return []way{there}
 }
 
-// measure sets the numbers of r from the totals, or makes r a failed trial. It returns false if r must be left out: this
+// setNumbers sets the numbers of r from the totals, or makes r a failed trial. It returns false if r must be left out: this
 // side of the run did not observe what arrived.
-func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
+func (doc *iperf3Doc) setNumbers(batch *adapter.Batch, r *adapter.Reading) bool {
 	is := r.Workload.Traits()
-	ways := doc.ways(is)
+	ways := doc.directionTotals(is)
 	if ways == nil {
 		if e := doc.End; cmp.Or(e.Sum, e.Sent, e.Received) == nil {
 			r.Fail("interrupted", "it has no totals: the run did not end")
@@ -400,7 +400,7 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	}
 	r.Window = adapter.Seconds(ways[0].received.Seconds)
 	if is.Protocol == plan.UDP {
-		datagrams(batch, r, ways, is)
+		recordDatagrams(batch, r, ways, is)
 	} else {
 		bytesOf(r, ways)
 	}
@@ -410,7 +410,7 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	case is.Bidirectional:
 		batch.LeaveOut("the intervals of a bidirectional test")
 	default:
-		if err := doc.series(batch, r); err != nil {
+		if err := doc.storeIntervals(batch, r); err != nil {
 			r.Fail("error", fmt.Sprintf("cannot read its intervals: %v", err))
 		}
 	}
@@ -425,8 +425,8 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	return true
 }
 
-// goodput records what each direction carried, in bit/s, and their sum.
-func goodput(r *adapter.Reading, rates []float64) {
+// recordGoodput records what each direction carried, in bit/s, and their sum.
+func recordGoodput(r *adapter.Reading, rates []float64) {
 	sum := 0.0
 	for i, rate := range rates {
 		sum += rate
@@ -459,14 +459,14 @@ func bytesOf(r *adapter.Reading, ways []way) {
 		counted = counted && ok
 	}
 	r.Put(metric.Transferred, arrived)
-	goodput(r, rates)
+	recordGoodput(r, rates)
 	if counted {
 		r.Retransmitted(again, arrived)
 	}
 }
 
-// datagrams records the totals of UDP in r: what arrived is what was sent less what was lost.
-func datagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Traits) {
+// recordDatagrams records the totals of UDP in r: what arrived is what was sent less what was lost.
+func recordDatagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Traits) {
 	var packets, lost, rate, offered float64
 	var rates []float64
 	for _, w := range ways {
@@ -488,7 +488,7 @@ func datagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Tra
 	}
 	r.Lost(lost, packets)
 	r.Put(metric.PacketRate, rate)
-	goodput(r, rates)
+	recordGoodput(r, rates)
 	r.Put(metric.Transferred, (packets-lost)*float64(is.Message))
 	switch jitter, ok := countOf(ways[0].counted.JitterMs); {
 	case len(ways) > 1:
@@ -509,8 +509,8 @@ func countOf(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// series stores the intervals of the run in r, if the client wrote them.
-func (doc *iperf3Doc) series(batch *adapter.Batch, r *adapter.Reading) error {
+// storeIntervals stores the intervals of the run in r, if the client wrote them.
+func (doc *iperf3Doc) storeIntervals(batch *adapter.Batch, r *adapter.Reading) error {
 	if doc.Start.Accepted != nil || r.Window <= 0 {
 		return nil
 	}

@@ -36,9 +36,9 @@ const leftFQ = "whether fq paced the sender (--fq-rate), which iperf3 prints in 
 // near is how far the sent rate may be from the requested rate, as a share of it.
 const near = 0.002
 
-// rounded rounds a rate to a multiple of step in units of its first digit. Step 1 leaves one digit; step 0.5 leaves two
+// roundRate rounds a rate to a multiple of step in units of its first digit. Step 1 leaves one digit; step 0.5 leaves two
 // digits, the second 0 or 5.
-func rounded(rate, step float64) float64 {
+func roundRate(rate, step float64) float64 {
 	step *= math.Pow(10, math.Floor(math.Log10(max(rate, 1))))
 	return math.Round(rate/step) * step
 }
@@ -48,7 +48,7 @@ func rounded(rate, step float64) float64 {
 func warnSteadyRate(r *adapter.Reading) {
 	const least, apart = 3, 0.03
 	each := r.Metrics[metric.Goodput] / float64(max(r.Workload.Traits().Flows, 1))
-	rate, steady := rounded(each, 0.5), 0
+	rate, steady := roundRate(each, 0.5), 0
 	if r.Client == nil || r.Workload.Traits().Protocol != plan.TCP || math.Abs(each/rate-1) > near || slices.ContainsFunc(r.Warnings, isPaced) {
 		return
 	}
@@ -82,9 +82,9 @@ func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int, 
 	is := func(rate float64) bool {
 		return offered > 0 && each > rate*(1-near) && each < rate*(1+near)+min(last, furthest*rate)
 	}
-	asked := rounded(each, 0.5)
+	asked := roundRate(each, 0.5)
 	if !is(asked) || last > near*each {
-		asked = rounded(each, 1) // within a wide margin, only a rate of one digit is unlikely to be chance
+		asked = roundRate(each, 1) // within a wide margin, only a rate of one digit is unlikely to be chance
 	}
 	switch {
 	case is(defaultRate) || offered > 0 && math.Abs(each/defaultRate-1) < 5*near:

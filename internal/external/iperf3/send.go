@@ -22,9 +22,9 @@ var Tool = adapter.Tool{
 	},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
-			Name: "iperf3", Kinds: []plan.Spec{plan.Stream{}}, Lacks: lacks, WholeSeconds: true, Omits: true, Ports: 1, Congestion: true,
+			Name: "iperf3", Kinds: []plan.Spec{plan.Stream{}}, Lacks: whyUnsupported, WholeSeconds: true, Omits: true, Ports: 1, Congestion: true,
 		},
-		Client: client, Server: server, Ends: true,
+		Client: clientCommand, Server: serverCommand, Ends: true,
 		VersionArgs: []string{"--version"}, VersionIn: pattern.New(`(?m)^iperf (\S+)`),
 	},
 }
@@ -35,7 +35,7 @@ const (
 	maxFlows   = 128
 )
 
-func lacks(w plan.Workload) string {
+func whyUnsupported(w plan.Workload) string {
 	switch {
 	case w.Traits().Flows > maxFlows:
 		return fmt.Sprintf("it has at most %d flows", maxFlows)
@@ -45,7 +45,7 @@ func lacks(w plan.Workload) string {
 	return ""
 }
 
-func client(a adapter.Ask) []string {
+func clientCommand(a adapter.Ask) []string {
 	w := a.Workload
 	argv := []string{"iperf3", "-c", a.Address, "-p", a.PortText(), "-t", a.Seconds(), "-J", "-l", strconv.Itoa(w.Traits().Message), "-P", strconv.Itoa(w.Traits().Flows)}
 	if _, warmup := a.Measured(); warmup > 0 {
@@ -63,7 +63,7 @@ func client(a adapter.Ask) []string {
 	return argv
 }
 
-func server(a adapter.Ask) []string {
+func serverCommand(a adapter.Ask) []string {
 	argv := []string{"iperf3", "-s", "-1", "-p", a.PortText()}
 	if a.Address != "" {
 		argv = append(argv, "-B", a.Address)

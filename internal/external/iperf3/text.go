@@ -105,12 +105,14 @@ var text = adapter.RunText[*textRun]{
 	Over: func(run *textRun) bool {
 		return strings.HasPrefix(run.failure, "parameter error") || strings.HasPrefix(run.failure, "unable to connect") || strings.HasPrefix(run.failure, "unable to start stream listener")
 	},
-	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint || run.repeats(line) },
+	Again: func(run *textRun, line string) bool {
+		return line != "" && line == run.complaint || run.isNextRunRow(line)
+	},
 }
 
-// repeats reports whether line is a row of the next run, whose first lines are missing, as in the output of grep: line is a
+// isNextRunRow reports whether line is a row of the next run, whose first lines are missing, as in the output of grep: line is a
 // total that r has already, or an interval after a total.
-func (r *textRun) repeats(line string) bool {
+func (r *textRun) isNextRunRow(line string) bool {
 	m := textRow.FindStringSubmatch(line)
 	if m == nil || r.theirs {
 		return false
@@ -144,7 +146,7 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if pacedByFQ(out, r.fq); r.fq == 0 && r.failure == "" && !r.debug {
 		batch.LeaveOut(leftFQ)
 	}
-	err := r.read(out)
+	err := r.fillReading(out)
 	if out.EndedEarly(adapter.Seconds(r.asked)); out.Failure == nil {
 		batch.Rows(out, r.series())
 		if r.cookie == "" && !r.debug {
@@ -178,13 +180,13 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 		return nil
 	}
 	if m := textSetting.FindStringSubmatch(line); m != nil {
-		return r.setting(m[1], m[2])
+		return r.readSetting(m[1], m[2])
 	}
 	if m := textRow.FindStringSubmatch(line); m != nil {
 		if r.theirs {
 			return nil
 		}
-		return r.row(m)
+		return r.readRow(m)
 	}
 	if m := textHost.FindStringSubmatch(line); m != nil {
 		r.host = m[1]
@@ -229,8 +231,8 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	return nil
 }
 
-// setting reads a setting of a test from -V or -d.
-func (r *textRun) setting(name, value string) (err error) {
+// readSetting reads a setting of a test from -V or -d.
+func (r *textRun) readSetting(name, value string) (err error) {
 	switch name {
 	case "Cookie:":
 		r.cookie = value
@@ -255,8 +257,8 @@ func (r *textRun) totals() map[string][]string {
 	return r.sums
 }
 
-// row reads a row of the tables. m[1:] are its id, its role in a bidirectional test, its begin and end in s, and the rest.
-func (r *textRun) row(m []string) error {
+// readRow reads a row of the tables. m[1:] are its id, its role in a bidirectional test, its begin and end in s, and the rest.
+func (r *textRun) readRow(m []string) error {
 	to, err := adapter.Amount(m[4])
 	words := strings.Fields(m[5])
 	switch {
@@ -350,15 +352,15 @@ func textAmounts(words []string) (bytes, rate float64, err error) {
 	return bytes, rate, nil
 }
 
-// read sets the workload and the numbers of out from the run. It fails if the receiver's total is missing.
-func (r *textRun) read(out *adapter.Reading) error {
+// fillReading sets the workload and the numbers of out from the run. It fails if the receiver's total is missing.
+func (r *textRun) fillReading(out *adapter.Reading) error {
 	totals := r.totals()
 	if r.failure != "" {
 		out.Fail(adapter.FailureKind(r.failure), r.failure)
 		if len(r.ids) == 0 && r.flows == 0 {
 			return nil
 		}
-		return r.workload(out, r.block, 0)
+		return r.setWorkload(out, r.block, 0)
 	}
 	var received, sent [][]string
 	ways := []string{""}
@@ -372,16 +374,16 @@ func (r *textRun) read(out *adapter.Reading) error {
 		return errors.New("the receiver's total is missing: the output is cut off, a server's, or of UDP before 3.2 (use -J)")
 	}
 	if r.udp {
-		return r.datagrams(out, received, sent)
+		return r.setUDPNumbers(out, received, sent)
 	}
-	if err := r.workload(out, r.block, 0); err != nil {
+	if err := r.setWorkload(out, r.block, 0); err != nil {
 		return err
 	}
-	return r.bytes(out, received, sent)
+	return r.setTCPNumbers(out, received, sent)
 }
 
-// bytes sets the numbers of TCP from the totals, a row for each direction.
-func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
+// setTCPNumbers sets the numbers of TCP from the totals, a row for each direction.
+func (r *textRun) setTCPNumbers(out *adapter.Reading, received, sent [][]string) error {
 	var arrived, again float64
 	var rates []float64
 	counted := true
@@ -390,7 +392,7 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 		if err != nil {
 			return err
 		}
-		if digits(words[2]) < digits(words[0]) && r.seconds >= coarse { // in the units of -f t a rate has two decimals, or none
+		if significantDigits(words[2]) < significantDigits(words[0]) && r.seconds >= coarse { // in the units of -f t a rate has two decimals, or none
 			rate = 8 * bytes / r.seconds
 		}
 		if rate == 0 {
@@ -412,7 +414,7 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 		}
 		again += float64(n)
 	}
-	goodput(out, rates)
+	recordGoodput(out, rates)
 	if r.seconds < coarse && !r.both {
 		out.Window = adapter.Seconds(arrived * 8 / rates[0])
 	}
@@ -423,12 +425,14 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 	return nil
 }
 
-// digits returns the number of significant digits of a number, without leading zeros.
-func digits(s string) int { return len(strings.TrimLeft(strings.ReplaceAll(s, ".", ""), "0")) }
+// significantDigits returns the number of significant digits of a number, without leading zeros.
+func significantDigits(s string) int {
+	return len(strings.TrimLeft(strings.ReplaceAll(s, ".", ""), "0"))
+}
 
-// workload sets the workload that the text reports, with warnings about what is assumed. size is the size of messages in
+// setWorkload sets the workload that the text reports, with warnings about what is assumed. size is the size of messages in
 // bytes; offered is the sent rate in bit/s; both are 0 if unknown.
-func (r *textRun) workload(out *adapter.Reading, size int, offered float64) error {
+func (r *textRun) setWorkload(out *adapter.Reading, size int, offered float64) error {
 	s := plan.Stream{
 		Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Bidirectional: r.both, Congestion: r.congestion,
 	}
@@ -461,8 +465,8 @@ func (r *textRun) workload(out *adapter.Reading, size int, offered float64) erro
 	return w.Validate()
 }
 
-// datagrams reads the totals of UDP, a row for each direction: transfer and rate, then "jitter ms lost/total (share)".
-func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) error {
+// setUDPNumbers reads the totals of UDP, a row for each direction: transfer and rate, then "jitter ms lost/total (share)".
+func (r *textRun) setUDPNumbers(out *adapter.Reading, received, sent [][]string) error {
 	var lost, total, offered, jitter float64
 	var rates []float64
 	sizes := adapter.SizeRange{High: math.MaxInt}
@@ -476,7 +480,7 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) err
 			return err
 		}
 		lost, total, rates = lost+missing, total+all, append(rates, rate)
-		sizes = narrower(sizes, sizesOf(words, all-missing))
+		sizes = intersectSizes(sizes, sizesOf(words, all-missing))
 		if sent[i] != nil {
 			// A sender's row that is unreadable does not affect what arrived. Its bytes have one divisor, the
 			// receiver's two.
@@ -495,14 +499,14 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) err
 	if offered == 0 && r.seconds > 0 { // a server does not print the sent rate
 		each = total * float64(size) * 8 / r.seconds / float64(len(received))
 	}
-	if err := r.workload(out, size, each); err != nil {
+	if err := r.setWorkload(out, size, each); err != nil {
 		return err
 	}
 	if total == 0 || arrived <= 0 {
 		out.Fail("error", "the receiver reported no datagrams")
 		return nil
 	}
-	goodput(out, rates)
+	recordGoodput(out, rates)
 	out.Lost(lost, total)
 	if r.seconds > 0 {
 		out.Put(metric.PacketRate, arrived/r.seconds)
@@ -540,8 +544,8 @@ func sizesOf(words []string, datagrams float64) adapter.SizeRange {
 	return adapter.SizeRange{Low: int(math.Ceil((bytes - half) / datagrams)), High: int((bytes + half) / datagrams)}
 }
 
-// narrower returns the intersection of two ranges, or b if they do not overlap.
-func narrower(a, b adapter.SizeRange) adapter.SizeRange {
+// intersectSizes returns the intersection of two ranges, or b if they do not overlap.
+func intersectSizes(a, b adapter.SizeRange) adapter.SizeRange {
 	if low, high := max(a.Low, b.Low), min(a.High, b.High); low <= high {
 		return adapter.SizeRange{Low: low, High: high}
 	}

@@ -94,9 +94,9 @@ func (n *neperRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		r.Warn(adapter.Paced, "the sender was held to %s B/s a flow", rate)
 	}
 	if counts {
-		return r, n.transactions(r)
+		return r, n.readTransactions(r)
 	}
-	return r, n.moved(r)
+	return r, n.readStream(r)
 }
 
 // settings are options that no workload has; 0 is their default.
@@ -107,8 +107,8 @@ var settings = []string{"delay", "tcp_tx_delay", "tcp_fastopen", "max_pacing_rat
 // the number of flows.
 var singles = []string{"num_ports", "num_flows", "request_size", "response_size"}
 
-// numbers reads the values of keys, each into its element of to; a missing key leaves it unchanged.
-func (n *neperRun) numbers(keys []string, to ...*float64) error {
+// readNumbers reads the values of keys, each into its element of to; a missing key leaves it unchanged.
+func (n *neperRun) readNumbers(keys []string, to ...*float64) error {
 	var errs []error
 	for i, key := range keys {
 		if text := n.keys[key]; text != "" {
@@ -120,11 +120,11 @@ func (n *neperRun) numbers(keys []string, to ...*float64) error {
 	return errors.Join(errs...)
 }
 
-// transactions reads the totals of tcp_rr or tcp_crr. Both print the same keys, so the output does not name the
+// readTransactions reads the totals of tcp_rr or tcp_crr. Both print the same keys, so the output does not name the
 // workload.
-func (n *neperRun) transactions(r *adapter.Reading) error {
+func (n *neperRun) readTransactions(r *adapter.Reading) error {
 	var from, to, rate float64
-	if err := n.numbers([]string{"time_start", "time_end", "throughput", "num_transactions"}, &from, &to, &rate, &r.Work); err != nil {
+	if err := n.readNumbers([]string{"time_start", "time_end", "throughput", "num_transactions"}, &from, &to, &rate, &r.Work); err != nil {
 		return err
 	}
 	r.Window = adapter.Seconds(to - from)
@@ -140,7 +140,7 @@ func (n *neperRun) transactions(r *adapter.Reading) error {
 			continue
 		}
 		var s, p float64
-		err := n.numbers([]string{key}, &s)
+		err := n.readNumbers([]string{key}, &s)
 		if share == nil {
 			r.Time(metric.RTT, member, s*1e9)
 		} else {
@@ -158,10 +158,10 @@ func (n *neperRun) transactions(r *adapter.Reading) error {
 	return nil
 }
 
-// moved reads the totals of tcp_stream: the rate at which the server received, as it reported to the client.
-func (n *neperRun) moved(r *adapter.Reading) error {
+// readStream reads the totals of tcp_stream: the rate at which the server received, as it reported to the client.
+func (n *neperRun) readStream(r *adapter.Reading) error {
 	var rate, length, flows, size float64
-	if err := n.numbers([]string{"remote_throughput", "test_length", "num_flows", "buffer_size"}, &rate, &length, &flows, &size); err != nil {
+	if err := n.readNumbers([]string{"remote_throughput", "test_length", "num_flows", "buffer_size"}, &rate, &length, &flows, &size); err != nil {
 		return err
 	}
 	if n.keys["enable_read"] == "1" || n.keys["enable_tcp_maerts"] == "1" {

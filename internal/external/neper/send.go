@@ -16,14 +16,14 @@ var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "neper", About: "what tcp_rr, tcp_crr and tcp_stream of neper print", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
-			Name: "neper", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: lacks, WholeSeconds: true, Ports: 2, Congestion: true,
+			Name: "neper", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: whyUnsupported, WholeSeconds: true, Ports: 2, Congestion: true,
 		},
-		Program: program, Client: client, Server: server, Ends: true,
+		Program: programName, Client: clientCommand, Server: serverCommand, Ends: true,
 		VersionArgs: []string{"--nolog", "--version"}, VersionIn: pattern.New(`(?m)^\S*?(\d[\w.-]*)\s*$`),
 	},
 }
 
-func lacks(w plan.Workload) string {
+func whyUnsupported(w plan.Workload) string {
 	switch {
 	case w.Traits().Protocol == plan.UDP:
 		return "only its TCP workloads are supported"
@@ -33,23 +33,25 @@ func lacks(w plan.Workload) string {
 	return ""
 }
 
-func program(w plan.Workload) string { return "tcp_" + string(w.Kind()) }
+func programName(w plan.Workload) string { return "tcp_" + string(w.Kind()) }
 
-func client(a adapter.Ask) []string {
-	argv := append([]string{program(a.Workload), "-c", "-H", a.Address}, options(a)...)
+func clientCommand(a adapter.Ask) []string {
+	argv := append([]string{programName(a.Workload), "-c", "-H", a.Address}, sharedOptions(a)...)
 	if a.Workload.Traits().Exchanges() {
 		argv = append(argv, "-p", "50,90,99,99.9")
 	}
 	return argv
 }
 
-func server(a adapter.Ask) []string { return append([]string{program(a.Workload)}, options(a)...) }
+func serverCommand(a adapter.Ask) []string {
+	return append([]string{programName(a.Workload)}, sharedOptions(a)...)
+}
 
 // sampleEvery is how often neper reads its counters, in seconds: its rate is the slope of a line through them.
 const sampleEvery = "0.1"
 
-// options returns the options that client and server must both have.
-func options(a adapter.Ask) []string {
+// sharedOptions returns the options that client and server must both have.
+func sharedOptions(a adapter.Ask) []string {
 	w := a.Workload
 	flows := strconv.Itoa(w.Traits().Flows)
 	argv := []string{

@@ -103,13 +103,13 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 	defer r.push(line)
 	r.detailed = r.detailed || strings.HasPrefix(line, "Alignment ")
 	switch {
-	case r.detailed, r.stacked(line), line == "":
+	case r.detailed, r.readStackedRow(line), line == "":
 	case netperfFault(line):
 		r.failure = cmp.Or(r.failure, line)
 	case netperfTitle(line):
 		r.titles, r.below = strings.Split(line, ","), false
 	case r.titles != nil && strings.Contains(line, ","):
-		return r.values(line)
+		return r.readValues(line)
 	case netperfNumbers.MatchString(line):
 		var row []float64
 		for _, s := range strings.Fields(line) {
@@ -171,9 +171,9 @@ func (r *netperfRun) push(line string) {
 
 var netperfWords = pattern.New(`\S+`)
 
-// stacked reads line if it is a row of -O, whose values begin below the first letters of their titles, and reports whether
+// readStackedRow reads line if it is a row of -O, whose values begin below the first letters of their titles, and reports whether
 // it is one.
-func (r *netperfRun) stacked(line string) bool {
+func (r *netperfRun) readStackedRow(line string) bool {
 	starts := netperfWords.Regexp().FindAllStringIndex(line, adapter.MaxNames)
 	if len(r.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
 		return false
@@ -209,8 +209,8 @@ func (r *netperfRun) stacked(line string) bool {
 	return true
 }
 
-// values reads the row below the titles of -o.
-func (r *netperfRun) values(line string) error {
+// readValues reads the row below the titles of -o.
+func (r *netperfRun) readValues(line string) error {
 	f, err := csv.NewReader(strings.NewReader(line)).Read()
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (r *netperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		return nil, nil
 	}
 	out := &adapter.Reading{}
-	return out, r.read(batch, out)
+	return out, r.fillReading(batch, out)
 }
 
 // netperfKinds maps the names of tests in banners to workloads.
@@ -250,8 +250,8 @@ var netperfDirections = map[string]plan.Workload{
 	"Send": {Spec: plan.Stream{}}, "Receive": {Spec: plan.Stream{Reverse: true}}, "Send|Recv": {Spec: plan.RR{}}, "Connect|Send|Recv": {Spec: plan.CRR{Close: "fin"}},
 }
 
-// read sets the workload and the numbers of out from the run. The workload stays empty if the output does not name the test.
-func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error) {
+// fillReading sets the workload and the numbers of out from the run. The workload stays empty if the output does not name the test.
+func (r *netperfRun) fillReading(batch *adapter.Batch, out *adapter.Reading) (err error) {
 	if strings.HasPrefix(r.banner, "SCTP") {
 		return errors.New("a test of SCTP: no workload has that")
 	}
@@ -273,14 +273,14 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 	case r.failure != "":
 		out.Fail(adapter.FailureKind(r.failure), r.failure)
 	case len(r.keys) > 0:
-		if err := r.omni(batch, out, &w); err != nil {
+		if err := r.readOmni(batch, out, &w); err != nil {
 			return err
 		}
 	default:
 		if strings.Contains(r.head, "us/") {
 			batch.LeaveOut(machineCPU)
 		}
-		if err := r.classic(batch, out, &w); err != nil {
+		if err := r.readClassicTable(batch, out, &w); err != nil {
 			return err
 		}
 	}
@@ -291,15 +291,15 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 		w.Tool = "netperf" // our engine has no datagrams of this size
 	}
 	out.Workload = w.Normalize()
-	r.conditions(out)
-	if taken := r.unsaid(out.Workload); taken != "" && out.Failure == nil {
+	r.recordConditions(out)
+	if taken := r.unprintedSettings(out.Workload); taken != "" && out.Failure == nil {
 		out.Warn(adapter.Assumed, "netperf does not print the whole workload; assumed: %s", taken)
 	}
 	return out.Workload.Validate()
 }
 
-// unsaid returns a list of the settings of a normalized workload that netperf did not print, "" if it printed all.
-func (r *netperfRun) unsaid(w plan.Workload) string {
+// unprintedSettings returns a list of the settings of a normalized workload that netperf did not print, "" if it printed all.
+func (r *netperfRun) unprintedSettings(w plan.Workload) string {
 	var taken []string
 	t := w.Traits()
 	switch exchanges := t.Exchanges(); {
@@ -314,9 +314,9 @@ func (r *netperfRun) unsaid(w plan.Workload) string {
 	return strings.Join(taken, ", ")
 }
 
-// numbers returns the values in r.keys that are imported, as numbers. It leaves out negative numbers, which netperf did not
+// keyNumbers returns the values in r.keys that are imported, as numbers. It leaves out negative numbers, which netperf did not
 // measure.
-func (r *netperfRun) numbers() (map[string]float64, error) {
+func (r *netperfRun) keyNumbers() (map[string]float64, error) {
 	values := map[string]float64{}
 	for _, key := range slices.Sorted(maps.Keys(r.keys)) {
 		text := r.keys[key]
@@ -347,9 +347,9 @@ var netperfWanted = func() map[string]bool {
 	return wanted
 }()
 
-// omni sets the numbers and the workload from the values of -k, -o and -O.
-func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload) error {
-	v, err := r.numbers()
+// readOmni sets the numbers and the workload from the values of -k, -o and -O.
+func (r *netperfRun) readOmni(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload) error {
+	v, err := r.keyNumbers()
 	if err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 		units = map[bool]string{true: "Trans/s", false: "10^6bits/s"}[w.Traits().Exchanges()]
 		out.Warn(adapter.Assumed, "netperf's output has no units; assumed: %s", units)
 	}
-	if err := r.put(batch, out, w, v, units); err != nil {
+	if err := r.setNumbers(batch, out, w, v, units); err != nil {
 		return err
 	}
 	if congestion := r.keys["LOCAL_CONG_CONTROL"]; congestion != "" && w.Traits().Protocol != plan.UDP && !w.Traits().Reverse {
@@ -369,15 +369,15 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 	return err
 }
 
-// put sets the numbers of a test, and the sizes of its workload. v has values by the selectors of -k; units is the unit of
+// setNumbers sets the numbers of a test, and the sizes of its workload. v has values by the selectors of -k; units is the unit of
 // the throughput.
-func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload, v map[string]float64, units string) error {
+func (r *netperfRun) setNumbers(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload, v map[string]float64, units string) error {
 	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
 	r.sizes = adapter.Sizes{Message: adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"])),
 		Request: adapter.Whole(v["REQUEST_SIZE"]), Response: adapter.Whole(v["RESPONSE_SIZE"])}
 	*w = adapter.Sized(w.Spec, r.sizes)
 	if units != "Trans/s" {
-		return r.moved(out, v, units, *w)
+		return r.setStreamNumbers(out, v, units, *w)
 	}
 	rate, has := v["THROUGHPUT"]
 	if !has {
@@ -400,8 +400,8 @@ func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Wor
 	return nil
 }
 
-// moved sets the numbers of a stream: goodput, retransmits, offered load and loss, as far as v has them.
-func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units string, w plan.Workload) error {
+// setStreamNumbers sets the numbers of a stream: goodput, retransmits, offered load and loss, as far as v has them.
+func (r *netperfRun) setStreamNumbers(out *adapter.Reading, v map[string]float64, units string, w plan.Workload) error {
 	scale, ok := netperfUnits[units]
 	if !ok {
 		return fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(units))
@@ -421,13 +421,13 @@ func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units str
 	if s, ok := v["LOCAL_SEND_THROUGHPUT"]; ok && s > 0 && strings.EqualFold(r.keys["PROTOCOL"], "UDP") {
 		out.Put(metric.OfferedLoad, s*scale)
 	}
-	if sent, got := v["LOCAL_SEND_CALLS"], v["REMOTE_RECV_CALLS"]; sent > 0 && got > 0 && got <= sent && r.datagrams() {
+	if sent, got := v["LOCAL_SEND_CALLS"], v["REMOTE_RECV_CALLS"]; sent > 0 && got > 0 && got <= sent && r.isUDP() {
 		out.Lost(sent-got, sent)
 	}
 	return nil
 }
 
-func (r *netperfRun) datagrams() bool {
+func (r *netperfRun) isUDP() bool {
 	return strings.HasPrefix(r.banner, "UDP") || strings.EqualFold(r.keys["PROTOCOL"], "UDP")
 }
 
@@ -458,8 +458,8 @@ func leaveOutKeys(batch *adapter.Batch, keys map[string]string) {
 	}
 }
 
-// classic reads the table of numbers, whose columns depend on the test.
-func (r *netperfRun) classic(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload) error {
+// readClassicTable reads the table of numbers, whose columns depend on the test.
+func (r *netperfRun) readClassicTable(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload) error {
 	if len(r.rows) == 0 {
 		return errors.New("it has no row of numbers: the output is cut off, or in another form")
 	}
@@ -471,10 +471,10 @@ func (r *netperfRun) classic(batch *adapter.Batch, out *adapter.Reading, w *plan
 		return r.classicUDP(out, w, netperfUnits[unit])
 	case w.Traits().Bulk() && len(first) >= 5:
 		v := map[string]float64{"LOCAL_SEND_SIZE": first[2], "ELAPSED_TIME": first[3], "THROUGHPUT": first[4]}
-		return r.put(batch, out, w, v, unit)
+		return r.setNumbers(batch, out, w, v, unit)
 	case w.Traits().Exchanges() && len(first) >= 6:
 		v := map[string]float64{"REQUEST_SIZE": first[2], "RESPONSE_SIZE": first[3], "ELAPSED_TIME": first[4], "THROUGHPUT": first[5]}
-		return r.put(batch, out, w, v, "Trans/s")
+		return r.setNumbers(batch, out, w, v, "Trans/s")
 	}
 	return errors.New("unknown table, or the output is cut off")
 }

@@ -59,13 +59,13 @@ func bannerSettings(line string) []string {
 // defaultSockets are the socket buffer sizes in bytes that a classic table shows without -s and -S; kernels differ.
 var defaultSockets = []float64{16384, 87380, 131072, 212992, 124928, 126976, 229376, 65536}
 
-// sockets returns the socket buffer sizes of a classic table as a condition, "" if they are defaults or unknown.
-func (r *netperfRun) sockets() string {
+// socketCondition returns the socket buffer sizes of a classic table as a condition, "" if they are defaults or unknown.
+func (r *netperfRun) socketCondition() string {
 	if len(r.rows) == 0 || len(r.rows[0]) < 2 {
 		return ""
 	}
 	sizes := r.rows[0][:2]
-	if r.datagrams() && !strings.HasPrefix(r.banner, "UDP REQUEST") {
+	if r.isUDP() && !strings.HasPrefix(r.banner, "UDP REQUEST") {
 		sizes = sizes[:1] // the second is the size of a message
 	}
 	for _, size := range sizes {
@@ -76,8 +76,8 @@ func (r *netperfRun) sockets() string {
 	return ""
 }
 
-// conditions records the settings of the test that its workload does not have.
-func (r *netperfRun) conditions(out *adapter.Reading) {
+// recordConditions records the settings of the test that its workload does not have.
+func (r *netperfRun) recordConditions(out *adapter.Reading) {
 	for _, s := range r.settings {
 		switch s = strings.TrimSpace(s); {
 		case s == "" || s == "demo" || s == "histogram" || strings.HasPrefix(s, "first burst"):
@@ -93,7 +93,7 @@ func (r *netperfRun) conditions(out *adapter.Reading) {
 	if r.keys["DEST_FAMILY"] == "AF_INET6" || strings.Contains(r.keys["COMMAND_LINE"]+" ", " -6 ") {
 		out.Condition("family=6")
 	}
-	if sizes := r.sockets(); sizes != "" {
+	if sizes := r.socketCondition(); sizes != "" {
 		out.Condition(sizes)
 	}
 	for key, absent := range map[string][]string{

@@ -18,13 +18,13 @@ import (
 var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "netperf", About: "netperf -k, -o, -O, and its classic tables", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
-		Tool:   plan.Tool{Name: "netperf", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: lacks, WholeSeconds: true, Ports: 2},
-		Client: client, Server: server, Differs: differs,
+		Tool:   plan.Tool{Name: "netperf", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: whyUnsupported, WholeSeconds: true, Ports: 2},
+		Client: clientCommand, Server: serverCommand, Differs: engineDifferences,
 		VersionArgs: []string{"-V"}, VersionIn: pattern.New(`(?i)netperf version (\S+)`),
 	},
 }
 
-func lacks(w plan.Workload) string {
+func whyUnsupported(w plan.Workload) string {
 	if w.Traits().Datagrams() {
 		switch {
 		case w.Traits().Rate != 0:
@@ -39,7 +39,7 @@ func lacks(w plan.Workload) string {
 // baseKeys are the selectors of every test.
 const baseKeys = "PROTOCOL,DIRECTION,THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME"
 
-func client(a adapter.Ask) []string {
+func clientCommand(a adapter.Ask) []string {
 	test, keys := "", baseKeys
 	var options []string
 	switch w := a.Workload.Spec.(type) {
@@ -67,7 +67,7 @@ func client(a adapter.Ask) []string {
 	return append(append(argv, options...), "-k", keys)
 }
 
-func server(a adapter.Ask) []string {
+func serverCommand(a adapter.Ask) []string {
 	argv := []string{"netserver", "-D", "-f", "-p", a.PortText()}
 	if family := a.Family(); family != "" {
 		argv = append(argv, family)
@@ -75,7 +75,7 @@ func server(a adapter.Ask) []string {
 	return argv
 }
 
-func differs(a adapter.Ask) []string {
+func engineDifferences(a adapter.Ask) []string {
 	if crr, ok := a.Workload.Spec.(plan.CRR); ok && crr.Close != "fin" {
 		return []string{"its connections end by FIN, not by RST"}
 	}

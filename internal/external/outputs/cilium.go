@@ -56,7 +56,7 @@ func decodeCilium(b []byte) (adapter.Batch, error) {
 	c := newCiliumTests()
 	err := adapter.EachItem(file.Items, func(item ciliumItem) error {
 		kind := item.Labels["metric"]
-		r, err := c.reading(item.Labels["scenario"], item.Labels["node"], strings.TrimPrefix(item.Labels["test_type"], "netperf-"), kind)
+		r, err := c.readingFor(item.Labels["scenario"], item.Labels["node"], strings.TrimPrefix(item.Labels["test_type"], "netperf-"), kind)
 		if err != nil || r == nil {
 			return err
 		}
@@ -67,13 +67,13 @@ func decodeCilium(b []byte) (adapter.Batch, error) {
 				}
 			}
 		}
-		return item.read(r, kind)
+		return item.setNumbers(r, kind)
 	})
 	return c.batch, err
 }
 
-// read sets the numbers of an item in r. kind is the item's metric. A rate of 0 makes r a failed trial.
-func (item ciliumItem) read(r *adapter.Reading, kind string) error {
+// setNumbers sets the numbers of an item in r. kind is the item's metric. A rate of 0 makes r a failed trial.
+func (item ciliumItem) setNumbers(r *adapter.Reading, kind string) error {
 	for name, v := range item.Data {
 		if v < 0 {
 			return fmt.Errorf("%s is negative", name)
@@ -107,9 +107,9 @@ func newCiliumTests() *ciliumTests {
 	return &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
 }
 
-// reading returns the first reading of a test that has no part called kind yet, and adds one if all have it. It returns nil,
+// readingFor returns the first reading of a test that has no part called kind yet, and adds one if all have it. It returns nil,
 // and lists the test as left out, if the test is not supported.
-func (c *ciliumTests) reading(scenario, node, test, kind string) (*adapter.Reading, error) {
+func (c *ciliumTests) readingFor(scenario, node, test, kind string) (*adapter.Reading, error) {
 	locality, ok := map[string]string{"same-node": "same-node", "other-node": "cross-node"}[node]
 	if !ok {
 		return nil, fmt.Errorf("node %s is neither same-node nor other-node", adapter.Quoted(node))

@@ -35,7 +35,7 @@ func decodeCiliumTable(b []byte) (adapter.Batch, error) {
 		case len(c.batch.Readings) >= adapter.MaxReadings:
 			return c.batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 		default:
-			if err := c.row(titles, cells); err != nil {
+			if err := c.readRow(titles, cells); err != nil {
 				faults.Add(number, "%s", err)
 			}
 		}
@@ -46,9 +46,9 @@ func decodeCiliumTable(b []byte) (adapter.Batch, error) {
 // ciliumTimes are the columns of round-trip times.
 var ciliumTimes = map[string]string{"Min": "min", "Mean": "mean", "Max": "max", "P50": "p50", "P90": "p90", "P99": "p99"}
 
-// row reads a row below its titles.
-func (c *ciliumTests) row(titles, cells []string) error {
-	r, err := c.reading(cells[0], cells[1], cells[2], "table")
+// readRow reads a row below its titles.
+func (c *ciliumTests) readRow(titles, cells []string) error {
+	r, err := c.readingFor(cells[0], cells[1], cells[2], "table")
 	if err != nil || r == nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 
 // Numbers is the format for numbers from any source: plain numbers with declared units.
 var Numbers = adapter.Tool{Formats: []adapter.Format{
-	{Name: "csv", About: "plain numbers with declared units, see docs/reference/import.md", Match: match, Decode: decode},
+	{Name: "csv", About: "plain numbers with declared units, see docs/reference/import.md", Match: matchCSV, Decode: decodeCSV},
 }}
 
 // Magic is the first line of a file of plain numbers. docs/reference/import.md specifies the format.
@@ -37,7 +37,7 @@ var (
 // maxCSV bounds a CSV file in bytes: a row of commas takes a hundred times its size in memory.
 const maxCSV = 8 << 20
 
-func match(b []byte) bool { return bytes.HasPrefix(b, []byte("# cnibench-csv")) }
+func matchCSV(b []byte) bool { return bytes.HasPrefix(b, []byte("# cnibench-csv")) }
 
 // csvFile is the decoder's state.
 type csvFile struct {
@@ -54,8 +54,8 @@ type csvFile struct {
 	said []map[string]int
 }
 
-// note adds what is wrong with a line; each line of the error is one fault.
-func (f *csvFile) note(line int, err error) {
+// addFaults adds what is wrong with a line; each line of the error is one fault.
+func (f *csvFile) addFaults(line int, err error) {
 	if err != nil {
 		for text := range strings.SplitSeq(err.Error(), "\n") {
 			f.faults.Add(line, "%s", text)
@@ -63,13 +63,13 @@ func (f *csvFile) note(line int, err error) {
 	}
 }
 
-// decode reads numbers with declared units, one to a row. The error lists all faults.
-func decode(b []byte) (adapter.Batch, error) {
+// decodeCSV reads numbers with declared units, one to a row. The error lists all faults.
+func decodeCSV(b []byte) (adapter.Batch, error) {
 	if len(b) > maxCSV {
 		return adapter.Batch{}, fmt.Errorf("it is larger than %d MiB", maxCSV>>20)
 	}
 	f := &csvFile{batch: adapter.Batch{Tool: "csv"}, at: map[plan.Trial]int{}}
-	rest, lines := f.preamble(b)
+	rest, lines := f.readPreamble(b)
 	if rest == nil {
 		return adapter.Batch{}, f.faults
 	}
@@ -92,7 +92,7 @@ func decode(b []byte) (adapter.Batch, error) {
 		line += lines
 		switch {
 		case f.columns == nil:
-			if !f.header(line, fields) {
+			if !f.readHeader(line, fields) {
 				return adapter.Batch{}, f.faults
 			}
 		case len(f.faults) > adapter.MaxFaults:
@@ -107,7 +107,7 @@ func decode(b []byte) (adapter.Batch, error) {
 			for name, i := range f.columns {
 				row[name] = strings.TrimSpace(fields[i])
 			}
-			f.note(line, f.row(line, row))
+			f.addFaults(line, f.addRow(line, row))
 		}
 	}
 	if f.columns == nil && len(f.faults) == 0 {
@@ -128,9 +128,9 @@ var (
 	factNames = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 )
 
-// preamble reads the first line and the facts. It returns the rest of b and the number of lines read. The rest is nil if the
+// readPreamble reads the first line and the facts. It returns the rest of b and the number of lines read. The rest is nil if the
 // first line is wrong.
-func (f *csvFile) preamble(b []byte) ([]byte, int) {
+func (f *csvFile) readPreamble(b []byte) ([]byte, int) {
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
 	lines := 0
 	for len(b) > 0 {
@@ -146,15 +146,15 @@ func (f *csvFile) preamble(b []byte) ([]byte, int) {
 			f.faults.Add(1, "the first line is %s: want %q", adapter.Quoted(text), Magic)
 			return nil, 1
 		case lines > 1 && strings.HasPrefix(text, "#"):
-			f.note(lines, f.fact(strings.TrimSpace(text[1:])))
+			f.addFaults(lines, f.storeFact(strings.TrimSpace(text[1:])))
 		}
 	}
 	return []byte{}, lines
 }
 
-// fact stores "key: value" of a comment as a fact. It also sets the field that a key such as baseline names; the title is
+// storeFact stores "key: value" of a comment as a fact. It also sets the field that a key such as baseline names; the title is
 // only a field. It ignores comments of another form.
-func (f *csvFile) fact(text string) error {
+func (f *csvFile) storeFact(text string) error {
 	key, value, ok := strings.Cut(text, ":")
 	value = strings.TrimSpace(value)
 	switch {
@@ -183,11 +183,11 @@ func (f *csvFile) fact(text string) error {
 			err = fmt.Errorf("%s is not lab or kubernetes", adapter.Quoted(value))
 		}
 	case "date":
-		f.batch.Created, err = date(value)
+		f.batch.Created, err = parseDate(value)
 	case "window":
-		f.window, err = window(value)
+		f.window, err = parseWindow(value)
 	case "warmup":
-		f.batch.Warmup, err = window(value)
+		f.batch.Warmup, err = parseWindow(value)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -199,8 +199,8 @@ func (f *csvFile) fact(text string) error {
 	return nil
 }
 
-// date parses a time, a day or a month.
-func date(s string) (time.Time, error) {
+// parseDate parses a time, a day or a month.
+func parseDate(s string) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339, time.DateOnly, "2006-01"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t, nil
@@ -209,8 +209,8 @@ func date(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s is not a date: want 2006-01-02, 2006-01 or RFC 3339", adapter.Quoted(s))
 }
 
-// window parses a duration that is not negative.
-func window(s string) (time.Duration, error) {
+// parseWindow parses a duration that is not negative.
+func parseWindow(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
 		return 0, fmt.Errorf("%s is not a duration: want a number with a unit, such as 30s or 500ms", adapter.Quoted(s))
@@ -218,8 +218,8 @@ func window(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// header reads the row of names. It returns false if rows cannot be read with it.
-func (f *csvFile) header(line int, fields []string) bool {
+// readHeader reads the row of names. It returns false if rows cannot be read with it.
+func (f *csvFile) readHeader(line int, fields []string) bool {
 	if len(fields) == 1 && strings.ContainsAny(fields[0], ";\t") {
 		f.faults.Add(line, "the columns are not separated by commas")
 		return false
@@ -247,15 +247,15 @@ func (f *csvFile) header(line int, fields []string) bool {
 // csvRow is a data row by column.
 type csvRow map[string]string
 
-// row adds a number to its trial, or marks the trial as failed.
-func (f *csvFile) row(line int, r csvRow) error {
+// addRow adds a number to its trial, or marks the trial as failed.
+func (f *csvFile) addRow(line int, r csvRow) error {
 	t, err := r.trial()
 	if err != nil {
 		return err
 	}
 	w := f.window
 	if s := r["window"]; s != "" {
-		if w, err = window(s); err != nil {
+		if w, err = parseWindow(s); err != nil {
 			return fmt.Errorf("window: %w", err)
 		}
 	}

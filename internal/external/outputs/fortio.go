@@ -70,7 +70,7 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 			times: map[string]float64{"min": h.Min * 1e9, "mean": h.Avg * 1e9, "max": h.Max * 1e9, "stddev": h.StdDev * 1e9},
 		}
 		p.about.URL(doc.URL)
-		p.statuses(doc.RetCodes)
+		p.countStatuses(doc.RetCodes)
 		if doc.RequestedQPS != "max" && doc.RequestedQPS != "" {
 			rate, err := strconv.ParseFloat(doc.RequestedQPS, 64)
 			if err != nil || rate < 0 {

@@ -39,7 +39,7 @@ func heyClient(a adapter.Ask) []string {
 	if w.Connection == "close" {
 		argv = append(argv, "-disable-keepalive")
 	}
-	return append(argv, root(a))
+	return append(argv, rootURL(a))
 }
 
 func heyDiffers(a adapter.Ask) []string {
@@ -82,7 +82,7 @@ func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 	}
 	if m := heyStatus.FindStringSubmatch(line); m != nil {
 		err := adapter.Amounts(m[2:], &n)
-		h.statuses(map[string]float64{m[1]: n})
+		h.countStatuses(map[string]float64{m[1]: n})
 		return err
 	}
 	if m := heyError.FindStringSubmatch(line); m != nil && h.inErrors {

@@ -48,7 +48,7 @@ func (p httpReport) reading() adapter.Reading {
 	r := p.about
 	asked := r.Window
 	r.Window = adapter.Seconds(p.seconds)
-	r.Workload = p.workload(&r)
+	r.Workload = p.httpWorkload(&r)
 	if p.paced > 0 {
 		r.Warn(adapter.Paced, "the client was held to %v requests per second: its request rate is not a capacity", p.paced)
 		r.Condition(fmt.Sprintf("rate=%v", p.paced))
@@ -56,7 +56,7 @@ func (p httpReport) reading() adapter.Reading {
 	if p.unsaid {
 		r.Warn(adapter.Paced, "%s does not say its rate: unless that was 0, its request rate is not a capacity", p.tool)
 	}
-	rate := p.rate()
+	rate := p.goodRate()
 	switch r.EndedEarly(asked); {
 	case r.Failure != nil:
 	case p.good+p.bad == 0:
@@ -80,8 +80,8 @@ func (p httpReport) reading() adapter.Reading {
 	return r
 }
 
-// rate returns the rate of good responses.
-func (p httpReport) rate() float64 {
+// goodRate returns the rate of good responses.
+func (p httpReport) goodRate() float64 {
 	if p.perSecond > 0 || p.seconds == 0 {
 		return p.perSecond
 	}
@@ -92,15 +92,15 @@ func (p httpReport) rate() float64 {
 // of connections. It returns "" if that number fits or is unknown, or if the client has or may have a rate limit.
 func (p httpReport) concurrencyRemark(connections int) string {
 	const least, most = 0.5, 1.2
-	n := p.rate() * p.times["mean"] / 1e9
+	n := p.goodRate() * p.times["mean"] / 1e9
 	if p.paced > 0 || p.unsaid || n == 0 || n > least*float64(connections) && n < most*float64(connections) {
 		return ""
 	}
 	return fmt.Sprintf(" (%.2g requests were under way at a time)", n)
 }
 
-// workload returns http with the settings that the tool reports.
-func (p httpReport) workload(r *adapter.Reading) plan.Workload {
+// httpWorkload returns http with the settings that the tool reports.
+func (p httpReport) httpWorkload(r *adapter.Reading) plan.Workload {
 	s := plan.HTTP{Threads: p.threads}
 	if p.reconnect {
 		s.Connection = "close"
@@ -139,8 +139,8 @@ func (p httpReport) workload(r *adapter.Reading) plan.Workload {
 	return w
 }
 
-// statuses adds counts of responses by status code. A code that is not a status counts requests without a response.
-func (p *httpReport) statuses(codes map[string]float64) {
+// countStatuses adds counts of responses by status code. A code that is not a status counts requests without a response.
+func (p *httpReport) countStatuses(codes map[string]float64) {
 	for code, n := range codes {
 		switch c, err := strconv.Atoi(code); {
 		case n < 0:

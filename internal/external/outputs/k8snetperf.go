@@ -90,15 +90,16 @@ func readK8sItem(raw json.RawMessage, batch *adapter.Batch, drivers map[string]s
 	if r.Metadata.MTU > 0 {
 		batch.Fact("cluster.mtu", strconv.Itoa(r.Metadata.MTU))
 	}
-	return r.read(batch, drivers)
+	return r.addReading(batch, drivers)
 }
 
 // tcpAndUDP are the drivers that send the protocol of a profile's name. ib_write_bw uses RDMA for every profile.
 var tcpAndUDP = []string{"", "netperf", "iperf", "iperf3", "uperf"}
 
-// read adds the reading of a scenario to batch, unless the scenario is not supported. drivers has the driver of each case
-// that was read. If another driver has measured the same case already, read leaves this scenario out: drivers are different tools.
-func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
+// addReading adds the reading of a scenario to batch, unless the scenario is not supported. drivers has the driver of each
+// case that was read. If another driver has measured the same case already, it leaves this scenario out: drivers are
+// different tools.
+func (r k8sRow) addReading(batch *adapter.Batch, drivers map[string]string) error {
 	what := fmt.Sprintf("%s by %s", r.Profile, r.Driver)
 	switch {
 	case !slices.Contains(tcpAndUDP, strings.ToLower(r.Driver)):
@@ -124,27 +125,27 @@ func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
 		batch.LeaveOut("scenario %s: not a supported workload", what)
 		return nil
 	}
-	cell := fmt.Sprint(r.network(), path, w, r.flags)
+	cell := fmt.Sprint(r.secondNetwork(), path, w, r.flags)
 	if driver, taken := drivers[cell]; taken && driver != r.Driver {
 		batch.LeaveOut("%s on %s: %s measured the same before; put it into its own file", what, path, driver)
 		return nil
 	}
 	drivers[cell] = r.Driver
-	out := adapter.Reading{Profile: r.network(), Path: path, Workload: w, Started: r.Timestamp, Window: time.Duration(min(r.Duration, 1<<20)) * time.Second}
+	out := adapter.Reading{Profile: r.secondNetwork(), Path: path, Workload: w, Started: r.Timestamp, Window: time.Duration(min(r.Duration, 1<<20)) * time.Second}
 	out.Condition(r.flags...)
 	if r.Samples > 1 {
 		out.Warn(adapter.Aggregated, "a mean of %d samples, counted as one repetition", r.Samples)
 	}
-	if err := r.numbers(batch, &out); err != nil {
+	if err := r.setNumbers(batch, &out); err != nil {
 		return err
 	}
 	batch.Readings = append(batch.Readings, out)
 	return nil
 }
 
-// numbers sets the metrics of a scenario. Without a throughput, or with 0, which the tool writes if it has no sample, out
+// setNumbers sets the metrics of a scenario. Without a throughput, or with 0, which the tool writes if it has no sample, out
 // becomes a failed trial.
-func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
+func (r k8sRow) setNumbers(batch *adapter.Batch, out *adapter.Reading) error {
 	if r.Throughput == nil || *r.Throughput <= 0 {
 		out.Fail("error", "k8s-netperf reported no throughput")
 		return nil
@@ -155,7 +156,7 @@ func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 			return fmt.Errorf("%s in %s", r.Profile, adapter.Quoted(r.Unit))
 		}
 		out.Put(metric.Goodput, *r.Throughput*1e6)
-		r.faults(batch, out)
+		r.setLossMetrics(batch, out)
 		batch.LeaveOut("latencies of streams, which are the times of single send calls")
 		return nil
 	case "OP/s", "Trans/s":
@@ -171,8 +172,8 @@ func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 	return fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(r.Unit))
 }
 
-// faults sets the retransmits or the loss of a stream. It leaves out a 0, which the tool also writes if it has no sample.
-func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
+// setLossMetrics sets the retransmits or the loss of a stream. It leaves out a 0, which the tool also writes if it has no sample.
+func (r k8sRow) setLossMetrics(batch *adapter.Batch, out *adapter.Reading) {
 	v := r.Retransmits
 	if out.Workload.Traits().Protocol == plan.UDP {
 		v = r.Loss
@@ -208,8 +209,8 @@ func (r k8sRow) path() (plan.Path, bool) {
 	return p, slices.Contains(plan.Paths, p)
 }
 
-// network returns the kind of the pods' second network, "" if the scenario did not run on one.
-func (r k8sRow) network() string {
+// secondNetwork returns the kind of the pods' second network, "" if the scenario did not run on one.
+func (r k8sRow) secondNetwork() string {
 	for _, n := range []struct{ info, name string }{
 		{r.UDN, "udn"}, {r.Bridge, "bridge"}, {r.SRIOV, "sriov"}, {r.Macvlan, "macvlan"}, {r.Localnet, "localnet"},
 	} {

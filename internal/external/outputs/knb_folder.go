@@ -77,7 +77,7 @@ func openKnbFolder(name string) (adapter.Batch, error) {
 func decodeKnbFolder(files fs.FS, name, above string) (adapter.Batch, error) {
 	f := &knbFolder{files: files, name: name, above: above, known: map[string]plan.Workload{}}
 	f.batch = adapter.Batch{Tool: "iperf3", Environment: "kubernetes", Facts: facts.Facts{}}
-	runs, err := f.runs()
+	runs, err := f.runFolders()
 	if err != nil {
 		return adapter.Batch{}, err
 	}
@@ -85,17 +85,17 @@ func decodeKnbFolder(files fs.FS, name, above string) (adapter.Batch, error) {
 		return adapter.Batch{}, errors.New("the folder holds no run of the benchmark: want PROFILE/RUN/all.results")
 	}
 	for _, dir := range runs {
-		if err := f.run(dir); err != nil {
+		if err := f.readRun(dir); err != nil {
 			return adapter.Batch{}, fmt.Errorf("%s: %w", dir, err)
 		}
 	}
-	f.complete()
+	f.replaceAssumed()
 	f.batch.LeaveOut("CPU and memory by statexec, which are of the whole nodes and lack softirq and irq in all.results")
 	return f.batch, nil
 }
 
-// runs returns the folders with a run, sorted.
-func (f *knbFolder) runs() ([]string, error) {
+// runFolders returns the folders with a run, sorted.
+func (f *knbFolder) runFolders() ([]string, error) {
 	var runs []string
 	entries := 0
 	err := fs.WalkDir(f.files, ".", func(p string, d fs.DirEntry, err error) error {
@@ -115,8 +115,8 @@ func (f *knbFolder) runs() ([]string, error) {
 	return runs, err
 }
 
-// identity derives a run's profile and number from its path.
-func (f *knbFolder) identity(dir string) (profile string, run int, err error) {
+// profileAndNumber derives a run's profile and number from its path.
+func (f *knbFolder) profileAndNumber(dir string) (profile string, run int, err error) {
 	parts := strings.Split(path.Join(f.above, f.name, dir), "/")
 	last := parts[len(parts)-1]
 	if run, err = adapter.Count(last); err != nil || run < 1 {
@@ -126,20 +126,20 @@ func (f *knbFolder) identity(dir string) (profile string, run int, err error) {
 	return profile, run, adapter.CheckProfile(profile)
 }
 
-// run reads the tests of one run.
-func (f *knbFolder) run(dir string) error {
-	profile, number, err := f.identity(dir)
+// readRun reads the tests of one run.
+func (f *knbFolder) readRun(dir string) error {
+	profile, number, err := f.profileAndNumber(dir)
 	if err != nil {
 		return err
 	}
-	all, err := f.read(path.Join(dir, "all.results"))
+	all, err := f.readFile(path.Join(dir, "all.results"))
 	if err != nil {
 		return err
 	}
 	sums := knbSettings(all)
 	for _, test := range knbFolderTests {
 		r := adapter.Reading{}
-		body, err := f.read(path.Join(dir, test.name+"-client.stdout"))
+		body, err := f.readFile(path.Join(dir, test.name+"-client.stdout"))
 		switch {
 		case err == nil:
 			one, err := iperf3.DecodeJSON(body)
@@ -169,22 +169,22 @@ func (f *knbFolder) run(dir string) error {
 		if profile == knbBareMetal && test.path.To == plan.Pod {
 			r.Path = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
 		}
-		f.workload(&r, dir, test.name, test.work)
+		f.completeWorkload(&r, dir, test.name, test.work)
 		f.batch.Readings = append(f.batch.Readings, r)
 	}
 	return nil
 }
 
-// workload completes the workload of r. If r has no workload, because the run failed, it sets work, with a warning. If the
+// completeWorkload completes the workload of r. If r has no workload, because the run failed, it sets work, with a warning. If the
 // command of the test had -Z, which the JSON of iperf3 lacks, it sets the mode sendfile.
-func (f *knbFolder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
+func (f *knbFolder) completeWorkload(r *adapter.Reading, dir, test string, work plan.Workload) {
 	key := r.Profile + " " + test
 	f.tests = append(f.tests, key)
 	if r.Workload.Spec == nil {
 		r.Workload = work.Normalize()
 		r.Warn(adapter.Assumed, "the run names neither its message size nor its congestion control")
 	}
-	command, err := f.read(path.Join(dir, test+"-client.cmd"))
+	command, err := f.readFile(path.Join(dir, test+"-client.cmd"))
 	if s, ok := r.Workload.Spec.(plan.Stream); ok && err == nil && knbZeroCopy.Match(command) && s.Protocol == plan.TCP {
 		s.Mode = "sendfile"
 		r.Workload.Spec = s
@@ -196,8 +196,8 @@ func (f *knbFolder) workload(r *adapter.Reading, dir, test string, work plan.Wor
 
 var knbZeroCopy = pattern.New(`\siperf3\s.*\s-Z(\s|$)`)
 
-// complete replaces the assumed workloads of runs by the workload that other runs of their test report.
-func (f *knbFolder) complete() {
+// replaceAssumed replaces the assumed workloads of runs by the workload that other runs of their test report.
+func (f *knbFolder) replaceAssumed() {
 	assumed := func(w sample.Warning) bool { return w.ID == adapter.Assumed }
 	for i, test := range f.tests {
 		r := &f.batch.Readings[i]
@@ -207,8 +207,8 @@ func (f *knbFolder) complete() {
 	}
 }
 
-// read reads one file of the folder, within the limit for the whole folder.
-func (f *knbFolder) read(name string) ([]byte, error) {
+// readFile reads one file of the folder, within the limit for the whole folder.
+func (f *knbFolder) readFile(name string) ([]byte, error) {
 	file, err := f.files.Open(name)
 	if err != nil {
 		return nil, err

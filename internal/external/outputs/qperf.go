@@ -91,7 +91,7 @@ const (
 // End returns the reading of the test, if it is a supported workload.
 func (r *qperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	out := &adapter.Reading{}
-	size, said, err := r.size()
+	size, said, err := r.messageSize()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (r *qperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		buffer, err2 := qperfSize(r.values["sock_buf_size"])
 		s.Buffer = buffer
 		out.Workload = plan.Workload{Spec: s}.Normalize()
-		err = errors.Join(err2, r.bandwidth(out))
+		err = errors.Join(err2, r.setBandwidth(out))
 	case "tcp_lat", "udp_lat":
 		s := plan.RR{Protocol: plan.Protocol(r.test[:3]), RequestSize: max(size, 1), ResponseSize: max(size, 1)}
 		if s.Protocol == plan.UDP && s.RequestSize < plan.MinDatagram {
@@ -114,7 +114,7 @@ func (r *qperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 			s.RequestSize, s.ResponseSize = 0, 0
 		}
 		out.Workload = plan.Workload{Spec: s}.Normalize()
-		err = r.latency(out)
+		err = r.setLatency(out)
 	default:
 		batch.LeaveOut("test %s: not a supported workload", r.test)
 		return nil, nil
@@ -136,9 +136,9 @@ func (r *qperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 
 var errQperfCut = errors.New("the test has no number: the output is cut off")
 
-// bandwidth sets the rate of a transfer in out. If qperf printed the rates of sender and receiver, it sets the receiver's
+// setBandwidth sets the rate of a transfer in out. If qperf printed the rates of sender and receiver, it sets the receiver's
 // rate as goodput, and the offered load and the loss.
-func (r *qperfRun) bandwidth(out *adapter.Reading) error {
+func (r *qperfRun) setBandwidth(out *adapter.Reading) error {
 	sent, got := r.values["send_bw"], r.values["recv_bw"]
 	if got == "" {
 		got = r.values["bw"]
@@ -167,8 +167,8 @@ func (r *qperfRun) bandwidth(out *adapter.Reading) error {
 	return nil
 }
 
-// latency sets the round-trip time, of which qperf prints half, and the rate that follows from it.
-func (r *qperfRun) latency(out *adapter.Reading) error {
+// setLatency sets the round-trip time, of which qperf prints half, and the rate that follows from it.
+func (r *qperfRun) setLatency(out *adapter.Reading) error {
 	if r.values["latency"] == "" && r.failed == "" {
 		return errQperfCut
 	}
@@ -184,8 +184,8 @@ func (r *qperfRun) latency(out *adapter.Reading) error {
 	return err
 }
 
-// size returns the size of a message in bytes, printed as "64 KiB (65,536)" or "1 bytes"; false if it is not printed.
-func (r *qperfRun) size() (int, bool, error) {
+// messageSize returns the size of a message in bytes, printed as "64 KiB (65,536)" or "1 bytes"; false if it is not printed.
+func (r *qperfRun) messageSize() (int, bool, error) {
 	text := r.values["msg_size"]
 	if text == "" {
 		return 0, false, nil

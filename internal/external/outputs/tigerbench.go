@@ -58,13 +58,13 @@ func decodeTiger(b []byte) (adapter.Batch, error) {
 		batch.Fact(facts.Architecture, d.NodeArch)
 		batch.Fact("kubernetes", d.K8SVersion)
 		batch.Fact("cluster.network", strings.TrimSpace(d.Product+" "+d.CalicoVersion))
-		return r.read(&batch)
+		return r.addReadings(&batch)
 	})
 	return batch, err
 }
 
-// read adds the readings of a test to batch.
-func (r tigerResult) read(batch *adapter.Batch) error {
+// addReadings adds the readings of a test to batch.
+func (r tigerResult) addReadings(batch *adapter.Batch) error {
 	qperf := r.Qperf
 	if qperf == nil {
 		qperf = r.OldQperf
@@ -72,12 +72,12 @@ func (r tigerResult) read(batch *adapter.Batch) error {
 	stream := plan.Workload{Spec: plan.Stream{MessageSize: 64 << 10}}.Normalize()
 	switch {
 	case qperf != nil:
-		if err := r.rows(batch, qperf.Throughput, stream, nil); err != nil {
+		if err := r.addRows(batch, qperf.Throughput, stream, nil); err != nil {
 			return err
 		}
-		return r.rows(batch, qperf.Latency, plan.Workload{Spec: plan.RR{}}.Normalize(), nil)
+		return r.addRows(batch, qperf.Latency, plan.Workload{Spec: plan.RR{}}.Normalize(), nil)
 	case r.Iperf != nil:
-		return r.rows(batch, r.Iperf.Throughput, plan.Workload{Spec: plan.Stream{Flows: tigerFlows}}.Normalize(), r.Iperf.Retries)
+		return r.addRows(batch, r.Iperf.Throughput, plan.Workload{Spec: plan.Stream{Flows: tigerFlows}}.Normalize(), r.Iperf.Retries)
 	}
 	batch.LeaveOut("a test of kind %s: not a supported workload", adapter.Quoted(r.Config.TestKind))
 	return nil
@@ -100,8 +100,8 @@ func (r tigerResult) profile() string {
 	return name
 }
 
-// rows adds a reading of w for each path that has a number. again has the retransmitted segments by path.
-func (r tigerResult) rows(batch *adapter.Batch, rows map[string]tigerRow, w plan.Workload, again map[string]tigerRow) error {
+// addRows adds a reading of w for each path that has a number. again has the retransmitted segments by path.
+func (r tigerResult) addRows(batch *adapter.Batch, rows map[string]tigerRow, w plan.Workload, again map[string]tigerRow) error {
 	for _, name := range []string{"pod-pod", "pod-svc-pod", "ext-svc-pod"} {
 		n, ok := rows[name]
 		if !ok || n.Mean == 0 && n.Unit == "" {
@@ -121,11 +121,11 @@ func (r tigerResult) rows(batch *adapter.Batch, rows map[string]tigerRow, w plan
 			path.From = plan.Host
 		}
 		out := adapter.Reading{Profile: r.profile(), Path: path, Workload: w, Window: time.Duration(min(max(r.Config.Duration, 0), 1<<20)) * time.Second}
-		r.conditions(&out)
+		r.recordConditions(&out)
 		if n.Points > 1 {
 			out.Warn(adapter.Aggregated, "a mean of %d iterations, counted as one repetition", n.Points)
 		}
-		if err := n.put(&out, again[name]); err != nil {
+		if err := n.recordMean(&out, again[name]); err != nil {
 			return fmt.Errorf("%s, %s: %w", r.Config.TestKind, name, err)
 		}
 		batch.Readings = append(batch.Readings, out)
@@ -133,8 +133,8 @@ func (r tigerResult) rows(batch *adapter.Batch, rows map[string]tigerRow, w plan
 	return nil
 }
 
-// conditions records the cluster's configuration in addition to the test.
-func (r tigerResult) conditions(out *adapter.Reading) {
+// recordConditions records the cluster's configuration in addition to the test.
+func (r tigerResult) recordConditions(out *adapter.Reading) {
 	for name, n := range map[string]int{"policies": r.Config.NumPolicies, "services": r.Config.NumServices, "pods": r.Config.NumPods, "nodes": r.Details.NumNodes} {
 		if n > 0 {
 			out.Condition(fmt.Sprintf("%s=%d", name, n))
@@ -148,8 +148,8 @@ func (r tigerResult) conditions(out *adapter.Reading) {
 	}
 }
 
-// put records the mean of a row. again has the number of retransmitted segments.
-func (n tigerRow) put(out *adapter.Reading, again tigerRow) error {
+// recordMean records the mean of a row. again has the number of retransmitted segments.
+func (n tigerRow) recordMean(out *adapter.Reading, again tigerRow) error {
 	switch n.Unit {
 	case "us":
 		if n.Mean <= 0 {

@@ -47,7 +47,7 @@ func decodeVegeta(b []byte) (adapter.Batch, error) {
 // n-1 intervals.
 func (doc vegetaDoc) report() httpReport {
 	p := httpReport{tool: "vegeta", about: adapter.Reading{Started: doc.Earliest}, seconds: (doc.Duration + doc.Wait) / 1e9, body: doc.In.Mean, times: map[string]float64{}, shares: map[float64]float64{}}
-	p.statuses(doc.Codes)
+	p.countStatuses(doc.Codes)
 	if len(doc.Errors) > 0 {
 		p.failure = doc.Errors[0]
 	}
@@ -112,15 +112,15 @@ func (v *vegetaRun) Take(_ *adapter.Batch, line string) error {
 		return fmt.Errorf("%d values of %d names", len(values), len(names))
 	}
 	for i, name := range names {
-		if err := v.value(m[1], name, strings.TrimSpace(values[i])); err != nil {
+		if err := v.readValue(m[1], name, strings.TrimSpace(values[i])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// value reads one value of a row.
-func (v *vegetaRun) value(row, name, text string) (err error) {
+// readValue reads one value of a row.
+func (v *vegetaRun) readValue(row, name, text string) (err error) {
 	switch {
 	case row == "Requests" && name == "total":
 		v.doc.Requests, err = adapter.Amount(text)
@@ -183,7 +183,7 @@ func decodeOha(b []byte) (adapter.Batch, error) {
 		batch.NoURL("oha")
 		s := doc.Summary
 		p := &httpReport{seconds: s.Total, body: s.Size, usual: 50, times: map[string]float64{"min": s.Fastest * 1e9, "mean": s.Average * 1e9, "max": s.Slowest * 1e9}, shares: map[float64]float64{}}
-		p.statuses(doc.Codes)
+		p.countStatuses(doc.Codes)
 		for message, n := range doc.Errors {
 			if message != atDeadline && n > 0 {
 				p.failed, p.failure = p.failed+n, max(p.failure, message)

@@ -41,11 +41,13 @@ func wrkClient(a adapter.Ask) []string {
 	if w.Connection == "close" {
 		argv = append(argv, "-H", "Connection: close")
 	}
-	return append(argv, root(a))
+	return append(argv, rootURL(a))
 }
 
-// root returns the URL of the root of our server.
-func root(a adapter.Ask) string { return "http://" + net.JoinHostPort(a.Address, a.PortText()) + "/" }
+// rootURL returns the URL of the root of our server.
+func rootURL(a adapter.Ask) string {
+	return "http://" + net.JoinHostPort(a.Address, a.PortText()) + "/"
+}
 
 func matchWrk(b []byte) bool {
 	return bytes.Contains(b, []byte("Thread Stats")) || bytes.HasPrefix(b, []byte("unable to connect to")) ||

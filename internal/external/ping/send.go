@@ -17,7 +17,7 @@ var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "ping", About: "what ping prints (iputils, BusyBox, BSD)", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool:   plan.Tool{Name: "ping", Kinds: []plan.Spec{plan.Ping{}}, Lacks: plan.Workload.OneFlow, WholeSeconds: true, Ports: 1},
-		Client: client, Differs: differs,
+		Client: clientCommand, Differs: engineDifferences,
 		VersionArgs: []string{"-V"}, VersionIn: pattern.New(`(?m)^ping from (.+)$`),
 	},
 }
@@ -25,18 +25,18 @@ var Tool = adapter.Tool{
 // quietFrom is the shortest window for which a flood of pings prints no line for each reply: there would be too many.
 const quietFrom = 4 * time.Second
 
-// quiet reports whether a flood of pings is too long to print each reply.
-func quiet(a adapter.Ask) bool {
+// isQuiet reports whether a flood of pings is too long to print each reply.
+func isQuiet(a adapter.Ask) bool {
 	window, _ := a.Measured()
 	return a.Workload.Traits().Interval == 0 && window >= quietFrom
 }
 
-func client(a adapter.Ask) []string {
+func clientCommand(a adapter.Ask) []string {
 	argv := []string{"ping", "-n", "-w", a.Seconds(), "-s", strconv.Itoa(a.Workload.Traits().Message)}
 	switch interval := a.Workload.Traits().Interval; {
 	case interval > 0:
 		argv = append(argv, "-i", strconv.FormatFloat(interval.Seconds(), 'f', -1, 64))
-	case quiet(a):
+	case isQuiet(a):
 		argv = append(argv, "-A", "-q")
 	default:
 		argv = append(argv, "-A")
@@ -44,8 +44,8 @@ func client(a adapter.Ask) []string {
 	return append(argv, a.Address)
 }
 
-func differs(a adapter.Ask) []string {
-	if quiet(a) {
+func engineDifferences(a adapter.Ask) []string {
+	if isQuiet(a) {
 		return []string{"it prints no percentiles for a window of this length"}
 	}
 	return nil

@@ -19,9 +19,9 @@ var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "sockperf", About: "what sockperf ping-pong prints", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
-			Name: "sockperf", Kinds: []plan.Spec{plan.RR{}}, Lacks: lacks, WholeSeconds: true, Lead: 400 * time.Millisecond, Tail: 50 * time.Millisecond, Ports: 1,
+			Name: "sockperf", Kinds: []plan.Spec{plan.RR{}}, Lacks: whyUnsupported, WholeSeconds: true, Lead: 400 * time.Millisecond, Tail: 50 * time.Millisecond, Ports: 1,
 		},
-		Client: client, Server: server, Datagrams: true,
+		Client: clientCommand, Server: serverCommand, Datagrams: true,
 		VersionArgs: []string{"--version"}, VersionIn: pattern.New(`(?m)^sockperf, version (\S+)`),
 	},
 }
@@ -29,7 +29,7 @@ var Tool = adapter.Tool{
 // minMessage is the size of its header in bytes.
 const minMessage = 14
 
-func lacks(w plan.Workload) string {
+func whyUnsupported(w plan.Workload) string {
 	switch {
 	case w.Traits().Request != w.Traits().Response:
 		return "its responses are as long as its requests"
@@ -41,16 +41,16 @@ func lacks(w plan.Workload) string {
 	return w.OneFlow()
 }
 
-func client(a adapter.Ask) []string {
+func clientCommand(a adapter.Ask) []string {
 	argv := []string{"sockperf", "ping-pong", "-i", a.Address, "-p", a.PortText(), "-t", a.Seconds(), "-m", strconv.Itoa(a.Workload.Traits().Request), "--full-rtt"}
-	return append(argv, transport(a)...)
+	return append(argv, transportOption(a)...)
 }
 
-func server(a adapter.Ask) []string {
-	return append([]string{"sockperf", "server", "-i", cmp.Or(a.Address, "0.0.0.0"), "-p", a.PortText()}, transport(a)...)
+func serverCommand(a adapter.Ask) []string {
+	return append([]string{"sockperf", "server", "-i", cmp.Or(a.Address, "0.0.0.0"), "-p", a.PortText()}, transportOption(a)...)
 }
 
-func transport(a adapter.Ask) []string {
+func transportOption(a adapter.Ask) []string {
 	if a.Workload.Traits().Protocol == plan.TCP {
 		return []string{"--tcp"}
 	}

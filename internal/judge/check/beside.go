@@ -37,8 +37,8 @@ var judged = []string{
 	metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.RTT + ".p50", metric.RTT + ".mean",
 }
 
-// ask compares all judged cells and adds the findings to found. It does nothing if silent returns true.
-func (b beside) ask(v *View, found *list) {
+// compareCells compares all judged cells and adds the findings to found. It does nothing if silent returns true.
+func (b beside) compareCells(v *View, found *list) {
 	if b.silent != nil && b.silent(v) {
 		return
 	}
@@ -48,23 +48,23 @@ func (b beside) ask(v *View, found *list) {
 		}
 		for _, other := range b.others(v, c.Case) {
 			if o := v.cell(other, c.Metric); o != nil {
-				b.compare(c, o, found)
+				b.comparePair(c, o, found)
 			}
 		}
 	}
 }
 
-func (b beside) compare(c, other *Cell, found *list) {
-	how, factor := "worse", worse(c, other, b.margin)
+func (b beside) comparePair(c, other *Cell, found *list) {
+	how, factor := "worse", worseFactor(c, other, b.margin)
 	if b.better {
-		how, factor = "better", worse(other, c, b.margin)
+		how, factor = "better", worseFactor(other, c, b.margin)
 	}
 	if factor == 0 {
 		return
 	}
-	f := found.add(c.String(), "%s, and %s %s: %s times %s", median(c), median(other), b.name(other), number.Number(factor), how)
+	f := found.add(c.String(), "%s, and %s %s: %s times %s", medianText(c), medianText(other), b.name(other), number.Number(factor), how)
 	if factor > 3 && factor < 10 && !b.better && strings.HasPrefix(c.Metric, metric.RTT) {
-		f.Saw += "; a tenth, " + show(c.Key, c.Median/10) + ", would fit: the decimal point?"
+		f.Saw += "; a tenth, " + formatValue(c.Key, c.Median/10) + ", would fit: the decimal point?"
 	}
 	if b.impossible > 0 && factor >= b.impossible {
 		f.Severity = finding.Impossible
@@ -105,23 +105,23 @@ func bareHosts(_ *View, c plan.Case) []plan.Case {
 // whose profiles are correct by construction, to encrypted pods, to clients outside, or to datagrams.
 var podsBelowHosts = []beside{{margin: belowHosts, silent: (*View).inLab, name: betweenHosts,
 	others: func(v *View, c plan.Case) []plan.Case {
-		if encrypts(c.Profile.String()) || c.Path.From == plan.External || c.Path.To == plan.External || c.Workload.Traits().Datagrams() {
+		if isEncrypted(c.Profile.String()) || c.Path.From == plan.External || c.Path.To == plan.External || c.Workload.Traits().Datagrams() {
 			return nil
 		}
-		return v.hosts(c)
+		return v.hostCases(c)
 	}}}
 
 // encryption matches the names of profiles that encrypt, also outside the catalogue.
 var encryption = pattern.New(`(?i)wireguard|ipsec|encrypt`)
 
-func encrypts(name string) bool {
+func isEncrypted(name string) bool {
 	p, known := profile.Lookup(name)
 	return known && profile.Encryption.By(p) != "" || encryption.MatchString(name)
 }
 
-// hosts returns the host-to-host case between nodes that c is compared with: of c's profile, or of the first profile that
+// hostCases returns the host-to-host case between nodes that c is compared with: of c's profile, or of the first profile that
 // has one. It returns nil if there is none, if c's path is within a node, or if c is itself such a case.
-func (v *View) hosts(c plan.Case) []plan.Case {
+func (v *View) hostCases(c plan.Case) []plan.Case {
 	own := bareHosts(v, c)
 	if len(own) == 0 || v.of[own[0]] != nil {
 		return own
@@ -167,7 +167,7 @@ func waysApart(v *View, found *list) {
 		for _, pair := range [][2]*Cell{{c, back}, {back, c}} {
 			low, high := pair[0], pair[1]
 			if low.High*(1+apartWays) < high.Low && low.Median > 0 {
-				found.add(low.String(), "%s, and %s the other way at the same time: %s times worse", median(low), median(high), number.Number(high.Median/low.Median))
+				found.add(low.String(), "%s, and %s the other way at the same time: %s times worse", medianText(low), medianText(high), number.Number(high.Median/low.Median))
 			}
 		}
 	}
@@ -177,15 +177,15 @@ func waysApart(v *View, found *list) {
 // each node has its own CPUs: both ends on one node then share the CPUs of that node.
 var nearSlower = []beside{{margin: beyondFar, name: pathPhrase,
 	silent: func(v *View) bool { return v.inLab() && strings.HasPrefix(v.facts[facts.Placement], "split") },
-	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
+	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, crossNodePaths(c.Path)...) }}}
 
 // nearQuicker finds paths within a node that are better than paths between nodes by a factor that no network explains.
 // Probably a unit is wrong.
 var nearQuicker = []beside{{better: true, margin: unitApart, name: pathPhrase,
-	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
+	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, crossNodePaths(c.Path)...) }}}
 
-// far returns the paths across nodes that correspond to p, which lies within a node.
-func far(p plan.Path) []plan.Path {
+// crossNodePaths returns the paths across nodes that correspond to p, which lies within a node.
+func crossNodePaths(p plan.Path) []plan.Path {
 	switch p.Locality {
 	case plan.SameNode:
 		paths := []plan.Path{{From: p.From, To: p.To, Locality: plan.CrossNode}}
@@ -231,7 +231,7 @@ var flowsSlower = []beside{{margin: slowerFlows, silent: (*View).inLab,
 
 var encapsulationFree = []beside{{better: true, margin: beyondBare,
 	others: func(v *View, c plan.Case) []plan.Case {
-		return v.onTunnel(c, siblings(c.Profile), "none")
+		return v.onTunnel(c, siblingProfiles(c.Profile), "none")
 	},
 	name: func(o *Cell) string { return "by " + o.Profile.String() + ", which does not encapsulate" }}}
 
@@ -252,12 +252,12 @@ var tunnelsDisagree = []beside{{metrics: judged[:1], margin: beyondTunnel,
 // out profiles with a stand-in, which has a cost of its own. It returns nil if c's profile has a stand-in, or if c's path
 // is not encapsulated, such as a path to a node.
 func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation string) []plan.Case {
-	if !c.Path.Crosses() || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.imitated(c.Profile) {
+	if !c.Path.Crosses() || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.usesStandIn(c.Profile) {
 		return nil
 	}
 	var cases []plan.Case
 	for _, p := range profiles {
-		if p.Encapsulation == encapsulation && p.Name != c.Profile.String() && !v.imitated(plan.VariantOf(p.Name)) {
+		if p.Encapsulation == encapsulation && p.Name != c.Profile.String() && !v.usesStandIn(plan.VariantOf(p.Name)) {
 			cases = append(cases, plan.Case{Profile: plan.VariantOf(p.Name), Path: c.Path, Workload: c.Workload})
 		}
 	}
@@ -267,18 +267,18 @@ func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation s
 // variants are suffixes of a profile's name for changes other than encapsulation.
 var variants = []string{"-legacy", "-dsr", "-netkit"}
 
-func variant(name string) bool {
+func hasVariantSuffix(name string) bool {
 	return slices.ContainsFunc(variants, func(v string) bool { return strings.HasSuffix(name, v) })
 }
 
-// siblings returns the profiles of the catalogue that differ from the profile called name only in encapsulation.
-func siblings(name plan.Variant) (others []profile.Profile) {
+// siblingProfiles returns the profiles of the catalogue that differ from the profile called name only in encapsulation.
+func siblingProfiles(name plan.Variant) (others []profile.Profile) {
 	p, ok := profile.Lookup(name.String())
-	if !ok || variant(p.Name) {
+	if !ok || hasVariantSuffix(p.Name) {
 		return nil
 	}
 	for _, q := range profile.All() {
-		alike := q.Family == p.Family && !variant(q.Name) && q.Services == p.Services && q.Policy == p.Policy
+		alike := q.Family == p.Family && !hasVariantSuffix(q.Name) && q.Services == p.Services && q.Policy == p.Policy
 		if alike && q.Encapsulation != p.Encapsulation {
 			others = append(others, q)
 		}
@@ -286,8 +286,8 @@ func siblings(name plan.Variant) (others []profile.Profile) {
 	return others
 }
 
-// imitated reports whether a profile of the run uses a stand-in, which has a cost of its own.
-func (v *View) imitated(name plan.Variant) bool {
+// usesStandIn reports whether a profile of the run uses a stand-in, which has a cost of its own.
+func (v *View) usesStandIn(name plan.Variant) bool {
 	return slices.ContainsFunc(v.header.Profiles, func(p result.Profile) bool {
 		return p.Name == name && len(p.StandIn) > 0
 	})
@@ -297,23 +297,23 @@ func (v *View) imitated(name plan.Variant) bool {
 // siblings.
 func modesDisagree(v *View, found *list) {
 	for _, c := range v.judged {
-		if c.Path.Crosses() || v.imitated(c.Profile) {
+		if c.Path.Crosses() || v.usesStandIn(c.Profile) {
 			continue
 		}
 		worst, better, known := 0.0, []string{}, 0
-		for _, p := range siblings(c.Profile) {
+		for _, p := range siblingProfiles(c.Profile) {
 			other := v.cell(plan.Case{Profile: plan.VariantOf(p.Name), Path: c.Path, Workload: c.Workload}, c.Metric)
-			if other == nil || v.imitated(plan.VariantOf(p.Name)) {
+			if other == nil || v.usesStandIn(plan.VariantOf(p.Name)) {
 				continue
 			}
 			known++
-			if factor := worse(c, other, beyondModes); factor > 0 {
+			if factor := worseFactor(c, other, beyondModes); factor > 0 {
 				worst = max(worst, factor)
-				better = append(better, median(other)+" of "+p.Name)
+				better = append(better, medianText(other)+" of "+p.Name)
 			}
 		}
 		if known > 0 && len(better) == known {
-			found.add(c.String(), "%s beside %s: up to %s times worse", median(c), strings.Join(better, ", "), number.Number(worst))
+			found.add(c.String(), "%s beside %s: up to %s times worse", medianText(c), strings.Join(better, ", "), number.Number(worst))
 		}
 	}
 }

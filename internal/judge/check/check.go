@@ -120,9 +120,9 @@ func (v *View) Report(name string, only []string) (Report, error) {
 	if err := Known(only); err != nil {
 		return Report{}, err
 	}
-	v.finish()
+	v.buildCells()
 	r := Report{
-		Name: name, Source: v.source(), Cells: len(v.cells), Trials: v.trials, Failed: v.failed, Claims: len(v.claims),
+		Name: name, Source: v.sourceName(), Cells: len(v.cells), Trials: v.trials, Failed: v.failed, Claims: len(v.claims),
 		Findings: []finding.Finding{},
 	}
 	for i, q := range rules {
@@ -132,7 +132,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 		var found list
 		v.addTrialFindings(i, &found)
 		for _, b := range q.beside {
-			b.ask(v, &found)
+			b.compareCells(v, &found)
 		}
 		if q.find != nil {
 			q.find(v, &found)
@@ -194,16 +194,18 @@ func (t *trial) twoMetrics(one, other string) (a, b float64, ok bool) {
 	return t.metrics[one], t.metrics[other], t.has(one, other)
 }
 
-// show formats the value of a metric with its unit.
-func (t *trial) show(name string, x float64) string { return show(Key{Case: t.Case, Metric: name}, x) }
+// formatMetric formats the value of a metric with its unit.
+func (t *trial) formatMetric(name string, x float64) string {
+	return formatValue(Key{Case: t.Case, Metric: name}, x)
+}
 
-// warned reports whether the trial has the warning.
-func (t *trial) warned(id string) bool {
+// hasWarning reports whether the trial has the warning.
+func (t *trial) hasWarning(id string) bool {
 	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool { return w.ID == id })
 }
 
-// assumed reports whether a property of the workload is missing from the tool's output and was assumed.
-func (t *trial) assumed(what string) bool {
+// hasAssumption reports whether a property of the workload is missing from the tool's output and was assumed.
+func (t *trial) hasAssumption(what string) bool {
 	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool {
 		return w.ID == adapter.Assumed && strings.Contains(w.Message, what)
 	})

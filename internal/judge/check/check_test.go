@@ -113,7 +113,7 @@ func clean(r *rand.Rand, repetitions int) []result.Record {
 	var records []result.Record
 	for i, name := range []string{"host", "canal", "calico-vxlan", "calico-underlay", "cilium-vxlan", "cilium-native", "macvlan"} {
 		for _, path := range plan.NinePaths {
-			if p, _ := profile.Lookup(name); barred(p, path) {
+			if p, _ := profile.Lookup(name); cannotServe(p, path) {
 				continue
 			}
 			// The cost of a transaction: hosts are cheapest, the wire and a Service come on top.
@@ -344,7 +344,7 @@ func TestFact(t *testing.T) {
 		"10Gbit/s": 1e10, "10 Gbit/s": 1e10, "0.256 Gbit/s": 2.56e8, "1e3bit/s": 1e3, "": 0, "fast": 0, "10": 0, "0x10bit/s": 0, "-5bit/s": 0,
 	} {
 		v := View{facts: facts.Facts{"line_rate": text}}
-		if got := v.fact("line_rate", "bit/s"); got != want {
+		if got := v.factInUnit("line_rate", "bit/s"); got != want {
 			t.Errorf("%q: got %g, want %g", text, got, want)
 		}
 	}
@@ -352,7 +352,7 @@ func TestFact(t *testing.T) {
 
 func TestDigits(t *testing.T) {
 	for x, want := range map[float64]int{9.16e9: 3, 113.27 * 1e3: 5, 439.04 * 1e3: 5, 1e9: 1, 0.1 + 0.2: 1, 123456: 6} {
-		if got := digits(x); got != want {
+		if got := significantDigits(x); got != want {
 			t.Errorf("digits(%g) = %d, want %d", x, got, want)
 		}
 	}

@@ -48,7 +48,7 @@ func claimsOf(f facts.Facts) ([]Claim, map[string]error) {
 		if name != "claim" && !strings.HasPrefix(name, "claim.") {
 			continue
 		}
-		texts := words(f[name], ";")
+		texts := splitTrimmed(f[name], ";")
 		for i, text := range texts {
 			id := name
 			if len(texts) > 1 {
@@ -149,10 +149,10 @@ func (c *Claim) setValue(said string) error {
 			return nil // of a metric that is not in the catalogue
 		}
 		var err error
-		if a, err = a.in(unitOf, base); err != nil {
+		if a, err = a.convertUnit(unitOf, base); err != nil {
 			return err
 		}
-		if b, err = b.in(unitOf, base); err != nil {
+		if b, err = b.convertUnit(unitOf, base); err != nil {
 			return err
 		}
 	}
@@ -160,14 +160,14 @@ func (c *Claim) setValue(said string) error {
 	return nil
 }
 
-// key returns the key of the cell that a claim is about, for a profile.
-func (c Claim) key(profile string) Key {
+// cellKey returns the key of the cell that a claim is about, for a profile.
+func (c Claim) cellKey(profile string) Key {
 	return Key{Case: plan.Case{Profile: plan.VariantOf(profile), Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
 
-// numbers returns the cells of A and B. ok is true if the claim has all the cells that it needs.
-func (v *View) numbers(c Claim) (a, b *Cell, ok bool) {
-	a, b = v.at[c.key(c.A)], v.at[c.key(c.B)]
+// claimCells returns the cells of A and B. ok is true if the claim has all the cells that it needs.
+func (v *View) claimCells(c Claim) (a, b *Cell, ok bool) {
+	a, b = v.at[c.cellKey(c.A)], v.at[c.cellKey(c.B)]
 	ok = a != nil && (c.B == "" || b != nil)
 	return a, b, ok
 }
@@ -184,9 +184,9 @@ type verdict struct {
 	slip  slip
 }
 
-// judge compares a claim with the numbers. The claim must have its cells (see numbers).
-func (v *View) judge(c Claim) verdict {
-	a, b, _ := v.numbers(c)
+// judgeClaim compares a claim with the numbers. The claim must have its cells (see claimCells).
+func (v *View) judgeClaim(c Claim) verdict {
+	a, b, _ := v.claimCells(c)
 	switch {
 	case slices.Contains(rankWords, c.Word):
 		return v.judgeRank(c, a)
@@ -198,8 +198,8 @@ func (v *View) judge(c Claim) verdict {
 	return judgeValue(c, a)
 }
 
-// follows reports whether the measured x lies between low and high, allowing for the rounding of the claim.
-func (c Claim) follows(x, low, high float64) bool {
+// fitsRange reports whether the measured x lies between low and high, allowing for the rounding of the claim.
+func (c Claim) fitsRange(x, low, high float64) bool {
 	room := c.Step // half a unit for the rounding, half for the error of the values it was computed from
 	return x >= low-room-sameFactor*math.Abs(low) && x <= high+room+sameFactor*math.Abs(high)
 }
@@ -215,13 +215,13 @@ func judgeValue(c Claim, a *Cell) verdict {
 	}
 	d := verdict{holds: true}
 	for _, e := range ends {
-		if e.claimed == 0 && timed(c.Metric) || c.follows(e.measured, e.claimed, e.claimed) {
+		if e.claimed == 0 && isTimeMetric(c.Metric) || c.fitsRange(e.measured, e.claimed, e.claimed) {
 			continue // the rule zero-time reports a claimed time of 0
 		}
 		if d.holds {
 			d = verdict{saw: lastWords(c.Text) + " is claimed"}
 		}
-		d.saw += ", and " + e.name + " " + show(a.Key, e.measured)
+		d.saw += ", and " + e.name + " " + formatValue(a.Key, e.measured)
 		if s, ok := findSlip(e.claimed, e.measured, max(sameFactor, min(0.03, c.Step/e.claimed))); ok {
 			d.slip = s
 			d.saw += ": " + s.name
@@ -230,14 +230,14 @@ func judgeValue(c Claim, a *Cell) verdict {
 	return d
 }
 
-// timed reports whether a metric is a time, other than a standard deviation.
-func timed(name string) bool {
+// isTimeMetric reports whether a metric is a time, other than a standard deviation.
+func isTimeMetric(name string) bool {
 	m, ok := metric.Lookup(name)
 	return ok && m.Unit == "ns" && !strings.HasSuffix(name, ".stddev")
 }
 
 func judgeFactor(c Claim, factor float64) verdict {
-	if !number.Finite(factor) || c.follows(factor, c.Low, c.High) {
+	if !number.Finite(factor) || c.fitsRange(factor, c.Low, c.High) {
 		return verdict{holds: number.Finite(factor), saw: "there is no ratio to 0"}
 	}
 	return verdict{saw: fmt.Sprintf("%s is claimed, and the numbers give %.3gx, %+.0f%%", lastWords(c.Text), factor, 100*(factor-1))}
@@ -250,7 +250,7 @@ func lastWords(text string) string {
 
 func judgeDirection(c Claim, a, b *Cell) verdict {
 	m, _ := metric.Lookup(c.Metric)
-	say := fmt.Sprintf("%s of %s and %s of %s", median(a), c.A, median(b), c.B)
+	say := fmt.Sprintf("%s of %s and %s of %s", medianText(a), c.A, medianText(b), c.B)
 	apartBy := relativeDifference(a.Median, b.Median)
 	overlap := a.Low <= b.High && b.Low <= a.High
 	switch {
@@ -265,12 +265,12 @@ func judgeDirection(c Claim, a, b *Cell) verdict {
 	return verdict{holds: better == (c.Word == "better"), saw: "called " + c.Word + ": " + say}
 }
 
-// ranked returns the cells of all profiles that have the claimed number, best first.
-func (v *View) ranked(c Claim) []*Cell {
+// rankedCells returns the cells of all profiles that have the claimed number, best first.
+func (v *View) rankedCells(c Claim) []*Cell {
 	m, _ := metric.Lookup(c.Metric)
 	var row []*Cell
 	for _, cell := range v.cells {
-		if cell.Key == c.key(cell.Profile.String()) {
+		if cell.Key == c.cellKey(cell.Profile.String()) {
 			row = append(row, cell)
 		}
 	}
@@ -289,7 +289,7 @@ func (v *View) judgeRank(c Claim, a *Cell) verdict {
 	if m, _ := metric.Lookup(c.Metric); m.Better == metric.Neither {
 		return verdict{saw: "called " + c.Word + ", and " + c.Metric + " has no better direction"}
 	}
-	row := v.ranked(c)
+	row := v.rankedCells(c)
 	want := map[string]int{"best": 0, "second": 1, "worst": len(row) - 1}[c.Word]
 	if len(row) < 2 {
 		return verdict{saw: "called " + c.Word + ", and no other profile has the number"}
@@ -297,6 +297,6 @@ func (v *View) judgeRank(c Claim, a *Cell) verdict {
 	if row[want].Median == a.Median {
 		return verdict{holds: true}
 	}
-	return verdict{saw: fmt.Sprintf("called %s with %s, and is number %d of %d: %s has %s", c.Word, median(a),
-		slices.Index(row, a)+1, len(row), row[want].Profile, median(row[want]))}
+	return verdict{saw: fmt.Sprintf("called %s with %s, and is number %d of %d: %s has %s", c.Word, medianText(a),
+		slices.Index(row, a)+1, len(row), row[want].Profile, medianText(row[want]))}
 }

@@ -35,17 +35,17 @@ var claimRules = []rule{
 // contradiction that no known slip explains has the zero slip.
 func (v *View) addMisjudged(found *list, wanted func(slip) bool) {
 	for _, c := range v.claims {
-		if _, _, ok := v.numbers(c); !ok {
+		if _, _, ok := v.claimCells(c); !ok {
 			continue
 		}
-		if d := v.judge(c); !d.holds && wanted(d.slip) {
-			found.add(v.place(c), "%s", d.saw)
+		if d := v.judgeClaim(c); !d.holds && wanted(d.slip) {
+			found.add(v.describeClaim(c), "%s", d.saw)
 		}
 	}
 }
 
-// place describes a claim: its id, metric, profiles, path and workload.
-func (v *View) place(c Claim) string {
+// describeClaim returns the id, metric, profiles, path and workload of a claim as one text.
+func (v *View) describeClaim(c Claim) string {
 	who := c.A
 	if c.B != "" {
 		who += " over " + c.B
@@ -55,21 +55,21 @@ func (v *View) place(c Claim) string {
 
 func claimsWithoutNumbers(v *View, found *list) {
 	for _, c := range v.claims {
-		if _, _, ok := v.numbers(c); ok {
+		if _, _, ok := v.claimCells(c); ok {
 			continue
 		}
 		say := "claimed: " + cmp.Or(c.Word, lastWords(c.Text))
 		if _, known := metric.Lookup(c.Metric); !known {
 			say += "; nothing here measures " + c.Metric
 		}
-		found.add(v.place(c), "%s", say)
+		found.add(v.describeClaim(c), "%s", say)
 	}
 }
 
 func claimsOfOneRun(v *View, found *list) {
 	n, all := 0, 0
 	for _, c := range v.claims {
-		a, b, ok := v.numbers(c)
+		a, b, ok := v.claimCells(c)
 		compares := c.B != "" || slices.Contains(rankWords, c.Word)
 		if !compares {
 			continue
@@ -85,14 +85,14 @@ func claimsOfOneRun(v *View, found *list) {
 	}
 }
 
-// size returns by how much the two sides of a claim differ, as a share of the smaller. It uses the measured medians, or
+// claimDifference returns by how much the two sides of a claim differ, as a share of the smaller. It uses the measured medians, or
 // the claimed ratio if a number is missing. For a rank, it compares A with the next profile. ok is false if the size is
 // unknown.
-func (v *View) size(c Claim) (float64, bool) {
+func (v *View) claimDifference(c Claim) (float64, bool) {
 	factor := 0.0
-	a, b, ok := v.numbers(c)
+	a, b, ok := v.claimCells(c)
 	if ok && c.B == "" {
-		row := v.ranked(c)
+		row := v.rankedCells(c)
 		if next := slices.Index(row, a) + 1; next > 0 && next < len(row) {
 			b = row[next]
 		}
@@ -116,8 +116,8 @@ func twoMeasures(v *View, found *list) {
 	var large, small float64
 	for i, c := range v.claims {
 		valued := c.B == "" && c.Word == ""
-		d, ok := v.size(c)
-		if _, _, measured := v.numbers(c); valued || c.Word == "worst" || !ok || d == 0 || measured && !v.judge(c).holds {
+		d, ok := v.claimDifference(c)
+		if _, _, measured := v.claimCells(c); valued || c.Word == "worst" || !ok || d == 0 || measured && !v.judgeClaim(c).holds {
 			continue
 		}
 		if c.Word == "same" && d > large {
@@ -131,7 +131,7 @@ func twoMeasures(v *View, found *list) {
 		return
 	}
 	found.add(same.ID+", "+other.ID, "%.1f%% is called the same (%s), %.1f%% is called a difference (%s)",
-		100*large, strings.TrimPrefix(v.place(*same), same.ID+": "), 100*small, strings.TrimPrefix(v.place(*other), other.ID+": "))
+		100*large, strings.TrimPrefix(v.describeClaim(*same), same.ID+": "), 100*small, strings.TrimPrefix(v.describeClaim(*other), other.ID+": "))
 }
 
 func retransmitCounts(v *View, found *list) {
@@ -140,7 +140,7 @@ func retransmitCounts(v *View, found *list) {
 			continue
 		}
 		per := func(profile string) (float64, bool) {
-			k := c.key(profile)
+			k := c.cellKey(profile)
 			count, moved := v.at[k], v.cell(k.Case, metric.Transferred)
 			if count == nil || moved == nil || moved.Median <= 0 {
 				return 0, false
@@ -156,7 +156,7 @@ func retransmitCounts(v *View, found *list) {
 		if okA && okB && b > 0 {
 			say += fmt.Sprintf(": %+.0f%%", 100*(a/b-1))
 		}
-		found.add(v.place(c), "%s", say)
+		found.add(v.describeClaim(c), "%s", say)
 	}
 }
 
@@ -165,12 +165,12 @@ func retransmitCounts(v *View, found *list) {
 func oneSided(v *View, found *list) {
 	mentioned := map[Key]bool{}
 	for _, c := range v.claims {
-		mentioned[c.key(c.A)] = true
+		mentioned[c.cellKey(c.A)] = true
 	}
 	type side struct{ metric, a, b string }
 	done := map[side]bool{}
 	for _, c := range v.claims {
-		a, b, ok := v.numbers(c)
+		a, b, ok := v.claimCells(c)
 		s := side{c.Metric, c.A, c.B}
 		if c.B == "" || !ok || c.Word == "same" || a.Median == b.Median || done[s] {
 			continue
@@ -184,11 +184,11 @@ func oneSided(v *View, found *list) {
 			k := x.Key
 			k.Profile = plan.VariantOf(c.B)
 			if y := v.at[k]; y != nil && (x.Median > y.Median) != (a.Median > b.Median) && x.Median != y.Median {
-				opposite = append(opposite, fmt.Sprintf("%s %s: %s and %s", x.Path, x.Workload, median(x), median(y)))
+				opposite = append(opposite, fmt.Sprintf("%s %s: %s and %s", x.Path, x.Workload, medianText(x), medianText(y)))
 			}
 		}
 		if len(opposite) > 0 {
-			found.add(v.place(c), "the other way on %s", strings.Join(opposite, "; "))
+			found.add(v.describeClaim(c), "the other way on %s", strings.Join(opposite, "; "))
 		}
 	}
 }
@@ -196,8 +196,8 @@ func oneSided(v *View, found *list) {
 // zeroClaims finds claimed times of exactly 0.
 func zeroClaims(v *View, found *list) {
 	for _, c := range v.claims {
-		if timed(c.Metric) && c.B == "" && c.Word == "" && c.Low == 0 {
-			found.add(v.place(c), "0 is claimed")
+		if isTimeMetric(c.Metric) && c.B == "" && c.Word == "" && c.Low == 0 {
+			found.add(v.describeClaim(c), "0 is claimed")
 		}
 	}
 }

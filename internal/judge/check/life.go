@@ -25,7 +25,7 @@ const (
 // transfers, and for those with a rate limit.
 func (t *trial) transferDies() string {
 	is := t.Workload.Traits()
-	if !is.Bulk() || is.Rate > 0 || t.warned(adapter.Paced) {
+	if !is.Bulk() || is.Rate > 0 || t.hasWarning(adapter.Paced) {
 		return ""
 	}
 	if said := t.describeDecline(); said != "" {
@@ -33,7 +33,7 @@ func (t *trial) transferDies() string {
 	}
 	goodput, ok := t.metrics[metric.Goodput]
 	if ok && goodput > 0 && goodput < hardly {
-		return fmt.Sprintf("%s of TCP, as fast as possible", t.show(metric.Goodput, goodput))
+		return fmt.Sprintf("%s of TCP, as fast as possible", t.formatMetric(metric.Goodput, goodput))
 	}
 	return ""
 }
@@ -62,7 +62,7 @@ func (t *trial) describeDecline() string {
 		return ""
 	}
 	if end := ends[len(ends)-1]; 2*idle >= len(rates) && end >= leastTail {
-		return fmt.Sprintf("no byte left the client in %d of %d rows over time, and %s in the best", idle, len(rates), t.show(metric.Goodput, best))
+		return fmt.Sprintf("no byte left the client in %d of %d rows over time, and %s in the best", idle, len(rates), t.formatMetric(metric.Goodput, best))
 	}
 	end := ends[len(ends)-1]
 	from := time.Duration(float64(end) * (1 - tail))
@@ -74,5 +74,5 @@ func (t *trial) describeDecline() string {
 	if end-from < leastTail || last > dead*best {
 		return ""
 	}
-	return fmt.Sprintf("%s in its best row, and at most %s in the last quarter of %s", t.show(metric.Goodput, best), t.show(metric.Goodput, last), end.Round(time.Second))
+	return fmt.Sprintf("%s in its best row, and at most %s in the last quarter of %s", t.formatMetric(metric.Goodput, best), t.formatMetric(metric.Goodput, last), end.Round(time.Second))
 }

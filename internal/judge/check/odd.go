@@ -28,20 +28,20 @@ func oddOneOut(v *View, found *list) {
 		if !slices.Contains(t.paths, c.Path) {
 			t.paths = append(t.paths, c.Path)
 		}
-		if !v.imitated(c.Profile) {
+		if !v.usesStandIn(c.Profile) {
 			t.rows.add(rowKey(c), c)
 		}
 	}
 	for _, c := range v.judged {
 		for how, factor := range map[string]float64{"worse": oddFactor, "better": tooGood} {
 			better := how == "better"
-			off, nearest := distance(c, t.rows.of[rowKey(c)], better)
-			if v.imitated(c.Profile) || !(nearest >= factor) {
+			off, nearest := rowFactors(c, t.rows.of[rowKey(c)], better)
+			if v.usesStandIn(c.Profile) || !(nearest >= factor) {
 				continue
 			}
-			if similar, most := t.elsewhere(v, c, better); similar != "" && off/most >= factor {
+			if similar, most := t.factorElsewhere(v, c, better); similar != "" && off/most >= factor {
 				found.add(c.String(), "%s: %.1f times %s than the median of the other profiles, "+
-					"at most %.1f times on other paths such as %s", median(c), off, how, most, similar)
+					"at most %.1f times on other paths such as %s", medianText(c), off, how, most, similar)
 			}
 		}
 	}
@@ -57,17 +57,17 @@ func rowKey(c *Cell) Key {
 	return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
 
-// elsewhere looks at c's profile on other paths. similar is a path of the same kind on which it has a number, or "".
+// factorElsewhere looks at c's profile on other paths. similar is a path of the same kind on which it has a number, or "".
 // most is the largest factor by which c's profile is worse (or better) than the median of the other profiles of a path;
 // at least 1.
-func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most float64) {
+func (t table) factorElsewhere(v *View, c *Cell, better bool) (similar string, most float64) {
 	most = 1
 	for _, other := range onPaths(c.Case, t.paths...) {
 		own := v.cell(other, c.Metric)
 		if own == nil || own == c {
 			continue
 		}
-		usual, _ := distance(own, t.rows.of[rowKey(own)], better)
+		usual, _ := rowFactors(own, t.rows.of[rowKey(own)], better)
 		if math.IsNaN(usual) {
 			continue
 		}
@@ -79,9 +79,9 @@ func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most fl
 	return similar, most
 }
 
-// distance returns two factors by which c is worse (or better): than the median of the others in its row, and than the
+// rowFactors returns two factors by which c is worse (or better): than the median of the others in its row, and than the
 // nearest other. The second is counted between the near ends of the intervals. Both are NaN if the row is too short.
-func distance(c *Cell, row []*Cell, better bool) (toMedian, toNearest float64) {
+func rowFactors(c *Cell, row []*Cell, better bool) (toMedian, toNearest float64) {
 	m, _ := metric.Lookup(c.Metric)
 	var medians []float64
 	toNearest = math.Inf(1)

@@ -30,8 +30,8 @@ func parseNumber(s string) (quantity, error) {
 	return quantity{x, step}, nil
 }
 
-// in converts q from one unit to another.
-func (q quantity) in(from, to string) (quantity, error) {
+// convertUnit converts q from one unit to another.
+func (q quantity) convertUnit(from, to string) (quantity, error) {
 	x, err := number.Convert(q.value, from, to)
 	if err != nil {
 		return quantity{}, err

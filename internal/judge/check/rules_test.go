@@ -493,7 +493,7 @@ func TestFlowsOfAVariant(t *testing.T) {
 	for v, plausible := range map[plan.Variant]bool{plan.VariantOf("ptp"): false, plan.VariantOf("ptp(flows=8)"): false, plan.VariantOf("ptp(flows=16)"): true} {
 		c := plan.Case{Profile: v, Path: plan.Paths[0], Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}
 		r := result.Record{Trial: plan.Trial{Case: c}, Metrics: map[string]float64{metric.TransactionRate: 150000, metric.RTT + ".mean": 100e3}}
-		if said := newTrial(&View{header: result.Header{Plan: plan.Default()}}, c, r).concurrency(); (said == "") != plausible {
+		if said := newTrial(&View{header: result.Header{Plan: plan.Default()}}, c, r).excessConcurrency(); (said == "") != plausible {
 			t.Errorf("%s: %q", v, said)
 		}
 	}

@@ -20,8 +20,8 @@ import (
 // sampleRules check how often something was measured, and the warnings of the trials.
 var sampleRules = []rule{
 	{id: "few-repetitions", find: fewRepetitions},
-	{id: "spread", find: spread},
-	{id: "copied", find: copied},
+	{id: "spread", find: wideIntervals},
+	{id: "copied", find: copiedValues},
 	{id: "flows-slower", beside: flowsSlower},
 	{id: "failed-trials", find: failedTrials},
 	{id: "trial-warnings", find: trialWarnings},
@@ -70,7 +70,7 @@ func someOf(names []string, all int) string {
 	return strings.Join(names, "; ")
 }
 
-func spread(v *View, found *list) {
+func wideIntervals(v *View, found *list) {
 	var tables groups[Key, *Cell] // by workload and metric
 	for _, c := range v.cells {
 		if m, ok := metric.Lookup(c.Metric); ok && m.Headline && c.N >= stat.MinRepetitions {
@@ -88,16 +88,16 @@ func spread(v *View, found *list) {
 	}
 }
 
-// digits counts the significant digits of a value, without the last places that a conversion of units disturbs.
-func digits(x float64) int {
+// significantDigits counts the significant digits of a value, without the last places that a conversion of units disturbs.
+func significantDigits(x float64) int {
 	mantissa, _, _ := strings.Cut(strconv.FormatFloat(x, 'e', 9, 64), "e")
 	return len(strings.TrimRight(strings.Replace(mantissa, ".", "", 1), "0"))
 }
 
-// exactly formats a value with all its digits.
-func exactly(k Key, x float64) string {
+// formatExactly formats a value with all its digits.
+func formatExactly(k Key, x float64) string {
 	s := number.Common(metric.UnitFor(k.Metric, k.Workload.Traits().Work), x)
-	return strconv.FormatFloat(x/s.Size, 'g', digits(x), 64) + " " + s.Unit
+	return strconv.FormatFloat(x/s.Size, 'g', significantDigits(x), 64) + " " + s.Unit
 }
 
 // Numbers of significant digits.
@@ -106,18 +106,18 @@ const (
 	// someDigits it is only doubtful.
 	sureDigits = 5
 	someDigits = 3
-	// allDigits is the most that the function digits counts.
+	// allDigits is the most that significantDigits counts.
 	allDigits = 10
 )
 
-func copied(v *View, found *list) {
+func copiedValues(v *View, found *list) {
 	type row struct {
 		Key
 		value float64
 	}
 	var same groups[row, string]
 	for _, c := range v.cells {
-		if c.N == 1 && digits(c.Median) >= someDigits && !slices.Contains(counts, c.Metric) {
+		if c.N == 1 && significantDigits(c.Median) >= someDigits && !slices.Contains(counts, c.Metric) {
 			at := row{c.Key, c.Median}
 			at.Profile = plan.Variant{}
 			same.add(at, c.Profile.String())
@@ -128,8 +128,8 @@ func copied(v *View, found *list) {
 			continue
 		}
 		f := found.add(fmt.Sprintf("%s %s: %s", at.Path, at.Workload, at.Metric), "%s for each of %s",
-			exactly(at.Key, at.value), strings.Join(names, ", "))
-		if digits(at.value) < sureDigits {
+			formatExactly(at.Key, at.value), strings.Join(names, ", "))
+		if significantDigits(at.value) < sureDigits {
 			f.Severity = finding.Doubtful
 		}
 	}
@@ -143,7 +143,7 @@ func recordedTwice(v *View, found *list) {
 		if !slices.Contains(quotients, c.Metric) {
 			continue
 		}
-		values := each.Where(c.Values(), func(x float64) bool { return digits(x) >= allDigits })
+		values := each.Where(c.Values(), func(x float64) bool { return significantDigits(x) >= allDigits })
 		if name := c.Case.Key(); len(each.Once(values)) < len(values) && !slices.Contains(twice, name) {
 			twice = append(twice, name)
 		}

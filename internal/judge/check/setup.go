@@ -18,16 +18,16 @@ import (
 var setupRules = []rule{
 	{id: "cpu-limit", find: cpuLimit},
 	{id: "hybrid-cpu", find: hybridCPU},
-	{id: "leftovers", find: leftovers},
+	{id: "leftovers", find: cniLeftovers},
 	{id: "fixed-order", find: fixedOrder},
-	{id: "confounded", find: confounded},
+	{id: "confounded", find: confoundedClaims},
 	{id: "unequal-load", find: unequalLoad},
 	{id: "dsr-path", find: dsrPath},
 	{id: "not-served", find: notServed},
 	{id: "encapsulation-unproven", find: encapsulationUnproven},
 	{id: "edited-output", find: editedOutput},
 	{id: "asked-not-published", find: notPublished},
-	{id: "conditions", find: conditions},
+	{id: "conditions", find: missingConditions},
 }
 
 func cpuLimit(v *View, found *list) {
@@ -55,11 +55,11 @@ func hybridCPU(v *View, found *list) {
 	found.add(facts.CPUModel, "%s", model+", and no placement is stated")
 }
 
-func leftovers(v *View, found *list) {
+func cniLeftovers(v *View, found *list) {
 	if s := v.facts["leftovers"]; s != "" {
 		found.add("leftovers", "%s", s)
 	}
-	order := words(v.facts["order"], ",")
+	order := splitTrimmed(v.facts["order"], ",")
 	clean := strings.ToLower(v.facts["cluster.cleanup"])
 	if v.facts["cluster.reuse"] == "yes" && !strings.Contains(clean, "rebuil") && !strings.Contains(clean, "reboot") {
 		say := "one cluster for all"
@@ -71,15 +71,15 @@ func leftovers(v *View, found *list) {
 }
 
 func fixedOrder(v *View, found *list) {
-	order := words(v.facts["order"], ",")
+	order := splitTrimmed(v.facts["order"], ",")
 	if len(order) < 2 || strings.Contains(v.facts["order"], "interleaved") || strings.Contains(v.facts["order"], "shuffled") {
 		return
 	}
 	found.add("order", "first %s", strings.Join(order, ", then "))
 }
 
-// words splits s, trims the parts and drops empty ones.
-func words(s, separator string) []string {
+// splitTrimmed splits s, trims the parts and drops empty ones.
+func splitTrimmed(s, separator string) []string {
 	var list []string
 	for w := range strings.SplitSeq(s, separator) {
 		if w = strings.TrimSpace(w); w != "" {
@@ -89,15 +89,15 @@ func words(s, separator string) []string {
 	return list
 }
 
-// settings returns the values of a profile in the facts "setting.NAME: profile=value; profile=value", by name.
-func (v *View) settings(profile string) map[string]string {
+// profileSettings returns the values of a profile in the facts "setting.NAME: profile=value; profile=value", by name.
+func (v *View) profileSettings(profile string) map[string]string {
 	of := map[string]string{}
 	for _, name := range v.facts.Names() {
 		setting, ok := strings.CutPrefix(name, "setting.")
 		if !ok {
 			continue
 		}
-		for _, w := range words(v.facts[name], ";") {
+		for _, w := range splitTrimmed(v.facts[name], ";") {
 			if who, what, ok := strings.Cut(w, "="); ok && strings.TrimSpace(who) == profile {
 				of[setting] = strings.TrimSpace(what)
 			}
@@ -106,7 +106,7 @@ func (v *View) settings(profile string) map[string]string {
 	return of
 }
 
-func confounded(v *View, found *list) {
+func confoundedClaims(v *View, found *list) {
 	done := map[[2]string]bool{}
 	for _, c := range v.claims {
 		pair := [2]string{min(c.A, c.B), max(c.A, c.B)}
@@ -114,7 +114,7 @@ func confounded(v *View, found *list) {
 			continue
 		}
 		done[pair] = true
-		a, b := v.settings(c.A), v.settings(c.B)
+		a, b := v.profileSettings(c.A), v.profileSettings(c.B)
 		var differ []string
 		for _, name := range facts.Facts(a).Names() {
 			if b[name] != "" && a[name] != b[name] {
@@ -222,7 +222,7 @@ func encapsulationUnproven(v *View, found *list) {
 	if open == "" {
 		return
 	}
-	for _, w := range words(v.facts["setting.encapsulation"], ";") {
+	for _, w := range splitTrimmed(v.facts["setting.encapsulation"], ";") {
 		who, what, _ := strings.Cut(w, "=")
 		needs := tunnelPorts[strings.TrimSpace(what)]
 		if len(needs) > 0 && !slices.ContainsFunc(needs, func(n string) bool { return strings.Contains(open, n) }) {
@@ -232,8 +232,8 @@ func encapsulationUnproven(v *View, found *list) {
 	}
 }
 
-// barred reports whether a profile cannot serve a path.
-func barred(p profile.Profile, path plan.Path) bool {
+// cannotServe reports whether a profile cannot serve a path.
+func cannotServe(p profile.Profile, path plan.Path) bool {
 	if p.Services != "none" {
 		return false
 	}
@@ -249,7 +249,7 @@ func notServed(v *View, found *list) {
 	for _, t := range v.cases {
 		p, ok := profile.Lookup(t.Profile.Profile())
 		path, known := t.Path.String(), served.of[p.Name]
-		if ok && barred(p, t.Path) && t.trials > t.failed && !slices.Contains(known, path) {
+		if ok && cannotServe(p, t.Path) && t.trials > t.failed && !slices.Contains(known, path) {
 			served.add(p.Name, path)
 		}
 	}
@@ -300,7 +300,7 @@ func notPublished(v *View, found *list) {
 	}
 }
 
-func conditions(v *View, found *list) {
+func missingConditions(v *View, found *list) {
 	if !v.imported() {
 		return // our own run states a reason for a missing fact
 	}

@@ -33,8 +33,8 @@ var sumRules = []rule{
 	{id: "packets-and-rate", trial: (*trial).packetsAndRate},
 	{id: "offered-load", trial: (*trial).offeredLoad},
 	{id: "sender-receiver", trial: (*trial).senderReceiver},
-	{id: "quantiles", trial: (*trial).quantiles},
-	{id: "concurrency", trial: (*trial).concurrency},
+	{id: "quantiles", trial: (*trial).misorderedQuantiles},
+	{id: "concurrency", trial: (*trial).excessConcurrency},
 	{id: "idle-connections", trial: (*trial).idleConnections},
 	{id: "zero-time", trial: (*trial).zeroTime, find: zeroClaims},
 	{id: "zero-rate", trial: (*trial).zeroRate},
@@ -49,12 +49,12 @@ func (t *trial) rateTimesTime() string {
 	if !ok || t.seconds <= 0 || nearlyEqual(moved, goodput*t.seconds/8, sameSum) {
 		return ""
 	}
-	return fmt.Sprintf("%s in %.4g s are %s, and %s are stated%s", t.show(metric.Transferred, moved), t.seconds,
-		t.show(metric.Goodput, 8*moved/t.seconds), t.show(metric.Goodput, goodput), because(moved, goodput*t.seconds/8))
+	return fmt.Sprintf("%s in %.4g s are %s, and %s are stated%s", t.formatMetric(metric.Transferred, moved), t.seconds,
+		t.formatMetric(metric.Goodput, 8*moved/t.seconds), t.formatMetric(metric.Goodput, goodput), slipSuffix(moved, goodput*t.seconds/8))
 }
 
-// because describes the slip by which a and b differ, such as ": bytes taken for bits". It returns "" if no slip does.
-func because(a, b float64) string {
+// slipSuffix describes the slip by which a and b differ, such as ": bytes taken for bits". It returns "" if no slip does.
+func slipSuffix(a, b float64) string {
 	if s, ok := findSlip(a, b, sameSum/2); ok {
 		return ": " + s.name
 	}
@@ -69,7 +69,7 @@ func (t *trial) requestsTimesTime() string {
 		return ""
 	}
 	return fmt.Sprintf("%.0f requests in %.4g s are %.4g/s, and %.4g/s are stated%s", n, t.seconds, n/t.seconds, rate,
-		because(n, rate*t.seconds))
+		slipSuffix(n, rate*t.seconds))
 }
 
 func (t *trial) lossArithmetic() string {
@@ -78,7 +78,7 @@ func (t *trial) lossArithmetic() string {
 	if !ok || all <= 0 || nearlyEqual(lost/all, stated, sameSide) {
 		return ""
 	}
-	return fmt.Sprintf("%.0f of %.0f datagrams are %.3g%%, and %.3g%% is stated%s", lost, all, 100*lost/all, 100*stated, because(lost/all, stated))
+	return fmt.Sprintf("%.0f of %.0f datagrams are %.3g%%, and %.3g%% is stated%s", lost, all, 100*lost/all, 100*stated, slipSuffix(lost/all, stated))
 }
 
 func (t *trial) retransmitArithmetic() string {
@@ -89,7 +89,7 @@ func (t *trial) retransmitArithmetic() string {
 		return ""
 	}
 	return fmt.Sprintf("%.0f segments over %s are %.3g per GB, and %.3g is stated%s", segments,
-		t.show(metric.Transferred, moved), per, stated, because(per, stated))
+		t.formatMetric(metric.Transferred, moved), per, stated, slipSuffix(per, stated))
 }
 
 func (t *trial) lossAndRate() string {
@@ -99,23 +99,23 @@ func (t *trial) lossAndRate() string {
 	if !ok || !known || !t.view.imported() || !t.Workload.Traits().Datagrams() || nearlyEqual(arrives, goodput, sameSide) {
 		return ""
 	}
-	return fmt.Sprintf("of %s offered %.3g%% were lost, which leaves %s, and goodput is %s", t.show(metric.OfferedLoad, offered),
-		100*loss, t.show(metric.Goodput, arrives), t.show(metric.Goodput, goodput))
+	return fmt.Sprintf("of %s offered %.3g%% were lost, which leaves %s, and goodput is %s", t.formatMetric(metric.OfferedLoad, offered),
+		100*loss, t.formatMetric(metric.Goodput, arrives), t.formatMetric(metric.Goodput, goodput))
 }
 
 func (t *trial) packetsAndRate() string {
 	packets, goodput, ok := t.twoMetrics(metric.PacketRate, metric.Goodput)
-	size, stated := goodput/8/packets, t.view.sent(t.Case).Message
+	size, stated := goodput/8/packets, t.view.workloadTraits(t.Case).Message
 	if !ok || !t.Workload.Traits().Datagrams() || packets <= 0 || nearlyEqual(size, float64(stated), sameSum) {
 		return ""
 	}
 	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, stated,
-		because(size, float64(stated)))
+		slipSuffix(size, float64(stated)))
 }
 
 func (t *trial) offeredLoad() string {
 	want := t.Workload.Traits().Rate
-	if !t.Workload.Traits().Datagrams() || want <= 0 || t.warned(outcome.OfferedLoad) {
+	if !t.Workload.Traits().Datagrams() || want <= 0 || t.hasWarning(outcome.OfferedLoad) {
 		return ""
 	}
 	sent, ok := t.metrics[metric.OfferedLoad]
@@ -129,7 +129,7 @@ func (t *trial) offeredLoad() string {
 	if nearlyEqual(sent, want, reached) {
 		return ""
 	}
-	say := fmt.Sprintf("%s left the sender, and %s is stated as the load", t.show(metric.OfferedLoad, sent), t.show(metric.OfferedLoad, want))
+	say := fmt.Sprintf("%s left the sender, and %s is stated as the load", t.formatMetric(metric.OfferedLoad, sent), t.formatMetric(metric.OfferedLoad, want))
 	for _, part := range []struct {
 		share float64
 		name  string
@@ -146,19 +146,19 @@ func (t *trial) senderReceiver() string {
 	if !ok || !t.view.imported() || !t.Workload.Traits().Bulk() || nearlyEqual(sent, got, sameSide) {
 		return ""
 	}
-	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.show(metric.OfferedLoad, sent), t.show(metric.Goodput, got), because(sent, got))
+	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.formatMetric(metric.OfferedLoad, sent), t.formatMetric(metric.Goodput, got), slipSuffix(sent, got))
 }
 
-func (t *trial) quantiles() string {
+func (t *trial) misorderedQuantiles() string {
 	var wrong []string
 	for _, f := range metric.Times {
-		wrong = append(wrong, t.order(f)...)
+		wrong = append(wrong, t.distributionFaults(f)...)
 	}
 	return strings.Join(wrong, "; ")
 }
 
-// order returns the contradictions in the distribution of one family of metrics, such as a p50 above the p90.
-func (t *trial) order(family string) []string {
+// distributionFaults returns the contradictions in the distribution of one family of metrics, such as a p50 above the p90.
+func (t *trial) distributionFaults(family string) []string {
 	var wrong []string
 	get := func(part string) (float64, bool) { x, ok := t.metrics[family+"."+part]; return x, ok }
 	atMost := func(low, high string, factor float64) {
@@ -169,7 +169,7 @@ func (t *trial) order(family string) []string {
 			if factor != 1 {
 				say = fmt.Sprintf("%g times ", factor)
 			}
-			wrong = append(wrong, fmt.Sprintf("%s.%s is %s, above %s%s of %s", family, low, t.show(family+"."+low, a), say, high, t.show(family+"."+high, b)))
+			wrong = append(wrong, fmt.Sprintf("%s.%s is %s, above %s%s of %s", family, low, t.formatMetric(family+"."+low, a), say, high, t.formatMetric(family+"."+high, b)))
 		}
 	}
 	line := []string{"min", "p50", "p90", "p95", "p99", "p99.9", "max"}
@@ -212,13 +212,13 @@ func (t *trial) inFlight() (f flight, ok bool) {
 	if tool, _ := plan.ToolNamed(t.Workload.Tool); tool.LooseTimes {
 		return f, false
 	}
-	if t.warned(adapter.Corrected) || t.warned(adapter.Rounded) {
+	if t.hasWarning(adapter.Corrected) || t.hasWarning(adapter.Rounded) {
 		return f, false // the mean is not of the requests sent, or has too few digits
 	}
-	if t.assumed("connections") {
+	if t.hasAssumption("connections") {
 		return f, false
 	}
-	is := t.view.sent(t.Case)
+	is := t.view.workloadTraits(t.Case)
 	if !is.Exchanges() || is.Kernel() {
 		return f, false
 	}
@@ -231,7 +231,7 @@ func (t *trial) inFlight() (f flight, ok bool) {
 	return f, t.has(rate, latency+".mean")
 }
 
-func (t *trial) concurrency() string {
+func (t *trial) excessConcurrency() string {
 	f, ok := t.inFlight()
 	if !ok || f.under <= float64(f.most)*(1+sameSide+f.before) {
 		return ""
@@ -241,7 +241,7 @@ func (t *trial) concurrency() string {
 
 func (t *trial) idleConnections() string {
 	f, ok := t.inFlight()
-	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect || t.warned(adapter.Paced) {
+	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect || t.hasWarning(adapter.Paced) {
 		return "" // opening and closing connections takes the remaining time
 	}
 	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", f.under, f.most)
@@ -251,7 +251,7 @@ func (t *trial) zeroTime() string {
 	var zero []string
 	for _, name := range slices.Sorted(maps.Keys(t.metrics)) {
 		family, _, _ := strings.Cut(name, ".")
-		if t.metrics[name] == 0 && (name == metric.Jitter || slices.Contains(metric.Times, family) && timed(name)) {
+		if t.metrics[name] == 0 && (name == metric.Jitter || slices.Contains(metric.Times, family) && isTimeMetric(name)) {
 			zero = append(zero, name)
 		}
 	}
@@ -278,29 +278,29 @@ const mostCalls = 2.5e6
 
 func (t *trial) callRate() string {
 	goodput, ok := t.metrics[metric.Goodput]
-	is := t.view.sent(t.Case)
+	is := t.view.workloadTraits(t.Case)
 	calls := goodput / 8 / float64(is.Message) / float64(is.Flows)
 	if !ok || !t.Workload.Traits().Bulk() || calls <= mostCalls || math.IsInf(calls, 0) {
 		return ""
 	}
 	return fmt.Sprintf("%s in messages of %d B are %.3g send calls per second of a flow, one every %.0f ns",
-		t.show(metric.Goodput, goodput), is.Message, calls, 1e9/calls)
+		t.formatMetric(metric.Goodput, goodput), is.Message, calls, 1e9/calls)
 }
 
 func (t *trial) lossMissing() string {
 	if !t.Workload.Traits().Datagrams() || !t.has(metric.Goodput) || t.has(metric.FrameLossRate) || t.has(metric.OfferedLoad) {
 		return ""
 	}
-	return fmt.Sprintf("goodput of %s, and neither offered load nor loss", t.show(metric.Goodput, t.metrics[metric.Goodput]))
+	return fmt.Sprintf("goodput of %s, and neither offered load nor loss", t.formatMetric(metric.Goodput, t.metrics[metric.Goodput]))
 }
 
 // lossNeverShown finds claims about UDP goodput in results without a loss metric.
 func lossNeverShown(v *View, found *list) {
 	for _, c := range v.claims {
 		udp := c.Workload.Traits().Datagrams() && c.Metric == metric.Goodput
-		k := c.key(c.A)
+		k := c.cellKey(c.A)
 		if udp && v.cell(k.Case, metric.Goodput) == nil && v.cell(k.Case, metric.FrameLossRate) == nil && v.cell(k.Case, metric.OfferedLoad) == nil {
-			found.add(v.place(c), "neither offered load nor loss is given")
+			found.add(v.describeClaim(c), "neither offered load nor loss is given")
 		}
 	}
 }

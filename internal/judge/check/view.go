@@ -34,7 +34,7 @@ type View struct {
 	broken map[string]error
 
 	trials, failed int
-	// values gathers the numbers; finish makes cells from them.
+	// values gathers the numbers; buildCells makes cells from them.
 	values compare.Collector
 	// cells and cases are in the order of their first record; at and of have the same by key.
 	cells []*Cell
@@ -86,16 +86,18 @@ func (v *View) Add(r result.Record) error {
 	if r.Type != result.TypeTrial {
 		return nil
 	}
-	r.Metrics = v.trial(r)
+	r.Metrics = v.checkTrial(r)
 	return v.values.Add(&r)
 }
 
-// sent returns the traits of the workload that a case ran, with the flows and the message size of its variant.
-func (v *View) sent(c plan.Case) plan.Traits { return v.header.Plan.Loaded(c).Workload.Traits() }
+// workloadTraits returns the traits of the workload that a case ran, with the flows and the message size of its variant.
+func (v *View) workloadTraits(c plan.Case) plan.Traits {
+	return v.header.Plan.Loaded(c).Workload.Traits()
+}
 
-// trial counts a trial and applies the rules about single trials to it. It returns the metrics of the trial, including
+// checkTrial counts a trial and applies the rules about single trials to it. It returns the metrics of the trial, including
 // derived ones; nil for a failed trial.
-func (v *View) trial(r result.Record) map[string]float64 {
+func (v *View) checkTrial(r result.Record) map[string]float64 {
 	c := r.Case
 	c.Workload = c.Workload.Normalize()
 	t := v.of[c]
@@ -133,8 +135,8 @@ func (v *View) trial(r result.Record) map[string]float64 {
 	return one.metrics
 }
 
-// finish sets cells, judged and at from the records so far. More records may be added afterwards.
-func (v *View) finish() {
+// buildCells sets cells, judged and at from the records so far. More records may be added afterwards.
+func (v *View) buildCells() {
 	v.cells, v.judged, v.at = nil, nil, map[Key]*Cell{}
 	for _, cell := range v.values.Cells(confidence) {
 		v.cells, v.at[cell.Key] = append(v.cells, &cell), &cell
@@ -180,12 +182,12 @@ func (v *View) withoutWire() bool {
 	return v.lineRate() == 0 && (v.inLab() || v.facts["nodes.machines"] == "1")
 }
 
-func (v *View) source() string {
+func (v *View) sourceName() string {
 	return number.Clean(cmp.Or(v.facts["source"], v.header.Plan.Name))
 }
 
-// fact returns a quantity among the facts, such as "10Gbit/s", in the unit want; 0 if it is missing or unreadable.
-func (v *View) fact(name, want string) float64 {
+// factInUnit returns a quantity among the facts, such as "10Gbit/s", in the unit want; 0 if it is missing or unreadable.
+func (v *View) factInUnit(name, want string) float64 {
 	x, unit, err := adapter.Suffixed(strings.TrimSpace(v.facts[name]))
 	x, wrong := number.Convert(x, cmp.Or(strings.TrimSpace(unit), "1"), want)
 	if err != nil || wrong != nil {
@@ -196,14 +198,14 @@ func (v *View) fact(name, want string) float64 {
 
 // lineRate returns the rate of the wire between nodes in bit/s, 0 if unknown.
 func (v *View) lineRate() float64 {
-	if r := v.fact("line_rate", "bit/s"); r > 0 {
+	if r := v.factInUnit("line_rate", "bit/s"); r > 0 {
 		return r
 	}
 	return v.header.Plan.Lab.LineRate
 }
 
-// show formats a value of a metric with its unit.
-func show(k Key, x float64) string {
+// formatValue formats a value of a metric with its unit.
+func formatValue(k Key, x float64) string {
 	base := metric.UnitFor(k.Metric, k.Workload.Traits().Work)
 	s := number.Common(base, x)
 	text := s.Format(x)
@@ -213,12 +215,12 @@ func show(k Key, x float64) string {
 	return text + " " + s.Unit
 }
 
-// median formats the median of a cell with its unit.
-func median(c *Cell) string { return show(c.Key, c.Median) }
+// medianText formats the median of a cell with its unit.
+func medianText(c *Cell) string { return formatValue(c.Key, c.Median) }
 
-// worse returns the ratio of the medians (above 1) if a is worse than b beyond the margin (a share) and beyond both
+// worseFactor returns the ratio of the medians (above 1) if a is worse than b beyond the margin (a share) and beyond both
 // intervals; otherwise 0.
-func worse(a, b *Cell, margin float64) float64 {
+func worseFactor(a, b *Cell, margin float64) float64 {
 	m, ok := metric.Lookup(a.Metric)
 	if !ok || a.Median <= 0 || b.Median <= 0 {
 		return 0

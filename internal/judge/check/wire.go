@@ -60,13 +60,13 @@ func aboveLine(v *View, found *list) {
 	for _, c := range v.cells {
 		known := v.of[c.Case].warnings[outcome.AboveLineRate] != nil // that warning covers it, with the headers counted
 		if line > 0 && c.Metric == metric.Goodput && c.Path.Crosses() && !known && c.Low > line*(1+reached) {
-			found.add(c.String(), "%s over a line of %s: %.2f times", median(c), show(c.Key, line), c.Median/line)
+			found.add(c.String(), "%s over a line of %s: %.2f times", medianText(c), formatValue(c.Key, line), c.Median/line)
 		}
 	}
 }
 
 func wireTime(v *View, found *list) {
-	rate, distance := v.fact("line_rate", "bit/s"), v.fact("wire.metres", "1")
+	rate, distance := v.factInUnit("line_rate", "bit/s"), v.factInUnit("wire.metres", "1")
 	for _, c := range v.cells {
 		small := c.Workload.Traits().Work == plan.Transaction
 		if !strings.HasPrefix(c.Metric, metric.RTT+".") || c.Metric == metric.RTT+".stddev" || !c.Path.Crosses() || !small {
@@ -74,12 +74,12 @@ func wireTime(v *View, found *list) {
 		}
 		least := 2 * distance / fibreLight * 1e9
 		if rate > 0 {
-			is := v.sent(c.Case)
+			is := v.workloadTraits(c.Case)
 			bytes := max(is.Request, is.Message) + max(is.Response, is.Message) + 2*framing
 			least += 8 * float64(bytes) / rate * 1e9
 		}
 		if least > 0 && c.High < least {
-			found.add(c.String(), "%s, and the wire alone takes %s", median(c), show(c.Key, least))
+			found.add(c.String(), "%s, and the wire alone takes %s", medianText(c), formatValue(c.Key, least))
 		}
 	}
 }
@@ -127,10 +127,10 @@ func oneMachine(v *View, found *list) {
 var burstable = pattern.New(`\b(t2|t3|t3a|t4g)\.[a-z0-9]+\b`)
 
 func tokenBucket(v *View, found *list) {
-	peak, kept := v.fact("line_rate", "bit/s"), v.fact("line_rate.sustained", "bit/s")
+	peak, kept := v.factInUnit("line_rate", "bit/s"), v.factInUnit("line_rate.sustained", "bit/s")
 	of, instance := Key{Metric: metric.Goodput}, v.facts["instance"]
 	if kept > 0 && peak > kept {
-		found.add(instance, "%s while credits last, %s for good", show(of, peak), show(of, kept))
+		found.add(instance, "%s while credits last, %s for good", formatValue(of, peak), formatValue(of, kept))
 	} else if credits := burstable.Regexp().FindString(instance); credits != "" {
 		found.add(instance, "the CPU and the network of %s run on credits", credits)
 	}

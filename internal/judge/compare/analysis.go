@@ -118,7 +118,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 		Margin:     cmp.Or(o.Margin, h.Plan.Margin, plan.DefaultMargin),
 		Facts:      h.Facts,
 	}
-	a.axes(h, c)
+	a.setAxes(h, c)
 	if !o.Baseline.IsZero() && !slices.Contains(a.Profiles, o.Baseline) {
 		return nil, advice.With(fmt.Errorf("baseline %q is not a profile of this result", o.Baseline),
 			"choose one of: "+strings.Join(plan.Texts(a.Profiles), ", "))
@@ -127,8 +127,8 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	a.quiet = c.measureQuiet(func(p plan.Variant) bool {
 		return p.Original() == plan.VariantOf(profile.Raw) || p.IsTwin() || !twin.IsZero() && p == twin
 	})
-	a.cells = c.gather(a)
-	a.weigh()
+	a.cells = c.gatherCells(a)
+	a.weighCells()
 	a.at = make(map[Key]*Cell, len(a.cells))
 	a.served = map[Key]bool{}
 	for i, c := range a.cells {
@@ -149,7 +149,7 @@ func (a *Analysis) compareAll() {
 			open = append(open, p)
 		}
 	}
-	settle(open, a.rules(Key.column))
+	settleVerdicts(open, a.rulesFor(Key.columnKey))
 	for _, p := range open {
 		a.Comparisons = append(a.Comparisons, *p.x)
 	}
@@ -168,8 +168,8 @@ func placeOf(profile plan.Variant, path plan.Path) Key {
 	return Key{Case: plan.Case{Profile: profile, Path: path}}
 }
 
-// axes sets Profiles, Paths, Workloads, Metrics and Unknown from the plan and from the trials.
-func (a *Analysis) axes(h result.Header, c *Collector) {
+// setAxes sets Profiles, Paths, Workloads, Metrics and Unknown from the plan and from the trials.
+func (a *Analysis) setAxes(h result.Header, c *Collector) {
 	if !h.Plan.Baseline.IsZero() {
 		a.Profiles = append(a.Profiles, h.Plan.Baseline)
 	}
@@ -206,16 +206,16 @@ func (a *Analysis) axes(h result.Header, c *Collector) {
 // setCells sets Cells: all cells except the twin's, in report order.
 func (a *Analysis) setCells() {
 	a.Cells = slices.DeleteFunc(slices.Clone(a.cells), func(c Cell) bool { return c.Profile.IsTwin() })
-	metrics := places(each.Of(metric.All(), func(m metric.Metric) string { return m.Name }))
-	workloads, paths, profiles := places(a.Workloads), places(a.Paths), places(a.Profiles)
+	metrics := indexByElement(each.Of(metric.All(), func(m metric.Metric) string { return m.Name }))
+	workloads, paths, profiles := indexByElement(a.Workloads), indexByElement(a.Paths), indexByElement(a.Profiles)
 	slices.SortStableFunc(a.Cells, func(c, d Cell) int {
 		return cmp.Or(metrics[c.Metric]-metrics[d.Metric], workloads[c.Workload]-workloads[d.Workload],
 			paths[c.Path]-paths[d.Path], profiles[c.Profile]-profiles[d.Profile])
 	})
 }
 
-// places returns the index of each element of xs.
-func places[T comparable](xs []T) map[T]int {
+// indexByElement returns the index of each element of xs.
+func indexByElement[T comparable](xs []T) map[T]int {
 	at := make(map[T]int, len(xs))
 	for i, x := range xs {
 		at[x] = i

@@ -62,7 +62,7 @@ func (p *Pair) Hold(budgets []Budget, keep func(Key) bool) [][]Holding {
 			tried := m.A.N+m.A.Failed > 0 || !b.Relative
 			if m.Metric == b.Metric && tried && b.Filter.Match(m.A.Key) && keep(m.A.Key) && (!m.Yardstick || !b.Relative || b.Filter.Profile != "") {
 				h := Holding{Match: m, budget: b}
-				h.P = b.test(m)
+				h.P = b.brokenP(m)
 				h.Adjusted = h.P
 				out[i] = append(out[i], h)
 			}
@@ -71,17 +71,19 @@ func (p *Pair) Hold(budgets []Budget, keep func(Key) bool) [][]Holding {
 			all = append(all, &out[i][j])
 		}
 	}
-	correct(all, stat.Holm, func(h *Holding) (Key, float64, bool) { return Key{}, h.P, h.budget.least(h.Match) <= 1-p.Confidence },
+	correctFamilies(all, stat.Holm, func(h *Holding) (Key, float64, bool) {
+		return Key{}, h.P, h.budget.leastBrokenP(h.Match) <= 1-p.Confidence
+	},
 		func(h *Holding, adjusted float64, _ int) { h.Adjusted = adjusted })
 	for _, h := range all {
-		h.budget.hold(h, p.Confidence)
+		h.budget.judgeHolding(h, p.Confidence)
 	}
 	return out
 }
 
-// test returns the one-sided p value for a broken limit. A relative limit must be exceeded by more than the widening of the
+// brokenP returns the one-sided p value for a broken limit. A relative limit must be exceeded by more than the widening of the
 // interval.
-func (b Budget) test(m Match) float64 {
+func (b Budget) brokenP(m Match) float64 {
 	if !b.Relative {
 		if b.Above {
 			return stat.Above(m.B.Values(), b.Limit)
@@ -93,7 +95,7 @@ func (b Budget) test(m Match) float64 {
 		limit = b.Limit / (1 + m.Widened)
 	}
 	if m.Test == stat.StudentT {
-		e := m.by(m.Test, 0.5)(1 / limit)
+		e := m.scaledTestBy(m.Test, 0.5)(1 / limit)
 		if e.Ratio > 1 == b.Above {
 			return e.P / 2
 		}
@@ -105,8 +107,8 @@ func (b Budget) test(m Match) float64 {
 	return stat.MoreThan(scaled(m.before, limit), m.after, 1)
 }
 
-// least returns the smallest p value that test can return with the numbers of values of m.
-func (b Budget) least(m Match) float64 {
+// leastBrokenP returns the smallest p value that brokenP can return with the numbers of values of m.
+func (b Budget) leastBrokenP(m Match) float64 {
 	switch {
 	case b.Relative && m.Test == stat.StudentT:
 		return 0
@@ -120,8 +122,8 @@ func scaled(xs []float64, by float64) []float64 {
 	return each.Of(xs, func(x float64) float64 { return by * x })
 }
 
-// hold sets the state and the bounds of one holding. If the state is Undecided, it also sets Why or More.
-func (b Budget) hold(h *Holding, confidence float64) {
+// judgeHolding sets the state and the bounds of one holding. If the state is Undecided, it also sets Why or More.
+func (b Budget) judgeHolding(h *Holding, confidence float64) {
 	h.State = Undecided
 	h.Low, h.High = math.NaN(), math.NaN()
 	if h.B.N == 0 || b.Relative && h.A.N == 0 {
@@ -140,28 +142,28 @@ func (b Budget) hold(h *Holding, confidence float64) {
 	sided := 2*confidence - 1
 	var point, covered float64
 	if b.Relative {
-		e := widen(h.Widened, h.by(h.Test, sided))
+		e := widenedEffect(h.Widened, h.scaledTestBy(h.Test, sided))
 		h.Low, h.High, point, covered = e.Low, e.High, e.Ratio, e.Confidence
 	} else {
 		s := stat.Summarize(h.B.Values(), sided)
 		h.Low, h.High, point, covered = s.Low, s.High, s.Median, s.Confidence
 	}
 	switch {
-	case h.Adjusted <= 1-confidence && b.Relative && h.crowded():
+	case h.Adjusted <= 1-confidence && b.Relative && h.eitherCrowded():
 		h.Why = "the machine was never quiet"
 	case h.Adjusted <= 1-confidence:
 		h.State = Broken
 	case h.B.Failing() && !h.A.Failing():
 		h.Why = "too much of its work failed"
-	case covered >= sided && b.within(h.Low, h.High), b.Relative && h.Identical() && b.within(1, 1), b.allWithin(h.Match):
+	case covered >= sided && b.keptByInterval(h.Low, h.High), b.Relative && h.Identical() && b.keptByInterval(1, 1), b.allWithin(h.Match):
 		h.State = Kept
 	default:
-		b.undecided(h, point, confidence)
+		b.explainUndecided(h, point, confidence)
 	}
 }
 
-// within reports whether the interval keeps the limit.
-func (b Budget) within(low, high float64) bool {
+// keptByInterval reports whether the interval keeps the limit.
+func (b Budget) keptByInterval(low, high float64) bool {
 	if b.Above {
 		return high <= b.Limit
 	}
@@ -180,8 +182,8 @@ func (b Budget) allWithin(m Match) bool {
 	return m.B.Min >= b.Limit*m.A.Max
 }
 
-// undecided sets More, or Why if repetitions can never decide h.
-func (b Budget) undecided(h *Holding, point, confidence float64) {
+// explainUndecided sets More, or Why if repetitions can never decide h.
+func (b Budget) explainUndecided(h *Holding, point, confidence float64) {
 	low, high, limit, wide := h.Low, h.High, b.Limit, 0.0
 	if b.Relative {
 		low, high, point, limit = math.Log(low), math.Log(high), math.Log(point), math.Log(limit)

@@ -50,7 +50,7 @@ func (b *Budget) parse() (err error) {
 	}
 	b.Above = sign == ">"
 	switch {
-	case direction(b.Metric) == metric.Higher && b.Above || direction(b.Metric) == metric.Lower && !b.Above: // rather a slip than a wish
+	case directionOf(b.Metric) == metric.Higher && b.Above || directionOf(b.Metric) == metric.Lower && !b.Above: // rather a slip than a wish
 		return fmt.Errorf("%s is better when it is %s: an improvement would break this limit", b.Metric,
 			map[bool]string{true: "higher", false: "lower"}[b.Above])
 	case len(limit) == 0:

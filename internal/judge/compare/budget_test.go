@@ -94,7 +94,7 @@ func FuzzParseBudget(f *testing.F) {
 		b, err := ParseBudget(s)
 		switch {
 		case err != nil:
-		case b.Metric == "" || direction(b.Metric) == metric.Neither || math.IsNaN(b.Limit) || math.IsInf(b.Limit, 0):
+		case b.Metric == "" || directionOf(b.Metric) == metric.Neither || math.IsNaN(b.Limit) || math.IsInf(b.Limit, 0):
 			t.Fatalf("%q: %+v", s, b)
 		case b.Relative && !(b.Limit > 0 && (b.Limit >= 1) == b.Above || b.Limit == 1):
 			t.Fatalf("%q: %+v", s, b)

@@ -22,18 +22,18 @@ type Key struct {
 // String returns "profile path workload: metric".
 func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
 
-// whole returns the key of a whole case, without a metric.
-func (k Key) whole() Key { return Key{Case: k.Case} }
+// caseKey returns the key of a whole case, without a metric.
+func (k Key) caseKey() Key { return Key{Case: k.Case} }
 
-// column returns the key of a profile under a workload in a metric, over all paths: the family that p values are
+// columnKey returns the key of a profile under a workload in a metric, over all paths: the family that p values are
 // corrected for.
-func (k Key) column() Key {
+func (k Key) columnKey() Key {
 	k.Path = plan.Path{}
 	return k
 }
 
-// table returns the key of a workload and a metric, over all profiles and paths.
-func (k Key) table() Key { return Key{plan.Case{Workload: k.Workload}, k.Metric} }
+// tableKey returns the key of a workload and a metric, over all profiles and paths.
+func (k Key) tableKey() Key { return Key{plan.Case{Workload: k.Workload}, k.Metric} }
 
 // Cell summarizes all repetitions of one case in one metric.
 type Cell struct {
@@ -102,10 +102,10 @@ const (
 )
 
 // Recorded returns the typical estimate, whose samples are the numbers in the result file.
-func (c Cell) Recorded() Estimate { return c.windows().Estimate }
+func (c Cell) Recorded() Estimate { return c.ofWholeWindows().Estimate }
 
-// windows returns the cell with only its estimates from whole windows.
-func (c *Cell) windows() *Cell {
+// ofWholeWindows returns the cell with only its estimates from whole windows.
+func (c *Cell) ofWholeWindows() *Cell {
 	if c.Typical == nil {
 		return c
 	}
@@ -114,29 +114,29 @@ func (c *Cell) windows() *Cell {
 	return &w
 }
 
-// undisturbed reports whether all cells have an undisturbed estimate.
-func undisturbed(cells ...*Cell) bool {
+// allUndisturbed reports whether all cells have an undisturbed estimate.
+func allUndisturbed(cells ...*Cell) bool {
 	return !slices.ContainsFunc(cells, func(c *Cell) bool { return c.Typical == nil })
 }
 
 // ofOneKind returns the cells with estimates of one kind: undisturbed if all have one, whole windows otherwise.
 func ofOneKind(cells ...*Cell) []*Cell {
-	if undisturbed(cells...) {
+	if allUndisturbed(cells...) {
 		return cells
 	}
-	return each.Of(cells, (*Cell).windows)
+	return each.Of(cells, (*Cell).ofWholeWindows)
 }
 
-// instances counts the instances of the profile that samples come from.
-func instances(samples []Sample) int {
+// countInstances counts the instances of the profile that samples come from.
+func countInstances(samples []Sample) int {
 	return len(each.Once(each.Of(samples, func(s Sample) int { return s.Instance })))
 }
 
-// units returns the values that comparisons count as one each: the trials. If several trials share one of several instances,
+// comparisonUnits returns the values that comparisons count as one each: the trials. If several trials share one of several instances,
 // it returns the mean of each instance instead, with the instance's number as the repetition. Undisturbed values count by
 // their weight.
-func (e Estimate) units() []Sample {
-	n := instances(e.Samples)
+func (e Estimate) comparisonUnits() []Sample {
+	n := countInstances(e.Samples)
 	if n < 2 || n == len(e.Samples) {
 		return e.Samples
 	}
@@ -198,13 +198,13 @@ func estimateOf(samples []Sample, confidence float64) Estimate {
 	return e
 }
 
-// weigh summarizes each cell with undisturbed values by their weighted mean. The interval comes from the cell's
+// weighCells summarizes each cell with undisturbed values by their weighted mean. The interval comes from the cell's
 // instances and from the pooled scatter of all cells of its table. It sets scatter, residual and contrasts.
-func (a *Analysis) weigh() {
+func (a *Analysis) weighCells() {
 	tables := map[Key][]*Cell{}
 	for i := range a.cells {
 		if c := &a.cells[i]; c.Typical != nil {
-			tables[c.table()] = append(tables[c.table()], c)
+			tables[c.tableKey()] = append(tables[c.tableKey()], c)
 		}
 	}
 	for _, of := range tables {
@@ -214,48 +214,48 @@ func (a *Analysis) weigh() {
 	for k, of := range tables {
 		free := withoutMoments(of)
 		maps.Copy(a.contrasts, free)
-		a.scatter[k] = stat.ScatterOf(each.Of(of, func(c *Cell) stat.Level { return levelOf(c.units()) }))
+		a.scatter[k] = stat.ScatterOf(each.Of(of, func(c *Cell) stat.Level { return levelOf(c.comparisonUnits()) }))
 		a.residual[k] = stat.ScatterOf(each.Of(of, func(c *Cell) stat.Level { return free.level(c) }))
 	}
 	for i := range a.cells {
 		if c := &a.cells[i]; c.Typical != nil {
-			c.Summary = a.level(c).Around(c.Summary, a.Confidence)
+			c.Summary = a.undisturbedLevel(c).Around(c.Summary, a.Confidence)
 		}
 	}
 }
 
-// level returns the level of the undisturbed values of cells, taken together as one cell.
-func (a *Analysis) level(cells ...*Cell) stat.Level {
-	all := slices.Concat(each.Of(cells, func(c *Cell) []Sample { return c.units() })...)
-	return levelOf(all).Among(a.scatter[cells[0].table()])
+// undisturbedLevel returns the level of the undisturbed values of cells, taken together as one cell.
+func (a *Analysis) undisturbedLevel(cells ...*Cell) stat.Level {
+	all := slices.Concat(each.Of(cells, func(c *Cell) []Sample { return c.comparisonUnits() })...)
+	return levelOf(all).Among(a.scatter[cells[0].tableKey()])
 }
 
 // contrastLevel returns the level of cells for a comparison with other cells of the run. The effect that the time of
 // measurement had on all cells is removed.
 func (a *Analysis) contrastLevel(cells ...*Cell) stat.Level {
-	return a.contrasts.level(cells...).Among(a.residual[cells[0].table()])
+	return a.contrasts.level(cells...).Among(a.residual[cells[0].tableKey()])
 }
 
-// cell summarizes one metric over the trials of a case.
-func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
+// cellOf summarizes one metric over the trials of a case.
+func (a *attempts) cellOf(name string, confidence float64, q quiet) Cell {
 	cell := Cell{Key: Key{a.Case, name}, Unit: metric.UnitFor(name, a.Workload.Traits().Work), Failed: a.failed}
 	s := a.series[name]
 	if s == nil {
 		s = &series{}
 	}
 	slices.SortStableFunc(s.samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
-	cell.Estimate, cell.Instances = estimateOf(s.samples, confidence), instances(s.samples)
+	cell.Estimate, cell.Instances = estimateOf(s.samples, confidence), countInstances(s.samples)
 	for _, w := range a.warnings {
 		cell.Warnings = append(cell.Warnings, w.Warning)
 	}
 	add := func(id string, trials int, format string, args ...any) {
 		cell.Warnings = append(cell.Warnings, stat.Warning{ID: id, Message: fmt.Sprintf(format, args...), Trials: trials})
 	}
-	if undisturbed, n := a.undisturbed(q, name, s.samples); n > 0 {
+	if undisturbed, n := a.undisturbedSamples(q, name, s.samples); n > 0 {
 		typical := cell.Estimate
 		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
-	} else if _, estimated := a.estimator(name, len(s.samples)); estimated {
-		if cell.Crowded = q.crowded(a.pieces); q.mixed[rowOfCase(a.Case)] {
+	} else if _, estimated := a.estimatorOf(name, len(s.samples)); estimated {
+		if cell.Crowded = q.alwaysCrowded(a.pieces); q.mixed[rowOfCase(a.Case)] {
 			add(slowMachine, 0, "the machine had two speeds, and some profiles of this row were measured at the lower one alone: values are of whole windows")
 		}
 	}

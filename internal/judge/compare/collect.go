@@ -96,7 +96,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	if rec.Type == result.TypeSampled && a != nil {
 		for _, name := range metric.Counted {
 			if v, ok := rec.Metrics[name]; ok {
-				c.value(a, name, v, rec)
+				c.addValue(a, name, v, rec)
 			}
 		}
 		return c.checkBounds()
@@ -117,7 +117,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	if rec.Status == result.OK {
 		a.addWarnings(rec)
 		a.newPods(rec)
-		c.slice(a, rec)
+		c.addSlices(a, rec)
 	} else {
 		a.failed++
 		if rec.Error != nil && (a.failure.text == "" || rec.Repetition < a.failure.repetition) {
@@ -125,7 +125,7 @@ func (c *Collector) Add(rec *result.Record) error {
 		}
 	}
 	for name, v := range rec.Metrics {
-		c.value(a, name, v, rec)
+		c.addValue(a, name, v, rec)
 	}
 	return c.checkBounds()
 }
@@ -155,8 +155,8 @@ func (a *attempts) newPods(rec *result.Record) {
 	a.timeout = max(a.timeout, float64(rec.Client.Pods.TimeoutNs))
 }
 
-// value adds one number. Of a failed trial it stores only the name of the metric.
-func (c *Collector) value(a *attempts, name string, v float64, rec *result.Record) {
+// addValue adds one number. Of a failed trial it stores only the name of the metric.
+func (c *Collector) addValue(a *attempts, name string, v float64, rec *result.Record) {
 	s := a.series[name]
 	if s == nil {
 		s = &series{}
@@ -171,7 +171,7 @@ func (c *Collector) value(a *attempts, name string, v float64, rec *result.Recor
 		s.odd++
 	default:
 		s.valued++
-		if kept(rec.Repetition, s.level) {
+		if survivesThinning(rec.Repetition, s.level) {
 			s.samples = append(s.samples, Sample{Repetition: rec.Repetition, Value: v, Instance: rec.Instance, session: c.session})
 			c.values++
 		}
@@ -179,8 +179,8 @@ func (c *Collector) value(a *attempts, name string, v float64, rec *result.Recor
 	s.finished = true
 }
 
-// kept reports whether a repetition is still kept after so many thinnings (level). Each halves the repetitions.
-func kept(repetition, level int) bool {
+// survivesThinning reports whether a repetition is still kept after so many thinnings (level). Each halves the repetitions.
+func survivesThinning(repetition, level int) bool {
 	x := uint64(repetition) + 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -201,7 +201,7 @@ func (c *Collector) checkBounds() error {
 	}
 	for c.values > bound/2 {
 		before := c.values
-		if err := c.thin(); err != nil {
+		if err := c.thinSeries(); err != nil {
 			return err
 		}
 		if c.values == before {
@@ -214,9 +214,9 @@ func (c *Collector) checkBounds() error {
 	return nil
 }
 
-// thin halves the series that are not small. It fails if a series becomes empty: not by chance, but if the same repetition was
+// thinSeries halves the series that are not small. It fails if a series becomes empty: not by chance, but if the same repetition was
 // written again and again.
-func (c *Collector) thin() error {
+func (c *Collector) thinSeries() error {
 	for _, a := range c.cases {
 		for _, s := range a.series {
 			if len(s.samples) <= fewKept {
@@ -224,7 +224,7 @@ func (c *Collector) thin() error {
 			}
 			s.level++
 			c.values -= len(s.samples)
-			left := each.Where(s.samples, func(x Sample) bool { return kept(x.Repetition, s.level) }) // a new array, so that the old one is freed
+			left := each.Where(s.samples, func(x Sample) bool { return survivesThinning(x.Repetition, s.level) }) // a new array, so that the old one is freed
 			if len(left) == 0 {
 				return fmt.Errorf("%w: it has the same trials of %s again and again", errTooLarge, a.Key())
 			}
@@ -241,16 +241,16 @@ func (c *Collector) Cells(confidence float64) []Cell {
 	for _, a := range c.cases {
 		for _, name := range slices.Sorted(maps.Keys(a.series)) {
 			if len(a.series[name].samples) > 0 {
-				cells = append(cells, a.cell(name, confidence, quiet{}))
+				cells = append(cells, a.cellOf(name, confidence, quiet{}))
 			}
 		}
 	}
 	return cells
 }
 
-// gather makes one cell per case and metric. A case whose trials all failed has a cell for each metric that its
+// gatherCells makes one cell per case and metric. A case whose trials all failed has a cell for each metric that its
 // workload has in other cases, so that the failure is shown wherever the number is missing.
-func (c *Collector) gather(a *Analysis) []Cell {
+func (c *Collector) gatherCells(a *Analysis) []Cell {
 	shown := map[plan.Workload]map[string]bool{}
 	for _, k := range c.cases {
 		if shown[k.Workload] == nil {
@@ -262,11 +262,11 @@ func (c *Collector) gather(a *Analysis) []Cell {
 			}
 		}
 	}
-	return slices.Concat(each.Of(c.cases, func(k *attempts) []Cell { return k.cells(a, shown[k.Workload]) })...)
+	return slices.Concat(each.Of(c.cases, func(k *attempts) []Cell { return k.makeCells(a, shown[k.Workload]) })...)
 }
 
-// cells makes the cells of one case; shown are the metrics of its workload.
-func (a *attempts) cells(an *Analysis, shown map[string]bool) []Cell {
+// makeCells makes the cells of one case; shown are the metrics of its workload.
+func (a *attempts) makeCells(an *Analysis, shown map[string]bool) []Cell {
 	names := an.Metrics
 	if !slices.ContainsFunc(names, func(n string) bool { return shown[n] }) {
 		names, shown = []string{metric.ServiceDemand}, map[string]bool{metric.ServiceDemand: true}
@@ -275,7 +275,7 @@ func (a *attempts) cells(an *Analysis, shown map[string]bool) []Cell {
 	var cells []Cell
 	for _, name := range names {
 		if shown[name] && (a.series[name] != nil || a.failed == a.trials) {
-			cells = append(cells, a.cell(name, an.Confidence, an.quiet))
+			cells = append(cells, a.cellOf(name, an.Confidence, an.quiet))
 		}
 	}
 	return cells

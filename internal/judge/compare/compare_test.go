@@ -369,7 +369,7 @@ func TestNeed(t *testing.T) {
 		{"unknown", e(9, math.NaN(), math.NaN(), math.NaN()), 0, 0.01, 0},
 	} {
 		r := rules{confidence: 0.95, margin: c.margin}
-		if got := need(Comparison{Effect: c.e, Widened: c.widened}, r, false); got != c.want {
+		if got := neededValues(Comparison{Effect: c.e, Widened: c.widened}, r, false); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
 	}

@@ -39,8 +39,8 @@ const fewestRanked = 4
 // two has the indices of a pair of cells, the larger index first.
 type two struct{ i, j int }
 
-// contest tests all pairs of a row, as one family.
-func (a *Analysis) contest(row []Standing) *contest {
+// contestOf tests all pairs of a row, as one family.
+func (a *Analysis) contestOf(row []Standing) *contest {
 	cells := each.Of(row, func(s Standing) *Cell { return &s.Cell })
 	c := &contest{Analysis: a, cells: cells, adjusted: map[two]float64{}, factors: map[two]float64{}}
 	var pairs []two
@@ -54,7 +54,7 @@ func (a *Analysis) contest(row []Standing) *contest {
 	c.size, c.level = len(pairs), (1-a.Confidence)/float64(max(1, len(pairs)))
 	c.setLevels()
 	ps := each.Of(pairs, func(p two) float64 {
-		return widen(a.widening(cells[p.i], cells[p.j]), c.test(p.i, p.j, a.Confidence)).P
+		return widenedEffect(a.intervalWidening(cells[p.i], cells[p.j]), c.pairTest(p.i, p.j, a.Confidence)).P
 	})
 	adjusted, factors := stat.Holm(ps), stat.HolmFactors(ps, 1-a.Confidence)
 	for n, p := range pairs {
@@ -63,34 +63,34 @@ func (a *Analysis) contest(row []Standing) *contest {
 	return c
 }
 
-// compare compares the i-th cell with the j-th. The interval has the level at which the pair is tested, so that it
+// comparePair compares the i-th cell with the j-th. The interval has the level at which the pair is tested, so that it
 // excludes 1 if the verdict is better or worse.
-func (c *contest) compare(i, j int) Comparison {
+func (c *contest) comparePair(i, j int) Comparison {
 	cell, base := c.cells[i], c.cells[j]
-	x := Comparison{Key: cell.Key, Baseline: base.Profile, Widened: c.widening(cell, base)}
-	x.setEffect(c.test(i, j, c.Confidence), c.Margin)
+	x := Comparison{Key: cell.Key, Baseline: base.Profile, Widened: c.intervalWidening(cell, base)}
+	x.setEffect(c.pairTest(i, j, c.Confidence), c.Margin)
 	x.Adjusted = x.P
 	single, at := x, two{max(i, j), min(i, j)}
 	if factor, counted := c.factors[at]; counted {
 		x.Adjusted, x.Family = c.adjusted[at], c.size
 		single.Adjusted = x.Adjusted
-		x.Effect = widen(x.Widened, c.test(i, j, 1-(1-c.Confidence)/factor))
+		x.Effect = widenedEffect(x.Widened, c.pairTest(i, j, 1-(1-c.Confidence)/factor))
 		x.Confidence = min(single.Confidence, x.Confidence)
 	}
-	rules := c.rules(oneFamily)
+	rules := c.rulesFor(oneFamily)
 	pair := pending{x: &x, c: cell, base: base}
-	if x.Verdict = judge(pair, rules); x.Verdict == Inconclusive {
-		pair.undecided(need(single, rules, false))
+	if x.Verdict = verdictOf(pair, rules); x.Verdict == Inconclusive {
+		pair.setNeed(neededValues(single, rules, false))
 	}
 	return x
 }
 
-// test returns the test of two cells. Undisturbed values are compared as usual. Others are compared by ranks, or as
+// pairTest returns the test of two cells. Undisturbed values are compared as usual. Others are compared by ranks, or as
 // normal logarithms if ranks of two cells cannot reach the level of the row. If a value has no logarithm, ranks within
 // the row are used instead.
-func (c *contest) test(i, j int, confidence float64) scaledTest {
-	if undisturbed(c.cells[i], c.cells[j]) {
-		return c.between(c.cells[i], c.cells[j], confidence)
+func (c *contest) pairTest(i, j int, confidence float64) scaledTest {
+	if allUndisturbed(c.cells[i], c.cells[j]) {
+		return c.cellTest(c.cells[i], c.cells[j], confidence)
 	}
 	x, y := c.typical[i], c.typical[j]
 	if c.levels != nil {
@@ -135,7 +135,7 @@ func (c *contest) setLevels() {
 		}
 		return y
 	})
-	c.typical = each.Of(c.cells, func(x *Cell) []Sample { return x.Recorded().units() })
+	c.typical = each.Of(c.cells, func(x *Cell) []Sample { return x.Recorded().comparisonUnits() })
 	lacks := func(s Sample) bool { return !(s.Value > 0) }
 	if len(c.cells) < fewestRanked || slices.ContainsFunc(c.typical, func(units []Sample) bool { return slices.ContainsFunc(units, lacks) }) {
 		return

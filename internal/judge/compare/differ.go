@@ -39,8 +39,8 @@ func differingConditions(a, b result.Header) []Difference {
 			add(name, a.Facts[name], b.Facts[name])
 		}
 	}
-	inB := settings(b.Plan) // the same settings in the same order
-	for i, s := range settings(a.Plan) {
+	inB := planSettings(b.Plan) // the same settings in the same order
+	for i, s := range planSettings(a.Plan) {
 		// The facts have most settings, as found instead of as requested.
 		if a.Facts[s.name] == "" && b.Facts[s.name] == "" {
 			add(s.name, s.value, inB[i].value)
@@ -58,8 +58,8 @@ func differingConditions(a, b result.Header) []Difference {
 // setting is a condition of a plan.
 type setting struct{ name, value string }
 
-// settings returns the conditions of a plan by their names in its JSON form; those of the lab as "lab.mtu" and so on.
-func settings(p any) []setting {
+// planSettings returns the conditions of a plan by their names in its JSON form; those of the lab as "lab.mtu" and so on.
+func planSettings(p any) []setting {
 	var out []setting
 	v := reflect.ValueOf(p)
 	for _, f := range reflect.VisibleFields(v.Type()) { // fields of embedded structs included, as in JSON
@@ -68,7 +68,7 @@ func settings(p any) []setting {
 			continue
 		}
 		if field := v.FieldByIndex(f.Index).Interface(); f.Type.Kind() == reflect.Struct {
-			for _, s := range settings(field) {
+			for _, s := range planSettings(field) {
 				out = append(out, setting{name + "." + s.name, s.value})
 			}
 		} else {

@@ -49,8 +49,8 @@ type pending struct {
 	apart bool
 }
 
-// undecided sets Need and Trials. values is how many more values would decide the verdict.
-func (p pending) undecided(values int) {
+// setNeed sets Need and Trials. values is how many more values would decide the verdict.
+func (p pending) setNeed(values int) {
 	p.x.Need, p.x.Trials = repetitionsOf(values, p.x.N, min(p.c.N, p.base.N)), min(p.c.N, p.base.N)
 }
 
@@ -72,7 +72,7 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 	if base == nil || base.N == 0 || c.N == 0 || c.Unlike(base) {
 		return pending{}, false
 	}
-	return a.compare(c, base), true
+	return a.compareCells(c, base), true
 }
 
 // baselineCell returns the baseline's cell that the cell of key is compared with, or nil. Its path is the same. If the
@@ -105,10 +105,10 @@ func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cel
 	return base
 }
 
-// compare compares c with base.
-func (a *Analysis) compare(c, base *Cell) pending {
-	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.widening(c, base)}
-	x.setEffect(a.between(c, base, a.Confidence), a.Margin)
+// compareCells compares c with base.
+func (a *Analysis) compareCells(c, base *Cell) pending {
+	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.intervalWidening(c, base)}
+	x.setEffect(a.cellTest(c, base, a.Confidence), a.Margin)
 	if base.Path != c.Path {
 		x.BaselinePath = base.Path
 	}
@@ -117,12 +117,12 @@ func (a *Analysis) compare(c, base *Cell) pending {
 
 // Between compares c with base, two cells of one run, whatever the analysis' baseline is. Trials of the same repetition
 // are pairs if there are enough of them. The interval is as in a Comparison; the p value is uncorrected.
-func (a *Analysis) Between(c, base *Cell) stat.Effect { return a.compare(c, base).x.Effect }
+func (a *Analysis) Between(c, base *Cell) stat.Effect { return a.compareCells(c, base).x.Effect }
 
 // Apart compares c with base, two cells of one run whose trials are not pairs because they have different workloads.
 func (a *Analysis) Apart(c, base *Cell) stat.Effect {
-	mine, theirs := valuesOf(c.units()), valuesOf(base.units())
-	return widen(a.widening(c, base), func(factor float64) stat.Effect {
+	mine, theirs := valuesOf(c.comparisonUnits()), valuesOf(base.comparisonUnits())
+	return widenedEffect(a.intervalWidening(c, base), func(factor float64) stat.Effect {
 		return stat.Unpaired(scaled(mine, factor), theirs, a.Confidence)
 	})
 }
@@ -130,16 +130,16 @@ func (a *Analysis) Apart(c, base *Cell) stat.Effect {
 // scaledTest compares two sides after it multiplied the first by factor.
 type scaledTest func(factor float64) stat.Effect
 
-// between returns the test of two cells of one run: Welch's test for undisturbed values, otherwise a paired test if there are
+// cellTest returns the test of two cells of one run: Welch's test for undisturbed values, otherwise a paired test if there are
 // enough pairs, otherwise an unpaired test.
-func (a *Analysis) between(c, base *Cell, confidence float64) scaledTest {
-	if undisturbed(c, base) {
+func (a *Analysis) cellTest(c, base *Cell, confidence float64) scaledTest {
+	if allUndisturbed(c, base) {
 		mine, theirs := a.contrastLevel(c), a.contrastLevel(base)
 		return func(factor float64) stat.Effect { return stat.Welch(mine.Times(factor), theirs, confidence) }
 	}
-	mine, theirs := c.Recorded().units(), base.Recorded().units()
+	mine, theirs := c.Recorded().comparisonUnits(), base.Recorded().comparisonUnits()
 	var p, q []float64
-	if (instances(mine) == len(mine)) == (instances(theirs) == len(theirs)) { // units of one kind
+	if (countInstances(mine) == len(mine)) == (countInstances(theirs) == len(theirs)) { // units of one kind
 		p, q = pairedValues(mine, theirs)
 	}
 	return func(factor float64) stat.Effect {
@@ -150,9 +150,9 @@ func (a *Analysis) between(c, base *Cell, confidence float64) scaledTest {
 	}
 }
 
-// widening returns the share by which the interval of a comparison of cells is widened: the floor if one of the cells has a
+// intervalWidening returns the share by which the interval of a comparison of cells is widened: the floor if one of the cells has a
 // single instance, otherwise 0.
-func (a *Analysis) widening(cells ...*Cell) float64 {
+func (a *Analysis) intervalWidening(cells ...*Cell) float64 {
 	for _, c := range cells {
 		if c.Instances < 2 {
 			return a.floorOf(c.Workload, c.Metric).Share
@@ -161,9 +161,9 @@ func (a *Analysis) widening(cells ...*Cell) float64 {
 	return 0
 }
 
-// widen returns the effect of a test with its interval extended by a share at either end, and with the p value of a difference
+// widenedEffect returns the effect of a test with its interval extended by a share at either end, and with the p value of a difference
 // beyond that share.
-func widen(share float64, test scaledTest) stat.Effect {
+func widenedEffect(share float64, test scaledTest) stat.Effect {
 	e := test(1)
 	if share == 0 || math.IsNaN(e.Ratio) {
 		return e
@@ -181,12 +181,12 @@ func widen(share float64, test scaledTest) stat.Effect {
 
 // setEffect sets Effect and Beyond by a test of both sides.
 func (x *Comparison) setEffect(by scaledTest, margin float64) {
-	x.Effect, x.Beyond = widen(x.Widened, by), beyond(margin, x.Widened, by)
+	x.Effect, x.Beyond = widenedEffect(x.Widened, by), beyondMarginP(margin, x.Widened, by)
 }
 
-// beyond returns the p value of the hypothesis that the difference exceeds the margin less the widening (share); 1 if the
+// beyondMarginP returns the p value of the hypothesis that the difference exceeds the margin less the widening (share); 1 if the
 // observed ratio does.
-func beyond(margin, share float64, test scaledTest) float64 {
+func beyondMarginP(margin, share float64, test scaledTest) float64 {
 	room := (1 + share) / (1 + margin)
 	low, high := test(room), test(1/room)
 	if !(low.Ratio < 1 && high.Ratio > 1) {

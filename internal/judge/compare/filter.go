@@ -18,12 +18,12 @@ const filterKeys = "profile, path, workload"
 // Match reports whether the filter selects the cell of k. A workload matches by its whole name or only by its kind: rr
 // is every rr, whatever its options.
 func (f Filter) Match(k Key) bool {
-	return glob(f.Profile, k.Profile.String()) && glob(f.Path, k.Path.String()) &&
-		(glob(f.Workload, string(k.Workload.Kind())) || glob(f.Workload, k.Workload.String()))
+	return globMatches(f.Profile, k.Profile.String()) && globMatches(f.Path, k.Path.String()) &&
+		(globMatches(f.Workload, string(k.Workload.Kind())) || globMatches(f.Workload, k.Workload.String()))
 }
 
-// glob reports whether name matches pattern; an empty pattern matches all.
-func glob(pattern, name string) bool {
+// globMatches reports whether name matches pattern; an empty pattern matches all.
+func globMatches(pattern, name string) bool {
 	if pattern == "" {
 		return true
 	}

@@ -65,7 +65,7 @@ func (a *Analysis) measureFloors(original plan.Variant) {
 	a.floor = map[Key]Floor{}
 	seen := map[Key]bool{}
 	for k := range a.at {
-		seen[k.table()] = true
+		seen[k.tableKey()] = true
 	}
 	for _, m := range a.Metrics {
 		for _, w := range a.Workloads {
@@ -88,21 +88,21 @@ func (a *Analysis) judgeTwins(original plan.Variant) {
 	for i := range a.Floors {
 		f := &a.Floors[i]
 		for j := range f.Twins {
-			first, second := a.twins(Key{plan.Case{Path: f.Twins[j].Path, Workload: f.Workload}, f.Metric}, original)
-			if p := a.compare(second, first); p.x.Widened == 0 {
+			first, second := a.twinCells(Key{plan.Case{Path: f.Twins[j].Path, Workload: f.Workload}, f.Metric}, original)
+			if p := a.compareCells(second, first); p.x.Widened == 0 {
 				all = append(all, p)
 				at = append(at, &f.Twins[j])
 			}
 		}
 	}
-	settle(all, a.rules(oneFamily))
+	settleVerdicts(all, a.rulesFor(oneFamily))
 	for i, p := range all {
 		at[i].Verdict = p.x.Verdict
 	}
 }
 
-// twins returns the cells of a profile and of its second instance; nil for a cell that was not measured.
-func (a *Analysis) twins(k Key, original plan.Variant) (first, second *Cell) {
+// twinCells returns the cells of a profile and of its second instance; nil for a cell that was not measured.
+func (a *Analysis) twinCells(k Key, original plan.Variant) (first, second *Cell) {
 	k.Profile = original
 	first = a.at[k]
 	k.Profile = original.Twin()
@@ -112,25 +112,25 @@ func (a *Analysis) twins(k Key, original plan.Variant) (first, second *Cell) {
 func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 	f := Floor{Workload: k.Workload, Metric: k.Metric, Share: minFloor}
 	for _, k.Path = range a.Paths {
-		first, second := a.twins(k, original)
+		first, second := a.twinCells(k, original)
 		// One trial each cannot separate the effect of instances from the scatter of trials.
 		if first == nil || second == nil || min(first.N, second.N) < 2 {
 			continue
 		}
-		e := a.between(second, first, a.Confidence)(1)
+		e := a.cellTest(second, first, a.Confidence)(1)
 		if math.IsNaN(e.Ratio) {
 			continue
 		}
 		f.Twins = append(f.Twins, Twin{Path: k.Path, Effect: e})
 		f.Measured = true
-		f.Share = max(f.Share, estimate(e))
+		f.Share = max(f.Share, floorEstimate(e))
 	}
 	f.Twins = slices.Clip(f.Twins)
 	return f
 }
 
-// estimate returns the floor by one pair of twins, as a share.
-func estimate(e stat.Effect) float64 {
+// floorEstimate returns the floor by one pair of twins, as a share.
+func floorEstimate(e stat.Effect) float64 {
 	distance := math.Abs(math.Log(e.Ratio))
 	// It is NaN for an effect without an interval, and then the comparison is false.
 	if standardError := math.Log(e.High/e.Low) / 4; standardError > distance {

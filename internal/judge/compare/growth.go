@@ -56,7 +56,7 @@ func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
 		for _, w := range a.Workloads {
 			for _, path := range a.Paths {
 				f := GrowthFamily{Path: path, Workload: w, Metric: m}
-				f.fill(a, p, swept, func(v plan.Variant) (stat.Point, bool) {
+				f.addCurves(a, p, swept, func(v plan.Variant) (stat.Point, bool) {
 					c, ok := a.Cell(Key{Case: plan.Case{Profile: v, Path: path, Workload: w}, Metric: m.Name})
 					f.Unit = max(f.Unit, c.Unit)
 					p := stat.Point{Summary: c.Summary}
@@ -72,7 +72,7 @@ func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
 	for _, name := range metric.States {
 		m, _ := metric.Lookup(name)
 		f := GrowthFamily{Metric: m, Unit: m.Unit}
-		f.fill(a, p, swept, func(v plan.Variant) (stat.Point, bool) {
+		f.addCurves(a, p, swept, func(v plan.Variant) (stat.Point, bool) {
 			var values []float64
 			for _, s := range states {
 				if x, ok := s.Metrics[name]; ok && s.Profile == v {
@@ -86,9 +86,9 @@ func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
 	return slices.DeleteFunc(out, func(f GrowthFamily) bool { return len(f.Lines) == 0 })
 }
 
-// fill adds a curve for each swept profile with at least two points, and the crossings of each two curves. value returns the
+// addCurves adds a curve for each swept profile with at least two points, and the crossings of each two curves. value returns the
 // point of a variant; ok is false without a number.
-func (f *GrowthFamily) fill(a *Analysis, p plan.Plan, swept []plan.Swept, value func(plan.Variant) (stat.Point, bool)) {
+func (f *GrowthFamily) addCurves(a *Analysis, p plan.Plan, swept []plan.Swept, value func(plan.Variant) (stat.Point, bool)) {
 	for _, s := range swept {
 		var points []stat.Point
 		for i, v := range s.Variants {

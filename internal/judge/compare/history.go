@@ -100,7 +100,7 @@ func (h *Historian) Add(s Side) {
 		if c.N == 0 || !h.follows(c.Metric) || !Chosen(h.Filters, c.Key) {
 			continue
 		}
-		f := followed{cell: c, floor: s.widening(c)}
+		f := followed{cell: c, floor: s.intervalWidening(c)}
 		if !common.IsZero() && c.Profile != common {
 			f.base = s.momentCell(c.Key, common)
 		}
@@ -132,7 +132,7 @@ func (h *Historian) History() (*History, error) {
 		out.Runs = append(out.Runs, run.HistoryRun)
 	}
 	for _, k := range each.Once(h.order) {
-		if t, ok := h.track(k); ok {
+		if t, ok := h.trackCell(k); ok {
 			out.Tracks = append(out.Tracks, t)
 		}
 	}
@@ -140,12 +140,12 @@ func (h *Historian) History() (*History, error) {
 		return nil, advice.With(fmt.Errorf("no cell has a number in two of the %d results", len(h.runs)),
 			"a history is of the same profiles, paths and workloads; --metrics and --only choose among them")
 	}
-	out.correct()
+	out.correctChanges()
 	return out, nil
 }
 
-// track follows one cell through the runs. It returns false if fewer than two runs have a number.
-func (h *Historian) track(k Key) (Track, bool) {
+// trackCell follows one cell through the runs. It returns false if fewer than two runs have a number.
+func (h *Historian) trackCell(k Key) (Track, bool) {
 	t := Track{Key: k, Floor: h.margin}
 	var cells, bases []*Cell
 	for _, run := range h.runs {
@@ -160,7 +160,7 @@ func (h *Historian) track(k Key) (Track, bool) {
 	t.Unit = cells[0].Unit
 	series := quotientSeries(cells, bases)
 	cells = ofOneKind(cells...)
-	values := each.Of(cells, func(c *Cell) []float64 { return valuesOf(c.units()) })
+	values := each.Of(cells, func(c *Cell) []float64 { return valuesOf(c.comparisonUnits()) })
 	if series != nil {
 		t.Common = bases[0].Profile
 	} else {
@@ -177,15 +177,15 @@ func (h *Historian) track(k Key) (Track, bool) {
 		t.Points = append(t.Points, point)
 	}
 	t.Wander = math.Expm1(stat.Wander(all))
-	t.Changes = t.changes(all, 1-h.confidence)
+	t.Changes = t.levelShifts(all, 1-h.confidence)
 	if !t.Common.IsZero() && isTail(k.Metric) {
-		t.Changes = agreed(t.Changes, t.changes(plain, 1-h.confidence))
+		t.Changes = changesInBoth(t.Changes, t.levelShifts(plain, 1-h.confidence))
 	}
 	return t, true
 }
 
-// agreed returns the changes that are also in others, at the same run and with the same verdict.
-func agreed(changes, others []Shift) (both []Shift) {
+// changesInBoth returns the changes that are also in others, at the same run and with the same verdict.
+func changesInBoth(changes, others []Shift) (both []Shift) {
 	for _, c := range changes {
 		if o, ok := each.First(others, func(o Shift) bool { return o.Run == c.Run && o.Verdict == c.Verdict }); ok {
 			c.Share = max(c.Share, o.Share)
@@ -215,39 +215,39 @@ func quotientSeries(cells, bases []*Cell) [][]float64 {
 	return series
 }
 
-// changes returns the borders between levels of series, at the significance level alpha.
-func (t *Track) changes(series [][]float64, alpha float64) (all []Shift) {
+// levelShifts returns the borders between levels of series, at the significance level alpha.
+func (t *Track) levelShifts(series [][]float64, alpha float64) (all []Shift) {
 	for _, c := range stat.Changes(series, t.Floor, alpha) {
 		rose := c.Ratio > 1
 		if math.IsNaN(c.Ratio) { // zeros have no ratio, but medians
-			is, was := t.Points[c.At].Median, t.Points[before(t.Points, c.At)].Median
+			is, was := t.Points[c.At].Median, t.Points[lastKnownBefore(t.Points, c.At)].Median
 			if is == was {
 				continue
 			}
 			rose = is > was
 		}
-		all = append(all, Shift{Run: c.At, Effect: c.Effect, Share: c.Share, Verdict: side(direction(t.Metric), rose)})
+		all = append(all, Shift{Run: c.At, Effect: c.Effect, Share: c.Share, Verdict: betterOrWorse(directionOf(t.Metric), rose)})
 	}
 	return all
 }
 
-// before returns the index of the last run before at that has a number, 0 if there is none.
-func before(ps []stat.Summary, at int) int {
+// lastKnownBefore returns the index of the last run before at that has a number, 0 if there is none.
+func lastKnownBefore(ps []stat.Summary, at int) int {
 	for at--; at > 0 && ps[at].N == 0; at-- {
 	}
 	return max(at, 0)
 }
 
-// correct removes the changes of a track if even its most significant change may be chance, and sets Adjusted of the
+// correctChanges removes the changes of a track if even its most significant change may be chance, and sets Adjusted of the
 // other changes. It corrects the p values for a family: the tracks of one profile, workload and metric, over all paths.
-func (h *History) correct() {
+func (h *History) correctChanges() {
 	tracks := make([]*Track, len(h.Tracks))
 	for i := range tracks {
 		tracks[i] = &h.Tracks[i]
 	}
-	family := func(t *Track) (Key, float64, bool) { return t.column(), t.sharpest(), true }
-	correct(tracks, stat.Adjust, family, func(t *Track, adjusted float64, _ int) {
-		p := t.sharpest()
+	family := func(t *Track) (Key, float64, bool) { return t.columnKey(), t.smallestP(), true }
+	correctFamilies(tracks, stat.Adjust, family, func(t *Track, adjusted float64, _ int) {
+		p := t.smallestP()
 		if adjusted > 1-h.Confidence {
 			t.Changes = nil
 		}
@@ -258,8 +258,8 @@ func (h *History) correct() {
 	})
 }
 
-// sharpest returns the p value of the most significant change, 1 without changes.
-func (t Track) sharpest() float64 {
+// smallestP returns the p value of the most significant change, 1 without changes.
+func (t Track) smallestP() float64 {
 	p := 1.0
 	for _, c := range t.Changes {
 		p = min(p, c.Share)

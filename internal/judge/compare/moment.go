@@ -68,9 +68,9 @@ type shared struct {
 	profiles            map[plan.Variant]float64
 }
 
-// known reports whether there are enough profiles to estimate the effect: with few, it cannot be separated from differences
+// hasEnoughProfiles reports whether there are enough profiles to estimate the effect: with few, it cannot be separated from differences
 // between instances.
-func (t *shared) known() bool { return len(t.profiles) >= fewestTogether }
+func (t *shared) hasEnoughProfiles() bool { return len(t.profiles) >= fewestTogether }
 
 // withoutMoments returns the units of the cells of a table without the effects of their moments. A cell with a value
 // that is not positive is not changed.
@@ -80,12 +80,12 @@ func withoutMoments(cells []*Cell) contrasts {
 	moments := map[moment]*shared{}
 	length := blockLength(cells)
 	for _, c := range cells {
-		r := row{Cell: c, units: slices.Clone(c.units())}
+		r := row{Cell: c, units: slices.Clone(c.comparisonUnits())}
 		out[c.Key] = contrast{r.units, 1}
 		if slices.ContainsFunc(r.units, func(s Sample) bool { return !(s.Value > 0) }) {
 			continue // no logarithm
 		}
-		first := firsts(c)
+		first := firstRepetitions(c)
 		for _, s := range r.units {
 			m := moment{s.session, s.Repetition, 0}
 			if len(first) > 1 {
@@ -100,12 +100,12 @@ func withoutMoments(cells []*Cell) contrasts {
 		}
 		rows = append(rows, r)
 	}
-	fit(rows, moments)
+	fitEffects(rows, moments)
 	for _, r := range rows {
 		sum := 0.0
 		for i := range r.units {
 			s, at := &r.units[i], moments[r.moments[i]]
-			if !at.known() {
+			if !at.hasEnoughProfiles() {
 				sum++
 				continue
 			}
@@ -122,8 +122,8 @@ func withoutMoments(cells []*Cell) contrasts {
 // heaviestShare bounds the share of a moment's effect that is attributed to one profile.
 const heaviestShare = 0.75
 
-// firsts returns the first repetition of each instance of a cell.
-func firsts(c *Cell) map[int]int {
+// firstRepetitions returns the first repetition of each instance of a cell.
+func firstRepetitions(c *Cell) map[int]int {
 	first := map[int]int{}
 	for _, s := range c.Samples {
 		if at, ok := first[s.Instance]; !ok || s.Repetition < at {
@@ -151,11 +151,11 @@ func blockLength(cells []*Cell) int {
 	return longest
 }
 
-// fit sets own of each row and effect of each known moment, so that their sum fits the logarithms best. The mean effect is 0.
-func fit(rows []row, moments map[moment]*shared) {
+// fitEffects sets own of each row and effect of each known moment, so that their sum fits the logarithms best. The mean effect is 0.
+func fitEffects(rows []row, moments map[moment]*shared) {
 	var known []*shared
 	for _, m := range slices.SortedFunc(maps.Keys(moments), moment.compare) {
-		if moments[m].known() {
+		if moments[m].hasEnoughProfiles() {
 			known = append(known, moments[m])
 		}
 	}

@@ -60,7 +60,7 @@ func TestMomentless(t *testing.T) {
 			a, b := cells[tt.paths], cells[0]
 			free := withoutMoments(cells)
 			e := stat.Welch(free.level(a), free.level(b), 0.95)
-			plain := stat.Welch(levelOf(a.units()), levelOf(b.units()), 0.95)
+			plain := stat.Welch(levelOf(a.comparisonUnits()), levelOf(b.comparisonUnits()), 0.95)
 			if e.Low <= math.E && math.E <= e.High {
 				held++
 			}

@@ -28,7 +28,7 @@ const (
 // this loss belongs to the path. All cells are of one table.
 func restoreOwnLoss(cells []*Cell, confidence float64) {
 	sign := 1.0
-	if direction(cells[0].Metric) == metric.Higher {
+	if directionOf(cells[0].Metric) == metric.Higher {
 		sign = -1
 	}
 	lost := func(s Sample) float64 { return sign * math.Log(s.whole/s.Value) }

@@ -66,8 +66,8 @@ type Match struct {
 // Lost reports whether A has a number and every trial of B failed.
 func (m Match) Lost() bool { return m.A.N > 0 && m.B.N == 0 && m.B.Failed > 0 }
 
-// crowded reports whether A or B was never measured on an undisturbed machine.
-func (m Match) crowded() bool { return m.A.Crowded || m.B.Crowded }
+// eitherCrowded reports whether A or B was never measured on an undisturbed machine.
+func (m Match) eitherCrowded() bool { return m.A.Crowded || m.B.Crowded }
 
 // Identical reports whether both are the same trials, as when a result is compared with itself. Nothing differs then,
 // however wide the interval is.
@@ -101,7 +101,7 @@ func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 		return nil, errors.Join(errs...)
 	}
 	p := &Pair{A: a, B: b, Confidence: a.Confidence, Margin: a.Margin, Differences: differingConditions(a.Header, b.Header)}
-	p.match(names)
+	p.matchCells(names)
 	if len(p.Matches) == 0 {
 		return nil, advice.With(fmt.Errorf("%s and %s have no cell in common", a.Name, b.Name),
 			fmt.Sprintf("%s has %s; %s has %s; --map A=B compares profiles of different names", a.Name, inBrief(a), b.Name, inBrief(b)))
@@ -118,15 +118,15 @@ func inBrief(s Side) string {
 	return strings.Join(plan.Texts(s.Profiles), ", ") + " under " + strings.Join(words, ", ")
 }
 
-// match sets Matches, OnlyA, OnlyB and Common, and judges the matches. names maps profiles of A to profiles of B.
-func (p *Pair) match(names map[plan.Variant]plan.Variant) {
+// matchCells sets Matches, OnlyA, OnlyB and Common, and judges the matches. names maps profiles of A to profiles of B.
+func (p *Pair) matchCells(names map[plan.Variant]plan.Variant) {
 	alias := func(k Key) Key {
 		k.Profile = cmp.Or(names[k.Profile], k.Profile)
 		return k
 	}
 	same := func(k Key) Key { return k }
-	p.OnlyA, p.OnlyB = missing(p.A.Cells, alias, p.B.Cells, same), missing(p.B.Cells, same, p.A.Cells, alias)
-	p.Common = p.common()
+	p.OnlyA, p.OnlyB = missingKeys(p.A.Cells, alias, p.B.Cells, same), missingKeys(p.B.Cells, same, p.A.Cells, alias)
+	p.Common = p.commonBaseline()
 	allowed := p.runToRun()
 	for i := range p.A.Cells {
 		c := &p.A.Cells[i]
@@ -141,16 +141,16 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		}
 		m := p.plainMatch(c, other)
 		if common := p.Common; !common.IsZero() && (c.Profile != common || k.Profile != common) {
-			p.useQuotients(&m, p.A.base(c.Key, common), p.B.base(k, common))
+			p.useQuotients(&m, p.A.divisorCells(c.Key, common), p.B.divisorCells(k, common))
 		}
 		if m.Widened > 0 && !m.Common.IsZero() {
 			before, after := p.A.floorOf(k.Workload, k.Metric).Share, p.B.floorOf(k.Workload, k.Metric).Share
 			m.Widened = (1+before)*(1+after) - 1 // each quotient is of two instances
 		}
-		m.allow(allowed)
+		m.addAllowance(allowed)
 		p.Matches = append(p.Matches, m)
 	}
-	p.judge()
+	p.judgeMatches()
 }
 
 // plainMatch compares a cell of B with one of A by their values, without quotients.
@@ -158,11 +158,11 @@ func (p *Pair) plainMatch(c, other *Cell) Match {
 	both := ofOneKind(c, other)
 	c, other = both[0], both[1]
 	m := Match{A: c, B: other, Comparison: Comparison{Key: other.Key, Baseline: c.Profile}}
-	m.after, m.before = valuesOf(other.units()), valuesOf(c.units())
+	m.after, m.before = valuesOf(other.comparisonUnits()), valuesOf(c.comparisonUnits())
 	m.Plain = stat.Unpaired(m.after, m.before, p.Confidence)
-	if undisturbed(c, other) {
-		m.levels = &[2]stat.Level{p.B.level(other), p.A.level(c)}
-		m.Plain = m.by(stat.StudentT, p.Confidence)(1)
+	if allUndisturbed(c, other) {
+		m.levels = &[2]stat.Level{p.B.undisturbedLevel(other), p.A.undisturbedLevel(c)}
+		m.Plain = m.scaledTestBy(stat.StudentT, p.Confidence)(1)
 	}
 	if min(c.Instances, other.Instances) < 2 {
 		m.Widened = max(p.A.floorOf(c.Workload, c.Metric).Share, p.B.floorOf(c.Workload, c.Metric).Share)
@@ -170,19 +170,19 @@ func (p *Pair) plainMatch(c, other *Cell) Match {
 	return m
 }
 
-// allow adds the usual difference between equal runs to the error of undisturbed values. It changes nothing if the match
+// addAllowance adds the usual difference between equal runs to the error of undisturbed values. It changes nothing if the match
 // compares other values.
-func (m *Match) allow(of allowance) {
+func (m *Match) addAllowance(of allowance) {
 	if m.values != nil {
-		m.values.allow(of)
+		m.values.addAllowance(of)
 	}
 	if share := of[string(m.Workload.Kind())+" "+m.Metric]; share > 0 && m.levels != nil {
 		m.levels[0] = m.levels[0].Allowing(math.Log1p(share))
 	}
 }
 
-// common returns the baseline that both results measured in turn with all other profiles, or "".
-func (p *Pair) common() plan.Variant {
+// commonBaseline returns the baseline that both results measured in turn with all other profiles, or "".
+func (p *Pair) commonBaseline() plan.Variant {
 	if a := baselineInTurn(p.A.Header); a == baselineInTurn(p.B.Header) {
 		return a
 	}
@@ -198,16 +198,16 @@ func baselineInTurn(h result.Header) plan.Variant {
 	return h.Plan.Baseline
 }
 
-// base returns the baseline's cells that the cell of k is divided by, or nil: the baseline's own, and the twin's if both are
+// divisorCells returns the baseline's cells that the cell of k is divided by, or nil: the baseline's own, and the twin's if both are
 // undisturbed.
-func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
+func (a *Analysis) divisorCells(k Key, common plan.Variant) []*Cell {
 	below := a.momentCell(k, common)
 	if below == nil {
 		return nil
 	}
 	k = below.Key
 	k.Profile = common.Twin()
-	if twin := a.at[k]; twin != nil && undisturbed(below, twin) {
+	if twin := a.at[k]; twin != nil && allUndisturbed(below, twin) {
 		return []*Cell{below, twin}
 	}
 	return []*Cell{below}
@@ -221,7 +221,7 @@ func (p *Pair) useQuotients(m *Match, below, under []*Cell) {
 		return
 	}
 	values := *m
-	if m.levels != nil && undisturbed(below[0], under[0]) {
+	if m.levels != nil && allUndisturbed(below[0], under[0]) {
 		after, before := p.B.contrastLevel(under...), p.A.contrastLevel(below...)
 		unsure := after.Over(before).Unsure()
 		m.levels = &[2]stat.Level{p.B.contrastLevel(m.B).Over(after).Times(unsure), p.A.contrastLevel(m.A).Over(before)}
@@ -238,9 +238,9 @@ func (p *Pair) useQuotients(m *Match, below, under []*Cell) {
 // quotientsOf returns the units of c, each divided by the unit of base in the same repetition. It returns nil if fewer than
 // half of the units have such a unit of base, or if a value is not positive.
 func quotientsOf(c, base Estimate) []float64 {
-	units := c.units()
+	units := c.comparisonUnits()
 	var out []float64
-	for x, y := range pairsOf(units, base.units()) {
+	for x, y := range pairsOf(units, base.comparisonUnits()) {
 		if !(x.Value > 0) || !(y.Value > 0) {
 			return nil
 		}
@@ -252,10 +252,10 @@ func quotientsOf(c, base Estimate) []float64 {
 	return out
 }
 
-// judge compares the matches and sets the verdicts. All cells that can be worse are one family. So if nothing differs, the
+// judgeMatches compares the matches and sets the verdicts. All cells that can be worse are one family. So if nothing differs, the
 // chance of any better or worse is at most 1 - Confidence. If there are too many matches for a rank test to reach the level
 // with these repetitions, it uses Student's test.
-func (p *Pair) judge() {
+func (p *Pair) judgeMatches() {
 	alpha := 1 - p.Confidence
 	family := 0
 	beside := slices.ContainsFunc(p.Matches, func(m Match) bool { return !m.Common.IsZero() })
@@ -272,12 +272,12 @@ func (p *Pair) judge() {
 	for i := range p.Matches {
 		m := &p.Matches[i]
 		m.Need, m.Trials = 0, 0 // of the family in which it was judged before
-		test := m.test(alpha / float64(max(1, family)))
-		m.setEffect(m.by(test, p.Confidence), p.Margin)
+		test := m.chooseTest(alpha / float64(max(1, family)))
+		m.setEffect(m.scaledTestBy(test, p.Confidence), p.Margin)
 		if m.values != nil {
-			by := m.quotient().by(test, p.Confidence)
-			if m.Quotient = widen(m.Widened, by); !isTail(m.Metric) {
-				m.Beyond = beyond(p.Margin, m.Widened, by)
+			by := m.quotientMatch().scaledTestBy(test, p.Confidence)
+			if m.Quotient = widenedEffect(m.Widened, by); !isTail(m.Metric) {
+				m.Beyond = beyondMarginP(p.Margin, m.Widened, by)
 			}
 		}
 		if m.Yardstick {
@@ -286,13 +286,13 @@ func (p *Pair) judge() {
 		}
 		open = append(open, pending{x: &m.Comparison, c: m.B, base: m.A, apart: true})
 	}
-	settle(open, rules{p.Confidence, p.Margin, oneFamily, stat.Holm})
+	settleVerdicts(open, rules{p.Confidence, p.Margin, oneFamily, stat.Holm})
 	for i := range p.Matches {
 		m := &p.Matches[i]
 		switch {
 		case m.N == 0:
 			m.Need = 0 // more repetitions would not help
-		case m.crowded() && (m.Verdict == Better || m.Verdict == Worse):
+		case m.eitherCrowded() && (m.Verdict == Better || m.Verdict == Worse):
 			m.Verdict = Inconclusive // other work at that time may be the cause
 		case m.Identical() && m.Verdict != None:
 			m.Verdict, m.Need = Same, 0
@@ -306,9 +306,9 @@ func isTail(name string) bool {
 	return slices.ContainsFunc([]string{".p90", ".p95", ".p99", ".p99.9", ".max"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// covering returns an effect whose interval covers the intervals of both, so that a verdict holds for both. Its p value
+// coveringEffect returns an effect whose interval covers the intervals of both, so that a verdict holds for both. Its p value
 // is the larger one, or 1 if the two ratios are on different sides of 1. An effect without a ratio is ignored.
-func covering(a, b stat.Effect) stat.Effect {
+func coveringEffect(a, b stat.Effect) stat.Effect {
 	switch {
 	case math.IsNaN(a.Ratio):
 		return b
@@ -322,30 +322,30 @@ func covering(a, b stat.Effect) stat.Effect {
 	return a
 }
 
-// test returns the test for a match: ranks, or Student's test for undisturbed values and if ranks cannot reach level.
-func (m *Match) test(level float64) stat.Test {
+// chooseTest returns the test for a match: ranks, or Student's test for undisturbed values and if ranks cannot reach level.
+func (m *Match) chooseTest(level float64) stat.Test {
 	if m.levels != nil || stat.LeastP(stat.MannWhitney, len(m.after), len(m.before)) > level {
 		return stat.StudentT
 	}
 	return stat.MannWhitney
 }
 
-// quotient returns the match by its quotients alone.
-func (m *Match) quotient() *Match {
+// quotientMatch returns the match by its quotients alone.
+func (m *Match) quotientMatch() *Match {
 	q := *m
 	q.values = nil
 	return &q
 }
 
-// by returns the comparison of both sides by a test. A match with quotients is compared by its values and by its
+// scaledTestBy returns the comparison of both sides by a test. A match with quotients is compared by its values and by its
 // quotients. If Student's test is impossible, because values are not positive or do not scatter, it uses ranks.
-func (m *Match) by(test stat.Test, confidence float64) scaledTest {
+func (m *Match) scaledTestBy(test stat.Test, confidence float64) scaledTest {
 	if m.values != nil {
-		one, other := m.values.by(test, confidence), m.quotient().by(test, confidence)
+		one, other := m.values.scaledTestBy(test, confidence), m.quotientMatch().scaledTestBy(test, confidence)
 		if !isTail(m.Metric) {
 			one, other = other, one
 		}
-		return func(factor float64) stat.Effect { return covering(one(factor), other(factor)) }
+		return func(factor float64) stat.Effect { return coveringEffect(one(factor), other(factor)) }
 	}
 	return func(factor float64) stat.Effect {
 		if m.levels != nil {
@@ -361,19 +361,19 @@ func (m *Match) by(test stat.Test, confidence float64) scaledTest {
 	}
 }
 
-// missing returns the keys of the cells that others does not have. name and otherName return the names by which keys are
+// missingKeys returns the keys of the cells that others does not have. name and otherName return the names by which keys are
 // compared. If others has no cell of a case, it returns one key without a metric for the case.
-func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key) Key) []Key {
+func missingKeys(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key) Key) []Key {
 	there := map[Key]bool{}
 	for _, c := range others {
 		k := otherName(c.Key)
-		there[k], there[k.whole()] = true, true
+		there[k], there[k.caseKey()] = true, true
 	}
 	var out []Key
 	for _, c := range cells {
 		switch k := name(c.Key); {
-		case !there[k.whole()]:
-			out = append(out, c.whole())
+		case !there[k.caseKey()]:
+			out = append(out, c.caseKey())
 		case !there[k]:
 			out = append(out, c.Key)
 		}
@@ -385,7 +385,7 @@ func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key
 // different ways.
 func (p *Pair) Judged() []Match {
 	return slices.DeleteFunc(slices.Clone(p.Matches), func(m Match) bool {
-		return m.Yardstick || direction(m.Metric) == metric.Neither || m.A.Unlike(m.B)
+		return m.Yardstick || directionOf(m.Metric) == metric.Neither || m.A.Unlike(m.B)
 	})
 }
 
@@ -395,6 +395,6 @@ func (p *Pair) Only(keep func(Key) bool) *Pair {
 	q := *p
 	q.Matches = each.Where(p.Matches, func(m Match) bool { return keep(m.A.Key) })
 	q.OnlyA, q.OnlyB = each.Where(p.OnlyA, keep), each.Where(p.OnlyB, keep)
-	q.judge()
+	q.judgeMatches()
 	return &q
 }

@@ -464,8 +464,8 @@ func TestUnsureBaseline(t *testing.T) {
 				if m.Low <= 1 && 1 <= m.High {
 					held++
 				}
-				m.allow(map[string]float64{"rr " + metric.ServiceDemand: 0.05})
-				if wide := m.by(stat.StudentT, 0.95)(1); wide.Ratio != m.Ratio || wide.High/wide.Low <= m.High/m.Low {
+				m.addAllowance(map[string]float64{"rr " + metric.ServiceDemand: 0.05})
+				if wide := m.scaledTestBy(stat.StudentT, 0.95)(1); wide.Ratio != m.Ratio || wide.High/wide.Low <= m.High/m.Low {
 					t.Fatalf("allowed 5 %%: %+v, was %+v", wide, m.Effect)
 				}
 			}

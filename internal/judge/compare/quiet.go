@@ -98,12 +98,12 @@ type estimator struct {
 // weighted by how near the machine was to full speed: a median does not follow from sums, and the connect time is only a
 // part of a transaction.
 var estimators = map[string]estimator{
-	metric.ServiceDemand:          {of: func(client, server tempo) float64 { return client.each(cpuClock) + server.each(cpuClock) }, server: true},
-	metric.ClientCPU:              {of: func(client, _ tempo) float64 { return client.each(cpuClock) }},
-	metric.ServerCPU:              {of: func(_, server tempo) float64 { return server.each(cpuClock) }, server: true},
-	metric.TransactionRate:        {of: func(client, _ tempo) float64 { return 1 / client.each(wallClock) }},
-	metric.RTT + ".mean":          {of: func(client, _ tempo) float64 { return client.each(wallClock) }},
-	metric.ResponseTime + ".mean": {of: func(client, _ tempo) float64 { return client.each(wallClock) }},
+	metric.ServiceDemand:          {of: func(client, server tempo) float64 { return client.timePerUnit(cpuClock) + server.timePerUnit(cpuClock) }, server: true},
+	metric.ClientCPU:              {of: func(client, _ tempo) float64 { return client.timePerUnit(cpuClock) }},
+	metric.ServerCPU:              {of: func(_, server tempo) float64 { return server.timePerUnit(cpuClock) }, server: true},
+	metric.TransactionRate:        {of: func(client, _ tempo) float64 { return 1 / client.timePerUnit(wallClock) }},
+	metric.RTT + ".mean":          {of: func(client, _ tempo) float64 { return client.timePerUnit(wallClock) }},
+	metric.ResponseTime + ".mean": {of: func(client, _ tempo) float64 { return client.timePerUnit(wallClock) }},
 	metric.RTT + ".p50":           {of: asRecorded},
 	metric.ResponseTime + ".p50":  {of: asRecorded},
 	metric.ConnectTime + ".p50":   {of: asRecorded},
@@ -122,9 +122,9 @@ var streamed = map[string]estimator{
 	metric.ServerCPU:     {of: asRecorded, server: true},
 }
 
-// estimator returns the estimator of a metric of a case; recorded is its number of values. ok is false if the metric has
+// estimatorOf returns the estimator of a metric of a case; recorded is its number of values. ok is false if the metric has
 // no undisturbed value.
-func (a *attempts) estimator(name string, recorded int) (e estimator, ok bool) {
+func (a *attempts) estimatorOf(name string, recorded int) (e estimator, ok bool) {
 	if a.Workload.Traits().Work == plan.Kilobyte {
 		e, ok = streamed[name]
 		return e, ok
@@ -151,19 +151,19 @@ type tempo struct {
 	time         [clocks]float64
 }
 
-// each returns the time of a unit of work by a clock, in ns.
-func (t tempo) each(clock int) float64 { return t.time[clock] / t.work }
+// timePerUnit returns the time of a unit of work by a clock, in ns.
+func (t tempo) timePerUnit(clock int) float64 { return t.time[clock] / t.work }
 
-// slice keeps the slices of a finished trial whose requests or messages form a closed loop. If there are too many slices,
+// addSlices keeps the slices of a finished trial whose requests or messages form a closed loop. If there are too many slices,
 // it drops those of some repetitions.
-func (c *Collector) slice(a *attempts, rec *result.Record) {
+func (c *Collector) addSlices(a *attempts, rec *result.Record) {
 	is := a.Workload.Traits()
 	if rec.Client == nil || rec.Server == nil || is.Open() || is.Interval > 0 || is.Searches || !is.Exchanges() && is.Work != plan.Kilobyte {
 		return
 	}
 	p := pieces{moment{c.session, rec.Repetition, 0}, slicesOf(rec.Client, a.Case, false), slicesOf(rec.Server, a.Case, true), rec.Client.Undisturbed}
 	c.cold = c.cold || slices.ContainsFunc(rec.Client.Intervals, func(i sample.Interval) bool { return i.ColdNs > 0 })
-	if len(p.client.slices) == 0 || !kept(rec.Repetition, c.sliceLevel) {
+	if len(p.client.slices) == 0 || !survivesThinning(rec.Repetition, c.sliceLevel) {
 		return
 	}
 	a.pieces = append(a.pieces, p)
@@ -171,10 +171,10 @@ func (c *Collector) slice(a *attempts, rec *result.Record) {
 	for c.slices > maxSlices {
 		c.sliceLevel++
 		for _, a := range c.cases {
-			a.pieces = slices.DeleteFunc(a.pieces, func(p pieces) bool { return !kept(p.at, c.sliceLevel) })
+			a.pieces = slices.DeleteFunc(a.pieces, func(p pieces) bool { return !survivesThinning(p.at, c.sliceLevel) })
 		}
 		c.slices = 0
-		for s := range c.sides() {
+		for s := range c.allSides() {
 			c.slices += len(s.slices)
 		}
 	}
@@ -191,13 +191,13 @@ func slicesOf(o *sample.Observation, of plan.Case, server bool) sliced {
 			middles = append(middles, (i.StartNs+i.EndNs)/2)
 		}
 	}
-	s.smooth(middles)
+	s.smoothReadings(middles)
 	return s
 }
 
-// smooth replaces each reading by the median of the readings around it, at least three. middles are the middles of the
+// smoothReadings replaces each reading by the median of the readings around it, at least three. middles are the middles of the
 // slices in time.
-func (s *sliced) smooth(middles []int64) {
+func (s *sliced) smoothReadings(middles []int64) {
 	raw := each.Of(s.slices, func(x slice) float32 { return x.read })
 	var near []float32
 	for i := range s.slices {
@@ -239,7 +239,7 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload][clocks]float64{}, cold: c.cold}
 	c.replaceReadings(reference)
 	readings := map[place][]float32{}
-	for s, x := range c.all() {
+	for s, x := range c.allSlices() {
 		readings[s.place] = append(readings[s.place], x.yard)
 	}
 	var slower []float64
@@ -270,8 +270,8 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 // fastestOf returns the fastest of sorted readings, without the few that were fastest by chance.
 func fastestOf(sorted []float32) float64 { return float64(sorted[int(fastest*float64(len(sorted)))]) }
 
-// sides returns both sides of all trials, each with its trial.
-func (c *Collector) sides() iter.Seq2[*sliced, *pieces] {
+// allSides returns both sides of all trials, each with its trial.
+func (c *Collector) allSides() iter.Seq2[*sliced, *pieces] {
 	return func(yield func(*sliced, *pieces) bool) {
 		for _, a := range c.cases {
 			for i := range a.pieces {
@@ -284,10 +284,10 @@ func (c *Collector) sides() iter.Seq2[*sliced, *pieces] {
 	}
 }
 
-// all returns the slices of all sides.
-func (c *Collector) all() iter.Seq2[*sliced, *slice] {
+// allSlices returns the slices of all sides.
+func (c *Collector) allSlices() iter.Seq2[*sliced, *slice] {
 	return func(yield func(*sliced, *slice) bool) {
-		for side := range c.sides() {
+		for side := range c.allSides() {
 			for i := range side.slices {
 				if !yield(side, &side.slices[i]) {
 					return
@@ -303,7 +303,7 @@ func (c *Collector) all() iter.Seq2[*sliced, *slice] {
 func (c *Collector) replaceReadings(reference func(plan.Variant) bool) {
 	beyond := func(x *slice) float64 { return math.Log(float64(x.time[cpuClock]/x.work)) - float64(x.yard) }
 	places := map[place][]float64{}
-	for s, x := range c.all() {
+	for s, x := range c.allSlices() {
 		x.yard = x.read
 		places[s.place] = append(places[s.place], beyond(x))
 	}
@@ -312,7 +312,7 @@ func (c *Collector) replaceReadings(reference func(plan.Variant) bool) {
 		usual[at] = stat.Median(xs)
 	}
 	machine := map[plan.Workload][]float64{}
-	for s, x := range c.all() {
+	for s, x := range c.allSlices() {
 		if reference(s.Profile) {
 			machine[s.Workload] = append(machine[s.Workload], beyond(x)-usual[s.place])
 		}
@@ -323,7 +323,7 @@ func (c *Collector) replaceReadings(reference func(plan.Variant) bool) {
 		bound[w] = xs[int(0.99*float64(len(xs)))]
 	}
 	medians := map[*sliced]float32{}
-	for s, x := range c.all() {
+	for s, x := range c.allSlices() {
 		if beyond(x)-usual[s.place] <= max(math.Log(own), bound[s.Workload]) {
 			continue
 		}
@@ -337,7 +337,7 @@ func (c *Collector) replaceReadings(reference func(plan.Variant) bool) {
 // measureMoments returns the mean weight of the slices in each repetition, for the profiles that of selects.
 func (c *Collector) measureMoments(q quiet, of func(plan.Variant) bool) map[moment]float64 {
 	weights, counts := map[moment]float64{}, map[moment]float64{}
-	for side, p := range c.sides() {
+	for side, p := range c.allSides() {
 		if !of(side.Profile) {
 			continue
 		}
@@ -352,8 +352,8 @@ func (c *Collector) measureMoments(q quiet, of func(plan.Variant) bool) map[mome
 	return weights
 }
 
-// crowded reports whether the machine was far from full speed in every moment at which a cell was measured.
-func (q quiet) crowded(trials []pieces) bool {
+// alwaysCrowded reports whether the machine was far from full speed in every moment at which a cell was measured.
+func (q quiet) alwaysCrowded(trials []pieces) bool {
 	return len(trials) > 0 && !slices.ContainsFunc(trials, func(p pieces) bool {
 		weight, known := q.moments[p.moment]
 		return !known || weight >= quietest
@@ -368,12 +368,12 @@ func (c *Collector) measureSlopes(q quiet) {
 		xy            [clocks]float64
 	}
 	means, all := map[place]sums{}, map[plan.Workload]sums{}
-	for side, s := range c.all() {
+	for side, s := range c.allSlices() {
 		m, w := means[side.place], s.weight(q.fastest[side.place])
 		m.weight, m.x = m.weight+w, m.x+w*float64(s.yard)
 		means[side.place] = m
 	}
-	for side, s := range c.all() {
+	for side, s := range c.allSlices() {
 		m, sum := means[side.place], all[side.Workload]
 		w, x := s.weight(q.fastest[side.place]), float64(s.yard)-m.x/m.weight
 		sum.xx += w * x * x
@@ -402,7 +402,7 @@ func (s slice) weight(fastest float64) float64 {
 // Undisturbed returns the share of a result's slices in which its machine ran at full speed. measured is false if there are no
 // readings. enough is false if the machine was too slow in half of all slices for undisturbed values.
 func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
-	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.enough()
+	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.fastEnough()
 }
 
 // Alone reports whether the state of the machine is known only from the profiles, because no bare path was measured. It
@@ -423,36 +423,36 @@ func (a *Analysis) Weight(machine string, of plan.Case, ns int64) float64 {
 	return slice{yard: float32(math.Log(float64(ns)))}.weight(fast)
 }
 
-func (q quiet) enough() bool { return q.typical <= crowded }
+func (q quiet) fastEnough() bool { return q.typical <= crowded }
 
 // tempos returns two sums over the slices of a side: weighted and corrected to full speed, and as measured.
 func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
 	fast, full, slope := q.fastest[s.place], q.full[s.place], q.slope[s.Workload]
 	for _, x := range s.slices {
 		w := x.weight(fast)
-		all.add(1, x)
+		all.addSlice(1, x)
 		for clock := range x.time {
 			x.time[clock] *= float32(math.Exp(-slope[clock] * (float64(x.yard) - full)))
 		}
-		undisturbed.add(w, x)
+		undisturbed.addSlice(w, x)
 	}
 	return undisturbed, all
 }
 
-// add adds a slice with its weight.
-func (t *tempo) add(weight float64, s slice) {
+// addSlice adds a slice with its weight.
+func (t *tempo) addSlice(weight float64, s slice) {
 	t.weight, t.work = t.weight+weight, t.work+weight*float64(s.work)
 	for clock, ns := range s.time {
 		t.time[clock] += weight * float64(ns)
 	}
 }
 
-// undisturbed estimates a metric of a case from its recorded samples: each is scaled by the ratio of its trial's
+// undisturbedSamples estimates a metric of a case from its recorded samples: each is scaled by the ratio of its trial's
 // undisturbed slices to all its slices. It also returns the number of those slices, 0 if too few trials have enough of
 // them.
-func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples []Sample, n int) {
-	estimate, ok := a.estimator(name, len(recorded))
-	if !ok || !q.enough() || q.crowded(a.pieces) || q.mixed[rowOfCase(a.Case)] {
+func (a *attempts) undisturbedSamples(q quiet, name string, recorded []Sample) (samples []Sample, n int) {
+	estimate, ok := a.estimatorOf(name, len(recorded))
+	if !ok || !q.fastEnough() || q.alwaysCrowded(a.pieces) || q.mixed[rowOfCase(a.Case)] {
 		return nil, 0
 	}
 	at := map[moment]Sample{}

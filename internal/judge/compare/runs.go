@@ -61,10 +61,10 @@ func (a *Analysis) otherWork() float64 {
 	trials, busy := 0, 0
 	seen := map[Key]bool{}
 	for _, c := range a.cells {
-		if seen[c.whole()] {
+		if seen[c.caseKey()] {
 			continue
 		}
-		seen[c.whole()] = true
+		seen[c.caseKey()] = true
 		trials += c.N
 		for _, w := range c.Warnings {
 			if w.ID == outcome.OtherLoad {

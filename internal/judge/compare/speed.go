@@ -30,9 +30,9 @@ type pace struct {
 	trials  []float64
 }
 
-// slower counts the trials that ran at a lower speed: their fastest reading exceeds the given reading by more than
+// slowerTrials counts the trials that ran at a lower speed: their fastest reading exceeds the given reading by more than
 // otherSpeed. Readings are logarithms.
-func (p *pace) slower(than float64) int {
+func (p *pace) slowerTrials(than float64) int {
 	return len(each.Where(p.trials, func(x float64) bool { return x > than+math.Log(otherSpeed) }))
 }
 
@@ -40,7 +40,7 @@ func (p *pace) slower(than float64) int {
 // are compared over all paths of a workload, since a baseline may have another path.
 func (c *Collector) mixedRows(q quiet) map[plan.Case]bool {
 	paces, sides := map[place]*pace{}, map[place][]*pace{}
-	for s := range c.sides() {
+	for s := range c.allSides() {
 		if len(s.slices) == 0 {
 			continue
 		}
@@ -54,16 +54,16 @@ func (c *Collector) mixedRows(q quiet) map[plan.Case]bool {
 	}
 	mixed := map[plan.Case]bool{}
 	for _, of := range sides {
-		for _, p := range slowed(of) {
+		for _, p := range slowCells(of) {
 			mixed[rowOfCase(p.Case)] = true
 		}
 	}
 	return mixed
 }
 
-// slowed returns the cells of a workload whose trials all ran at the machine's lower speed. It leaves out profiles that
+// slowCells returns the cells of a workload whose trials all ran at the machine's lower speed. It leaves out profiles that
 // slow the yardstick themselves: the lower speed is then too rare among the other cells to be chance.
-func slowed(cells []*pace) (slow []*pace) {
+func slowCells(cells []*pace) (slow []*pace) {
 	if len(cells) < fewestRanked {
 		return nil
 	}
@@ -72,8 +72,8 @@ func slowed(cells []*pace) (slow []*pace) {
 	for _, p := range cells {
 		switch {
 		case p.fastest <= full+math.Log(otherSpeed):
-			trials, slower = trials+len(p.trials), slower+p.slower(full)
-		case p.slower(p.fastest) == 0:
+			trials, slower = trials+len(p.trials), slower+p.slowerTrials(full)
+		case p.slowerTrials(p.fastest) == 0:
 			slow = append(slow, p)
 		}
 	}

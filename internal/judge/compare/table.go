@@ -53,12 +53,12 @@ func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
 // Groups splits standings, in the order of Rank, into groups of neighbours of which no two differ. Starting with the
 // best, each group is as long as possible.
 func (a *Analysis) Groups(ranks []Standing) [][]Standing {
-	all := a.contest(ranks)
+	all := a.contestOf(ranks)
 	var out [][]Standing
 	from := 0
 	for i := range ranks {
 		for j := from; j < i; j++ {
-			if v := all.compare(i, j).Verdict; v == Better || v == Worse {
+			if v := all.comparePair(i, j).Verdict; v == Better || v == Worse {
 				out = append(out, ranks[from:i])
 				from = i
 				break

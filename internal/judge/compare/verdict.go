@@ -27,9 +27,9 @@ const (
 	Inconclusive Verdict = "inconclusive"
 )
 
-// correct corrects the p values of each family with adjust, and passes each to set with the size of the family. Values
+// correctFamilies corrects the p values of each family with adjust, and passes each to set with the size of the family. Values
 // that test excludes are in no family.
-func correct[T any](
+func correctFamilies[T any](
 	all []T, adjust func([]float64) []float64, test func(T) (family Key, p float64, counted bool),
 	set func(x T, adjusted float64, size int),
 ) {
@@ -55,57 +55,59 @@ type rules struct {
 	adjust             func([]float64) []float64
 }
 
-// rules returns the rules of comparisons within one run.
-func (a *Analysis) rules(family func(Key) Key) rules {
+// rulesFor returns the rules of comparisons within one run.
+func (a *Analysis) rulesFor(family func(Key) Key) rules {
 	return rules{a.Confidence, a.Margin, family, stat.Adjust}
 }
 
-// settle corrects the p values of each family of comparisons and sets the verdicts.
-func settle(all []pending, r rules) {
+// settleVerdicts corrects the p values of each family of comparisons and sets the verdicts.
+func settleVerdicts(all []pending, r rules) {
 	alpha := 1 - r.confidence
 	for _, p := range all {
 		p.x.Adjusted = p.x.P
-		if !p.judged() {
+		if !p.canBeJudged() {
 			p.x.Adjusted = math.NaN()
 		}
 	}
-	correct(all, r.adjust, func(p pending) (Key, float64, bool) {
-		return r.family(p.x.Key), p.x.P, !math.IsNaN(p.x.Adjusted) && p.reaches(alpha)
+	correctFamilies(all, r.adjust, func(p pending) (Key, float64, bool) {
+		return r.family(p.x.Key), p.x.P, !math.IsNaN(p.x.Adjusted) && p.canReach(alpha)
 	}, func(p pending, adjusted float64, size int) { p.x.Adjusted, p.x.Family = adjusted, size })
 	for _, p := range all {
-		p.x.Verdict = judge(p, r)
+		p.x.Verdict = verdictOf(p, r)
 		if p.x.Verdict == Inconclusive {
-			p.undecided(need(*p.x, r, p.apart))
+			p.setNeed(neededValues(*p.x, r, p.apart))
 		}
 	}
 }
 
-// reaches reports whether the test can have a p value of at most alpha with this number of repetitions. It does not depend
+// canReach reports whether the test can have a p value of at most alpha with this number of repetitions. It does not depend
 // on the values.
-func (p pending) reaches(alpha float64) bool {
+func (p pending) canReach(alpha float64) bool {
 	if p.x.Test == stat.StudentT {
 		return p.x.N > 1
 	}
 	return p.x.N > 1 && stat.LeastP(p.x.Test, p.c.N, p.base.N) <= alpha
 }
 
-// judged reports whether a verdict is possible: the metric has a direction, and the two sides are comparable.
-func (p pending) judged() bool { return direction(p.x.Metric) != metric.Neither && !p.c.Unlike(p.base) }
+// canBeJudged reports whether a verdict is possible: the metric has a direction, and the two sides are comparable.
+func (p pending) canBeJudged() bool {
+	return directionOf(p.x.Metric) != metric.Neither && !p.c.Unlike(p.base)
+}
 
 // oneFamily puts all comparisons into one family.
 func oneFamily(Key) Key { return Key{} }
 
-func direction(name string) metric.Better {
+func directionOf(name string) metric.Better {
 	m, _ := metric.Lookup(name)
 	return m.Better
 }
 
-// judge returns the verdict on a comparison whose effect and corrected p value are known. A failing side is never
+// verdictOf returns the verdict on a comparison whose effect and corrected p value are known. A failing side is never
 // better, and two lower bounds are never the same.
-func judge(p pending, r rules) Verdict {
-	x, better := p.x, direction(p.x.Metric)
+func verdictOf(p pending, r rules) Verdict {
+	x, better := p.x, directionOf(p.x.Metric)
 	switch {
-	case !p.judged():
+	case !p.canBeJudged():
 		return None
 	case p.c.AtLeast && p.base.AtLeast:
 		return Inconclusive
@@ -118,7 +120,7 @@ func judge(p pending, r rules) Verdict {
 	case x.Beyond <= 1-r.confidence:
 		v = Same
 	case rejects && (x.Low > 1 || x.High < 1):
-		v = side(better, x.Ratio > 1)
+		v = betterOrWorse(better, x.Ratio > 1)
 	}
 	if v == Better && p.c.Failing() || v == Worse && p.base.Failing() {
 		return Inconclusive
@@ -131,29 +133,29 @@ func judge(p pending, r rules) Verdict {
 func judgeOrder(direction metric.Better, c, base *Cell, rejects bool) Verdict {
 	switch {
 	case rejects && c.Median != base.Median:
-		return side(direction, c.Median > base.Median)
+		return betterOrWorse(direction, c.Median > base.Median)
 	case c.Min == c.Max && base.Min == base.Max && c.Min == base.Min && min(c.N, base.N) >= stat.MinRepetitions:
 		return Same
 	}
 	return Inconclusive
 }
 
-// side returns Better or Worse for a difference, by the metric's direction.
-func side(direction metric.Better, larger bool) Verdict {
+// betterOrWorse returns Better or Worse for a difference, by the metric's direction.
+func betterOrWorse(direction metric.Better, larger bool) Verdict {
 	if larger == (direction == metric.Higher) {
 		return Better
 	}
 	return Worse
 }
 
-// most bounds the result of need: a ratio at the very edge of the margin would take any number of repetitions.
+// most bounds the result of neededValues: a ratio at the very edge of the margin would take any number of repetitions.
 const most = 1_000_000
 
-// need estimates how many more values would decide a verdict: the smaller number for an interval that excludes 1, and for
+// neededValues estimates how many more values would decide a verdict: the smaller number for an interval that excludes 1, and for
 // an interval within the margin. The interval within the margin has twice the level, because each side is tested
 // separately. A corrected p value needs a longer interval, and enough values that the test can reach it. It returns 0 if
 // no number of values would decide, because the widening is too large.
-func need(x Comparison, r rules, apart bool) int {
+func neededValues(x Comparison, r rules, apart bool) int {
 	alpha := 1 - r.confidence
 	factor := 1.0
 	if x.P > 0 && x.Adjusted > x.P {
@@ -235,14 +237,14 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 		}
 		return cmp.Compare(x.Cell.Median, y.Cell.Median)
 	})
-	all := a.contest(out)
+	all := a.contestOf(out)
 	last := len(out) - 1
 	for i := range out {
 		if i > 0 {
-			out[i].ToBest = all.compare(i, 0)
+			out[i].ToBest = all.comparePair(i, 0)
 		}
 		if i < last {
-			out[i].ToLast = all.compare(i, last)
+			out[i].ToLast = all.comparePair(i, last)
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ func Within(s Side) *Pair {
 		m := p.plainMatch(base, c)
 		if m.levels != nil {
 			m.levels = &[2]stat.Level{s.contrastLevel(c), s.contrastLevel(base)}
-			m.Plain = m.by(stat.StudentT, p.Confidence)(1)
+			m.Plain = m.scaledTestBy(stat.StudentT, p.Confidence)(1)
 		}
 		// Filters choose by the profile that is judged.
 		named := *base
@@ -28,6 +28,6 @@ func Within(s Side) *Pair {
 		m.A = &named
 		p.Matches = append(p.Matches, m)
 	}
-	p.judge()
+	p.judgeMatches()
 	return p
 }

@@ -27,37 +27,37 @@ func judgeAWS(j *judge, v *values) {
 	var but []string
 	awsRefusals(j, v)
 	awsMTU(j, v)
-	j.wire(awsVPC, "none", value{origin: Default, by: "aws-node: pods have addresses of the VPC"}, "none", value{origin: Default, by: "aws-node"})
+	j.addWire(awsVPC, "none", value{origin: Default, by: "aws-node: pods have addresses of the VPC"}, "none", value{origin: Default, by: "aws-node"})
 	snat := v.at("AWS_VPC_K8S_CNI_EXTERNALSNAT")
-	if snat.on() {
-		j.find("snat-elsewhere", snat, "%s: true", snat.path)
-		unused(j, v, "with AWS_VPC_K8S_CNI_EXTERNALSNAT: true", "AWS_VPC_K8S_CNI_RANDOMIZESNAT", "AWS_VPC_K8S_CNI_EXCLUDE_SNAT_CIDRS")
+	if snat.isOn() {
+		j.addFinding("snat-elsewhere", snat, "%s: true", snat.path)
+		reportUnused(j, v, "with AWS_VPC_K8S_CNI_EXTERNALSNAT: true", "AWS_VPC_K8S_CNI_RANDOMIZESNAT", "AWS_VPC_K8S_CNI_EXCLUDE_SNAT_CIDRS")
 		but = append(but, "the node does not translate pods' addresses, and does not mark their connections")
 	} else {
 		oneOf(j, v, "AWS_VPC_K8S_CNI_RANDOMIZESNAT", "prng", "hashrandom", "none")
 		awsMarks(j, v)
 	}
-	if g := v.at("ENABLE_PREFIX_DELEGATION"); g.on() {
-		j.find("addresses-only", g, "%s: true", g.path)
+	if g := v.at("ENABLE_PREFIX_DELEGATION"); g.isOn() {
+		j.addFinding("addresses-only", g, "%s: true", g.path)
 	} else {
-		unused(j, v, "without ENABLE_PREFIX_DELEGATION", "WARM_PREFIX_TARGET")
+		reportUnused(j, v, "without ENABLE_PREFIX_DELEGATION", "WARM_PREFIX_TARGET")
 	}
-	if g := v.at("AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"); g.on() {
-		j.find("second-interface", g, "%s: true", g.path)
+	if g := v.at("AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"); g.isOn() {
+		j.addFinding("second-interface", g, "%s: true", g.path)
 		but = append(but, "pods are on secondary interfaces")
 	}
 	but = append(but, awsBranches(j, v)...)
-	if g := v.at("enable-network-policy"); g.on() {
-		j.find("policy-agent", g, "%s: true", g.path)
+	if g := v.at("enable-network-policy"); g.isOn() {
+		j.addFinding("policy-agent", g, "%s: true", g.path)
 		but = append(but, "eBPF programs of the policy agent are on the devices of pods that a policy selects")
 	} else {
-		unused(j, v, "without the network policy agent", "NETWORK_POLICY_ENFORCING_MODE", "conntrack-cache-table-size")
+		reportUnused(j, v, "without the network policy agent", "NETWORK_POLICY_ENFORCING_MODE", "conntrack-cache-table-size")
 		j.ignored = append(j.ignored, "the AWS VPC CNI without its policy agent")
 	}
-	j.find("pods-linear", value{}, "the AWS VPC CNI has one or two routing rules for each pod")
+	j.addFinding("pods-linear", value{}, "the AWS VPC CNI has one or two routing rules for each pod")
 	j.kubeProxyBeside(false, value{}, "the AWS VPC CNI")
-	if v.at("ENABLE_IPv6").on() {
-		j.unmatched("the AWS VPC CNI in IPv6: no profile describes it", but...)
+	if v.at("ENABLE_IPv6").isOn() {
+		j.addUnmatched("the AWS VPC CNI in IPv6: no profile describes it", but...)
 		return
 	}
 	addProfile(j, awsVPC, "the AWS VPC CNI", but...)
@@ -67,17 +67,17 @@ func judgeAWS(j *judge, v *values) {
 func awsRefusals(j *judge, v *values) {
 	four, six := v.at("ENABLE_IPv4"), v.at("ENABLE_IPv6")
 	switch {
-	case six.on() && four.on() && four.given():
+	case six.isOn() && four.isOn() && four.isGiven():
 		agentRefuses(j, six, "with ENABLE_IPv4: true")
-	case !six.on() && !four.on():
+	case !six.isOn() && !four.isOn():
 		agentRefuses(j, four, "with ENABLE_IPv6: false")
-	case six.on() && v.at("AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG").on():
+	case six.isOn() && v.at("AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG").isOn():
 		agentRefuses(j, six, "with AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG: true")
-	case six.on() && !v.at("ENABLE_PREFIX_DELEGATION").on():
+	case six.isOn() && !v.at("ENABLE_PREFIX_DELEGATION").isOn():
 		agentRefuses(j, six, "without ENABLE_PREFIX_DELEGATION: true")
 	}
 	warm := v.at("WARM_PREFIX_TARGET")
-	if v.at("ENABLE_PREFIX_DELEGATION").on() && warm.is("0") && v.at("WARM_IP_TARGET").number() == 0 && v.at("MINIMUM_IP_TARGET").number() == 0 {
+	if v.at("ENABLE_PREFIX_DELEGATION").isOn() && warm.is("0") && v.at("WARM_IP_TARGET").number() == 0 && v.at("MINIMUM_IP_TARGET").number() == 0 {
 		agentRefuses(j, warm, "with prefix delegation, and without WARM_IP_TARGET or MINIMUM_IP_TARGET")
 	}
 }
@@ -86,7 +86,7 @@ func awsRefusals(j *judge, v *values) {
 func awsMTU(j *judge, v *values) {
 	nic, pod := v.at("AWS_VPC_ENI_MTU"), v.at("POD_MTU")
 	least := 576
-	if v.at("ENABLE_IPv6").on() {
+	if v.at("ENABLE_IPv6").isOn() {
 		least = 1280
 	}
 	for _, g := range []value{nic, pod} {
@@ -100,9 +100,9 @@ func awsMTU(j *judge, v *values) {
 	}
 	switch {
 	case pod.number() > nic.number():
-		j.find("mtu-too-large", pod, "POD_MTU: %s, and AWS_VPC_ENI_MTU is %s (%s)", pod.text, nic.text, nic.source())
+		j.addFinding("mtu-too-large", pod, "POD_MTU: %s, and AWS_VPC_ENI_MTU is %s (%s)", pod.text, nic.text, nic.sourceText())
 	case pod.number() > usualMTU:
-		j.find("jumbo", pod, "%s: %s (%s)", pod.path, pod.text, pod.source())
+		j.addFinding("jumbo", pod, "%s: %s (%s)", pod.path, pod.text, pod.sourceText())
 	}
 	j.Wire = append(j.Wire, Setting{awsVPC, MTU, pod.text, pod.origin, pod.by})
 }
@@ -110,19 +110,19 @@ func awsMTU(j *judge, v *values) {
 // awsBranches judges security groups for pods. It returns how the cluster then differs from the profile.
 func awsBranches(j *judge, v *values) []string {
 	on, mode := v.at("ENABLE_POD_ENI"), v.at("POD_SECURITY_GROUP_ENFORCING_MODE")
-	if !on.on() {
-		unused(j, v, "without ENABLE_POD_ENI", "POD_SECURITY_GROUP_ENFORCING_MODE")
+	if !on.isOn() {
+		reportUnused(j, v, "without ENABLE_POD_ENI", "POD_SECURITY_GROUP_ENFORCING_MODE")
 		return nil
 	}
 	if !mode.is("strict") {
 		return []string{"pods with security groups have interfaces of their own (VLANs of the trunk)"}
 	}
-	j.find("branch-strict", on, "ENABLE_POD_ENI: true, and POD_SECURITY_GROUP_ENFORCING_MODE is strict (%s)", mode.source())
+	j.addFinding("branch-strict", on, "ENABLE_POD_ENI: true, and POD_SECURITY_GROUP_ENFORCING_MODE is strict (%s)", mode.sourceText())
 	if j.proxyState().mode == "ipvs" {
-		j.find("branch-ipvs", mode, "POD_SECURITY_GROUP_ENFORCING_MODE is strict (%s), and kube-proxy runs in mode ipvs", mode.source())
+		j.addFinding("branch-ipvs", mode, "POD_SECURITY_GROUP_ENFORCING_MODE is strict (%s), and kube-proxy runs in mode ipvs", mode.sourceText())
 	}
-	if demux := v.at("DISABLE_TCP_EARLY_DEMUX"); !demux.on() {
-		j.find("branch-probes", demux, "DISABLE_TCP_EARLY_DEMUX is %s (%s), and POD_SECURITY_GROUP_ENFORCING_MODE is strict", demux.text, demux.source())
+	if demux := v.at("DISABLE_TCP_EARLY_DEMUX"); !demux.isOn() {
+		j.addFinding("branch-probes", demux, "DISABLE_TCP_EARLY_DEMUX is %s (%s), and POD_SECURITY_GROUP_ENFORCING_MODE is strict", demux.text, demux.sourceText())
 	}
 	return []string{"pods with security groups reach each other through the VPC only, on one node, too"}
 }
@@ -138,6 +138,6 @@ func awsMarks(j *judge, v *values) {
 	}
 	minor, ok := Minor(version.text)
 	if ok && minor < firstMarkMinor && strings.EqualFold(j.proxyState().mode, "nftables") {
-		j.find("mark-before-service", version, "aws-node is %s, kube-proxy runs in mode nftables, and AWS_VPC_K8S_CNI_EXTERNALSNAT is not true", version.text)
+		j.addFinding("mark-before-service", version, "aws-node is %s, kube-proxy runs in mode nftables, and AWS_VPC_K8S_CNI_EXTERNALSNAT is not true", version.text)
 	}
 }

@@ -26,8 +26,8 @@ var (
 // calicoNode reads the environment of calico-node, through which manifests configure Calico: the first pool, and
 // Felix's settings, which take precedence over any object.
 func (j *judge) calicoNode(env map[string]value) {
-	j.nodePool = poolDefaults.fresh()
-	j.felix = cmp.Or(j.felix, felixDefaults.fresh())
+	j.nodePool = poolDefaults.emptyCopy()
+	j.felix = cmp.Or(j.felix, felixDefaults.emptyCopy())
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		g := env[name]
 		if path := poolVariables[name]; path != "" {
@@ -91,13 +91,13 @@ type calicoState struct {
 }
 
 func (j *judge) judgeCalico() {
-	c := calicoState{inst: j.installation, felix: cmp.Or(j.felix, felixDefaults.fresh())}
+	c := calicoState{inst: j.installation, felix: cmp.Or(j.felix, felixDefaults.emptyCopy())}
 	if c.inst != nil {
 		operatorDefaults(c.inst)
 	}
 	for _, g := range c.inst.below("calicoNetwork") {
 		words := installationWords[g.path[strings.LastIndexByte(g.path, '.')+1:]]
-		if g.given() && words != nil && g.text != "" && !slices.Contains(words, g.text) {
+		if g.isGiven() && words != nil && g.text != "" && !slices.Contains(words, g.text) {
 			agentRefuses(j, g, "is not one of "+strings.Join(words, ", "))
 		}
 	}
@@ -111,7 +111,7 @@ func (j *judge) judgeCalico() {
 	j.calicoPools(&c)
 	j.showCalico(c)
 	if plugin := c.inst.at("cni.type"); c.inst != nil && !plugin.is("Calico") {
-		j.unmatched("Calico's policies ("+c.dataplane+") over the plugin "+plugin.text+", which connects the pods: no profile describes it", "cni.type is "+plugin.text+" ("+plugin.source()+")")
+		j.addUnmatched("Calico's policies ("+c.dataplane+") over the plugin "+plugin.text+", which connects the pods: no profile describes it", "cni.type is "+plugin.text+" ("+plugin.sourceText()+")")
 		return
 	}
 	if c.dataplane == "BPF" {
@@ -152,7 +152,7 @@ func installationRefusals(j *judge, inst *values) {
 		}
 	}
 	switch vpp := inst.at("calicoNetwork.linuxDataplane"); {
-	case !calicos && bgp.given() && bgp.is("Enabled"):
+	case !calicos && bgp.isGiven() && bgp.is("Enabled"):
 		agentRefuses(j, bgp, "with cni.type: "+plugin.text)
 	case vpp.is("VPP") && !bgp.is("Enabled"):
 		agentRefuses(j, vpp, "without bgp: Enabled")
@@ -165,7 +165,7 @@ func (j *judge) calicoDataplane(c *calicoState) {
 	bpf, nft := c.felix.at("bpfEnabled"), c.felix.at("nftablesMode")
 	c.dataplane, c.at = "Iptables", bpf
 	switch {
-	case bpf.on():
+	case bpf.isOn():
 		c.dataplane = "BPF"
 	case nft.is("Enabled"), nft.is("Auto") && strings.EqualFold(j.proxyState().mode, "nftables"):
 		c.dataplane, c.at = "Nftables", nft
@@ -174,14 +174,14 @@ func (j *judge) calicoDataplane(c *calicoState) {
 		return
 	}
 	wish := c.inst.at("calicoNetwork.linuxDataplane")
-	c.dataplane, c.at = canonical(wish.text, "Iptables", "Nftables", "BPF", "VPP"), wish
-	if bpf.given() && bpf.on() != (c.dataplane == "BPF") {
-		j.find("dataplane-disagree", bpf, "bpfEnabled: %s, and linuxDataplane is %s (%s)", bpf.text, c.dataplane, wish.source())
+	c.dataplane, c.at = canonicalName(wish.text, "Iptables", "Nftables", "BPF", "VPP"), wish
+	if bpf.isGiven() && bpf.isOn() != (c.dataplane == "BPF") {
+		j.addFinding("dataplane-disagree", bpf, "bpfEnabled: %s, and linuxDataplane is %s (%s)", bpf.text, c.dataplane, wish.sourceText())
 	}
 }
 
-// canonical returns the name in names that equals text, ignoring case; text itself if none does.
-func canonical(text string, names ...string) string {
+// canonicalName returns the name in names that equals text, ignoring case; text itself if none does.
+func canonicalName(text string, names ...string) string {
 	if i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(text, n) }); i >= 0 {
 		return names[i]
 	}
@@ -194,11 +194,11 @@ func (j *judge) calicoPools(c *calicoState) {
 	off := func(v value) bool { return v.is("Never") || v.is("Off") || v.text == "" }
 	for _, p := range j.pools {
 		if vxlan, ipip := p.at("vxlanMode"), p.at("ipipMode"); !off(vxlan) && !off(ipip) {
-			j.find("both-encapsulations", vxlan, "vxlanMode: %s and ipipMode: %s", vxlan.text, ipip.text)
+			j.addFinding("both-encapsulations", vxlan, "vxlanMode: %s and ipipMode: %s", vxlan.text, ipip.text)
 		}
 	}
 	// Pods get addresses from pools that are not disabled. IPv6 pools are judged only if there are no others.
-	active := slices.DeleteFunc(slices.Clone(j.pools), func(p *values) bool { return p.at("disabled").on() })
+	active := slices.DeleteFunc(slices.Clone(j.pools), func(p *values) bool { return p.at("disabled").isOn() })
 	slices.SortStableFunc(active, func(a, b *values) int {
 		return cmp.Compare(strings.Count(a.at("cidr").text, ":"), strings.Count(b.at("cidr").text, ":"))
 	})
@@ -215,7 +215,7 @@ func (j *judge) calicoPools(c *calicoState) {
 	}
 	if len(active) == 0 && c.inst != nil {
 		c.pool = c.inst.at(c.poolOfOperator())
-		c.encapsulation = canonical(c.pool.text, "None", "IPIP", "VXLAN", "IPIPCrossSubnet", "VXLANCrossSubnet")
+		c.encapsulation = canonicalName(c.pool.text, "None", "IPIP", "VXLAN", "IPIPCrossSubnet", "VXLANCrossSubnet")
 	}
 }
 
@@ -254,9 +254,9 @@ func encapsulationOf(p *values) (string, value) {
 }
 
 func (j *judge) showCalico(c calicoState) {
-	j.show(calico, "linuxDataplane", c.dataplane, cmp.Or(c.at.origin, Default), c.at.by)
+	j.showSetting(calico, "linuxDataplane", c.dataplane, cmp.Or(c.at.origin, Default), c.at.by)
 	if c.encapsulation != "" {
-		j.show(calico, "encapsulation", c.encapsulation, cmp.Or(c.pool.origin, Default), c.pool.by)
+		j.showSetting(calico, "encapsulation", c.encapsulation, cmp.Or(c.pool.origin, Default), c.pool.by)
 	}
 	j.showValues(calico, c.inst, "cni.type", "calicoNetwork.bgp", "calicoNetwork.mtu")
 	spelled, cross := strings.CutSuffix(strings.ToLower(c.encapsulation), "crosssubnet")
@@ -264,10 +264,10 @@ func (j *judge) showCalico(c calicoState) {
 		spelled += " between subnets"
 	}
 	encryption, how := "none", c.felix.at("wireguardEnabled")
-	if how.on() {
+	if how.isOn() {
 		encryption = "wireguard"
 	}
-	j.wire(calico, spelled, c.pool, encryption, how)
+	j.addWire(calico, spelled, c.pool, encryption, how)
 	j.wireMTU(calico, c.inst.at("calicoNetwork.mtu"))
 	if c.dataplane == "BPF" {
 		j.showValues(calico, c.inst, "calicoNetwork.kubeProxyManagement", "calicoNetwork.bpfNetworkBootstrap")
@@ -296,15 +296,15 @@ func unaskedBPF(g value) bool {
 // reports a kube-proxy in another mode.
 func (j *judge) notBPF(c calicoState) {
 	for _, g := range c.felix.leaves {
-		if strings.HasPrefix(g.path, "bpf") && g.given() && !unaskedBPF(g) {
-			j.find("not-used", g, "%s: %s with dataplane %s", g.path, g.text, c.dataplane)
+		if strings.HasPrefix(g.path, "bpf") && g.isGiven() && !unaskedBPF(g) {
+			j.addFinding("not-used", g, "%s: %s with dataplane %s", g.path, g.text, c.dataplane)
 		}
 	}
-	if g := c.inst.at("calicoNetwork.bpfNetworkBootstrap"); g.given() && g.is("Enabled") {
-		j.find("bootstrap", g, "bpfNetworkBootstrap: Enabled with linuxDataplane %s", c.dataplane)
+	if g := c.inst.at("calicoNetwork.bpfNetworkBootstrap"); g.isGiven() && g.is("Enabled") {
+		j.addFinding("bootstrap", g, "bpfNetworkBootstrap: Enabled with linuxDataplane %s", c.dataplane)
 	}
 	if proxy := j.proxyState(); c.dataplane == "Nftables" && proxy.runs == yes && proxy.mode != "" && !strings.EqualFold(proxy.mode, "nftables") {
-		j.find("two-rule-engines", c.at, "dataplane Nftables, and kube-proxy runs in mode %s: %s", proxy.mode, proxy.why)
+		j.addFinding("two-rule-engines", c.at, "dataplane Nftables, and kube-proxy runs in mode %s: %s", proxy.mode, proxy.why)
 	}
 }
 
@@ -318,10 +318,10 @@ func (j *judge) calicoBPF(c calicoState) {
 	proxy := j.proxyState()
 	told := c.inst.at("calicoNetwork.bpfNetworkBootstrap").is("Enabled") || j.endpoint.at("KUBERNETES_SERVICE_HOST").text != ""
 	if proxy.runs == no && !told {
-		j.find("api-server", proxy.at, "kube-proxy does not run (%s), and ConfigMap kubernetes-services-endpoint is not given", proxy.why)
+		j.addFinding("api-server", proxy.at, "kube-proxy does not run (%s), and ConfigMap kubernetes-services-endpoint is not given", proxy.why)
 	}
 	if g := c.felix.at("bpfExternalServiceMode"); g.is("DSR") {
-		j.find("dsr-scope", g, "bpfExternalServiceMode: DSR")
+		j.addFinding("dsr-scope", g, "bpfExternalServiceMode: DSR")
 	}
 }
 
@@ -329,32 +329,32 @@ func (j *judge) calicoNetwork(c calicoState) {
 	bgp := c.inst.at("calicoNetwork.bgp")
 	if bgp.is("Disabled") && c.encapsulation != "" && !strings.HasPrefix(c.encapsulation, "VXLAN") && !strings.HasPrefix(c.inst.at("calicoNetwork.clusterRoutingMode").text, "Felix") {
 		at := c.pool
-		if !at.given() {
+		if !at.isGiven() {
 			at = bgp
 		}
-		j.find("bgp-needed", at, "encapsulation %s (%s) with bgp: Disabled (%s)", c.encapsulation, c.pool.source(), bgp.source())
+		j.addFinding("bgp-needed", at, "encapsulation %s (%s) with bgp: Disabled (%s)", c.encapsulation, c.pool.sourceText(), bgp.sourceText())
 	}
 	if mesh := j.bgp.at("nodeToNodeMeshEnabled"); mesh.is("false") && j.peers == 0 && c.encapsulation != "" && !strings.HasPrefix(c.encapsulation, "VXLAN") {
-		j.find("bgp-mesh", mesh, "nodeToNodeMeshEnabled: false, encapsulation %s, and no BGPPeer is given", c.encapsulation)
+		j.addFinding("bgp-mesh", mesh, "nodeToNodeMeshEnabled: false, encapsulation %s, and no BGPPeer is given", c.encapsulation)
 	}
 	if strings.HasSuffix(c.encapsulation, "CrossSubnet") {
-		j.find("cross-subnet", c.pool, "encapsulation %s", c.encapsulation)
+		j.addFinding("cross-subnet", c.pool, "encapsulation %s", c.encapsulation)
 	}
 	if g := c.felix.at("featureDetectOverride"); strings.Contains(g.text, "ChecksumOffloadBroken=true") {
-		j.find("checksum-software", g, "featureDetectOverride: %s", g.text)
+		j.addFinding("checksum-software", g, "featureDetectOverride: %s", g.text)
 	}
-	j.room(calico, c.inst.at("calicoNetwork.mtu"), c.layers())
+	j.judgePodMTU(calico, c.inst.at("calicoNetwork.mtu"), c.encapsulationLayers())
 	if !j.canal { // calico-config of the manifests
 		j.wireMTU(calico, j.podMTU)
-		j.room(calico, j.podMTU, c.layers())
+		j.judgePodMTU(calico, j.podMTU, c.encapsulationLayers())
 	}
-	for _, l := range c.layers() { // Felix's defaults are the overhead of its devices
-		j.room(calico, c.felix.at(map[string]string{"VXLAN": "vxlanMTU", "IPIP": "ipipMTU", "WireGuard": "wireguardMTU"}[l.name]), []layerOf{l})
+	for _, l := range c.encapsulationLayers() { // Felix's defaults are the overhead of its devices
+		j.judgePodMTU(calico, c.felix.at(map[string]string{"VXLAN": "vxlanMTU", "IPIP": "ipipMTU", "WireGuard": "wireguardMTU"}[l.name]), []layerOf{l})
 	}
 }
 
-// layers returns the encapsulations of a packet between nodes, WireGuard included.
-func (c calicoState) layers() []layerOf {
+// encapsulationLayers returns the encapsulations of a packet between nodes, WireGuard included.
+func (c calicoState) encapsulationLayers() []layerOf {
 	var layers []layerOf
 	switch strings.TrimSuffix(c.encapsulation, "CrossSubnet") {
 	case "VXLAN":
@@ -366,7 +366,7 @@ func (c calicoState) layers() []layerOf {
 	case "IPIP":
 		layers = append(layers, layerOf{"IPIP", ipipBytes})
 	}
-	if c.felix.at("wireguardEnabled").on() { // packets that WireGuard encrypts are not encapsulated as well
+	if c.felix.at("wireguardEnabled").isOn() { // packets that WireGuard encrypts are not encapsulated as well
 		layers = []layerOf{{"WireGuard", calicoWG}}
 	}
 	return layers
@@ -389,18 +389,18 @@ func (j *judge) calicoProfile(c calicoState) {
 		name = map[string]string{"None": "calico-underlay", "IPIP": "calico-ipip", "VXLAN": "calico-vxlan", "IPIPCrossSubnet": "calico-ipip", "VXLANCrossSubnet": "calico-vxlan"}[c.encapsulation]
 	}
 	switch {
-	case c.felix.at("wireguardEnabled").on():
+	case c.felix.at("wireguardEnabled").isOn():
 		text := "no profile encrypts its traffic"
 		if p, ok := profile.Lookup(name); ok && len(p.Encrypted) > 0 {
 			text = "in the lab " + name + "(encryption=wireguard)"
 		}
-		j.unmatched("Calico with WireGuard: " + text)
+		j.addUnmatched("Calico with WireGuard: " + text)
 		return
 	case c.encapsulation == "":
-		j.unmatched("Calico, dataplane " + c.dataplane + ": the encapsulation is not known, because no pool is given")
+		j.addUnmatched("Calico, dataplane " + c.dataplane + ": the encapsulation is not known, because no pool is given")
 		return
 	case name == "":
-		j.unmatched("Calico, dataplane " + c.dataplane + ", encapsulation " + c.encapsulation + ": no profile describes it")
+		j.addUnmatched("Calico, dataplane " + c.dataplane + ", encapsulation " + c.encapsulation + ": no profile describes it")
 		return
 	}
 	but := c.others
@@ -419,5 +419,5 @@ func (j *judge) calicoProfile(c calicoState) {
 	if c.dataplane == "Iptables" && strings.HasSuffix(c.encapsulation, "CrossSubnet") {
 		but = append(but, "between nodes of one subnet it is calico-underlay")
 	}
-	j.measured(name, but...)
+	j.addMeasured(name, but...)
 }

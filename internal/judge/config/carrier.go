@@ -43,7 +43,7 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 		c = carrier{chart: path.Base(at.ScalarAt("chart")), version: at.ScalarAt("version"), values: spec.At("values"), from: spec.At("valuesFrom")}
 		if ref := spec.At("chartRef"); ref != nil { // an object with only the chart's address: usually its name, or the release's, is the chart's
 			c.chart = cmp.Or(ref.ScalarAt("name"), c.chart)
-			if !configures(c.chart) {
+			if !isCNIChart(c.chart) {
 				c.chart = cmp.Or(spec.ScalarAt("releaseName"), n.ScalarAt("metadata", "name"))
 			}
 		}
@@ -114,7 +114,7 @@ func bareCarrier(n *position.Node) (c carrier, ok bool) {
 func ofFleet(helm *position.Node) (carrier, bool) {
 	c := carrier{chart: path.Base(helm.ScalarAt("chart")), version: helm.ScalarAt("version"), values: helm.At("values")}
 	c.elsewhere = cmp.Or(namesIn(helm.At("valuesFiles")), namesIn(helm.At("valuesFrom"), "configMapKeyRef", "name"))
-	return c, configures(c.chart)
+	return c, isCNIChart(c.chart)
 }
 
 // ofList returns the first item of a list that installs the chart of a CNI.
@@ -123,7 +123,7 @@ func ofList(list *position.Node, read func(item *position.Node) carrier) (carrie
 		return carrier{}, false
 	}
 	for _, item := range list.Items {
-		if c := read(item); configures(c.chart) {
+		if c := read(item); isCNIChart(c.chart) {
 			return c, true
 		}
 	}
@@ -147,7 +147,7 @@ func ofArgo(spec *position.Node) (carrier, bool) {
 		if c.values == nil {
 			c.values, c.key = helm.At("values"), "values"
 		}
-		if configures(c.chart) {
+		if isCNIChart(c.chart) {
 			return c, true
 		}
 	}
@@ -167,7 +167,7 @@ func namesIn(list *position.Node, keys ...string) string {
 		}
 		names = append(names, name)
 	}
-	return few(names)
+	return fewNames(names)
 }
 
 // setsOf returns values that are set one by one, as a mapping of paths or as a list of name and value.
@@ -176,20 +176,20 @@ func setsOf(n *position.Node) (sets []*position.Node) {
 	case n == nil:
 	case n.Kind == position.Mapping:
 		for i, key := range n.Keys {
-			sets = append(sets, nested(key.Name, n.Items[i]))
+			sets = append(sets, nestedMapping(key.Name, n.Items[i]))
 		}
 	case n.Kind == position.List:
 		for _, item := range n.Items {
 			if v := item.At("value"); v != nil {
-				sets = append(sets, nested(item.ScalarAt("name"), v))
+				sets = append(sets, nestedMapping(item.ScalarAt("name"), v))
 			}
 		}
 	}
 	return sets
 }
 
-// nested returns a mapping with a value at a dotted path.
-func nested(at string, v *position.Node) *position.Node {
+// nestedMapping returns a mapping with a value at a dotted path.
+func nestedMapping(at string, v *position.Node) *position.Node {
 	keys := strings.Split(at, ".")
 	for _, key := range slices.Backward(keys) {
 		v = &position.Node{Kind: position.Mapping, Line: v.Line, Keys: []position.Key{{Name: key, Line: v.Line}}, Items: []*position.Node{v}}
@@ -197,9 +197,9 @@ func nested(at string, v *position.Node) *position.Node {
 	return v
 }
 
-// configures reports whether a chart is the chart of a CNI.
-func configures(chart string) bool {
-	if strings.HasPrefix(chart, "rke2-") || known(chart) {
+// isCNIChart reports whether a chart is the chart of a CNI.
+func isCNIChart(chart string) bool {
+	if strings.HasPrefix(chart, "rke2-") || isProfile(chart) {
 		return true
 	}
 	_, ok := cniOfChart(chart)
@@ -218,7 +218,7 @@ func cniOfChart(chart string) (profile.CNI, bool) {
 // readCarrier reads the values that an object carries. The text is the reason why they are not judged, or "". The bool
 // is true if the object configures the network. It adds a fault if a HelmChartConfig has no values.
 func (j *judge) readCarrier(c carrier, s source, n *position.Node) (string, bool) {
-	if !configures(c.chart) {
+	if !isCNIChart(c.chart) {
 		return "", false
 	}
 	of, _ := cniOfChart(c.chart)
@@ -232,7 +232,7 @@ func (j *judge) readCarrier(c carrier, s source, n *position.Node) (string, bool
 		return "", false
 	}
 	if strings.HasPrefix(n.ScalarAt("kind"), "HelmChart") && c.key == "valuesContent" {
-		j.helm = append(j.helm, value{path: c.chart, text: c.chart, origin: Given, by: s.by(n)})
+		j.helm = append(j.helm, value{path: c.chart, text: c.chart, origin: Given, by: s.placeOf(n)})
 	}
 	if strings.Contains(c.version, "{{") || strings.Contains(c.version, "$") { // a template's
 		c.version = ""
@@ -241,7 +241,7 @@ func (j *judge) readCarrier(c carrier, s source, n *position.Node) (string, bool
 	version := c.version
 	if version == "" && c.key == "" && c.values != nil {
 		shown := versionShown(c.chart, layer{s, c.values})
-		c.version, version = shown.newest(), shown.shown()
+		c.version, version = shown.newest(), shown.shownRange()
 	}
 	why := j.noChart(c.chart, version)
 	if dialects[of.Name].judge != nil && j.chart == nil {
@@ -258,7 +258,7 @@ func (j *judge) readCarrier(c carrier, s source, n *position.Node) (string, bool
 		}
 		return true
 	}
-	from, known := referred(c.from, j.documents)
+	from, known := referencedValues(c.from, j.documents)
 	if !known {
 		c.elsewhere = namesIn(c.from, "kind", "name")
 	}
@@ -270,14 +270,14 @@ func (j *judge) readCarrier(c carrier, s source, n *position.Node) (string, bool
 	}
 	for _, r := range from {
 		if r.at == "" {
-			j.within(s, r.key, r.value, take)
+			j.readEmbedded(s, r.key, r.value, take)
 		} else {
-			take(s, nested(r.at, r.value))
+			take(s, nestedMapping(r.at, r.value))
 		}
 	}
 	switch {
 	case text:
-		j.within(s, c.key, c.values, take)
+		j.readEmbedded(s, c.key, c.values, take)
 	case c.values != nil && c.values.Kind == position.Mapping:
 		take(s, c.values)
 	}
@@ -293,9 +293,9 @@ type reference struct {
 	value   *position.Node
 }
 
-// referred returns the contents of the objects that valuesFrom of a HelmRelease lists. ok is false if documents lacks one of
+// referencedValues returns the contents of the objects that valuesFrom of a HelmRelease lists. ok is false if documents lacks one of
 // them.
-func referred(list *position.Node, documents []*position.Node) (found []reference, ok bool) {
+func referencedValues(list *position.Node, documents []*position.Node) (found []reference, ok bool) {
 	if list == nil {
 		return nil, true
 	}
@@ -336,7 +336,7 @@ func (j *judge) noChart(name, version string) string {
 func (j *judge) valuesOf(c *Chart, s source, n *position.Node) string {
 	kind := "values of " + c.String()
 	own := n
-	if under, key := j.subchart(c, n); under != nil {
+	if under, key := j.subchartValues(c, n); under != nil {
 		kind = fmt.Sprintf("values of a parent chart: those under %s are for %s", key, c)
 		own = under
 	}
@@ -344,9 +344,9 @@ func (j *judge) valuesOf(c *Chart, s source, n *position.Node) string {
 	return kind
 }
 
-// subchart returns the values of the chart within a parent chart's, and their key: the chart's name, or an alias under which
+// subchartValues returns the values of the chart within a parent chart's, and their key: the chart's name, or an alias under which
 // most keys are the chart's. It returns nil if n has none.
-func (j *judge) subchart(c *Chart, n *position.Node) (*position.Node, string) {
+func (j *judge) subchartValues(c *Chart, n *position.Node) (*position.Node, string) {
 	if _, own := c.Values[c.Name]; own {
 		return nil, ""
 	}

@@ -53,13 +53,13 @@ func chartOf(n *position.Node) (name string, own *position.Node) {
 	return "", n
 }
 
-// chartless judges what can be judged of a document without a kind if no chart is given. It returns the kind of the document,
+// judgeChartless judges what can be judged of a document without a kind if no chart is given. It returns the kind of the document,
 // and why the rest is not judged.
-func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
+func (j *judge) judgeChartless(s source, n *position.Node) (kind, notJudged string) {
 	name, own := chartOf(n)
 	for i := 0; name == "" && i < len(n.Keys); i++ {
 		if inner := n.Items[i]; inner.Kind == position.Mapping {
-			if name, own = chartOf(inner); name == "" && configures(n.Keys[i].Name) {
+			if name, own = chartOf(inner); name == "" && isCNIChart(n.Keys[i].Name) {
 				name = n.Keys[i].Name
 			}
 		}
@@ -75,7 +75,7 @@ func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
 	}
 	shown := versionShown(name, layer{s, own})
 	j.withoutChart(name, shown.newest(), s, own)
-	return "values of chart " + name, j.noChart(name, shown.shown())
+	return "values of chart " + name, j.noChart(name, shown.shownRange())
 }
 
 // withoutChart judges the part of values that has the same meaning in every version of their chart. It adds the chart to
@@ -133,7 +133,7 @@ func (j *judge) judgeOptions() {
 	if len(j.options) == 0 || j.agent != nil {
 		return
 	}
-	agent := agentDefaults.fresh()
+	agent := agentDefaults.emptyCopy()
 	for _, l := range j.options {
 		agent.leaves = append(agent.leaves, optionsIn(l)...)
 		for _, path := range decisive {
@@ -163,8 +163,8 @@ func (j *judge) judgeOptions() {
 func optionsIn(l layer) []value {
 	var found []value
 	given := map[string]value{}
-	for _, leaf := range leaves(l.node, "") {
-		given[leaf.path] = value{path: leaf.path, text: leaf.text, origin: Given, by: l.by(leaf.node)}
+	for _, leaf := range leavesOf(l.node, "") {
+		given[leaf.path] = value{path: leaf.path, text: leaf.text, origin: Given, by: l.placeOf(leaf.node)}
 	}
 	for _, path := range slices.Sorted(maps.Keys(given)) {
 		if g := given[path]; optionOf[path] != "" {
@@ -172,7 +172,7 @@ func optionsIn(l layer) []value {
 			found = append(found, g)
 		}
 	}
-	if e := given["encryption.enabled"]; e.on() {
+	if e := given["encryption.enabled"]; e.isOn() {
 		e.path, e.text = "enable-"+cmp.Or(given["encryption.type"].text, "ipsec"), "true"
 		found = append(found, e)
 	}
@@ -186,7 +186,7 @@ func valuesOfDialect(j *judge, of profile.CNI, s source, n *position.Node) bool 
 		return false
 	}
 	v := &values{}
-	v.read(s, "", n)
-	settle(j, of.Name, true, v.leaves)
+	v.addLeaves(s, "", n)
+	storeSettings(j, of.Name, true, v.leaves)
 	return true
 }

@@ -51,16 +51,16 @@ func (j *judge) judgeDistribution() {
 		chosen := strings.Split(cni.text, ", ")
 		for _, c := range j.helm {
 			if name, own := strings.CutPrefix(c.text, "rke2-"); own && !slices.Contains(chosen, name) {
-				j.find("chart-of-another", c, "values of chart %s, and cni is %s (%s)", c.text, cni.text, cni.source())
+				j.addFinding("chart-of-another", c, "values of chart %s, and cni is %s (%s)", c.text, cni.text, cni.sourceText())
 			}
 		}
 		chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == "multus" })
 		switch own := strings.Join(chosen, ", "); {
 		case j.otherCNI() || len(j.helm) > 0 || len(j.conflists) > 0:
 		case own == "none" || own == "":
-			j.unjudged("it installs no CNI: give what does", documentsOf("config.yaml of RKE2", j.Documents)...)
+			j.markUnjudged("it installs no CNI: give what does", documentsOf("config.yaml of RKE2", j.Documents)...)
 		default:
-			j.unjudged("chart rke2-"+own+" decides the rest: give its HelmChartConfig, or the chart with --chart", documentsOf("config.yaml of RKE2", j.Documents)...)
+			j.markUnjudged("chart rke2-"+own+" decides the rest: give its HelmChartConfig, or the chart with --chart", documentsOf("config.yaml of RKE2", j.Documents)...)
 			if own == "canal" || own == flannel {
 				j.kubeProxyBeside(false, value{}, own)
 			}
@@ -69,21 +69,21 @@ func (j *judge) judgeDistribution() {
 	if j.k3s != nil {
 		j.showValues("k3s", j.k3s, "flannel-backend", "disable-kube-proxy", "cluster-cidr")
 		switch g, file := j.k3s.at("flannel-backend"), j.k3s.at("flannel-conf"); {
-		case file.given():
-			j.unjudged("flannel-conf: "+file.text+" decides: give that file", documentsOf("config.yaml of K3s", j.Documents)...)
+		case file.isGiven():
+			j.markUnjudged("flannel-conf: "+file.text+" decides: give that file", documentsOf("config.yaml of K3s", j.Documents)...)
 		case g.is("none") && !j.otherCNI() && len(j.conflists) == 0:
-			j.unjudged("it installs no CNI: give what does", documentsOf("config.yaml of K3s", j.Documents)...)
+			j.markUnjudged("it installs no CNI: give what does", documentsOf("config.yaml of K3s", j.Documents)...)
 		case g.is("none"):
 		case j.otherCNI():
-			j.find("two-cnis", g, "flannel-backend: %s (%s), and another CNI is configured", g.text, g.source())
+			j.addFinding("two-cnis", g, "flannel-backend: %s (%s), and another CNI is configured", g.text, g.sourceText())
 		case !slices.ContainsFunc(k3sBackends, g.is):
-			j.find("flannel-backend", g, "flannel-backend: %s, and K3s has %s", g.text, strings.Join(k3sBackends, ", "))
-			j.unmatched("none: K3s has no backend " + g.text)
+			j.addFinding("flannel-backend", g, "flannel-backend: %s, and K3s has %s", g.text, strings.Join(k3sBackends, ", "))
+			j.addUnmatched("none: K3s has no backend " + g.text)
 		case g.is("tailscale"):
-			j.wire("k3s", "wireguard", g, "wireguard", g)
-			j.unmatched("flannel over Tailscale: no profile describes it")
+			j.addWire("k3s", "wireguard", g, "wireguard", g)
+			j.addUnmatched("flannel over Tailscale: no profile describes it")
 		default:
-			j.netconf = netconfDefaults.fresh()
+			j.netconf = netconfDefaults.emptyCopy()
 			g.path = "Backend.Type"
 			j.netconf.leaves = []value{g}
 		}
@@ -93,11 +93,11 @@ func (j *judge) judgeDistribution() {
 	}
 	j.showValues("kind", j.kind, "networking.disableDefaultCNI", "networking.kubeProxyMode", "networking.podSubnet")
 	switch own := j.kind.at("networking.disableDefaultCNI"); {
-	case own.on() && !j.otherCNI() && len(j.conflists) == 0:
-		j.unjudged("it installs no CNI: give what does", documentsOf("Cluster", j.Documents)...)
-	case own.on():
+	case own.isOn() && !j.otherCNI() && len(j.conflists) == 0:
+		j.markUnjudged("it installs no CNI: give what does", documentsOf("Cluster", j.Documents)...)
+	case own.isOn():
 	case j.otherCNI():
-		j.find("two-cnis", own, "disableDefaultCNI is not true: kind installs its own CNI, and another is configured")
+		j.addFinding("two-cnis", own, "disableDefaultCNI is not true: kind installs its own CNI, and another is configured")
 	case j.settled[kindnet] == nil:
 		addProfile(j, "kindnetd", "kindnet of kind")
 	}
@@ -106,6 +106,6 @@ func (j *judge) judgeDistribution() {
 		nodes++
 	}
 	if nodes > 1 {
-		j.find("one-machine", value{}, "kind runs %d nodes on one machine", nodes)
+		j.addFinding("one-machine", value{}, "kind runs %d nodes on one machine", nodes)
 	}
 }

@@ -150,33 +150,33 @@ func Check(inputs []Input, known Known) (Report, error) {
 	for _, in := range inputs {
 		j.passed = nil
 		before := len(j.Documents)
-		if state(j, in) {
+		if readPrintedState(j, in) {
 			continue
 		}
 		j.documents = position.Parse(position.Source{Name: in.Name, Text: in.Text}, &faults)
 		for _, n := range j.documents {
 			switch s := (source{name: in.Name, unlined: in.Unlined}); {
 			case n.Kind == position.Mapping && len(n.Keys) > 0:
-				j.document(s, n)
+				j.readDocument(s, n)
 			case areObjects(n):
-				j.list(s, "", n, n)
+				j.readList(s, "", n, n)
 			case n.Kind != position.Mapping && n.Kind != position.Null:
 				faults = append(faults, position.Fault{File: in.Name, Line: n.Line, Message: "is not a mapping of keys to values"})
 				wayOut = "give YAML or JSON (kubectl get -o yaml, helm get values); or the text of cilium status or cilium config view"
 			}
 		}
 		if len(j.Documents) == before && len(j.passed) > 0 {
-			j.beside = append(j.beside, Document{File: in.Name, Kind: few(j.passed) + ": not about a cluster's network"})
+			j.beside = append(j.beside, Document{File: in.Name, Kind: fewNames(j.passed) + ": not about a cluster's network"})
 		}
 	}
 	if len(faults) > 0 {
 		return Report{}, advice.With(faults, wayOut)
 	}
 	if len(j.Documents) == 0 && (known.Chart == nil || len(j.beside) > 0) {
-		return Report{}, nothing(j.beside)
+		return Report{}, nothingToJudge(j.beside)
 	}
 	j.renderValues()
-	j.all()
+	j.judgeAll()
 	j.judgeSilence()
 	j.Documents = append(j.Documents, j.beside...)
 	finding.Sort(j.Findings)
@@ -188,8 +188,8 @@ func areObjects(n *position.Node) bool {
 	return n.Kind == position.List && len(n.Items) > 0 && !slices.ContainsFunc(n.Items, func(i *position.Node) bool { return i.ScalarAt("kind") == "" })
 }
 
-// nothing returns the error that no input configures a network, with what each input has instead.
-func nothing(beside []Document) position.Faults {
+// nothingToJudge returns the error that no input configures a network, with what each input has instead.
+func nothingToJudge(beside []Document) position.Faults {
 	faults := position.Faults{{Message: "nothing to judge: no document configures a cluster's network (docs/reference/config.md lists what is read)"}}
 	for _, d := range beside {
 		faults = append(faults, position.Fault{File: d.File, Message: "has " + d.Kind})
@@ -197,8 +197,8 @@ func nothing(beside []Document) position.Faults {
 	return faults
 }
 
-// few lists up to five names and counts the rest.
-func few(names []string) string {
+// fewNames lists up to five names and counts the rest.
+func fewNames(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
@@ -226,9 +226,9 @@ type judge struct {
 	beside []Document
 }
 
-// all judges every configured component. The order is the report's.
-func (j *judge) all() {
-	chain(j)
+// judgeAll judges every configured component. The order is the report's.
+func (j *judge) judgeAll() {
+	setChainedTo(j)
 	j.judgeDistribution()
 	j.judgeTalos()
 	if j.agent != nil {
@@ -247,12 +247,12 @@ func (j *judge) all() {
 	judgePolicies(j)
 	j.judgeKubeProxy()
 	for _, g := range j.limits {
-		j.find("cpu-limit", g, "%s: limits.cpu: %s", g.path, g.text)
+		j.addFinding("cpu-limit", g, "%s: limits.cpu: %s", g.path, g.text)
 	}
 }
 
-// unjudged marks documents as not judged, by their index in the report.
-func (j *judge) unjudged(why string, documents ...int) {
+// markUnjudged marks documents as not judged, by their index in the report.
+func (j *judge) markUnjudged(why string, documents ...int) {
 	for _, i := range documents {
 		j.Documents[i].NotJudged = why
 	}
@@ -269,8 +269,8 @@ func documentsOf(kind string, documents []Document) []int {
 	return places
 }
 
-// find adds a finding of the rule called id. Its place is where v was given; a default has no place.
-func (j *judge) find(id string, v value, format string, args ...any) {
+// addFinding adds a finding of the rule called id. Its place is where v was given; a default has no place.
+func (j *judge) addFinding(id string, v value, format string, args ...any) {
 	where := ""
 	if v.origin == Given {
 		where = v.by
@@ -278,8 +278,8 @@ func (j *judge) find(id string, v value, format string, args ...any) {
 	j.Findings = append(j.Findings, rules().Of(id).Found(where, fmt.Sprintf(format, args...)))
 }
 
-// show adds a row to the table of settings, unless the row is there already.
-func (j *judge) show(component, name, text, origin, by string) {
+// showSetting adds a row to the table of settings, unless the row is there already.
+func (j *judge) showSetting(component, name, text, origin, by string) {
 	if s := (Setting{component, name, text, origin, by}); !slices.Contains(j.Settings, s) {
 		j.Settings = append(j.Settings, s)
 	}
@@ -289,7 +289,7 @@ func (j *judge) show(component, name, text, origin, by string) {
 func (j *judge) showValues(component string, v *values, paths ...string) {
 	for _, p := range paths {
 		if g := v.at(p); g.text != "" {
-			j.show(component, p, g.text, g.origin, g.by)
+			j.showSetting(component, p, g.text, g.origin, g.by)
 		}
 	}
 }
@@ -297,15 +297,15 @@ func (j *judge) showValues(component string, v *values, paths ...string) {
 // showGiven adds the settings that are given.
 func (j *judge) showGiven(component string, v *values, paths ...string) {
 	for _, p := range paths {
-		if v.at(p).given() {
+		if v.at(p).isGiven() {
 			j.showValues(component, v, p)
 		}
 	}
 }
 
-// wire adds to Wire how packets travel between nodes. WireGuard counts as the encapsulation if there is no other. by
+// addWire adds to Wire how packets travel between nodes. WireGuard counts as the encapsulation if there is no other. by
 // decides the encapsulation, how the encryption.
-func (j *judge) wire(component, encapsulation string, by value, encryption string, how value) {
+func (j *judge) addWire(component, encapsulation string, by value, encryption string, how value) {
 	if encryption == "wireguard" && encapsulation == "none" {
 		encapsulation, by = encryption, how
 	}
@@ -317,23 +317,23 @@ func (j *judge) wire(component, encapsulation string, by value, encryption strin
 
 // wireMTU adds the MTU of pods to Wire, if it is given and not 0.
 func (j *judge) wireMTU(component string, g value) {
-	if g.given() && g.text != "" && g.text != "0" {
+	if g.isGiven() && g.text != "" && g.text != "0" {
 		j.Wire = append(j.Wire, Setting{component, MTU, g.text, g.origin, g.by})
 	}
 }
 
-// measured adds the profile that the configuration amounts to.
-func (j *judge) measured(name string, but ...string) {
+// addMeasured adds the profile that the configuration amounts to.
+func (j *judge) addMeasured(name string, but ...string) {
 	p, _ := profile.Lookup(name) // a test looks up every name that the readers use
 	j.Measured = append(j.Measured, Measured{Profile: name, Title: p.Title, But: but})
 }
 
-// unmatched adds a configuration that no profile fits. title describes it.
-func (j *judge) unmatched(title string, but ...string) {
+// addUnmatched adds a configuration that no profile fits. title describes it.
+func (j *judge) addUnmatched(title string, but ...string) {
 	j.Measured = append(j.Measured, Measured{Title: title, But: but})
 }
 
-func joined(list []string) string { return strings.Join(list, "; ") }
+func joinReasons(list []string) string { return strings.Join(list, "; ") }
 
 // page is docs/reference/config.md, which describes each rule.
 //

@@ -59,14 +59,14 @@ var dialects = map[string]dialect{
 // prefixes are prefixes of settings' names in charts and objects.
 var prefixes = []string{"env.", "init.env.", "global.", "default.", "defaultNetwork.ovnKubernetesConfig."}
 
-// settle stores those of the given settings that the CNI's dialect has, and returns their number. If daemon is true,
+// storeSettings stores those of the given settings that the CNI's dialect has, and returns their number. If daemon is true,
 // the defaults are in force without any such setting, and it returns at least 1. Without a dialect it returns 0.
-func settle(j *judge, name string, daemon bool, given []value) int {
+func storeSettings(j *judge, name string, daemon bool, given []value) int {
 	d, read := dialects[name]
 	if !read {
 		return 0
 	}
-	v := cmp.Or(j.settled[name], d.defaults.fresh())
+	v := cmp.Or(j.settled[name], d.defaults.emptyCopy())
 	before := len(v.leaves)
 	for _, g := range given {
 		for _, prefix := range append(prefixes, "") {
@@ -91,8 +91,8 @@ func settle(j *judge, name string, daemon bool, given []value) int {
 	return 0
 }
 
-// settings returns the settings that an object of a CNI has.
-func settings(j *judge, kind string, s source, n *position.Node) []value {
+// objectSettings returns the settings that an object of a CNI has.
+func objectSettings(j *judge, kind string, s source, n *position.Node) []value {
 	switch kind {
 	case "DaemonSet":
 		return programSettings(s, n.At("spec", "template", "spec"))
@@ -100,7 +100,7 @@ func settings(j *judge, kind string, s source, n *position.Node) []value {
 		return fileSettings(j, s, n.At("data"))
 	}
 	v := &values{}
-	v.read(s, "spec", n.At("spec"))
+	v.addLeaves(s, "spec", n.At("spec"))
 	return v.leaves
 }
 
@@ -114,8 +114,8 @@ func programSettings(s source, spec *position.Node) []value {
 			continue
 		}
 		v := &values{}
-		v.read(s, root+section, list)
-		env := environment(v)
+		v.addLeaves(s, root+section, list)
+		env := containerEnv(v)
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			g := env[name]
 			g.path = name
@@ -123,21 +123,21 @@ func programSettings(s source, spec *position.Node) []value {
 		}
 		for i, c := range list.Items {
 			if image := c.At("image"); image != nil {
-				g := s.value(fmt.Sprintf("%s%s.%d.image", root, section, i), image, image.Text)
+				g := s.newValue(fmt.Sprintf("%s%s.%d.image", root, section, i), image, image.Text)
 				g.path = c.ScalarAt("name") + ".image"
 				all = append(all, g)
 			}
 			for _, key := range []string{"command", "args"} {
-				all = append(all, flags(s, fmt.Sprintf("%s%s.%d.%s", root, section, i, key), c.At(key))...)
+				all = append(all, flagSettings(s, fmt.Sprintf("%s%s.%d.%s", root, section, i, key), c.At(key))...)
 			}
 		}
 	}
 	return all
 }
 
-// flags returns the flags of a list of arguments. A flag without a value is true, unless the next argument is its
+// flagSettings returns the flags of a list of arguments. A flag without a value is true, unless the next argument is its
 // value.
-func flags(s source, path string, list *position.Node) []value {
+func flagSettings(s source, path string, list *position.Node) []value {
 	if list == nil || list.Kind != position.List {
 		return nil
 	}
@@ -153,7 +153,7 @@ func flags(s source, path string, list *position.Node) []value {
 				text = list.Items[i+1].Text
 			}
 		}
-		g := s.value(path, item, text)
+		g := s.newValue(path, item, text)
 		g.path = name
 		all = append(all, g)
 	}
@@ -168,15 +168,15 @@ var sectionHead = pattern.New(`(?m)^\s*\[\w[\w-]*\]\s*$`)
 // keys.
 func fileSettings(j *judge, s source, data *position.Node) []value {
 	v := &values{}
-	v.read(s, "data", data)
-	for _, g := range leaves(data, "") {
+	v.addLeaves(s, "data", data)
+	for _, g := range leavesOf(data, "") {
 		switch {
 		case strings.HasSuffix(g.path, ".conf") && sectionHead.MatchString(g.text):
 			v.leaves = append(v.leaves, sectionSettings(s, g)...)
 		case g.path == "kubeconfig": // access to the API, in manifests with placeholders
 		case strings.ContainsAny(g.text, "{\n"):
-			j.within(s, "data."+g.path, g.node, func(s source, n *position.Node) bool {
-				v.read(s, "data."+g.path, n)
+			j.readEmbedded(s, "data."+g.path, g.node, func(s source, n *position.Node) bool {
+				v.addLeaves(s, "data."+g.path, n)
 				return true
 			})
 		}
@@ -198,25 +198,25 @@ func sectionSettings(s source, file leaf) []value {
 		if name, is := strings.CutPrefix(line, "["); is {
 			section = strings.TrimSuffix(name, "]")
 		} else if key, text, is := strings.Cut(line, "="); is && !strings.HasPrefix(line, "#") {
-			all = append(all, s.value(join(section, strings.TrimSpace(key)), &place, strings.Trim(strings.TrimSpace(text), `"`)))
+			all = append(all, s.newValue(joinPath(section, strings.TrimSpace(key)), &place, strings.Trim(strings.TrimSpace(text), `"`)))
 		}
 	}
 	return all
 }
 
-// changed returns a setting and reports whether it is given with a value other than the default. A default that a
+// changedSetting returns a setting and reports whether it is given with a value other than the default. A default that a
 // manifest repeats does not count.
-func (v *values) changed(path string) (value, bool) {
+func (v *values) changedSetting(path string) (value, bool) {
 	g := v.at(path)
-	return g, g.set() && !g.is(v.defaults[path]) || g.given() && g.text != "" && !g.is(v.defaults[path]) && v.defaults[path] != ""
+	return g, g.isSet() && !g.is(v.defaults[path]) || g.isGiven() && g.text != "" && !g.is(v.defaults[path]) && v.defaults[path] != ""
 }
 
-// unused adds a finding for each given setting that is not read. It ignores a setting whose value is the default. why is
+// reportUnused adds a finding for each given setting that is not read. It ignores a setting whose value is the default. why is
 // the reason for the finding.
-func unused(j *judge, v *values, why string, paths ...string) {
+func reportUnused(j *judge, v *values, why string, paths ...string) {
 	for _, p := range paths {
-		if g, is := v.changed(p); is {
-			j.find("not-used", g, "%s: %s %s", p, g.text, why)
+		if g, is := v.changedSetting(p); is {
+			j.addFinding("not-used", g, "%s: %s %s", p, g.text, why)
 		}
 	}
 }
@@ -228,11 +228,11 @@ func judgeSettled(j *judge) {
 		v, d := j.settled[name], dialects[name]
 		j.showValues(name, v, d.shown...)
 		for _, p := range slices.Sorted(maps.Keys(d.defaults.defaults)) {
-			g, is := v.changed(p)
+			g, is := v.changedSetting(p)
 			switch {
 			case !is || slices.Contains(d.shown, p):
 			case strings.HasSuffix(p, ".image"):
-				j.show(name, "version", imageTag(g.text), g.origin, g.by)
+				j.showSetting(name, "version", imageTag(g.text), g.origin, g.by)
 			default:
 				j.showValues(name, v, p)
 			}
@@ -257,12 +257,12 @@ func judgeSettled(j *judge) {
 	}
 	if len(apart) > 1 {
 		slices.Sort(apart)
-		j.find("two-cnis", value{}, "%s are configured, and none is chained to another", strings.Join(apart, " and "))
+		j.addFinding("two-cnis", value{}, "%s are configured, and none is chained to another", strings.Join(apart, " and "))
 	}
 }
 
-// chain sets chainedTo: the CNI that connects the pods if another CNI is chained to it.
-func chain(j *judge) {
+// setChainedTo sets chainedTo: the CNI that connects the pods if another CNI is chained to it.
+func setChainedTo(j *judge) {
 	mode := j.agent.at("cni-chaining-mode")
 	switch {
 	case mode.is("aws-cni"):
@@ -282,7 +282,7 @@ func judgePolicies(j *judge) {
 	if len(j.policies) == 0 || j.enforced || j.agent != nil || j.installation != nil || j.felix != nil || len(j.pools) > 0 {
 		return
 	}
-	if j.k3s != nil && !j.k3s.at("disable-network-policy").on() {
+	if j.k3s != nil && !j.k3s.at("disable-network-policy").isOn() {
 		return
 	}
 	for _, m := range j.Measured {
@@ -292,22 +292,22 @@ func judgePolicies(j *judge) {
 	}
 	if len(j.ignored) > 0 {
 		names := each.Of(j.policies, func(p value) string { return p.text })
-		j.find("policy-ignored", j.policies[0], "%s: %s enforces none", few(names), j.ignored[0])
+		j.addFinding("policy-ignored", j.policies[0], "%s: %s enforces none", fewNames(names), j.ignored[0])
 	}
 }
 
 // addProfile adds the profile called name to Measured. If there is no such profile, it adds title instead.
 func addProfile(j *judge, name, title string, but ...string) {
-	if known(name) {
-		j.measured(name, but...)
+	if isProfile(name) {
+		j.addMeasured(name, but...)
 		return
 	}
-	j.unmatched(title+": no profile describes it", but...)
+	j.addUnmatched(title+": no profile describes it", but...)
 }
 
 // agentRefuses adds the finding that the agent of a CNI exits because of a setting.
 func agentRefuses(j *judge, g value, saw string) {
-	j.find("agent-refuses", g, "%s: %s %s", g.path, g.text, saw)
+	j.addFinding("agent-refuses", g, "%s: %s %s", g.path, g.text, saw)
 }
 
 // oneOf reports whether a setting is one of words. It adds a finding for any other value.

@@ -44,21 +44,21 @@ func (j *judge) judgeFlannel() {
 	b, ok := backends[strings.TrimSuffix(strings.ToLower(kind.text), "-native")] // K3s calls it wireguard-native
 	j.showValues(component, j.netconf, "Backend.Type", "Backend.DirectRouting", "Backend.VNI", "Backend.Port", "Backend.MTU", "EnableNFTables")
 	if !ok {
-		j.find("flannel-backend", kind, "Backend.Type: %s", kind.text)
-		j.unmatched("none: flannel has no backend " + kind.text)
+		j.addFinding("flannel-backend", kind, "Backend.Type: %s", kind.text)
+		j.addUnmatched("none: flannel has no backend " + kind.text)
 		return
 	}
 	for _, g := range j.netconf.below("Backend") {
 		option := strings.TrimPrefix(g.path, "Backend.")
-		if g.set() && option != "Type" && option != "Name" && !slices.Contains(b.reads, option) {
-			j.find("not-used", g, "%s: %s with backend %s", g.path, g.text, kind.text)
+		if g.isSet() && option != "Type" && option != "Name" && !slices.Contains(b.reads, option) {
+			j.addFinding("not-used", g, "%s: %s with backend %s", g.path, g.text, kind.text)
 		}
 	}
 	flannelRefusals(j)
 	j.flannelWire(component, b, kind)
 	var but []string
-	if g := j.netconf.at("Backend.DirectRouting"); g.on() && (kind.is("vxlan") || kind.is("ipip")) {
-		j.find("cross-subnet", g, "Backend.DirectRouting: true")
+	if g := j.netconf.at("Backend.DirectRouting"); g.isOn() && (kind.is("vxlan") || kind.is("ipip")) {
+		j.addFinding("cross-subnet", g, "Backend.DirectRouting: true")
 		but = append(but, "between nodes of one subnet it is flannel-host-gw")
 	}
 	if port := j.netconf.at("Backend.Port"); kind.is("vxlan") && port.text == "4789" {
@@ -68,16 +68,16 @@ func (j *judge) judgeFlannel() {
 	switch {
 	case j.canal:
 		if b.mtu > 0 {
-			j.room(component, j.podMTU, []layerOf{{kind.text, usualMTU - b.mtu}})
+			j.judgePodMTU(component, j.podMTU, []layerOf{{kind.text, usualMTU - b.mtu}})
 		}
 		if !kind.is("vxlan") {
 			but = append(but, "flannel's backend is "+kind.text+" in place of vxlan")
 		}
-		j.measured("canal", but...)
+		j.addMeasured("canal", but...)
 	case b.profile == "":
-		j.unmatched("flannel with backend "+kind.text+": no profile describes it", but...)
+		j.addUnmatched("flannel with backend "+kind.text+": no profile describes it", but...)
 	default:
-		j.measured(b.profile, but...)
+		j.addMeasured(b.profile, but...)
 	}
 }
 
@@ -90,9 +90,9 @@ func flannelRefusals(j *judge) {
 		on, network, length := j.netconf.at(family.enable), j.netconf.at(family.network), j.netconf.at(family.length)
 		p, err := netip.ParsePrefix(network.text)
 		switch n := length.number(); {
-		case on.on() && network.text == "":
+		case on.isOn() && network.text == "":
 			agentRefuses(j, on, "without "+family.network)
-		case on.given() && !on.on(), network.text == "", n == 0:
+		case on.isGiven() && !on.isOn(), network.text == "", n == 0:
 		case n > family.longest:
 			agentRefuses(j, length, fmt.Sprintf("is longer than %d", family.longest))
 		case err == nil && n < p.Bits()+2:
@@ -104,22 +104,22 @@ func flannelRefusals(j *judge) {
 // flannelWire adds to Wire how packets travel between nodes.
 func (j *judge) flannelWire(component string, b backend, kind value) {
 	encapsulation, encryption := b.encapsulation, "none"
-	if direct := j.netconf.at("Backend.DirectRouting"); direct.on() && slices.Contains(b.reads, "DirectRouting") {
+	if direct := j.netconf.at("Backend.DirectRouting"); direct.isOn() && slices.Contains(b.reads, "DirectRouting") {
 		encapsulation += " between subnets"
 	}
 	if encapsulation == "wireguard" || encapsulation == "ipsec" {
 		encryption = encapsulation
 	}
-	j.wire(component, encapsulation, kind, encryption, kind)
+	j.addWire(component, encapsulation, kind, encryption, kind)
 	if g := j.netconf.at("Backend.MTU"); g.number() > 0 && b.mtu > 0 {
 		layers := []layerOf{{encapsulation, usualMTU - b.mtu}}
-		pods, why := left(g.number(), layers)
+		pods, why := remainingMTU(g.number(), layers)
 		g.by = fmt.Sprintf("%s: %d less %s", g.by, g.number(), why)
 		g.text = fmt.Sprint(pods)
 		j.wireMTU(component, g)
 	}
 	if slices.Contains(b.reads, "MTU") {
-		j.underlay(j.netconf.at("Backend.MTU"))
+		j.judgeUnderlayMTU(j.netconf.at("Backend.MTU"))
 	}
 	j.wireMTU(component, j.podMTU)
 }
@@ -127,12 +127,12 @@ func (j *judge) flannelWire(component string, b backend, kind value) {
 // judgePlugin judges the plugins of a CNI configuration list, and adds the profile of a plugin without a daemon.
 func (j *judge) judgePlugin() {
 	for _, p := range j.plugins {
-		if known(p) && len(j.Measured) == 0 {
-			j.measured(p, j.pluginBut...)
+		if isProfile(p) && len(j.Measured) == 0 {
+			j.addMeasured(p, j.pluginBut...)
 		}
 	}
 	if len(j.plugins) > 0 {
-		j.unjudged(j.conflistWhy(), j.conflists...)
-		j.show(j.plugins[0], "plugins", strings.Join(j.plugins, ", "), Given, "the CNI configuration list")
+		j.markUnjudged(j.conflistWhy(), j.conflists...)
+		j.showSetting(j.plugins[0], "plugins", strings.Join(j.plugins, ", "), Given, "the CNI configuration list")
 	}
 }

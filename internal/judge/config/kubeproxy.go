@@ -53,12 +53,12 @@ type proxyState struct {
 // proxyState returns whether kube-proxy runs, and its mode, as far as the documents show it. runs is unsaid if they do
 // not.
 func (j *judge) proxyState() proxyState {
-	if j.noProxy.given() {
+	if j.noProxy.isGiven() {
 		return proxyState{no, "", j.noProxy.text, j.noProxy}
 	}
 	if d := cmp.Or(j.rke2, j.k3s); d != nil {
 		g := d.at("disable-kube-proxy")
-		if g.on() {
+		if g.isOn() {
 			return proxyState{no, "", "disable-kube-proxy: true", g}
 		}
 		return proxyState{yes, proxyArg(d), "config.yaml does not disable it", g}
@@ -70,14 +70,14 @@ func (j *judge) proxyState() proxyState {
 		}
 		return proxyState{yes, g.text, "kind starts it in mode " + g.text, g}
 	}
-	if g := j.talos.at("cluster.proxy.disabled"); g.on() {
+	if g := j.talos.at("cluster.proxy.disabled"); g.isOn() {
 		return proxyState{no, "", "cluster.proxy.disabled: true", g}
 	}
 	if j.proxy != nil {
 		g := j.proxy.at("mode")
 		return proxyState{yes, cmp.Or(g.text, "iptables"), "its configuration is given", g}
 	}
-	if g := j.proxyDaemon; g.given() {
+	if g := j.proxyDaemon; g.isGiven() {
 		return proxyState{yes, g.text, "its DaemonSet is given", g}
 	}
 	return proxyState{}
@@ -88,7 +88,7 @@ func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
 	if n.ScalarAt("status", "desiredNumberScheduled") == "0" || spec.At("nodeSelector", "non-calico") != nil {
 		return // stopped by a selector that no node has, as in Calico's documentation
 	}
-	j.proxyDaemon = s.value(root, n, "")
+	j.proxyDaemon = s.newValue(root, n, "")
 	for _, g := range programSettings(s, spec) {
 		if g.path == "proxy-mode" {
 			j.proxyDaemon.text = g.text
@@ -100,13 +100,13 @@ func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
 // podSubnet if the file has one.
 func withoutProxy(j *judge, kind string, s source, n *position.Node) bool {
 	if at := n.At("networking", "podSubnet"); kind == "ClusterConfiguration" && at != nil {
-		j.podSubnet = s.value("networking.podSubnet", at, at.Text)
+		j.podSubnet = s.newValue("networking.podSubnet", at, at.Text)
 	}
-	switch skipped := leaves(n.At("skipPhases"), ""); {
+	switch skipped := leavesOf(n.At("skipPhases"), ""); {
 	case kind == "ClusterConfiguration" && n.ScalarAt("proxy", "disabled") == "true":
-		j.noProxy = s.value("proxy.disabled", n.At("proxy", "disabled"), "proxy.disabled: true")
+		j.noProxy = s.newValue("proxy.disabled", n.At("proxy", "disabled"), "proxy.disabled: true")
 	case kind == "InitConfiguration" && len(skipped) > 0 && strings.Contains(skipped[0].text, "addon/kube-proxy"):
-		j.noProxy = s.value("skipPhases", n.At("skipPhases"), "skipPhases: addon/kube-proxy")
+		j.noProxy = s.newValue("skipPhases", n.At("skipPhases"), "skipPhases: addon/kube-proxy")
 	default:
 		return false
 	}
@@ -128,9 +128,9 @@ func proxyArg(d *values) string {
 func (j *judge) kubeProxyBeside(replaces bool, at value, what string) {
 	switch proxy := j.proxyState(); {
 	case replaces && proxy.runs == yes:
-		j.find("kube-proxy-beside", at, "%s, and kube-proxy runs: %s", strings.TrimSpace(what+" "+at.text), proxy.why)
+		j.addFinding("kube-proxy-beside", at, "%s, and kube-proxy runs: %s", strings.TrimSpace(what+" "+at.text), proxy.why)
 	case !replaces && proxy.runs == no && !strings.HasSuffix(what, "BPF"):
-		j.find("no-service-engine", proxy.at, "kube-proxy does not run (%s), and %s does not replace it", proxy.why, what)
+		j.addFinding("no-service-engine", proxy.at, "kube-proxy does not run (%s), and %s does not replace it", proxy.why, what)
 	}
 }
 
@@ -139,15 +139,15 @@ func (j *judge) judgeKubeProxy() {
 	state := j.proxyState()
 	switch state.runs {
 	case yes:
-		j.show(kubeProxy, "runs", strings.TrimSuffix("yes, mode "+state.mode, ", mode "), cmp.Or(state.at.origin, Default), state.why)
+		j.showSetting(kubeProxy, "runs", strings.TrimSuffix("yes, mode "+state.mode, ", mode "), cmp.Or(state.at.origin, Default), state.why)
 		j.proxyMode(state)
 	case no:
-		j.show(kubeProxy, "runs", "no", state.at.origin, state.why)
+		j.showSetting(kubeProxy, "runs", "no", state.at.origin, state.why)
 	}
 	v := j.proxy
 	if v == nil {
-		if j.proxyDaemon.given() && len(j.Measured) == 0 {
-			j.unmatched("kube-proxy; the CNI is not given")
+		if j.proxyDaemon.isGiven() && len(j.Measured) == 0 {
+			j.addUnmatched("kube-proxy; the CNI is not given")
 		}
 		return
 	}
@@ -155,16 +155,16 @@ func (j *judge) judgeKubeProxy() {
 	for _, section := range []string{"iptables", "ipvs", "nftables"} {
 		for _, g := range v.below(section) {
 			borrowed := mode == "ipvs" && strings.HasPrefix(g.path, "iptables.masquerade") // ipvs mode reads these
-			if section != mode && g.set() && !borrowed {
-				j.find("not-used", g, "%s: %s in mode %s", g.path, g.text, mode)
+			if section != mode && g.isSet() && !borrowed {
+				j.addFinding("not-used", g, "%s: %s in mode %s", g.path, g.text, mode)
 			}
 		}
 	}
-	if local := v.at("detectLocalMode"); v.at("clusterCIDR").text == "" && !j.podSubnet.given() && (local.text == "" || local.is("ClusterCIDR")) {
-		j.find("proxy-no-local", local, "no clusterCIDR, and detectLocalMode is ClusterCIDR")
+	if local := v.at("detectLocalMode"); v.at("clusterCIDR").text == "" && !j.podSubnet.isGiven() && (local.text == "" || local.is("ClusterCIDR")) {
+		j.addFinding("proxy-no-local", local, "no clusterCIDR, and detectLocalMode is ClusterCIDR")
 	}
 	if len(j.Measured) == 0 && j.agent == nil && j.installation == nil && state.runs == yes {
-		j.unmatched("kube-proxy in mode " + mode + "; the CNI is not given")
+		j.addUnmatched("kube-proxy in mode " + mode + "; the CNI is not given")
 	}
 }
 
@@ -173,17 +173,17 @@ func (j *judge) proxyMode(state proxyState) {
 	case "", "iptables": // a DaemonSet alone does not show the mode
 	case "nftables":
 		if j.proxy.at("nodePortAddresses").text == "" {
-			j.find("proxy-nodeports", state.at, "mode nftables")
+			j.addFinding("proxy-nodeports", state.at, "mode nftables")
 		}
 	case "ipvs":
-		j.find("proxy-deprecated", state.at, "mode ipvs")
+		j.addFinding("proxy-deprecated", state.at, "mode ipvs")
 	default:
-		j.find("proxy-mode", state.at, "mode %s", state.mode)
+		j.addFinding("proxy-mode", state.at, "mode %s", state.mode)
 	}
 }
 
-// known reports whether a profile has the name.
-func known(name string) bool {
+// isProfile reports whether a profile has the name.
+func isProfile(name string) bool {
 	_, ok := profile.Lookup(name)
 	return ok
 }

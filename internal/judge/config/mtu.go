@@ -29,10 +29,10 @@ type layerOf struct {
 func (c ciliumState) ciliumLayers() []layerOf {
 	var layers []layerOf
 	tunnel := vxlanBytes
-	if c.encapsulates6() {
+	if c.usesIPv6Underlay() {
 		tunnel += longerIPv6
 	}
-	if c.tunnels() && (c.encryption != "wireguard" || c.minor >= 14) { // before, WireGuard's room was for both
+	if c.usesTunnel() && (c.encryption != "wireguard" || c.minor >= 14) { // before, WireGuard's room was for both
 		layers = append(layers, layerOf{c.tunnel, tunnel})
 	}
 	switch {
@@ -46,8 +46,8 @@ func (c ciliumState) ciliumLayers() []layerOf {
 	return layers
 }
 
-// left returns the bytes that remain of an MTU inside layers, and what is subtracted: "50 for VXLAN and 77 for IPsec".
-func left(mtu int, layers []layerOf) (int, string) {
+// remainingMTU returns the bytes that remain of an MTU inside layers, and what is subtracted: "50 for VXLAN and 77 for IPsec".
+func remainingMTU(mtu int, layers []layerOf) (int, string) {
 	var parts []string
 	for _, l := range layers {
 		mtu -= l.bytes
@@ -60,17 +60,17 @@ func left(mtu int, layers []layerOf) (int, string) {
 // it, and reports what encryption between nodes leaves.
 func (j *judge) ciliumMTU(c ciliumState) {
 	g := c.at("mtu")
-	j.underlay(g)
+	j.judgeUnderlayMTU(g)
 	base := g.number()
 	by := g.by
 	if base == 0 {
 		base, by = j.known.Underlay, "the underlay's MTU"
 	}
 	if layers := c.ciliumLayers(); base > 0 && len(layers) > 0 {
-		route, why := left(base, layers)
-		j.show(cilium, RouteMTU, fmt.Sprint(route), Forced, fmt.Sprintf("%d (%s) less %s", base, by, why))
+		route, why := remainingMTU(base, layers)
+		j.showSetting(cilium, RouteMTU, fmt.Sprint(route), Forced, fmt.Sprintf("%d (%s) less %s", base, by, why))
 	}
-	if e := c.at("encrypt-node"); e.on() && c.encryption == "wireguard" {
+	if e := c.at("encrypt-node"); e.isOn() && c.encryption == "wireguard" {
 		room := ciliumWGBefore
 		if c.minor >= 20 {
 			room = ciliumWG
@@ -79,24 +79,24 @@ func (j *judge) ciliumMTU(c ciliumState) {
 		if base > 0 {
 			saw = fmt.Sprintf("encrypt-node: true: WireGuard's device has an MTU of %d, the NIC %d", base-room, base)
 		}
-		j.find("node-encryption", e, "%s", saw)
+		j.addFinding("node-encryption", e, "%s", saw)
 	}
 }
 
-// underlay judges a setting that should be the underlay's MTU. If the real MTU is unknown, it reports a value that is common
+// judgeUnderlayMTU judges a setting that should be the underlay's MTU. If the real MTU is unknown, it reports a value that is common
 // for pods.
-func (j *judge) underlay(g value) {
+func (j *judge) judgeUnderlayMTU(g value) {
 	mtu := g.number()
 	switch {
-	case mtu == 0 || !g.given():
+	case mtu == 0 || !g.isGiven():
 	case j.known.Underlay == 0 && podsOften[mtu]:
-		j.find("mtu-is-underlay", g, "%s: %d is what pods often have over an underlay of %d: a guess; --underlay-mtu %d says that it is the NICs'",
+		j.addFinding("mtu-is-underlay", g, "%s: %d is what pods often have over an underlay of %d: a guess; --underlay-mtu %d says that it is the NICs'",
 			g.path, mtu, roundUp(mtu), mtu)
 	case j.known.Underlay == 0:
 	case mtu > j.known.Underlay:
-		j.find("mtu-too-large", g, "%s: %d, and the underlay has %d", g.path, mtu, j.known.Underlay)
+		j.addFinding("mtu-too-large", g, "%s: %d, and the underlay has %d", g.path, mtu, j.known.Underlay)
 	case mtu < j.known.Underlay:
-		j.find("mtu-is-underlay", g, "%s: %d, and the underlay has %d: the encapsulation is subtracted from %d", g.path, mtu, j.known.Underlay, mtu)
+		j.addFinding("mtu-is-underlay", g, "%s: %d, and the underlay has %d: the encapsulation is subtracted from %d", g.path, mtu, j.known.Underlay, mtu)
 	}
 }
 
@@ -111,21 +111,21 @@ func roundUp(mtu int) int {
 	return usualMTU
 }
 
-// room reports a pod MTU that exceeds what an encapsulation leaves of the underlay's. If the underlay's MTU is unknown, it
+// judgePodMTU reports a pod MTU that exceeds what an encapsulation leaves of the underlay's. If the underlay's MTU is unknown, it
 // assumes 1500, unless the pods' MTU is larger: then it shows the underlay MTU that is required.
-func (j *judge) room(component string, g value, layers []layerOf) {
+func (j *judge) judgePodMTU(component string, g value, layers []layerOf) {
 	mtu := g.number()
-	if mtu == 0 || !g.given() || len(layers) == 0 {
+	if mtu == 0 || !g.isGiven() || len(layers) == 0 {
 		return
 	}
 	underlay, whose := j.known.Underlay, "the underlay's %d bytes"
 	if underlay == 0 {
 		underlay, whose = usualMTU, "the usual %d bytes (--underlay-mtu gives the underlay's own)"
 	}
-	most, why := left(underlay, layers)
+	most, why := remainingMTU(underlay, layers)
 	if mtu > most && (j.known.Underlay > 0 || mtu <= usualMTU) {
-		j.find("mtu-too-large", g, "%s: %d, and %s leave %d of "+whose, g.path, mtu, why, most, underlay)
+		j.addFinding("mtu-too-large", g, "%s: %d, and %s leave %d of "+whose, g.path, mtu, why, most, underlay)
 	} else if j.known.Underlay == 0 {
-		j.show(component, RequiredMTU, fmt.Sprint(mtu+underlay-most), Forced, fmt.Sprintf("%d (%s) and %s", mtu, g.by, why))
+		j.showSetting(component, RequiredMTU, fmt.Sprint(mtu+underlay-most), Forced, fmt.Sprintf("%d (%s) and %s", mtu, g.by, why))
 	}
 }

@@ -47,22 +47,22 @@ type objects struct {
 	options []layer
 }
 
-// document reads one document. It leaves a document that does not configure the network out of the report.
-func (j *judge) document(s source, n *position.Node) {
+// readDocument reads one document. It leaves a document that does not configure the network out of the report.
+func (j *judge) readDocument(s source, n *position.Node) {
 	kind, name := n.ScalarAt("kind"), n.ScalarAt("metadata", "name")
 	doc := Document{File: s.name, Kind: strings.TrimSpace(kind + " " + name)}
 	if !s.unlined {
 		doc.Line = n.Line
 	}
 	if kind == "" || n.ScalarAt("apiVersion") == "" && kind != "Cluster" {
-		j.bare(doc, s, n)
+		j.readBareDocument(doc, s, n)
 		return
 	}
 	if items := n.At("items"); strings.HasSuffix(kind, "List") && items != nil && items.Kind == position.List {
-		j.list(s, strings.TrimSuffix(kind, "List"), n, items)
+		j.readList(s, strings.TrimSuffix(kind, "List"), n, items)
 		return
 	}
-	if why, relevant := j.read(kind, s, n); relevant {
+	if why, relevant := j.readObject(kind, s, n); relevant {
 		doc.NotJudged = why
 		j.Documents = append(j.Documents, doc)
 	} else if s.chart == "" {
@@ -70,9 +70,9 @@ func (j *judge) document(s source, n *position.Node) {
 	}
 }
 
-// list reads the items of a List as kubectl and calicoctl write it. Items of a typed list, such as an IPPoolList, need no
+// readList reads the items of a List as kubectl and calicoctl write it. Items of a typed list, such as an IPPoolList, need no
 // kind.
-func (j *judge) list(s source, kind string, n, items *position.Node) {
+func (j *judge) readList(s source, kind string, n, items *position.Node) {
 	for _, item := range items.Items {
 		if item.Kind != position.Mapping {
 			continue
@@ -80,15 +80,15 @@ func (j *judge) list(s source, kind string, n, items *position.Node) {
 		if item.At("kind") == nil && kind != "" {
 			item = item.With("kind", kind).With("apiVersion", n.ScalarAt("apiVersion"))
 		}
-		j.document(s, item)
+		j.readDocument(s, item)
 	}
 }
 
-// read reads one object of Kubernetes. It reports whether the object configures the network, and why it was not judged.
-func (j *judge) read(kind string, s source, n *position.Node) (notJudged string, relevant bool) {
+// readObject reads one object of Kubernetes. It reports whether the object configures the network, and why it was not judged.
+func (j *judge) readObject(kind string, s source, n *position.Node) (notJudged string, relevant bool) {
 	name := nameOf(n)
 	if kind == "NetworkPolicy" {
-		g := s.value("spec", n, "NetworkPolicy "+name)
+		g := s.newValue("spec", n, "NetworkPolicy "+name)
 		j.policies = append(j.policies, g)
 	}
 	j.enforced = j.enforced || kind == "DaemonSet" && Enforces(name)
@@ -141,14 +141,14 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 		relevant = strings.HasPrefix(n.ScalarAt("apiVersion"), "kind.") && readInto(&j.kind, kindDefaults, s, "", n)
 	case "NetworkAttachmentDefinition":
 		content := n.At("spec", "config")
-		relevant = content != nil && content.Kind == position.Scalar && j.within(s, "config", content, j.conflist)
+		relevant = content != nil && content.Kind == position.Scalar && j.readEmbedded(s, "config", content, j.readConflist)
 		if further := "it is a further network of pods, whose first device another CNI makes"; !slices.Contains(j.pluginBut, further) {
 			j.pluginBut = append(j.pluginBut, further)
 		}
 	case "ConfigMap":
 		relevant = j.configMap(s, n)
 	case "Deployment", "DaemonSet", "StatefulSet", "Job", "Pod":
-		relevant = j.workload(kind, s, n)
+		relevant = j.readWorkload(kind, s, n)
 	}
 	switch {
 	case relevant:
@@ -162,8 +162,8 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 // readInto adds the leaves of n, which is at the path root of its document, to *v. If *v is nil, it starts with the defaults.
 // It always returns true.
 func readInto(v **values, defaults values, s source, root string, n *position.Node) bool {
-	*v = cmp.Or(*v, defaults.fresh())
-	(*v).read(s, root, n)
+	*v = cmp.Or(*v, defaults.emptyCopy())
+	(*v).addLeaves(s, root, n)
 	return true
 }
 
@@ -193,7 +193,7 @@ func findSecond(j *judge, what string, s source, n, says *position.Node) {
 		return
 	}
 	before, again := j.firsts[what]
-	now := first{s.name, n.Line, leaves(says, "")}
+	now := first{s.name, n.Line, leavesOf(says, "")}
 	if j.firsts == nil {
 		j.firsts = map[string]first{}
 	}
@@ -205,8 +205,8 @@ func findSecond(j *judge, what string, s source, n, says *position.Node) {
 	}
 }
 
-// within calls read for each YAML or JSON mapping in the text of content. It reports whether read accepted one.
-func (j *judge) within(s source, key string, content *position.Node, read func(s source, n *position.Node) bool) bool {
+// readEmbedded calls read for each YAML or JSON mapping in the text of content. It reports whether read accepted one.
+func (j *judge) readEmbedded(s source, key string, content *position.Node, read func(s source, n *position.Node) bool) bool {
 	found := false
 	for _, n := range position.Parse(position.Within(s.name, key, content), j.faults) {
 		found = n.Kind == position.Mapping && read(s, n) || found
@@ -231,7 +231,7 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 		if content == nil || content.Kind != position.Scalar || key != "net-conf.json" && !strings.Contains(name, "kube-proxy") {
 			continue
 		}
-		found = j.within(s, key, content, func(s source, inner *position.Node) bool {
+		found = j.readEmbedded(s, key, content, func(s source, inner *position.Node) bool {
 			switch {
 			case key == "net-conf.json":
 				findSecond(j, "net-conf.json", s, n, inner)
@@ -247,14 +247,14 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 	}
 	j.canal = j.canal || j.netconf != nil && strings.Contains(name, "canal")
 	if m := data.At("veth_mtu"); m != nil && m.Text != "0" && (j.canal || name == "calico-config") {
-		j.podMTU = s.value("data.veth_mtu", m, m.Text)
+		j.podMTU = s.newValue("data.veth_mtu", m, m.Text)
 	}
 	return found
 }
 
-// workload reads the settings in an agent's DaemonSet, and CPU limits: a benchmark with a limit measures the quota. It returns
+// readWorkload reads the settings in an agent's DaemonSet, and CPU limits: a benchmark with a limit measures the quota. It returns
 // false if there is neither.
-func (j *judge) workload(kind string, s source, n *position.Node) bool {
+func (j *judge) readWorkload(kind string, s source, n *position.Node) bool {
 	root, spec := "spec.template.spec", n.At("spec", "template", "spec")
 	if spec == nil {
 		root, spec = "spec", n.At("spec")
@@ -264,10 +264,10 @@ func (j *judge) workload(kind string, s source, n *position.Node) bool {
 		return false
 	}
 	name, v := n.ScalarAt("metadata", "name"), &values{}
-	v.read(s, root+".containers", containers)
+	v.addLeaves(s, root+".containers", containers)
 	switch {
 	case kind == "DaemonSet" && name == "calico-node":
-		j.calicoNode(environment(v))
+		j.calicoNode(containerEnv(v))
 		return true
 	case kind == "DaemonSet" && name == kubeProxy && s.chart == "":
 		proxyObject(j, s, root, n, spec)
@@ -275,12 +275,12 @@ func (j *judge) workload(kind string, s source, n *position.Node) bool {
 	case kind == "DaemonSet" && (name == "cilium" || name == "anetd"):
 		if name == "anetd" {
 			j.enforced = true
-			j.gke = s.value(root, n, "DaemonSet anetd")
+			j.gke = s.newValue(root, n, "DaemonSet anetd")
 		}
-		j.agentEnv = environment(v)
+		j.agentEnv = containerEnv(v)
 		for _, c := range containers.Items {
 			if image := c.At("image"); c.ScalarAt("name") == "cilium-agent" && image != nil {
-				j.agentImage = s.value(root+".containers.image", image, image.Text)
+				j.agentImage = s.newValue(root+".containers.image", image, image.Text)
 			}
 		}
 		return true
@@ -291,7 +291,7 @@ func (j *judge) workload(kind string, s source, n *position.Node) bool {
 	for i, c := range containers.Items {
 		if cpu := c.At("resources", "limits", "cpu"); cpu != nil && cpu.Kind == position.Scalar {
 			found = true
-			g := s.value("", cpu, cpu.Text)
+			g := s.newValue("", cpu, cpu.Text)
 			g.path = strings.TrimSpace(kind+" "+name) + ", container " + containers.Items[i].ScalarAt("name")
 			j.limits = append(j.limits, g)
 		}
@@ -299,8 +299,8 @@ func (j *judge) workload(kind string, s source, n *position.Node) bool {
 	return found
 }
 
-// environment returns the variables of all containers by name.
-func environment(containers *values) map[string]value {
+// containerEnv returns the variables of all containers by name.
+func containerEnv(containers *values) map[string]value {
 	env := map[string]value{}
 	for _, g := range containers.leaves {
 		item, isName := strings.CutSuffix(g.path, ".name")
@@ -318,8 +318,8 @@ func environment(containers *values) map[string]value {
 	return env
 }
 
-// conflist reads a CNI configuration list. It returns false if n is not one.
-func (j *judge) conflist(s source, n *position.Node) bool {
+// readConflist reads a CNI configuration list. It returns false if n is not one.
+func (j *judge) readConflist(s source, n *position.Node) bool {
 	if n.At("cniVersion") == nil {
 		return false
 	}
@@ -333,8 +333,8 @@ func (j *judge) conflist(s source, n *position.Node) bool {
 		pluginSettings(j, s, p)
 		if c, _ := profile.CNIOfPlugin(p.ScalarAt("type")); c.Name == azure {
 			v := &values{}
-			v.read(s, "", p)
-			settle(j, azure, false, v.leaves)
+			v.addLeaves(s, "", p)
+			storeSettings(j, azure, false, v.leaves)
 		}
 	}
 	j.plugins = append(j.plugins, types...)
@@ -348,7 +348,7 @@ var modesOf = map[string][]string{"macvlan": {"bridge", "private", "vepa", "pass
 // pluginSettings reads the settings of a plugin that change what is measured, or that it refuses.
 func pluginSettings(j *judge, s source, p *position.Node) {
 	v := &values{}
-	v.read(s, "", p)
+	v.addLeaves(s, "", p)
 	modes, mode := modesOf[p.ScalarAt("type")], v.at("mode")
 	switch {
 	case modes == nil || mode.text == "" || mode.text == modes[0]:
@@ -371,19 +371,19 @@ func pluginSettings(j *judge, s source, p *position.Node) {
 	}
 }
 
-// bare reads a document without a kind, which it identifies by its keys. A document that it does not recognize may be values
+// readBareDocument reads a document without a kind, which it identifies by its keys. A document that it does not recognize may be values
 // of a chart.
-func (j *judge) bare(doc Document, s source, n *position.Node) {
+func (j *judge) readBareDocument(doc Document, s source, n *position.Node) {
 	has := func(keys ...string) bool {
 		return slices.ContainsFunc(keys, func(k string) bool { return n.At(k) != nil })
 	}
 	cni := n.At("cni")
-	why, isForeign := foreign("", n)
+	why, isForeign := foreignWhy("", n)
 	carried, carries := bareCarrier(n)
 	switch {
 	case has("cniVersion"):
 		doc.Kind = "CNI configuration list"
-		j.conflist(s, n)
+		j.readConflist(s, n)
 	case has("Backend", "Network"):
 		doc.Kind = "net-conf.json of flannel"
 		readInto(&j.netconf, netconfDefaults, s, "", n)
@@ -405,7 +405,7 @@ func (j *judge) bare(doc Document, s source, n *position.Node) {
 	case j.chart != nil:
 		doc.Kind = j.valuesOf(j.chart, s, n)
 	default:
-		doc.Kind, doc.NotJudged = j.chartless(s, n)
+		doc.Kind, doc.NotJudged = j.judgeChartless(s, n)
 	}
 	j.Documents = append(j.Documents, doc)
 }

@@ -36,7 +36,7 @@ func judgeAntrea(j *judge, v *values) {
 	title := "Antrea, traffic mode " + mode.text + " (Open vSwitch)"
 	if !oneOf(j, v, mode.path, "encap", "noEncap", "hybrid", "networkPolicyOnly") || !oneOf(j, v, tunnel.path, "geneve", "vxlan", "gre", "stt") ||
 		!oneOf(j, v, crypt.path, "none", "IPsec", "WireGuard") {
-		j.unmatched("none: antrea-agent does not start")
+		j.addUnmatched("none: antrea-agent does not start")
 		return
 	}
 	tunnels, encrypts := mode.is("encap") || mode.is("hybrid"), !crypt.is("none")
@@ -48,7 +48,7 @@ func judgeAntrea(j *judge, v *values) {
 		encapsulation = strings.ToLower(tunnel.text)
 		layers = append(layers, layerOf{tunnel.text, antreaBytes[encapsulation]})
 	} else {
-		unused(j, v, "with trafficEncapMode: "+mode.text, tunnel.path, "tunnelPort", "tunnelCsum")
+		reportUnused(j, v, "with trafficEncapMode: "+mode.text, tunnel.path, "tunnelPort", "tunnelCsum")
 	}
 	switch {
 	case crypt.is("WireGuard"): // in place of the tunnel
@@ -60,21 +60,21 @@ func judgeAntrea(j *judge, v *values) {
 		if encapsulation != "none" {
 			encapsulation += " between subnets"
 		}
-		j.find("cross-subnet", mode, "trafficEncapMode: hybrid")
+		j.addFinding("cross-subnet", mode, "trafficEncapMode: hybrid")
 	}
-	j.wire(antrea, encapsulation, mode, strings.ToLower(crypt.text), crypt)
+	j.addWire(antrea, encapsulation, mode, strings.ToLower(crypt.text), crypt)
 	mtu := v.at("defaultMTU")
 	j.wireMTU(antrea, mtu)
-	j.room(antrea, mtu, layers)
+	j.judgePodMTU(antrea, mtu, layers)
 	if base := j.known.Underlay; base > 0 && mtu.number() == 0 && len(layers) > 0 {
-		pods, why := left(base, layers)
-		j.show(antrea, RouteMTU, strconv.Itoa(pods), Forced, "the underlay's MTU less "+why)
+		pods, why := remainingMTU(base, layers)
+		j.showSetting(antrea, RouteMTU, strconv.Itoa(pods), Forced, "the underlay's MTU less "+why)
 	}
 	if mode.is("networkPolicyOnly") {
-		j.unmatched("Antrea's policies over another CNI, which connects the pods: no profile describes it")
+		j.addUnmatched("Antrea's policies over another CNI, which connects the pods: no profile describes it")
 		return
 	}
-	if all.on() {
+	if all.isOn() {
 		j.kubeProxyBeside(true, all, all.path)
 	} else {
 		j.kubeProxyBeside(false, value{}, "Antrea without antreaProxy.proxyAll")
@@ -86,7 +86,7 @@ func judgeAntrea(j *judge, v *values) {
 	if !tunnels {
 		name = "antrea-noencap"
 	}
-	if !proxy.on() || encrypts {
+	if !proxy.isOn() || encrypts {
 		name = "" // the lab's profiles use its proxy, and no encryption
 	}
 	addProfile(j, name, title)
@@ -99,20 +99,20 @@ func antreaRefusals(j *judge, v *values, encrypts bool) {
 	if encrypts && !mode.is("encap") {
 		agentRefuses(j, crypt, plain)
 	}
-	if !proxy.on() && !mode.is("encap") {
+	if !proxy.isOn() && !mode.is("encap") {
 		agentRefuses(j, proxy, plain)
 	}
-	if g := v.at("noSNAT"); g.on() && !mode.is("noEncap") && !mode.is("networkPolicyOnly") {
+	if g := v.at("noSNAT"); g.isOn() && !mode.is("noEncap") && !mode.is("networkPolicyOnly") {
 		agentRefuses(j, g, plain)
 	}
 	if g := v.at("antreaProxy.defaultLoadBalancerMode"); g.is("dsr") {
 		switch {
-		case !v.at("featureGates.LoadBalancerModeDSR").on():
+		case !v.at("featureGates.LoadBalancerModeDSR").isOn():
 			agentRefuses(j, g, "without featureGates.LoadBalancerModeDSR: true")
 		case !mode.is("encap"):
 			agentRefuses(j, g, plain)
 		default:
-			j.find("dsr-scope", g, "%s: dsr", g.path)
+			j.addFinding("dsr-scope", g, "%s: dsr", g.path)
 		}
 	}
 }
@@ -149,29 +149,29 @@ func judgeOVN(j *judge, v *values) {
 	layers := []layerOf{{"Geneve", ovnBytes}}
 	if direct {
 		encapsulation, layers = "none", nil
-		unused(j, v, "without an overlay", "encap-port")
+		reportUnused(j, v, "without an overlay", "encap-port")
 	}
 	if crypt.is("Full") {
 		encryption = "ipsec"
 		layers = append(layers, layerOf{"IPsec", ovnESP})
 	}
-	j.wire(ovn, encapsulation, transport, encryption, crypt)
+	j.addWire(ovn, encapsulation, transport, encryption, crypt)
 	if n, err := strconv.Atoi(mtu.text); err != nil || n < 576 || n > ovnLargest {
 		agentRefuses(j, mtu, "is not from 576 to "+strconv.Itoa(ovnLargest))
 	}
 	j.wireMTU(ovn, mtu)
-	j.room(ovn, mtu, layers)
+	j.judgePodMTU(ovn, mtu, layers)
 	var but []string
 	if gateway.is("local") {
-		j.find("gateway-local", gateway, "%s: %s", gateway.path, gateway.text)
+		j.addFinding("gateway-local", gateway, "%s: %s", gateway.path, gateway.text)
 		but = append(but, "traffic of pods to the outside passes the node's stack")
 	}
-	if g := v.at("enable-udp-aggregation"); g.on() {
-		j.find("udp-aggregation", g, "%s: true", g.path)
+	if g := v.at("enable-udp-aggregation"); g.isOn() {
+		j.addFinding("udp-aggregation", g, "%s: true", g.path)
 	}
 	j.kubeProxyBeside(true, value{path: "OVN-Kubernetes"}, "OVN-Kubernetes")
 	if encryption != "none" || direct {
-		j.unmatched("OVN-Kubernetes (Open vSwitch), encapsulation "+encapsulation+", encryption "+encryption+": no profile describes it", but...)
+		j.addUnmatched("OVN-Kubernetes (Open vSwitch), encapsulation "+encapsulation+", encryption "+encryption+": no profile describes it", but...)
 		return
 	}
 	addProfile(j, ovn, "OVN-Kubernetes (Open vSwitch), Geneve", but...)

@@ -32,31 +32,31 @@ func judgeKubeRouter(j *judge, v *values) {
 	overlay, kind, encap := v.at("enable-overlay"), v.at("overlay-type"), v.at("overlay-encap")
 	tunnel := map[string]string{"ipip": "ipip", "fou": "gue"}[strings.ToLower(encap.text)]
 	switch {
-	case !overlay.on():
-		unused(j, v, "with enable-overlay: false", kind.path, encap.path, "overlay-encap-port")
-		j.wire(kubeRouter, "none", overlay, "none", overlay)
+	case !overlay.isOn():
+		reportUnused(j, v, "with enable-overlay: false", kind.path, encap.path, "overlay-encap-port")
+		j.addWire(kubeRouter, "none", overlay, "none", overlay)
 		but = append(but, "the network must route pods' addresses between subnets")
 	case !oneOf(j, v, encap.path, "ipip", "fou"):
 	case kind.is("full"):
-		j.wire(kubeRouter, tunnel, kind, "none", overlay)
+		j.addWire(kubeRouter, tunnel, kind, "none", overlay)
 		but = append(but, "a tunnel ("+tunnel+") for each other node, in its subnet, too")
-		if mtu := v.at("auto-mtu"); mtu.on() {
-			j.find("tunnel-mtu", kind, "overlay-type: full, and auto-mtu gives pods the MTU of the NIC (%s)", mtu.source())
+		if mtu := v.at("auto-mtu"); mtu.isOn() {
+			j.addFinding("tunnel-mtu", kind, "overlay-type: full, and auto-mtu gives pods the MTU of the NIC (%s)", mtu.sourceText())
 		}
 	case kind.is("subnet"):
-		j.wire(kubeRouter, tunnel+" between subnets", kind, "none", overlay)
-		j.find("cross-subnet", kind, "overlay-type: subnet (%s)", kind.source())
+		j.addWire(kubeRouter, tunnel+" between subnets", kind, "none", overlay)
+		j.addFinding("cross-subnet", kind, "overlay-type: subnet (%s)", kind.sourceText())
 	default:
-		j.find("no-tunnel", kind, "overlay-type: %s is neither subnet nor full", kind.text)
-		j.wire(kubeRouter, "none", kind, "none", overlay)
+		j.addFinding("no-tunnel", kind, "overlay-type: %s is neither subnet nor full", kind.text)
+		j.addWire(kubeRouter, "none", kind, "none", overlay)
 	}
 	if encap.is("ipip") {
-		unused(j, v, "with overlay-encap: ipip", "overlay-encap-port")
+		reportUnused(j, v, "with overlay-encap: ipip", "overlay-encap-port")
 	}
 	j.wireMTU(kubeRouter, v.at("plugins.0.mtu"))
-	if v.at("run-firewall").on() {
-		j.find("pods-linear", v.at("run-firewall"), "run-firewall: kube-router has about four rules of FORWARD for each pod of the node")
-		if g := v.at("use-nftables-for-netpol"); g.on() {
+	if v.at("run-firewall").isOn() {
+		j.addFinding("pods-linear", v.at("run-firewall"), "run-firewall: kube-router has about four rules of FORWARD for each pod of the node")
+		if g := v.at("use-nftables-for-netpol"); g.isOn() {
 			but = append(but, "policies by nftables, which its document calls experimental")
 		}
 	} else {
@@ -64,21 +64,21 @@ func judgeKubeRouter(j *judge, v *values) {
 		but = append(but, "no rules for policies")
 	}
 	proxy := v.at("run-service-proxy")
-	j.kubeProxyBeside(proxy.on(), proxy, "run-service-proxy")
-	if proxy.on() {
+	j.kubeProxyBeside(proxy.isOn(), proxy, "run-service-proxy")
+	if proxy.isOn() {
 		but = append(but, "it serves Services itself, by IPVS")
 	} else {
-		unused(j, v, "with run-service-proxy: false", "masquerade-all", "hairpin-mode")
+		reportUnused(j, v, "with run-service-proxy: false", "masquerade-all", "hairpin-mode")
 	}
 	addProfile(j, kubeRouter, "kube-router", but...)
 }
 
 // kubeRouterRefusals applies the checks that kube-router makes at its start.
 func kubeRouterRefusals(j *judge, v *values) {
-	if four := v.at("enable-ipv4"); !four.on() && !v.at("enable-ipv6").on() {
+	if four := v.at("enable-ipv4"); !four.isOn() && !v.at("enable-ipv6").isOn() {
 		agentRefuses(j, four, "without enable-ipv6: true")
 	}
-	if port, is := v.changed("overlay-encap-port"); is && (port.number() < 1024 || port.number() > 65535) {
+	if port, is := v.changedSetting("overlay-encap-port"); is && (port.number() < 1024 || port.number() > 65535) {
 		agentRefuses(j, port, "is not from 1024 to 65535")
 	}
 	ips, numbers := v.at("peer-router-ips"), v.at("peer-router-asns")
@@ -98,33 +98,33 @@ var kindnetDialect = dialect{
 }
 
 func judgeKindnet(j *judge, v *values) {
-	j.find("policy-queue", v.at("network-policy"), "network-policy: %s (%s)", v.at("network-policy").text, v.at("network-policy").source())
+	j.addFinding("policy-queue", v.at("network-policy"), "network-policy: %s (%s)", v.at("network-policy").text, v.at("network-policy").sourceText())
 	encryption, how := "none", v.at("ipsec-overlay")
-	if how.on() {
+	if how.isOn() {
 		encryption = "ipsec"
 	}
-	j.wire(kindnet, "none", value{origin: Default, by: "kindnetd makes routes alone"}, encryption, how)
+	j.addWire(kindnet, "none", value{origin: Default, by: "kindnetd makes routes alone"}, encryption, how)
 	if strings.Contains(v.at("kindnet-cni.image").text, "kindest/kindnetd") {
 		addProfile(j, "kindnetd", "kindnet of kind")
 		return
 	}
 	var but []string
 	fast := v.at("fastpath-threshold")
-	if _, shown := v.changed(fast.path); !shown {
+	if _, shown := v.changedSetting(fast.path); !shown {
 		j.showValues(kindnet, v, fast.path)
 	}
 	if says := profile.ByFlowtable(fast.text); says != "" {
 		but = append(but, says)
-		j.find("fast-path", fast, "fastpath-threshold: %s (%s)", fast.text, fast.source())
+		j.addFinding("fast-path", fast, "fastpath-threshold: %s (%s)", fast.text, fast.sourceText())
 	}
-	if !v.at("network-policy").on() {
+	if !v.at("network-policy").isOn() {
 		j.ignored = append(j.ignored, "kindnet with network-policy: false")
 	}
 	switch {
-	case how.on():
-		j.unmatched("kindnet with IPsec: no profile encrypts its traffic", but...)
-	case v.at("disable-cni").on():
-		j.unmatched("kindnet without its CNI plugin: another CNI connects the pods", but...)
+	case how.isOn():
+		j.addUnmatched("kindnet with IPsec: no profile encrypts its traffic", but...)
+	case v.at("disable-cni").isOn():
+		j.addUnmatched("kindnet without its CNI plugin: another CNI connects the pods", but...)
 	default:
 		addProfile(j, kindnet, "kindnet", but...)
 	}
@@ -149,13 +149,13 @@ func judgeAzure(j *judge, v *values) {
 	switch {
 	case j.chainedTo == azure, azureLists[list.text] == cilium:
 		if j.agent == nil {
-			j.unmatched("Azure CNI powered by Cilium: ConfigMap cilium-config says the rest")
+			j.addUnmatched("Azure CNI powered by Cilium: ConfigMap cilium-config says the rest")
 		}
 	case mode.is("transparent"), azureLists[list.text] == azure:
-		j.wire(azure, "none", none, "none", none)
+		j.addWire(azure, "none", none, "none", none)
 		j.kubeProxyBeside(false, value{}, "Azure CNI")
 		addProfile(j, "azure", "Azure CNI (transparent)")
 	case mode.text != "":
-		j.unmatched(fmt.Sprintf("Azure CNI in mode %s: no profile describes it", mode.text))
+		j.addUnmatched(fmt.Sprintf("Azure CNI in mode %s: no profile describes it", mode.text))
 	}
 }

@@ -306,7 +306,7 @@ func TestEveryRuleIsUsed(t *testing.T) {
 		profiles[name] = true
 	}
 	for name := range profiles {
-		if !known(name) {
+		if !isProfile(name) {
 			t.Errorf("%s is not a profile", name)
 		}
 	}

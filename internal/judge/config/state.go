@@ -19,8 +19,8 @@ var (
 	optionLine    = pattern.New(`^([a-z][a-z0-9-]+) {2,}(\S.*)$`)
 )
 
-// state reads a component's printed state or options. It returns false for any other text.
-func state(j *judge, in Input) bool {
+// readPrintedState reads a component's printed state or options. It returns false for any other text.
+func readPrintedState(j *judge, in Input) bool {
 	unread := func(kind, why string) bool {
 		j.Documents = append(j.Documents, Document{File: in.Name, Kind: kind, NotJudged: why})
 		return true
@@ -59,7 +59,7 @@ func optionsInForce(j *judge, in Input) bool {
 		return false
 	}
 	if j.agent == nil {
-		j.agent = agentDefaults.fresh()
+		j.agent = agentDefaults.emptyCopy()
 	}
 	j.agent.leaves = append(j.agent.leaves, options...)
 	j.agentFiles = append(j.agentFiles, len(j.Documents))
@@ -69,7 +69,7 @@ func optionsInForce(j *judge, in Input) bool {
 
 // ciliumInForce reads the output of cilium-dbg status. Its options are in force already, so it adds no findings.
 func ciliumInForce(j *judge, in Input) {
-	agent := agentDefaults.fresh()
+	agent := agentDefaults.emptyCopy()
 	version, number := "", 0
 	for line := range strings.Lines(in.Text) {
 		number++
@@ -92,11 +92,11 @@ func ciliumInForce(j *judge, in Input) {
 	}
 	part := &judge{faults: j.faults, known: Known{Version: version}, objects: objects{agent: agent}}
 	part.ciliumOf(of)
-	j.show(cilium, "version", of.span(), Given, in.Name)
+	j.showSetting(cilium, "version", of.rangeText(), Given, in.Name)
 	for _, s := range part.Settings {
-		if _, stated := agent.leaf(s.Name); stated || slices.Contains([]string{"masquerading", "host routing"}, s.Name) {
+		if _, stated := agent.statedAt(s.Name); stated || slices.Contains([]string{"masquerading", "host routing"}, s.Name) {
 			s.Origin, s.By = Given, in.Name
-			if g, stated := agent.leaf(s.Name); stated {
+			if g, stated := agent.statedAt(s.Name); stated {
 				s.By = g.by
 			}
 			j.Settings = append(j.Settings, s)

@@ -36,8 +36,8 @@ func (j *judge) renderValues() {
 	for _, l := range j.given {
 		given, _ := l.node.Value().(map[string]any) // of the types that YAML gives
 		merge(all, given)
-		for _, leaf := range leaves(l.node, "") {
-			by := l.by(leaf.node)
+		for _, leaf := range leavesOf(l.node, "") {
+			by := l.placeOf(leaf.node)
 			if l.unlined {
 				by += " " + leaf.path
 			}
@@ -47,32 +47,32 @@ func (j *judge) renderValues() {
 	maps.DeleteFunc(at, func(path string, _ value) bool { return valueAt(all, path) == nil })
 	base, err := j.chart.Render(all, nil)
 	if err != nil {
-		j.find("chart-refuses", j.culprit(all, at), "%v", err)
+		j.addFinding("chart-refuses", j.refusedValue(all, at), "%v", err)
 		return
 	}
 	t := &tracer{base: objectsOf(base), skip: map[string]bool{}, decides: map[string]map[string]value{}}
 	if again, err := j.chart.Render(all, nil); err == nil { // certificates differ each time
-		for _, c := range t.changed(objectsOf(again)) {
+		for _, c := range t.changesIn(objectsOf(again)) {
 			t.skip[c.template] = true
 		}
 	}
 	if len(at) > mostTraced {
-		j.find("not-traced", value{}, "%d values are given: more than %d are not traced", len(at), mostTraced)
+		j.addFinding("not-traced", value{}, "%d values are given: more than %d are not traced", len(at), mostTraced)
 		at = nil
 	}
 	for _, path := range slices.Sorted(maps.Keys(at)) {
-		j.trace(t, all, at, at[path])
+		j.traceValue(t, all, at, at[path])
 	}
 	for _, o := range t.base {
 		if o.node != nil {
-			j.document(source{name: j.chart.String(), unlined: true, chart: j.chart.String(), traced: t.decides[o.name()]}, o.node)
+			j.readDocument(source{name: j.chart.String(), unlined: true, chart: j.chart.String(), traced: t.decides[o.name()]}, o.node)
 		}
 	}
 }
 
-// culprit returns a value without which the chart renders. It returns the zero value if there is none, or if there are
+// refusedValue returns a value without which the chart renders. It returns the zero value if there is none, or if there are
 // too many values to try.
-func (j *judge) culprit(all map[string]any, at map[string]value) value {
+func (j *judge) refusedValue(all map[string]any, at map[string]value) value {
 	if len(at) > mostTraced {
 		return value{}
 	}
@@ -84,29 +84,30 @@ func (j *judge) culprit(all map[string]any, at map[string]value) value {
 	return value{}
 }
 
-// trace stores what one value decides, and reports a value that decides nothing.
-func (j *judge) trace(t *tracer, all map[string]any, at map[string]value, g value) {
+// traceValue stores what one value decides, and reports a value that decides nothing.
+func (j *judge) traceValue(t *tracer, all map[string]any, at map[string]value, g value) {
 	other, err := j.chart.Render(withValue(all, g.path, nil), t.skip)
 	if err != nil { // the chart requires it
 		return
 	}
-	changed := t.changed(objectsOf(other))
+	changed := t.changesIn(objectsOf(other))
 	for _, c := range changed {
-		t.decide(c, g)
+		t.recordDecision(c, g)
 	}
-	if len(changed) > 0 || j.live(t, all, g.path) || j.agrees(t, all, at, g.path) {
+	if len(changed) > 0 || j.otherValueMatters(t, all, g.path) || j.agreesWithOther(t, all, at, g.path) {
 		return
 	}
-	if group, within, known := lookup(j.chart.Values, g.path); known {
-		j.find("no-effect", g, "%s: %s changes nothing that %s makes", g.path, g.text, j.chart)
+	if group, within, known := lookupPath(j.chart.Values, g.path); known {
+		j.addFinding("no-effect", g, "%s: %s changes nothing that %s makes", g.path, g.text, j.chart)
 	} else {
-		j.find("unknown-key", g, "%s changes nothing: %s has no such value%s", g.path, j.chart, suggest(g.path, within, group))
+		j.addFinding("unknown-key", g, "%s changes nothing: %s has no such value%s", g.path, j.chart, keySuggestion(g.path, within, group))
 	}
 }
 
-// live reports whether another value at path would change the rendered chart, which it also assumes if it cannot try: for a value
-// that is not a bool, string or int, and if the chart then fails.
-func (j *judge) live(t *tracer, all map[string]any, path string) bool {
+// otherValueMatters reports whether another value at path would change the rendered chart. It returns true if the chart does
+// not render with the other value. A value that is not a bool, a string or an int is not tried: the result is then false for
+// a null, and true otherwise.
+func (j *judge) otherValueMatters(t *tracer, all map[string]any, path string) bool {
 	var other any
 	switch v := valueAt(all, path).(type) {
 	case bool:
@@ -119,12 +120,12 @@ func (j *judge) live(t *tracer, all map[string]any, path string) bool {
 		return v != nil
 	}
 	rendered, err := j.chart.Render(withValue(all, path, other), t.skip)
-	return err != nil || len(t.changed(objectsOf(rendered))) > 0
+	return err != nil || len(t.changesIn(objectsOf(rendered))) > 0
 }
 
-// agrees reports whether another given value has the same effect as the value at path, as eni.enabled and ipam.mode=eni
+// agreesWithOther reports whether another given value has the same effect as the value at path, as eni.enabled and ipam.mode=eni
 // do: neither overrules the other.
-func (j *judge) agrees(t *tracer, all map[string]any, at map[string]value, path string) bool {
+func (j *judge) agreesWithOther(t *tracer, all map[string]any, at map[string]value, path string) bool {
 	for other := range at {
 		if other == path {
 			continue
@@ -138,8 +139,8 @@ func (j *judge) agrees(t *tracer, all map[string]any, at map[string]value, path 
 		if err != nil { // the chart wants both
 			return true
 		}
-		decides := (&tracer{base: objectsOf(alone), skip: t.skip}).changed(objectsOf(without))
-		missing := t.changed(objectsOf(alone))
+		decides := (&tracer{base: objectsOf(alone), skip: t.skip}).changesIn(objectsOf(without))
+		missing := t.changesIn(objectsOf(alone))
 		differs := func(c change) bool { return slices.Contains(missing, c) }
 		if len(decides) > 0 && !slices.ContainsFunc(decides, differs) {
 			return true
@@ -148,9 +149,9 @@ func (j *judge) agrees(t *tracer, all map[string]any, at map[string]value, path 
 	return false
 }
 
-// suggest returns `, did you mean "x"?` for the key of group that is most similar to the first unknown key of path.
+// keySuggestion returns `, did you mean "x"?` for the key of group that is most similar to the first unknown key of path.
 // within are the known keys before it.
-func suggest(path, within string, group map[string]any) string {
+func keySuggestion(path, within string, group map[string]any) string {
 	unknown, rest, nested := strings.Cut(strings.TrimPrefix(path, within), ".")
 	near := advice.Nearest(unknown, slices.Sorted(maps.Keys(group)))
 	if near == "" || near == unknown {
@@ -162,10 +163,10 @@ func suggest(path, within string, group map[string]any) string {
 	return fmt.Sprintf(", did you mean %q?", within+near)
 }
 
-// lookup reports whether the chart has a value at path. It returns the mapping with the last known key, and the path to
+// lookupPath reports whether the chart has a value at path. It returns the mapping with the last known key, and the path to
 // that mapping followed by a dot. A value within an empty mapping or an unset value is the user's own, and counts as
 // known.
-func lookup(own map[string]any, path string) (group map[string]any, within string, known bool) {
+func lookupPath(own map[string]any, path string) (group map[string]any, within string, known bool) {
 	group = own
 	for key := range strings.SplitSeq(path, ".") {
 		v, ok := group[key]
@@ -198,24 +199,24 @@ func objectsOf(rendered []Rendered) []object {
 		var ignored position.Faults // the chart's text, not the user's
 		for _, n := range position.Parse(position.Source{Name: r.Template, Text: r.Text}, &ignored) {
 			if n.Kind == position.Mapping {
-				list = append(list, object{r.Template, n, texts(n, "")})
+				list = append(list, object{r.Template, n, leafTexts(n, "")})
 			}
 		}
 	}
 	return list
 }
 
-// texts returns the leaves of n. A text that is itself JSON or YAML, as in ConfigMaps, is split into its own leaves.
-func texts(n *position.Node, prefix string) map[string]string {
+// leafTexts returns the leaves of n. A text that is itself JSON or YAML, as in ConfigMaps, is split into its own leaves.
+func leafTexts(n *position.Node, prefix string) map[string]string {
 	all := map[string]string{}
-	for _, l := range leaves(n, prefix) {
+	for _, l := range leavesOf(n, prefix) {
 		all[l.path] = l.text
 		if l.node.Kind != position.Scalar || !strings.ContainsAny(l.text, "{\n") {
 			continue
 		}
 		var ignored position.Faults
 		if inner := position.Parse(position.Source{Text: l.text}, &ignored); len(inner) == 1 && inner[0].Kind == position.Mapping {
-			maps.Copy(all, texts(inner[0], l.path))
+			maps.Copy(all, leafTexts(inner[0], l.path))
 		}
 	}
 	return all
@@ -233,8 +234,8 @@ type tracer struct {
 // change is a leaf of an object that differs from the base; path is "" for a whole object.
 type change struct{ template, object, path string }
 
-// changed returns the leaves and the objects that differ from the base.
-func (t *tracer) changed(other []object) []change {
+// changesIn returns the leaves and the objects that differ from the base.
+func (t *tracer) changesIn(other []object) []change {
 	var found []change
 	add := func(o object, path string) { found = append(found, change{o.template, o.name(), path}) }
 	byName := map[string]object{}
@@ -264,8 +265,8 @@ func (t *tracer) changed(other []object) []change {
 	return found
 }
 
-// decide records that the given value g decides the leaf of c. The caller has seen the leaf change when g was left out.
-func (t *tracer) decide(c change, g value) {
+// recordDecision records that the given value g decides the leaf of c. The caller has seen the leaf change when g was left out.
+func (t *tracer) recordDecision(c change, g value) {
 	if t.decides[c.object] == nil {
 		t.decides[c.object] = map[string]value{}
 	}

@@ -28,13 +28,13 @@ func (j *judge) unreadObject(kind string, s source, n *position.Node) (why strin
 	case kind == "CiliumNodeConfig":
 		return "it changes options of the agents on some nodes (spec.defaults): to judge those nodes, give the options within the ConfigMap cilium-config", true
 	case !ok:
-		return foreign(kind, n)
+		return foreignWhy(kind, n)
 	case c.Name == gkeV2 && kind == "DaemonSet":
 		return "", false
 	case c.Name == kubeRouter && filtersOnly(n):
 		j.enforced = true
 		return "", false
-	case dialects[c.Name].judge != nil && settle(j, c.Name, kind == "DaemonSet" && dialects[c.Name].daemon || kind == "Network", settings(j, kind, s, n)) > 0:
+	case dialects[c.Name].judge != nil && storeSettings(j, c.Name, kind == "DaemonSet" && dialects[c.Name].daemon || kind == "Network", objectSettings(j, kind, s, n)) > 0:
 		return "", true
 	case s.chart == "" && (dialects[c.Name].judge != nil || kind == "Network" && c.Family != ""):
 		j.silent = append(j.silent, c)
@@ -79,7 +79,7 @@ func installsPlugin(kind string, n *position.Node) bool {
 
 // filtersOnly reports whether a kube-router connects no pods.
 func filtersOnly(n *position.Node) bool {
-	return slices.ContainsFunc(leaves(n.At("spec"), ""), func(l leaf) bool { return strings.Contains(l.text, "--run-router=false") })
+	return slices.ContainsFunc(leavesOf(n.At("spec"), ""), func(l leaf) bool { return strings.Contains(l.text, "--run-router=false") })
 }
 
 const openshiftInstaller = "the installer of OpenShift"
@@ -114,8 +114,8 @@ var foreigners = []struct {
 	{"ConfigMap", "v1", "the agent that masquerades", []string{"data"}, "azure-ip-masq-agent-config"},
 }
 
-// foreign reports whether a document is one of foreigners. why is the reason that it is not judged.
-func foreign(kind string, n *position.Node) (why string, is bool) {
+// foreignWhy returns why a document is not judged, and whether it is one of foreigners.
+func foreignWhy(kind string, n *position.Node) (why string, is bool) {
 	group, _, _ := strings.Cut(n.ScalarAt("apiVersion"), "/")
 	for _, f := range foreigners {
 		if at := n.At(f.path...); f.kind == kind && (f.group == group || kind == "") && (f.name == "" || f.name == nameOf(n)) && at != nil {
@@ -142,7 +142,7 @@ func (j *judge) addUnread(c profile.CNI) {
 // network.
 func (j *judge) judgeUnread() {
 	for _, title := range j.unread {
-		j.unmatched(title + ": no rule reads its configuration, and no profile describes it")
+		j.addUnmatched(title + ": no rule reads its configuration, and no profile describes it")
 	}
 	if j.chart != nil && len(j.Documents) == 0 {
 		j.Documents = append(j.Documents, Document{File: j.chart.String(), Kind: "chart", NotJudged: "none of its objects configures a cluster's network in a form that is read"})
@@ -163,7 +163,7 @@ func (j *judge) judgeSilence() {
 	}
 	for i, d := range j.Documents {
 		if d.NotJudged == "" {
-			j.unjudged(why, i)
+			j.markUnjudged(why, i)
 		}
 	}
 }
@@ -175,7 +175,7 @@ var chainedPlugins = []string{"portmap", "bandwidth", "tuning", "firewall", "sbr
 func (j *judge) conflistWhy() string {
 	main := ""
 	for _, p := range j.plugins {
-		if known(p) {
+		if isProfile(p) {
 			return ""
 		}
 		if main == "" && !slices.Contains(chainedPlugins, p) {
@@ -243,14 +243,14 @@ func (j *judge) judgeTalos() {
 	j.showValues("talos", j.talos, "cluster.network.cni.name", "cluster.proxy.disabled", "cluster.network.podSubnets")
 	switch g := j.talos.at("cluster.network.cni.name"); {
 	case g.is(flannel) && j.otherCNI():
-		j.find("two-cnis", g, "cluster.network.cni.name: %s (%s), and another CNI is configured", g.text, g.source())
+		j.addFinding("two-cnis", g, "cluster.network.cni.name: %s (%s), and another CNI is configured", g.text, g.sourceText())
 	case j.otherCNI():
-	case g.is(flannel) && g.given():
-		j.netconf = netconfDefaults.fresh()
+	case g.is(flannel) && g.isGiven():
+		j.netconf = netconfDefaults.emptyCopy()
 		j.netconf.leaves = []value{{path: "Backend.Port", text: "4789", origin: Default, by: "Talos"}}
 	case g.is(flannel):
-		j.unjudged("it says nothing about the CNI: Talos then installs flannel, unless another patch says otherwise", j.talosFiles...)
+		j.markUnjudged("it says nothing about the CNI: Talos then installs flannel, unless another patch says otherwise", j.talosFiles...)
 	default:
-		j.unjudged("the CNI is "+g.text+": whatever installs it is not given", j.talosFiles...)
+		j.markUnjudged("the CNI is "+g.text+": whatever installs it is not given", j.talosFiles...)
 	}
 }

@@ -23,11 +23,11 @@ type value struct {
 	from []string
 }
 
-// given reports whether the value was given.
-func (v value) given() bool { return v.origin == Given }
+// isGiven reports whether the value was given.
+func (v value) isGiven() bool { return v.origin == Given }
 
-// on reports whether the value is true. Helm reads YAML 1.1, where yes and on are true.
-func (v value) on() bool {
+// isOn reports whether the value is true. Helm reads YAML 1.1, where yes and on are true.
+func (v value) isOn() bool {
 	switch strings.ToLower(v.text) {
 	case "true", "yes", "on":
 		return true
@@ -35,8 +35,8 @@ func (v value) on() bool {
 	return false
 }
 
-// source describes where the value comes from: a place, or the component whose default it is.
-func (v value) source() string {
+// sourceText describes where the value comes from: a place, or the component whose default it is.
+func (v value) sourceText() string {
 	if v.origin == Default {
 		return "default of " + v.by
 	}
@@ -55,9 +55,9 @@ func (v value) number() int {
 	return n
 }
 
-// set reports whether the value is given and not its type's zero value. kubeadm writes all fields.
-func (v value) set() bool {
-	return v.given() && !slices.Contains([]string{"", "0", "0s", "false", "null"}, v.text)
+// isSet reports whether the value is given and not its type's zero value. kubeadm writes all fields.
+func (v value) isSet() bool {
+	return v.isGiven() && !slices.Contains([]string{"", "0", "0s", "false", "null"}, v.text)
 }
 
 // values are the leaves of an object over the defaults of its reader.
@@ -68,15 +68,15 @@ type values struct {
 	reader   string
 }
 
-// fresh returns empty values with the same defaults.
-func (v values) fresh() *values {
+// emptyCopy returns empty values with the same defaults.
+func (v values) emptyCopy() *values {
 	v.defaults = maps.Clone(v.defaults)
 	return &v
 }
 
 // at returns the value in force at path: the given one, or the default. Its origin is "" if there is neither.
 func (v *values) at(path string) value {
-	g, stated := v.leaf(path)
+	g, stated := v.statedAt(path)
 	if v == nil || stated {
 		return g
 	}
@@ -86,9 +86,9 @@ func (v *values) at(path string) value {
 	return g
 }
 
-// leaf returns the value that a file or a chart sets at path, and whether there is one. It ignores the reader's
+// statedAt returns the value that a file or a chart sets at path, and whether there is one. It ignores the reader's
 // defaults.
-func (v *values) leaf(path string) (value, bool) {
+func (v *values) statedAt(path string) (value, bool) {
 	if v == nil {
 		return value{path: path}, false
 	}
@@ -123,16 +123,16 @@ type source struct {
 	chart string
 }
 
-// by returns the place of a node of the source.
-func (s source) by(n *position.Node) string {
+// placeOf returns the place of a node of the source.
+func (s source) placeOf(n *position.Node) string {
 	if s.unlined {
 		return s.name
 	}
 	return fmt.Sprintf("%s:%d", s.name, n.Line)
 }
 
-// value returns the leaf at path, with its origin.
-func (s source) value(path string, n *position.Node, text string) value {
+// newValue returns the leaf at path, with its origin.
+func (s source) newValue(path string, n *position.Node, text string) value {
 	switch v, traced := s.traced[path]; {
 	case traced:
 		v.path, v.text = path, text
@@ -140,13 +140,13 @@ func (s source) value(path string, n *position.Node, text string) value {
 	case s.chart != "":
 		return value{path: path, text: text, origin: Default, by: s.chart}
 	}
-	return value{path: path, text: text, origin: Given, by: s.by(n)}
+	return value{path: path, text: text, origin: Given, by: s.placeOf(n)}
 }
 
-// read adds the leaves of n under their paths within n. root is the path of n in its document.
-func (v *values) read(s source, root string, n *position.Node) {
-	for _, l := range leaves(n, "") {
-		g := s.value(join(root, l.path), l.node, l.text)
+// addLeaves adds the leaves of n under their paths within n. root is the path of n in its document.
+func (v *values) addLeaves(s source, root string, n *position.Node) {
+	for _, l := range leavesOf(n, "") {
+		g := s.newValue(joinPath(root, l.path), l.node, l.text)
 		g.path = l.path
 		v.leaves = append(v.leaves, g)
 	}
@@ -158,19 +158,19 @@ type leaf struct {
 	node       *position.Node
 }
 
-// leaves returns the values below n. The items of a list of scalars are one value; the items of any other list are
+// leavesOf returns the values below n. The items of a list of scalars are one value; the items of any other list are
 // numbered.
-func leaves(n *position.Node, prefix string) []leaf {
+func leavesOf(n *position.Node, prefix string) []leaf {
 	var all []leaf
 	switch {
 	case n == nil:
 	case n.Kind == position.Mapping:
 		for i, key := range n.Keys {
-			all = append(all, leaves(n.Items[i], join(prefix, key.Name))...)
+			all = append(all, leavesOf(n.Items[i], joinPath(prefix, key.Name))...)
 		}
 	case n.Kind == position.List && slices.ContainsFunc(n.Items, func(i *position.Node) bool { return i.Kind != position.Scalar }):
 		for i, item := range n.Items {
-			all = append(all, leaves(item, join(prefix, strconv.Itoa(i)))...)
+			all = append(all, leavesOf(item, joinPath(prefix, strconv.Itoa(i)))...)
 		}
 	case n.Kind == position.List:
 		texts := each.Of(n.Items, func(item *position.Node) string { return item.Text })
@@ -181,7 +181,7 @@ func leaves(n *position.Node, prefix string) []leaf {
 	return all
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" || key == "" {
 		return path + key
 	}

@@ -23,18 +23,18 @@ type minors struct {
 	by string
 }
 
-// reader returns the name of the agent whose rules apply: the newest of the range.
-func (m minors) reader() string { return fmt.Sprintf("cilium-agent 1.%d", m.last) }
+// agentName returns the name of the agent whose rules apply: the newest of the range.
+func (m minors) agentName() string { return fmt.Sprintf("cilium-agent 1.%d", m.last) }
 
 func (m minors) String() string {
 	if m.newer == 0 && m.first == m.last {
-		return m.span()
+		return m.rangeText()
 	}
-	return fmt.Sprintf("%s, judged as 1.%d", m.span(), m.last)
+	return fmt.Sprintf("%s, judged as 1.%d", m.rangeText(), m.last)
 }
 
-// span describes the versions: "1.16", "1.14 to 1.15", "1.18 or later".
-func (m minors) span() string {
+// rangeText describes the versions: "1.16", "1.14 to 1.15", "1.18 or later".
+func (m minors) rangeText() string {
 	switch {
 	case m.newer > 0:
 		return fmt.Sprintf("1.%d", m.newer)
@@ -48,12 +48,12 @@ func (m minors) span() string {
 	return fmt.Sprintf("1.%d to 1.%d", m.first, m.last)
 }
 
-// shown describes the versions, "" if nothing shows them.
-func (m minors) shown() string {
+// shownRange describes the versions, "" if nothing shows them.
+func (m minors) shownRange() string {
 	if m.by == "" {
 		return ""
 	}
-	return m.span()
+	return m.rangeText()
 }
 
 // newest returns the newest of the versions, "" if nothing limits the range.
@@ -148,7 +148,7 @@ func minorsOf(options *values, ofChart bool) minors {
 	m := minors{first: firstMinor, last: lastMinor}
 	var older, newer []string
 	for _, k := range marks {
-		g, stated := options.leaf(k.option)
+		g, stated := options.statedAt(k.option)
 		if k.option == "tunnel" && ofChart {
 			k.last = lastTunnel
 		}
@@ -210,11 +210,11 @@ const (
 // currentOptions returns the agent's options by their present names and values. It reports options that the version does not
 // read.
 func (j *judge) currentOptions(m minors) *values {
-	v := j.agent.fresh()
-	v.leaves, v.reader = slices.Clone(j.agent.leaves), m.reader()
+	v := j.agent.emptyCopy()
+	v.leaves, v.reader = slices.Clone(j.agent.leaves), m.agentName()
 	for _, r := range renamed {
-		g, stated := v.leaf(r.old)
-		if _, both := v.leaf(r.now); !stated || both {
+		g, stated := v.statedAt(r.old)
+		if _, both := v.statedAt(r.now); !stated || both {
 			continue
 		}
 		if m.last > r.last {
@@ -231,12 +231,12 @@ func (j *judge) currentOptions(m minors) *values {
 // todaysTunnel translates the option tunnel (disabled, vxlan or geneve) into routing-mode and tunnel-protocol.
 func (j *judge) todaysTunnel(v *values, m minors) {
 	for _, option := range []string{"routing-mode", "tunnel-protocol"} {
-		if g, stated := v.leaf(option); stated && m.last < firstRouting {
+		if g, stated := v.statedAt(option); stated && m.last < firstRouting {
 			j.otherVersion(g, m, "before 1.14 it is tunnel")
 		}
 	}
-	g, stated := v.leaf("tunnel")
-	_, both := v.leaf("routing-mode")
+	g, stated := v.statedAt("tunnel")
+	_, both := v.statedAt("routing-mode")
 	switch {
 	case !stated:
 	case m.last > lastTunnel:
@@ -253,7 +253,7 @@ func (j *judge) todaysTunnel(v *values, m minors) {
 }
 
 func (j *judge) otherVersion(g value, m minors, instead string) {
-	if g.given() && !j.gke.given() {
-		j.find("other-version", g, "%s: %s, and the agent is %s: %s", g.path, g.text, m, instead)
+	if g.isGiven() && !j.gke.isGiven() {
+		j.addFinding("other-version", g, "%s: %s, and the agent is %s: %s", g.path, g.text, m, instead)
 	}
 }

@@ -110,10 +110,10 @@ type rule struct {
 
 // rules lists causes before their effects: the first rule that finds a fault gives the verdict.
 var rules = []rule{
-	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"checksum", checksum}, {"mtu", mtu}, {"conntrack-full", conntrackFull},
-	{"unreachable", unreachable}, {"named", namedTarget}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
-	{"round-trip", roundTrip}, {"names", lateResolutions}, {"drops", drops}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes}, {"starved", starved}, {"rate", rate},
-	{"overhead", overhead}, {"service", service},
+	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"checksum", damagedPackets}, {"mtu", mtuBlackHole}, {"conntrack-full", conntrackFull},
+	{"unreachable", unreachablePaths}, {"named", namedTarget}, {"backend", unequalBackends}, {"shaper", harmfulShaper}, {"conntrack-race", conntrackRace}, {"loss", packetLoss},
+	{"round-trip", roundTrip}, {"names", lateResolutions}, {"drops", deviceDrops}, {"asymmetric", asymmetricPaths}, {"proxy-modes", proxyModes}, {"starved", starvedProber}, {"rate", hostStreamRate},
+	{"overhead", podOverhead}, {"service", slowService},
 }
 
 // Judge applies all rules to e and returns the answer. It removes values from e: the times of workloads that were not sent on
@@ -124,7 +124,7 @@ func Judge(e *Evidence) Answer {
 			maps.DeleteFunc(t.Values, func(name string, _ []float64) bool { return strings.HasPrefix(name, kind+" ") })
 		}
 	}
-	a := Answer{Schema: Schema, Missing: e.Missing, Measured: e.numbers()}
+	a := Answer{Schema: Schema, Missing: e.Missing, Measured: e.mainNumbers()}
 	for _, r := range rules {
 		for _, s := range r.find(e) {
 			w := words().Of(r.id)
@@ -148,7 +148,7 @@ func Judge(e *Evidence) Answer {
 	}
 	a.setConfidence(s)
 	// The statements behind the answer come first, the others in the order of the rules.
-	slices.SortStableFunc(a.Statements, func(x, y Statement) int { return rank(x, s) - rank(y, s) })
+	slices.SortStableFunc(a.Statements, func(x, y Statement) int { return statementRank(x, s) - statementRank(y, s) })
 	return a
 }
 
@@ -158,7 +158,7 @@ var lead = map[Verdict]string{
 	Application: "It is not the network, it is what should answer", Tester: "It is not the network: the prober had no CPU", Resolver: "It is the cluster's resolver (DNS)", Undecided: "Undecided",
 }
 
-func rank(x, cause Statement) int {
+func statementRank(x, cause Statement) int {
 	switch {
 	case x.Rule == cause.Rule && x.State == Fault:
 		return 0
@@ -189,8 +189,8 @@ func (a *Answer) setConfidence(cause Statement) {
 func (a *Answer) setNoFault(e *Evidence) {
 	unknown := each.Where(a.Statements, func(s Statement) bool { return s.State == Unknown && slices.Contains(needed, s.Rule) })
 	open := each.Of(unknown, func(s Statement) string { return s.Rule + ": " + s.Saw })
-	_, host, hostOK := e.trip(HostPath)
-	_, pod, podOK := e.trip(PodPath)
+	_, host, hostOK := e.tripTimes(HostPath)
+	_, pod, podOK := e.tripTimes(PodPath)
 	switch {
 	case !hostOK || !podOK:
 		a.Verdict, a.Text = Undecided, lead[Undecided]+": a path was not measured, so that nothing can be compared"
@@ -201,12 +201,12 @@ func (a *Answer) setNoFault(e *Evidence) {
 		switch {
 		case unknown[0].Rule == "named":
 			a.Next = []string{words().Of("named").Do}
-		case slices.ContainsFunc(e.Sizes, Size.closed):
+		case slices.ContainsFunc(e.Sizes, Size.hasClosedPort):
 			a.Next = []string{"read the firewall of the place and the NetworkPolicies that select it; let UDP and TCP ports 19412 and 19413 pass, and diagnose again"}
 		}
 	default:
 		a.Verdict = Fine
-		a.Text = fmt.Sprintf("%s: a request between pods takes %s where one between hosts takes %s, and no rule found a fault", lead[Fine], nanoseconds(pod), nanoseconds(host))
+		a.Text = fmt.Sprintf("%s: a request between pods takes %s where one between hosts takes %s, and no rule found a fault", lead[Fine], formatNanoseconds(pod), formatNanoseconds(host))
 		a.Next = []string{"look at the application: its own CPU limit, its resolver, its connection pool"}
 	}
 	a.Confidence, a.Sure = "medium", fmt.Sprintf("%d rules were asked, each with a measurement", len(rules))

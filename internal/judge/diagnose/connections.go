@@ -27,11 +27,11 @@ func conntrackFull(e *Evidence) []Statement {
 }
 
 func conntrackRace(e *Evidence) []Statement {
-	n, at := e.count(func(_ Place, counter string) bool { return counter == "conntrack.insert_failed" })
+	n, at := e.sumCounters(func(_ Place, counter string) bool { return counter == "conntrack.insert_failed" })
 	for _, path := range Paths {
-		dead, _ := e.Paths[path].dead()
+		dead, _ := e.Paths[path].deadAndAlive()
 		// A node counts the collisions of all its pods. They count only with an effect on our trials.
-		hurt := append(each.Of(e.losses(path), func(l lost) string { return l.saw }), e.late(path)...)
+		hurt := append(each.Of(e.losses(path), func(l lost) string { return l.saw }), e.lateNamesText(path)...)
 		if n >= fewErrors && len(dead)+len(hurt) > 0 {
 			saw := fmt.Sprintf("%d new connections were dropped for it (insert_failed)", n)
 			return proven(fault(Node, at[0].Place.Name, "%s", strings.Join(append([]string{saw}, hurt...), "; ")))
@@ -40,9 +40,9 @@ func conntrackRace(e *Evidence) []Statement {
 	return cleared("%d collisions (insert_failed)", n)
 }
 
-// filters describes the two netfilter rules that dropped most packets during the measurement. packets counts the drops of all
+// droppingRules describes the two netfilter rules that dropped most packets during the measurement. packets counts the drops of all
 // rules.
-func (e *Evidence) filters() (all []string, packets int64) {
+func (e *Evidence) droppingRules() (all []string, packets int64) {
 	type at struct {
 		place string
 		f     netstate.Filter
@@ -60,16 +60,16 @@ func (e *Evidence) filters() (all []string, packets int64) {
 	}), packets
 }
 
-func unreachable(e *Evidence) []Statement {
+func unreachablePaths(e *Evidence) []Statement {
 	if len(e.Paths) == 0 && len(e.Refused) == 0 {
 		return unknown("no trial was measured")
 	}
-	rules, dropped := e.filters()
+	rules, dropped := e.droppingRules()
 	for _, path := range Paths {
-		dead, alive := e.Paths[path].dead()
+		dead, alive := e.Paths[path].deadAndAlive()
 		// A stream may hang for other reasons, and over a long distance no echo returns in time. Names have their own
 		// rule.
-		far := e.far(path) || path.ByService() && e.far(PodPath) // which is a part of the path
+		far := e.isFar(path) || path.ByService() && e.isFar(PodPath) // which is a part of the path
 		// Trials that had no CPU do not mean a closed path.
 		noCPU := len(alive) > 0 && e.crowdedReason() != ""
 		dead = slices.DeleteFunc(dead, func(k string) bool {
@@ -87,27 +87,27 @@ func unreachable(e *Evidence) []Statement {
 		where := path.String()
 		if dropped >= fewErrors {
 			where = rules[0]
-			return proven(fault(side(path), where, "%s", saw))
+			return proven(fault(pathVerdict(path), where, "%s", saw))
 		}
-		return fault(side(path), where, "%s", saw)
+		return fault(pathVerdict(path), where, "%s", saw)
 	}
 	for _, s := range e.Sizes {
 		saw := s.oneWay()
 		switch {
 		case saw == "":
 		case dropped >= fewErrors:
-			return proven(fault(side(s.Path), rules[0], "%s", saw))
+			return proven(fault(pathVerdict(s.Path), rules[0], "%s", saw))
 		default:
-			return fault(side(s.Path), way(s.From, s.To), "%s", saw)
+			return fault(pathVerdict(s.Path), directionText(s.From, s.To), "%s", saw)
 		}
 	}
 	for _, path := range Paths {
 		if why := e.Refused[path.String()]; strings.Contains(why, "did not pass its proof") {
-			return fault(side(path), path.String(), "%s", why)
+			return fault(pathVerdict(path), path.String(), "%s", why)
 		}
 	}
 	for _, s := range e.Sizes {
-		if s.closed() {
+		if s.hasClosedPort() {
 			return unknown("%s, %s to %s: %s: a rule may close this port alone, or all UDP", s.Path, s.From, s.To, s.Failed)
 		}
 	}
@@ -116,12 +116,12 @@ func unreachable(e *Evidence) []Statement {
 
 // Silence reports whether one end answered nothing: no datagram, connection or echo.
 func (s Size) Silence() bool {
-	return strings.Contains(s.Failed, netstate.NoAnswer) && !s.closed()
+	return strings.Contains(s.Failed, netstate.NoAnswer) && !s.hasClosedPort()
 }
 
-// closed reports whether no datagram to a port was answered although its host answers otherwise. That proves neither a fault
+// hasClosedPort reports whether no datagram to a port was answered although its host answers otherwise. That proves neither a fault
 // nor its absence.
-func (s Size) closed() bool { return strings.Contains(s.Failed, netstate.ButTo) }
+func (s Size) hasClosedPort() bool { return strings.Contains(s.Failed, netstate.ButTo) }
 
 // oneWay returns a text if no datagram from s.From is answered, or if most new connections from s.From to s.To fail; otherwise
 // "". The trials begin at the other end.
@@ -139,7 +139,7 @@ func (s Size) oneWay() string {
 // badBackend is the share of failed connections above which a backend counts as bad.
 const badBackend = 0.25
 
-func backend(e *Evidence) []Statement {
+func unequalBackends(e *Evidence) []Statement {
 	said := e.compareBackends(e.Backends)
 	if e.Named != nil && said[0].State != Fault && len(e.Named.Backends) > 1 {
 		said = e.compareBackends(e.Named.Backends)
@@ -154,7 +154,7 @@ func (e *Evidence) compareBackends(list []Backend) []Statement {
 	for _, b := range list {
 		switch {
 		case b.Name == "" || len(b.Failed)+len(b.Times) == 0:
-		case b.bad():
+		case b.isBad():
 			bad = append(bad, b.String())
 		default:
 			good = append(good, b.Name)
@@ -189,14 +189,14 @@ func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 	}
 	least, usual, ok := e.tripOf(PodPath, "crr")
 	if !ok {
-		least, usual, _ = e.trip(PodPath)
+		least, usual, _ = e.tripTimes(PodPath)
 	}
 	// If the pods' path itself is as late, the rule about that path covers it.
 	if slices.ContainsFunc(e.Sizes, func(s Size) bool { return s.Path == PodPath && (s.From == slow.Name || s.To == slow.Name) }) {
 		least = usual
 	}
 	most, few := float64(slow.Times[0]), float64(fast.Times[0])
-	saw := fmt.Sprintf("to connect takes %s at least to %s (%s), and %s to %s", nanoseconds(most), slow.Name, slow.To, nanoseconds(few), fast.Name)
+	saw := fmt.Sprintf("to connect takes %s at least to %s (%s), and %s to %s", formatNanoseconds(most), slow.Name, slow.To, formatNanoseconds(few), fast.Name)
 	if most-few > longTrip+2*least {
 		return fault(Service, slow.Name, "%s", saw)
 	}

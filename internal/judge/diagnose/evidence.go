@@ -158,7 +158,7 @@ func (e *Evidence) Add(r *result.Record) error {
 		e.Paths[r.Path] = t
 	}
 	kind := kindOf(r.Workload)
-	if barred(kind, r) {
+	if lacksEchoRight(kind, r) {
 		if e.barred == nil {
 			e.barred = map[string]bool{}
 		}
@@ -173,19 +173,19 @@ func (e *Evidence) Add(r *result.Record) error {
 	return nil
 }
 
-// barred reports whether the prober had no right to open a socket for echoes (net.ipv4.ping_group_range). The path is then not
+// lacksEchoRight reports whether the prober had no right to open a socket for echoes (net.ipv4.ping_group_range). The path is then not
 // at fault.
-func barred(kind string, r *result.Record) bool {
+func lacksEchoRight(kind string, r *result.Record) bool {
 	return kind == "ping" && r.Status != result.OK && r.Error != nil && strings.Contains(r.Error.Message, "socket icmp: ")
 }
 
 func (t *Trials) add(kind string, r *result.Record) {
 	paced := r.Workload.Traits().Rate > 0 && slices.Contains([]string{"crr", "dns", resolver}, kind)
 	for _, o := range []*sample.Observation{r.Client, r.Server} {
-		t.Prober.add(o, paced)
+		t.Prober.addObservation(o, paced)
 		if o != nil && o.Host != nil {
 			for name, n := range o.Host.SNMP {
-				if !strings.HasPrefix(kind, "stream") || damaged(name) {
+				if !strings.HasPrefix(kind, "stream") || isChecksumCounter(name) {
 					t.Counters[name] += n
 				}
 			}
@@ -231,7 +231,7 @@ func (t *Trials) add(kind string, r *result.Record) {
 	}
 }
 
-func (p *Prober) add(o *sample.Observation, paced bool) {
+func (p *Prober) addObservation(o *sample.Observation, paced bool) {
 	if o != nil && paced {
 		p.Paced++
 		if float64(o.CPU.WaitedNs) > heldMuch*float64(o.ElapsedNs) {
@@ -275,9 +275,9 @@ func (t *Trials) least(kind, name string) (float64, bool) {
 	return slices.Min(t.Values[kind+" "+name]), true
 }
 
-// spread returns the largest distance of a value from the median, as a share of the median: how much a number varies on
+// relativeSpread returns the largest distance of a value from the median, as a share of the median: how much a number varies on
 // this machine.
-func (t *Trials) spread(kind, name string) float64 {
+func (t *Trials) relativeSpread(kind, name string) float64 {
 	mid, ok := t.median(kind, name)
 	if !ok || mid == 0 {
 		return 0
@@ -289,19 +289,19 @@ func (t *Trials) spread(kind, name string) float64 {
 	return widest
 }
 
-// kinds returns the workloads that were tried, sorted by name.
-func (t *Trials) kinds() []string {
+// triedKinds returns the workloads that were tried, sorted by name.
+func (t *Trials) triedKinds() []string {
 	all := maps.Clone(t.Succeeded)
 	maps.Copy(all, t.Failed)
 	return slices.Sorted(maps.Keys(all))
 }
 
-// dead returns the workloads without a successful trial, and those with one.
-func (t *Trials) dead() (dead, alive []string) {
+// deadAndAlive returns the workloads without a successful trial, and those with one.
+func (t *Trials) deadAndAlive() (dead, alive []string) {
 	if t == nil {
 		return nil, nil
 	}
-	for _, k := range t.kinds() {
+	for _, k := range t.triedKinds() {
 		if t.Succeeded[k] == 0 && t.Failed[k] > 0 {
 			dead = append(dead, k)
 		} else {
@@ -311,8 +311,8 @@ func (t *Trials) dead() (dead, alive []string) {
 	return dead, alive
 }
 
-// prober returns the sum of Prober over all paths.
-func (e *Evidence) prober() Prober {
+// proberSum returns the sum of Prober over all paths.
+func (e *Evidence) proberSum() Prober {
 	var sum Prober
 	for _, t := range e.Paths {
 		p := t.Prober
@@ -333,8 +333,8 @@ func (e *Evidence) prober() Prober {
 	return sum
 }
 
-// count sums the increases of the counters that want selects. It also returns these counters, largest increase first.
-func (e *Evidence) count(want func(place Place, counter string) bool) (sum int64, at []At) {
+// sumCounters sums the increases of the counters that want selects. It also returns these counters, largest increase first.
+func (e *Evidence) sumCounters(want func(place Place, counter string) bool) (sum int64, at []At) {
 	for _, p := range e.Places {
 		for name, n := range p.Counters {
 			if n > 0 && want(p, name) {
@@ -356,8 +356,8 @@ type At struct {
 	N       int64
 }
 
-// numbers returns the main numbers of each path for the reader.
-func (e *Evidence) numbers() (all []Number) {
+// mainNumbers returns the main numbers of each path for the reader.
+func (e *Evidence) mainNumbers() (all []Number) {
 	for _, path := range Paths {
 		t := e.Paths[path]
 		if t == nil {
@@ -370,7 +370,7 @@ func (e *Evidence) numbers() (all []Number) {
 			{resolver, "resolution_time.p50", "name by the cluster's resolver, median", "ns"}, {resolver, "resolution_time.p90", "the same, 90th percentile", "ns"},
 		} {
 			if v, ok := t.median(m.kind, m.name); ok {
-				all = append(all, Number{path, m.title, m.unit, v, t.spread(m.kind, m.name), len(t.Values[m.kind+" "+m.name])})
+				all = append(all, Number{path, m.title, m.unit, v, t.relativeSpread(m.kind, m.name), len(t.Values[m.kind+" "+m.name])})
 			}
 		}
 	}

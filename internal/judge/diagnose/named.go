@@ -46,7 +46,7 @@ func namedTarget(e *Evidence) []Statement {
 	case len(n.Backends) == 0:
 		return unknown("%s: no connection was tried", n.Name)
 	}
-	silent := each.Where(n.Backends, Backend.bad)
+	silent := each.Where(n.Backends, Backend.isBad)
 	pods := each.Where(silent, func(b Backend) bool { return b.Name != "" })
 	saw := strings.Join(each.Of(silent, Backend.String), ", ")
 	switch {
@@ -70,8 +70,8 @@ func namedTarget(e *Evidence) []Statement {
 	return fault(Service, n.Name, "%s", saw)
 }
 
-// bad reports whether more than the share badBackend of the connections failed.
-func (b Backend) bad() bool {
+// isBad reports whether more than the share badBackend of the connections failed.
+func (b Backend) isBad() bool {
 	failed, _ := b.Failures()
 	return float64(failed) > badBackend*float64(failed+len(b.Times))
 }
@@ -88,5 +88,5 @@ func (b Backend) String() string {
 	if len(b.Times) == 0 {
 		return name + " was not tried"
 	}
-	return fmt.Sprintf("%s took %s (%s at least)", name, number.Counted(len(b.Times), "connection"), nanoseconds(float64(b.Times[0])))
+	return fmt.Sprintf("%s took %s (%s at least)", name, number.Counted(len(b.Times), "connection"), formatNanoseconds(float64(b.Times[0])))
 }

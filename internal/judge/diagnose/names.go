@@ -21,12 +21,14 @@ const (
 	slowName = 20e6
 )
 
-// late returns a text if many resolutions by our own DNS server waited for a timeout on a path; otherwise nil.
-func (e *Evidence) late(path plan.Path) []string { return e.waited(path, "dns", "names") }
+// lateNamesText returns a text if many resolutions by our own DNS server waited for a timeout on a path; otherwise nil.
+func (e *Evidence) lateNamesText(path plan.Path) []string {
+	return e.waitedNamesText(path, "dns", "names")
+}
 
-// waited returns a text if many resolutions of a workload waited for a timeout on a path; otherwise nil. It leaves out
+// waitedNamesText returns a text if many resolutions of a workload waited for a timeout on a path; otherwise nil. It leaves out
 // timeouts that a busy CPU or one stop of the machine explains.
-func (e *Evidence) waited(path plan.Path, kind, what string) []string {
+func (e *Evidence) waitedNamesText(path plan.Path, kind, what string) []string {
 	t := e.Paths[path]
 	if t == nil {
 		return nil
@@ -37,7 +39,7 @@ func (e *Evidence) waited(path plan.Path, kind, what string) []string {
 	}
 	// If other tasks use most of the CPUs, some timeouts are waits for a CPU. Not so if most names time out, or if a
 	// rule drops them.
-	if _, dropped := e.filters(); !e.blind && e.foreignShare() > foreignMost && l.share() < mostNames && dropped < fewErrors {
+	if _, dropped := e.droppingRules(); !e.blind && e.foreignShare() > foreignMost && l.share() < mostNames && dropped < fewErrors {
 		return nil
 	}
 	// A machine that stops for a second delays all pending names, in one trial.
@@ -64,7 +66,7 @@ func (e *Evidence) lateAlone(path plan.Path, name float64) string {
 			trip = min(trip, s.Shortest.Small)
 		}
 		if s.Path == path && trip > 0 && float64(trip) < name/2 {
-			return fmt.Sprintf("names alone are late, or the first packet of a flow: another datagram takes %s there and back", nanoseconds(float64(trip)))
+			return fmt.Sprintf("names alone are late, or the first packet of a flow: another datagram takes %s there and back", formatNanoseconds(float64(trip)))
 		}
 	}
 	return "datagrams are late"
@@ -76,23 +78,23 @@ func (e *Evidence) lateAlone(path plan.Path, name float64) string {
 func lateResolutions(e *Evidence) []Statement {
 	var seen []string
 	for _, path := range Paths {
-		if late := e.late(path); len(late) > 0 {
-			s := fault(side(path), path.String(), "%s, and other datagrams pass", late[0])
-			if rules, dropped := e.filters(); dropped >= fewErrors {
+		if late := e.lateNamesText(path); len(late) > 0 {
+			s := fault(pathVerdict(path), path.String(), "%s, and other datagrams pass", late[0])
+			if rules, dropped := e.droppingRules(); dropped >= fewErrors {
 				s[0].Where, s[0].Proven = rules[0], true
 			}
 			return s
 		}
-		if dead, alive := e.Paths[path].dead(); slices.Contains(dead, "dns") && slices.Contains(alive, "udp") && e.crowdedReason() == "" {
+		if dead, alive := e.Paths[path].deadAndAlive(); slices.Contains(dead, "dns") && slices.Contains(alive, "udp") && e.crowdedReason() == "" {
 			why, _, _ := strings.Cut(e.Paths[path].Why["dns"], ":")
-			return fault(side(path), path.String(), "no name was resolved (%s), and other datagrams pass", why)
+			return fault(pathVerdict(path), path.String(), "no name was resolved (%s), and other datagrams pass", why)
 		}
 		least := e.leastName(path)
-		if trip, _, ok := e.trip(path); ok && least > longTrip+2*trip && (e.lateNamesAnyway(path) || e.starvedReason() == "") {
-			return fault(side(path), path.String(), "a name takes %s at least, and a request %s: %s", nanoseconds(least), nanoseconds(trip), e.lateAlone(path, least))
+		if trip, _, ok := e.tripTimes(path); ok && least > longTrip+2*trip && (e.lateNamesAnyway(path) || e.starvedReason() == "") {
+			return fault(pathVerdict(path), path.String(), "a name takes %s at least, and a request %s: %s", formatNanoseconds(least), formatNanoseconds(trip), e.lateAlone(path, least))
 		}
 		if v, ok := e.Paths[path].median("dns", "resolution_time.p50"); ok {
-			seen = append(seen, nanoseconds(v)+" ("+path.String()+")")
+			seen = append(seen, formatNanoseconds(v)+" ("+path.String()+")")
 		}
 	}
 	t := e.Paths[ServicePath]
@@ -100,15 +102,15 @@ func lateResolutions(e *Evidence) []Statement {
 		why, _, _ := strings.Cut(t.Why[resolver], ":")
 		return fault(Resolver, "", "it resolved no name (%s), and a server of ours behind a Service answers", why)
 	}
-	if late := e.waited(ServicePath, resolver, "names of the cluster"); len(late) > 0 {
+	if late := e.waitedNamesText(ServicePath, resolver, "names of the cluster"); len(late) > 0 {
 		return fault(Resolver, "", "%s, and a server of ours behind a Service answers in time", late[0])
 	}
 	if v, ok := t.median(resolver, "resolution_time.p50"); ok {
-		saw := fmt.Sprintf("the cluster's resolver takes %s for a name of the cluster", nanoseconds(v))
+		saw := fmt.Sprintf("the cluster's resolver takes %s for a name of the cluster", formatNanoseconds(v))
 		if failed := t.Failed[resolver]; failed > 0 {
 			saw += "; " + number.Counted(failed, "trial") + " failed"
 		}
-		if least, _, trip := e.trip(ServicePath); trip && v > slowName+4*least && e.starvedReason() == "" {
+		if least, _, trip := e.tripTimes(ServicePath); trip && v > slowName+4*least && e.starvedReason() == "" {
 			return fault(Resolver, "", "%s", saw)
 		}
 		seen = append(seen, saw)

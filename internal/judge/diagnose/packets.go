@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-func mtu(e *Evidence) []Statement {
+func mtuBlackHole(e *Evidence) []Statement {
 	var found, sizes []string
 	var bad []Statement
 	for _, s := range e.Sizes {
@@ -22,8 +22,8 @@ func mtu(e *Evidence) []Statement {
 			continue
 		}
 		sizes = append(sizes, fmt.Sprintf("%s %d bytes", s.Path, min(s.There, s.Back)))
-		if s.vanish() {
-			bad = append(bad, proven(fault(side(s.Path), s.From+" to "+s.To, "%s where the device has an MTU of %d; nothing says so to the sender", passing(s), s.Own))...)
+		if s.dropsSilently() {
+			bad = append(bad, proven(fault(pathVerdict(s.Path), s.From+" to "+s.To, "%s where the device has an MTU of %d; nothing says so to the sender", passingSizes(s), s.Own))...)
 		}
 	}
 	slices.SortStableFunc(bad, func(x, y Statement) int { return strings.Compare(string(y.Verdict), string(x.Verdict)) }) // the node's before the CNI's
@@ -37,21 +37,21 @@ func mtu(e *Evidence) []Statement {
 	return cleared("packets of the devices' MTU pass, or a router says what passes: %s", strings.Join(slices.Compact(sizes), ", "))
 }
 
-// vanish reports whether packets that the device may send are dropped silently.
-func (s Size) vanish() bool { return s.Failed == "" && min(s.There, s.Back) < s.Own && s.Silent }
+// dropsSilently reports whether packets that the device may send are dropped silently.
+func (s Size) dropsSilently() bool { return s.Failed == "" && min(s.There, s.Back) < s.Own && s.Silent }
 
-// passing describes which packet sizes pass, and names the direction if only one direction limits them.
-func passing(s Size) string {
+// passingSizes describes which packet sizes pass, and names the direction if only one direction limits them.
+func passingSizes(s Size) string {
 	switch {
 	case s.There < s.Back && s.Back >= s.Own:
-		return fmt.Sprintf("%d bytes pass one way (%s), and %d back", s.There, way(s.From, s.To), s.Back)
+		return fmt.Sprintf("%d bytes pass one way (%s), and %d back", s.There, directionText(s.From, s.To), s.Back)
 	case s.Back < s.There && s.There >= s.Own:
-		return fmt.Sprintf("%d bytes pass one way (%s), and %d back", s.Back, way(s.To, s.From), s.There)
+		return fmt.Sprintf("%d bytes pass one way (%s), and %d back", s.Back, directionText(s.To, s.From), s.There)
 	}
 	return fmt.Sprintf("%d bytes pass (%d there, %d back)", min(s.There, s.Back), s.There, s.Back)
 }
 
-func way(from, to string) string { return from + " to " + to }
+func directionText(from, to string) string { return from + " to " + to }
 
 // sent sums the messages with known content in one direction (way) of a path: small datagrams, large ones, those without a
 // checksum (bare), and small and large parts of a stream (words, blocks).
@@ -61,8 +61,8 @@ type sent struct {
 	small, large, bare, words, blocks netstate.Traffic
 }
 
-// ways returns what was sent on a path in each direction.
-func (e *Evidence) ways(path plan.Path) (all []*sent) {
+// sentByDirection returns what was sent on a path in each direction.
+func (e *Evidence) sentByDirection(path plan.Path) (all []*sent) {
 	at := func(way string) *sent {
 		i := slices.IndexFunc(all, func(s *sent) bool { return s.way == way })
 		if i < 0 {
@@ -74,7 +74,7 @@ func (e *Evidence) ways(path plan.Path) (all []*sent) {
 		if s.Path != path || s.Failed != "" {
 			continue
 		}
-		there, back, c := at(way(s.From, s.To)), at(way(s.To, s.From)), s.Content
+		there, back, c := at(directionText(s.From, s.To)), at(directionText(s.To, s.From)), s.Content
 		there.small, back.small = there.small.Plus(c.Small.There), back.small.Plus(c.Small.Back)
 		there.large, back.large = there.large.Plus(c.Large.There), back.large.Plus(c.Large.Back)
 		there.bare, back.bare = there.bare.Plus(c.Bare.There), back.bare.Plus(c.Bare.Back)
@@ -84,9 +84,9 @@ func (e *Evidence) ways(path plan.Path) (all []*sent) {
 	return all
 }
 
-// changed describes the messages that arrived with changed content on a path, for each direction.
-func (e *Evidence) changed(path plan.Path) (saw []string) {
-	for _, s := range e.ways(path) {
+// changedMessages describes the messages that arrived with changed content on a path, for each direction.
+func (e *Evidence) changedMessages(path plan.Path) (saw []string) {
+	for _, s := range e.sentByDirection(path) {
 		if d := s.small.Plus(s.large); d.Wrong > 0 {
 			saw = append(saw, fmt.Sprintf("%s: %d of %d datagrams", s.way, d.Wrong, d.Sent-d.Lost))
 		}
@@ -103,16 +103,16 @@ func (e *Evidence) changed(path plan.Path) (saw []string) {
 	return saw
 }
 
-// checksum finds damaged packets: packets dropped for a wrong checksum, messages that arrived with changed content, and
+// damagedPackets finds damaged packets: packets dropped for a wrong checksum, messages that arrived with changed content, and
 // packets that connection tracking refused as invalid.
-func checksum(e *Evidence) []Statement {
-	n, at := e.count(func(_ Place, counter string) bool { return damaged(counter) })
-	host, pod := e.changed(HostPath), e.changed(PodPath)
+func damagedPackets(e *Evidence) []Statement {
+	n, at := e.sumCounters(func(_ Place, counter string) bool { return isChecksumCounter(counter) })
+	host, pod := e.changedMessages(HostPath), e.changedMessages(PodPath)
 	if n < fewErrors && len(host)+len(pod) == 0 {
-		if s := e.invalid(); s != nil {
+		if s := e.invalidPacketsFault(); s != nil {
 			return s
 		}
-		refused, _ := e.refused()
+		refused, _ := e.countInvalid()
 		return cleared("%d packets with a wrong checksum at %d places, %d that connection tracking calls invalid, and no message arrived with another content", n, len(e.Places), refused)
 	}
 	var saw []string
@@ -123,19 +123,19 @@ func checksum(e *Evidence) []Statement {
 	if all := slices.Concat(host, pod); len(all) > 0 {
 		saw = append(saw, "messages arrived with another content: "+strings.Join(all, ", "))
 	}
-	return proven(fault(e.damages(at), where, "%s", strings.Join(saw, "; ")))
+	return proven(fault(e.damageVerdict(at), where, "%s", strings.Join(saw, "; ")))
 }
 
-// damages returns the verdict on damaged packets: that of the first path that shows them, or CNI if no path does. at are
+// damageVerdict returns the verdict on damaged packets: that of the first path that shows them, or CNI if no path does. at are
 // the counters of wrong checksums. A node's counter points to the hosts' path only if packets are missing there.
-func (e *Evidence) damages(at []At) Verdict {
+func (e *Evidence) damageVerdict(at []At) Verdict {
 	node := slices.ContainsFunc(at, func(a At) bool { return !a.Place.Pod && a.N >= fewErrors })
 	switch {
-	case len(e.changed(HostPath)) > 0, e.Paths[HostPath].wrong() >= fewErrors, node && e.missingOn(HostPath) > 0:
+	case len(e.changedMessages(HostPath)) > 0, e.Paths[HostPath].wrongChecksums() >= fewErrors, node && e.missingOn(HostPath) > 0:
 		return Node
-	case len(e.changed(PodPath)) > 0, e.Paths[PodPath].wrong() >= fewErrors, e.missingOn(PodPath) > 0:
+	case len(e.changedMessages(PodPath)) > 0, e.Paths[PodPath].wrongChecksums() >= fewErrors, e.missingOn(PodPath) > 0:
 		return CNI
-	case e.Paths[ServicePath].wrong() >= fewErrors, e.missingOn(ServicePath) > 0:
+	case e.Paths[ServicePath].wrongChecksums() >= fewErrors, e.missingOn(ServicePath) > 0:
 		return Service
 	}
 	return CNI
@@ -151,43 +151,44 @@ func (e *Evidence) missingOn(path plan.Path) (missing uint64) {
 	for _, l := range e.losses(path) {
 		missing = max(missing, l.n)
 	}
-	dead, _ := e.Paths[path].dead()
-	if len(dead) > 0 || slices.ContainsFunc(e.Sizes, func(s Size) bool { return s.Path == path && (s.Failed != "" || s.vanish()) }) {
+	dead, _ := e.Paths[path].deadAndAlive()
+	if len(dead) > 0 || slices.ContainsFunc(e.Sizes, func(s Size) bool { return s.Path == path && (s.Failed != "" || s.dropsSilently()) }) {
 		missing = max(missing, manyRefused)
 	}
 	return missing
 }
 
-// refused counts the packets that the nodes' connection tracking called invalid. It also returns the counters, largest first.
-func (e *Evidence) refused() (int64, []At) {
-	return e.count(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
+// countInvalid counts the packets that the nodes' connection tracking called invalid. It also returns the counters, largest first.
+func (e *Evidence) countInvalid() (int64, []At) {
+	return e.sumCounters(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
 }
 
-// invalid finds packets that a node's connection tracking refused before a receiver could compare their checksum: a
-// path misses packets, and a node counts as many as invalid. A rule of the CNI or of kube-proxy then drops them.
-func (e *Evidence) invalid() []Statement {
-	n, at := e.refused()
+// invalidPacketsFault returns a fault if a path misses packets and a node's connection tracking counts at least as many as
+// invalid; otherwise nil. Connection tracking refuses a packet before a receiver could compare its checksum, and a rule of
+// the CNI or of kube-proxy then drops it.
+func (e *Evidence) invalidPacketsFault() []Statement {
+	n, at := e.countInvalid()
 	for _, path := range Paths {
 		missing := e.missingOn(path)
-		if missing == 0 || n < fewPackets || uint64(n) < missing || e.otherwise(path, missing) >= missing {
+		if missing == 0 || n < fewPackets || uint64(n) < missing || e.droppedByOtherRules(path, missing) >= missing {
 			continue
 		}
 		saw := fmt.Sprintf("its connection tracking called %d packets invalid, as it does with a wrong checksum", at[0].N)
-		if dead, _ := e.Paths[path].dead(); len(dead) > 0 {
+		if dead, _ := e.Paths[path].deadAndAlive(); len(dead) > 0 {
 			saw += fmt.Sprintf("; no answer to %s (%s)", strings.Join(dead, ", "), path)
 		}
 		for _, l := range e.losses(path)[:min(len(e.losses(path)), 2)] {
 			saw += "; " + l.saw
 		}
-		return fault(side(path), at[0].Place.Name, "%s", saw)
+		return fault(pathVerdict(path), at[0].Place.Name, "%s", saw)
 	}
 	return nil
 }
 
-// otherwise returns how many packets were dropped by rules other than rules for invalid packets; 0 if the rules for
+// droppedByOtherRules returns how many packets were dropped by rules other than rules for invalid packets; 0 if the rules for
 // invalid packets explain all that is missing. Datagrams without a checksum are never invalid: if they are lost about as
 // often as others, it returns math.MaxUint64.
-func (e *Evidence) otherwise(path plan.Path, missing uint64) (n uint64) {
+func (e *Evidence) droppedByOtherRules(path plan.Path, missing uint64) (n uint64) {
 	refusing := uint64(0)
 	for _, p := range e.Places {
 		for _, f := range p.Filters {
@@ -201,7 +202,7 @@ func (e *Evidence) otherwise(path plan.Path, missing uint64) (n uint64) {
 	if refusing >= missing {
 		return 0
 	}
-	for _, s := range e.ways(path) {
+	for _, s := range e.sentByDirection(path) {
 		all, bare := s.small.Plus(s.large), s.bare
 		if all.Lost >= fewPackets && 2*bare.Lost*all.Sent > all.Lost*bare.Sent {
 			return math.MaxUint64
@@ -210,16 +211,16 @@ func (e *Evidence) otherwise(path plan.Path, missing uint64) (n uint64) {
 	return n
 }
 
-// damaged reports whether a counter counts packets with a wrong checksum.
-func damaged(counter string) bool { return strings.HasSuffix(counter, "InCsumErrors") }
+// isChecksumCounter reports whether a counter counts packets with a wrong checksum.
+func isChecksumCounter(counter string) bool { return strings.HasSuffix(counter, "InCsumErrors") }
 
-// wrong counts the packets with wrong checksums that the ends of a path received.
-func (t *Trials) wrong() (n int64) {
+// wrongChecksums counts the packets with wrong checksums that the ends of a path received.
+func (t *Trials) wrongChecksums() (n int64) {
 	if t == nil {
 		return 0
 	}
 	for name, k := range t.Counters {
-		if damaged(name) {
+		if isChecksumCounter(name) {
 			n += k
 		}
 	}
@@ -247,7 +248,7 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 			all = append(all, lost{path, n, share, fmt.Sprintf("%s of %d %s", number.Percent(share), of, what)})
 		}
 	}
-	for _, s := range e.ways(path) {
+	for _, s := range e.sentByDirection(path) {
 		add(uint64(s.small.Lost), uint64(s.small.Sent), lostMuch, "small datagrams from "+s.way)
 		add(uint64(s.large.Lost), uint64(s.large.Sent), lostMuch, "large datagrams from "+s.way)
 		add(uint64(s.words.Resent), uint64(s.words.Sent), resentAlone, "small parts of a stream, sent again from "+s.way)
@@ -265,7 +266,7 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 	// For a segment that was repeated only because of a late answer, the receiver reports that it has it already. If
 	// answers are irregular, a connection may end before: then a probe was sent that repaired nothing.
 	needless := t.Counters["TcpExt.TCPDSACKRecv"]
-	if least, usual, ok := e.trip(path); ok && usual > max(queuedTrip, waitsMuch*least) {
+	if least, usual, ok := e.tripTimes(path); ok && usual > max(queuedTrip, waitsMuch*least) {
 		needless = max(needless, t.Counters["TcpExt.TCPLossProbes"]-t.Counters["TcpExt.TCPLossProbeRecovery"])
 	}
 	again := t.Counters["Tcp.RetransSegs"] - needless
@@ -277,7 +278,7 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 // oneWay describes whether messages are lost in one direction or in both, "" without a loss.
 func (e *Evidence) oneWay() string {
 	for _, path := range Paths {
-		ways := e.ways(path)
+		ways := e.sentByDirection(path)
 		if len(ways) != 2 {
 			continue
 		}
@@ -296,14 +297,14 @@ func (e *Evidence) oneWay() string {
 	return ""
 }
 
-func loss(e *Evidence) []Statement {
+func packetLoss(e *Evidence) []Statement {
 	host, pod, behind := e.losses(HostPath), e.losses(PodPath), e.losses(ServicePath)
 	all := slices.Concat(host, pod, behind)
 	if len(all) == 0 {
 		if few := e.fewReason(); few != "" {
 			return unknown("%s", few)
 		}
-		return cleared("of %d datagrams and echoes no path lost more than %s", e.tried(), number.Percent(lostMuch))
+		return cleared("of %d datagrams and echoes no path lost more than %s", e.triedPackets(), number.Percent(lostMuch))
 	}
 	verdict := Service
 	switch {
@@ -317,7 +318,7 @@ func loss(e *Evidence) []Statement {
 		saw += "; " + ways
 	}
 	where, direct := all[0].path.String(), false
-	rules, dropped := e.filters()
+	rules, dropped := e.droppingRules()
 	n, at := e.dropCounts()
 	switch {
 	case dropped >= fewPackets:
@@ -330,7 +331,7 @@ func loss(e *Evidence) []Statement {
 
 // dropCounts sums the drop and error counters of devices and backlogs. It also returns the counters, largest first.
 func (e *Evidence) dropCounts() (int64, []At) {
-	return e.count(func(_ Place, counter string) bool {
+	return e.sumCounters(func(_ Place, counter string) bool {
 		return counter == "softnet.dropped" || strings.HasSuffix(counter, ".rx_dropped") || strings.HasSuffix(counter, ".tx_dropped") ||
 			strings.HasSuffix(counter, ".rx_errors") || strings.HasSuffix(counter, ".tx_errors") || strings.HasSuffix(counter, ".rx_frame")
 	})
@@ -340,10 +341,10 @@ func (e *Evidence) dropCounts() (int64, []At) {
 // overflow queues sometimes.
 const manyDrops = 1000
 
-func drops(e *Evidence) []Statement {
+func deviceDrops(e *Evidence) []Statement {
 	n, at := e.dropCounts()
 	if n >= manyDrops {
-		return proven(fault(at[0].Place.side(), at[0].Place.Name, "%d packets: %s", n, placesText(at)))
+		return proven(fault(at[0].Place.faultVerdict(), at[0].Place.Name, "%d packets: %s", n, placesText(at)))
 	}
 	saw := fmt.Sprintf("devices and backlogs dropped %d packets", n)
 	if n > 0 {
@@ -352,13 +353,13 @@ func drops(e *Evidence) []Statement {
 	return cleared("%s", saw)
 }
 
-func asymmetric(e *Evidence) []Statement {
+func asymmetricPaths(e *Evidence) []Statement {
 	for _, s := range e.Sizes {
 		if s.HopsThere != s.HopsBack && s.HopsThere > 0 && s.HopsBack > 0 {
-			return proven(fault(side(s.Path), s.From+" to "+s.To, "packets pass %d hops there and %d back", s.HopsThere, s.HopsBack))
+			return proven(fault(pathVerdict(s.Path), s.From+" to "+s.To, "packets pass %d hops there and %d back", s.HopsThere, s.HopsBack))
 		}
 	}
-	n, at := e.count(func(_ Place, counter string) bool { return counter == "TcpExt.IPReversePathFilter" })
+	n, at := e.sumCounters(func(_ Place, counter string) bool { return counter == "TcpExt.IPReversePathFilter" })
 	if n >= fewErrors {
 		return proven(fault(Node, at[0].Place.Name, "%d packets were dropped because their source is not routed to where they came from (rp_filter)", n))
 	}

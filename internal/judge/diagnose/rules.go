@@ -60,12 +60,12 @@ func unknown(format string, args ...any) []Statement {
 	return []Statement{{State: Unknown, Saw: fmt.Sprintf(format, args...)}}
 }
 
-func nanoseconds(ns float64) string { return number.WithUnit("ns", ns) }
+func formatNanoseconds(ns float64) string { return number.WithUnit("ns", ns) }
 
-func bits(rate float64) string { return number.WithUnit("bit/s", rate) }
+func formatBitRate(rate float64) string { return number.WithUnit("bit/s", rate) }
 
 func cpuLimit(e *Evidence) []Statement {
-	p := e.prober()
+	p := e.proberSum()
 	if p.Elapsed == 0 {
 		return unknown("no trial has an account of its CPUs")
 	}
@@ -77,7 +77,7 @@ func cpuLimit(e *Evidence) []Statement {
 }
 
 func cpuSteal(e *Evidence) []Statement {
-	p := e.prober()
+	p := e.proberSum()
 	if p.Whole == 0 {
 		return unknown("no trial has an account of its CPUs")
 	}
@@ -90,7 +90,7 @@ func cpuSteal(e *Evidence) []Statement {
 
 // starvedReason returns why times and rates cannot be judged, "" if they can.
 func (e *Evidence) starvedReason() string {
-	p := e.prober()
+	p := e.proberSum()
 	switch {
 	case e.blind:
 		return ""
@@ -99,7 +99,7 @@ func (e *Evidence) starvedReason() string {
 	case p.Whole > 0 && p.Steal.Seconds() > stolenMuch*p.Whole.Seconds():
 		return "a hypervisor took the CPUs"
 	}
-	if why := e.crowdedReason(); why != "" && e.slow() {
+	if why := e.crowdedReason(); why != "" && e.looksSlow() {
 		return why
 	}
 	return ""
@@ -109,31 +109,31 @@ func (e *Evidence) starvedReason() string {
 // were often ready without a CPU, or the usual round trip between hosts is much longer than the shortest while most
 // trials saw other work.
 func (e *Evidence) crowdedReason() string {
-	p, share := e.prober(), e.foreignShare()
-	least, usual, ok := e.trip(HostPath)
+	p, share := e.proberSum(), e.foreignShare()
+	least, usual, ok := e.tripTimes(HostPath)
 	switch {
 	case share > foreignMuch:
 		return fmt.Sprintf("other tasks took %s of the time of its CPUs: in %d of %d trials %s", number.Percent(share), p.Disturbed, p.Of, p.Says)
 	case float64(p.Held) > heldOften*float64(p.Paced):
 		return fmt.Sprintf("ends of trials were ready and had no CPU for more than %s of the time, %d of %d", number.Percent(heldMuch), p.Held, p.Paced)
 	case ok && usual > waitsMuch*least && float64(p.Disturbed) > disturbedMuch*float64(p.Of):
-		return fmt.Sprintf("a round trip between hosts takes %s and can take %s; in %d of %d trials %s", nanoseconds(usual), nanoseconds(least), p.Disturbed, p.Of, p.Says)
+		return fmt.Sprintf("a round trip between hosts takes %s and can take %s; in %d of %d trials %s", formatNanoseconds(usual), formatNanoseconds(least), p.Disturbed, p.Of, p.Says)
 	}
 	return ""
 }
 
-// slow reports whether a rule about times or rates would find a fault if the prober had its CPUs alone.
-func (e *Evidence) slow() bool {
+// looksSlow reports whether a rule about times or rates would find a fault if the prober had its CPUs alone.
+func (e *Evidence) looksSlow() bool {
 	blind := *e
 	blind.blind = true
-	return slices.ContainsFunc([]func(*Evidence) []Statement{rate, roundTrip, lateResolutions, overhead, service}, func(find func(*Evidence) []Statement) bool {
+	return slices.ContainsFunc([]func(*Evidence) []Statement{hostStreamRate, roundTrip, lateResolutions, podOverhead, slowService}, func(find func(*Evidence) []Statement) bool {
 		return slices.ContainsFunc(find(&blind), func(s Statement) bool { return s.State == Fault })
 	})
 }
 
 // foreignShare returns the share of the prober's CPU time that other tasks took.
 func (e *Evidence) foreignShare() float64 {
-	p := e.prober()
+	p := e.proberSum()
 	return p.Foreign.Seconds() / max(p.Own.Seconds(), 1e-9)
 }
 
@@ -150,8 +150,8 @@ func (e *Evidence) lateNamesAnyway(path plan.Path) bool {
 	return e.leastName(path) > lateName && e.foreignShare() < foreignMost
 }
 
-// tried counts the datagrams and echoes of all trials.
-func (e *Evidence) tried() (n uint64) {
+// triedPackets counts the datagrams and echoes of all trials.
+func (e *Evidence) triedPackets() (n uint64) {
 	for _, t := range e.Paths {
 		n += t.Datagrams.Sent + t.Echoes.Sent
 	}
@@ -160,7 +160,7 @@ func (e *Evidence) tried() (n uint64) {
 
 // fewReason returns a text if too few datagrams and echoes were sent to show a loss; otherwise "".
 func (e *Evidence) fewReason() string {
-	if n := e.tried(); n < fewTried {
+	if n := e.triedPackets(); n < fewTried {
 		return fmt.Sprintf("only %d datagrams and echoes were sent", n)
 	}
 	return ""
@@ -171,7 +171,7 @@ func (e *Evidence) fewReason() string {
 func (e *Evidence) thinReason() string {
 	none, all := 0, 0
 	for _, t := range e.Paths {
-		dead, alive := t.dead()
+		dead, alive := t.deadAndAlive()
 		none, all = none+len(dead), all+len(dead)+len(alive)
 	}
 	if 4*none > all {
@@ -180,21 +180,21 @@ func (e *Evidence) thinReason() string {
 	return e.fewReason()
 }
 
-func starved(e *Evidence) []Statement {
-	p, thin := e.prober(), e.thinReason()
+func starvedProber(e *Evidence) []Statement {
+	p, thin := e.proberSum(), e.thinReason()
 	switch why := e.crowdedReason(); {
 	case p.Of == 0:
 		return unknown("no trial was measured")
 	case why != "" && thin != "":
 		return proven(fault(Tester, "", "%s; %s", why, thin))
-	case why != "" && e.slow() && !e.lateAnyway():
+	case why != "" && e.looksSlow() && !e.lateAnyway():
 		return proven(fault(Tester, "", "%s", why))
 	}
 	return cleared("other work was seen on the CPUs of the path in %d of %d trials, and no time or rate shows it", p.Disturbed, p.Of)
 }
 
-// side returns which component is at fault for something on a path.
-func side(p plan.Path) Verdict {
+// pathVerdict returns which component is at fault for something on a path.
+func pathVerdict(p plan.Path) Verdict {
 	switch p {
 	case HostPath:
 		return Node
@@ -209,8 +209,8 @@ func placesText(at []At) string {
 	return strings.Join(each.Of(at[:min(len(at), 3)], func(a At) string { return fmt.Sprintf("%s %s %d", a.Place.Name, a.Counter, a.N) }), ", ")
 }
 
-// side returns which component is at fault for something at a place.
-func (p Place) side() Verdict {
+// faultVerdict returns which component is at fault for something at a place.
+func (p Place) faultVerdict() Verdict {
 	if p.Pod {
 		return CNI
 	}

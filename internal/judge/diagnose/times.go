@@ -12,7 +12,7 @@ import (
 func shaperText(s netstate.Shaper) string {
 	text := s.Kind + " on " + s.Device
 	if s.Rate > 0 {
-		text += " with " + bits(s.Rate)
+		text += " with " + formatBitRate(s.Rate)
 	}
 	if s.Says != "" {
 		text += ": " + s.Says
@@ -20,13 +20,13 @@ func shaperText(s netstate.Shaper) string {
 	return text
 }
 
-// shaper finds a queueing discipline that explains the measurements: a rate that the path's bulk data do not exceed, or
+// harmfulShaper finds a queueing discipline that explains the measurements: a rate that the path's bulk data do not exceed, or
 // one that delays or loses packets on purpose. Bulk data at exactly its rate are evidence even on a busy machine.
-func shaper(e *Evidence) []Statement {
+func harmfulShaper(e *Evidence) []Statement {
 	for _, p := range e.Places {
 		for _, s := range p.Shapers {
 			if s.Rate == 0 {
-				return proven(fault(p.side(), p.Name, "%s", shaperText(s)))
+				return proven(fault(p.faultVerdict(), p.Name, "%s", shaperText(s)))
 			}
 			for _, path := range Paths {
 				for _, kind := range []string{"stream", "stream reverse"} {
@@ -34,11 +34,11 @@ func shaper(e *Evidence) []Statement {
 					if !ok || got < 0.6*s.Rate || got > 1.05*s.Rate {
 						continue
 					}
-					verdict := p.side()
+					verdict := p.faultVerdict()
 					if path != HostPath {
 						verdict = CNI // the path between hosts is not limited
 					}
-					return proven(fault(verdict, p.Name, "%s; a stream (%s) got %s, no more", shaperText(s), path, bits(got)))
+					return proven(fault(verdict, p.Name, "%s; a stream (%s) got %s, no more", shaperText(s), path, formatBitRate(got)))
 				}
 			}
 		}
@@ -49,7 +49,7 @@ func shaper(e *Evidence) []Statement {
 // slowLine is a rate in bit/s that every NIC of a modern server exceeds.
 const slowLine = 0.9e9
 
-func rate(e *Evidence) []Statement {
+func hostStreamRate(e *Evidence) []Statement {
 	there, ok := e.Paths[HostPath].median("stream", "goodput")
 	back, also := e.Paths[HostPath].median("stream reverse", "goodput")
 	if !ok || !also {
@@ -66,14 +66,14 @@ func rate(e *Evidence) []Statement {
 			}
 		}
 	}
-	if long, _, _ := e.trip(HostPath); long > longTrip {
-		return unknown("streams are short, and the round trip is long: %s there and %s back", bits(there), bits(back))
+	if long, _, _ := e.tripTimes(HostPath); long > longTrip {
+		return unknown("streams are short, and the round trip is long: %s there and %s back", formatBitRate(there), formatBitRate(back))
 	}
 	least := min(there, back)
-	saw := fmt.Sprintf("a stream between the hosts gets %s there and %s back", bits(there), bits(back))
+	saw := fmt.Sprintf("a stream between the hosts gets %s there and %s back", formatBitRate(there), formatBitRate(back))
 	switch {
 	case speed > 0 && least < 0.5e6*float64(speed):
-		return fault(Node, "", "%s; the NIC has %s", saw, bits(1e6*float64(speed)))
+		return fault(Node, "", "%s; the NIC has %s", saw, formatBitRate(1e6*float64(speed)))
 	case 3*least < max(there, back), least < slowLine:
 		return fault(Node, "", "%s", saw)
 	}
@@ -98,12 +98,12 @@ const lateEcho = 50e6
 // describes it.
 type tripKind struct{ kind, name, text string }
 
-// tripKinds has connections last: trip uses them only if neither requests nor echoes were measured.
+// tripKinds has connections last: tripTimes uses them only if neither requests nor echoes were measured.
 var tripKinds = []tripKind{{"rr", "rtt", "a request"}, {"ping", "rtt", "an echo"}, {"crr", "connect_time", "to connect"}}
 
-// trip returns the shortest and the usual round trip on a path in ns: of requests or echoes, whichever usually takes less; of
+// tripTimes returns the shortest and the usual round trip on a path in ns: of requests or echoes, whichever usually takes less; of
 // connections if neither was measured.
-func (e *Evidence) trip(path plan.Path) (least, usual float64, ok bool) {
+func (e *Evidence) tripTimes(path plan.Path) (least, usual float64, ok bool) {
 	for _, m := range tripKinds {
 		l, u, has := e.tripOf(path, m.kind)
 		if has && (!ok || m.kind != "crr" && u < usual) {
@@ -135,17 +135,17 @@ func (e *Evidence) tripOf(path plan.Path, kind string) (least, usual float64, ok
 	return 0, 0, false
 }
 
-// far reports whether a round trip of any kind on a path is so long that a trial may end before its first answer.
-func (e *Evidence) far(path plan.Path) bool {
+// isFar reports whether a round trip of any kind on a path is so long that a trial may end before its first answer.
+func (e *Evidence) isFar(path plan.Path) bool {
 	return slices.ContainsFunc(tripKinds, func(m tripKind) bool {
 		_, usual, ok := e.tripOf(path, m.kind)
 		return ok && usual > lateEcho
 	})
 }
 
-// allowed returns by how many ns a round trip between pods may exceed host, the hosts' round trip, for encapsulation and
+// allowedExcess returns by how many ns a round trip between pods may exceed host, the hosts' round trip, for encapsulation and
 // processing at both ends. It is twice host and at least ownTrip; with WireGuard four times host and at least 4*ownTrip.
-func (e *Evidence) allowed(host float64) float64 {
+func (e *Evidence) allowedExcess(host float64) float64 {
 	if e.Encapsulation == "wireguard" {
 		return max(4*host, 4*ownTrip)
 	}
@@ -156,12 +156,12 @@ func (e *Evidence) allowed(host float64) float64 {
 var carriedByUDP = map[string]bool{"vxlan": true, "wireguard": true}
 
 func roundTrip(e *Evidence) []Statement {
-	_, host, ok := e.trip(HostPath)
-	_, pod, also := e.trip(PodPath)
+	_, host, ok := e.tripTimes(HostPath)
+	_, pod, also := e.tripTimes(PodPath)
 	if !ok || !also {
 		return unknown("the round trip of a path was not measured")
 	}
-	saw := fmt.Sprintf("%s between hosts, %s between pods", nanoseconds(host), nanoseconds(pod))
+	saw := fmt.Sprintf("%s between hosts, %s between pods", formatNanoseconds(host), formatNanoseconds(pod))
 	// TCP may be late although echoes are not, and new connections although requests are not.
 	requests := false
 	for _, m := range tripKinds {
@@ -176,13 +176,13 @@ func roundTrip(e *Evidence) []Statement {
 			most = lateConnect
 		}
 		requests = requests || m.kind == "rr"
-		saw += fmt.Sprintf("; %s takes at least %s and %s", m.text, nanoseconds(hostLeast), nanoseconds(podLeast))
+		saw += fmt.Sprintf("; %s takes at least %s and %s", m.text, formatNanoseconds(hostLeast), formatNanoseconds(podLeast))
 		// The shortest of thousands shows the path without other work on the CPUs, even on a busy machine.
 		more := podLeast - hostLeast
 		switch {
-		case more > max(0.5e6, most, 0.2*hostLeast, e.allowed(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
+		case more > max(0.5e6, most, 0.2*hostLeast, e.allowedExcess(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
 			if name := e.leastName(HostPath); carriedByUDP[e.Encapsulation] && name > 0.9*podLeast {
-				return fault(Node, HostPath.String(), "%s; a name takes %s at least between hosts: datagrams are late there, and they carry the packets of pods", saw, nanoseconds(name))
+				return fault(Node, HostPath.String(), "%s; a name takes %s at least between hosts: datagrams are late there, and they carry the packets of pods", saw, formatNanoseconds(name))
 			}
 			return fault(CNI, PodPath.String(), "%s", saw)
 		case hostLeast > max(longTrip, most):
@@ -223,9 +223,9 @@ func (e *Evidence) largeLate() []Statement {
 			for _, late := range []struct {
 				way  string
 				trip int64
-			}{{way(s.From, s.To), t.There}, {way(s.To, s.From), t.Back}} {
+			}{{directionText(s.From, s.To), t.There}, {directionText(s.To, s.From), t.Back}} {
 				if float64(late.trip-t.Small) > much+2*float64(t.Small) {
-					return fault(side(path), late.way, "a large packet and its answer take %s at least, small ones %s: large ones alone are late", nanoseconds(float64(late.trip)), nanoseconds(float64(t.Small)))
+					return fault(pathVerdict(path), late.way, "a large packet and its answer take %s at least, small ones %s: large ones alone are late", formatNanoseconds(float64(late.trip)), formatNanoseconds(float64(t.Small)))
 				}
 			}
 		}
@@ -253,17 +253,17 @@ func (e *Evidence) someLate() []Statement {
 		return nil
 	}
 	if hostMean > max(someMost*hostUsual, someTrip) {
-		return fault(Node, HostPath.String(), text, nanoseconds(hostUsual), nanoseconds(hostMean))
+		return fault(Node, HostPath.String(), text, formatNanoseconds(hostUsual), formatNanoseconds(hostMean))
 	}
 	usual, ok := pods.median("rr", "rtt.p50")
 	mean, also := pods.least("rr", "rtt.mean")
 	if ok && also && mean > max(someMuch*usual, someMuch*slices.Max(host.Values["rr rtt.mean"]), someTrip) {
-		return fault(CNI, PodPath.String(), text, nanoseconds(usual), nanoseconds(mean))
+		return fault(CNI, PodPath.String(), text, formatNanoseconds(usual), formatNanoseconds(mean))
 	}
 	return nil
 }
 
-func overhead(e *Evidence) []Statement {
+func podOverhead(e *Evidence) []Statement {
 	host, ok := e.Paths[HostPath].median("rr", "rtt.p50")
 	pod, also := e.Paths[PodPath].median("rr", "rtt.p50")
 	hostBulk, bulk := e.Paths[HostPath].median("stream", "goodput")
@@ -274,17 +274,17 @@ func overhead(e *Evidence) []Statement {
 	if why := e.starvedReason(); why != "" {
 		return unknown("%s", why)
 	}
-	saw := fmt.Sprintf("requests take %s between pods and %s between hosts", nanoseconds(pod), nanoseconds(host))
+	saw := fmt.Sprintf("requests take %s between pods and %s between hosts", formatNanoseconds(pod), formatNanoseconds(host))
 	least := 0.2
 	if e.Encapsulation == "wireguard" {
 		least = 0.02 // encryption costs as much as everything else together
 	}
 	if bulk && both {
-		saw += fmt.Sprintf("; a stream gets %s and %s", bits(podBulk), bits(hostBulk))
+		saw += fmt.Sprintf("; a stream gets %s and %s", formatBitRate(podBulk), formatBitRate(hostBulk))
 	}
-	noise := max(e.Paths[HostPath].spread("rr", "rtt.p50"), e.Paths[PodPath].spread("rr", "rtt.p50"))
+	noise := max(e.Paths[HostPath].relativeSpread("rr", "rtt.p50"), e.Paths[PodPath].relativeSpread("rr", "rtt.p50"))
 	switch {
-	case pod-host > e.allowed(host)+noise*pod,
+	case pod-host > e.allowedExcess(host)+noise*pod,
 		bulk && both && podBulk < least*hostBulk && host < longTrip: // a short stream over a long path does not show a rate
 		return fault(CNI, PodPath.String(), "%s", saw)
 	}
@@ -299,21 +299,21 @@ func (e *Evidence) lateService(much float64) (least, shortest float64, late bool
 	return least, shortest, ok && least-shortest > much+2*shortest
 }
 
-func service(e *Evidence) []Statement {
+func slowService(e *Evidence) []Statement {
 	direct, ok := e.Paths[PodPath].median("crr", "connect_time.p50")
 	through, also := e.Paths[ServicePath].median("crr", "connect_time.p50")
 	if !ok || !also {
 		return cleared("no Service was tried, or no connection came about")
 	}
-	saw := fmt.Sprintf("to connect takes %s through the Service and %s to the pod", nanoseconds(through), nanoseconds(direct))
+	saw := fmt.Sprintf("to connect takes %s through the Service and %s to the pod", formatNanoseconds(through), formatNanoseconds(direct))
 	if least, shortest, late := e.lateService(longTrip); late {
-		return fault(Service, ServicePath.String(), "%s; at least %s, and %s", saw, nanoseconds(least), nanoseconds(shortest))
+		return fault(Service, ServicePath.String(), "%s; at least %s, and %s", saw, formatNanoseconds(least), formatNanoseconds(shortest))
 	}
 	if why := e.starvedReason(); why != "" {
 		return unknown("%s", why)
 	}
-	noise := max(e.Paths[ServicePath].spread("crr", "connect_time.p50"), e.Paths[PodPath].spread("crr", "connect_time.p50"))
-	if through-direct > e.allowed(direct)+noise*through {
+	noise := max(e.Paths[ServicePath].relativeSpread("crr", "connect_time.p50"), e.Paths[PodPath].relativeSpread("crr", "connect_time.p50"))
+	if through-direct > e.allowedExcess(direct)+noise*through {
 		return fault(Service, ServicePath.String(), "%s", saw)
 	}
 	return cleared("%s", saw)

@@ -19,8 +19,8 @@ type unit struct {
 	samples        int
 }
 
-// add adds samples with their common weight. Without a receipt their part is known.
-func (u *unit) add(o placement, weight float64, samples int) {
+// addSamples adds samples with their common weight. Without a receipt their part is known.
+func (u *unit) addSamples(o placement, weight float64, samples int) {
 	if o.receipt == "" {
 		u.known[o.id] += weight
 	} else {
@@ -31,7 +31,7 @@ func (u *unit) add(o placement, weight float64, samples int) {
 	u.samples += samples
 }
 
-// prefixes has the samples of trials that follow packets, by each prefix of their receipts (see the function receipt).
+// prefixes has the samples of trials that follow packets, by each prefix of their receipts (see receiptOf).
 type prefixes map[string]beginning
 
 // beginning sums the samples whose receipts begin with the same prefix. switched is the weight of the switch's samples, all
@@ -41,8 +41,8 @@ type beginning struct {
 	samples       int
 }
 
-func (p prefixes) add(receipt string, weight float64, samples int, switched bool) {
-	for at := receipt; at != ""; at = shorter(at) {
+func (p prefixes) addReceipt(receipt string, weight float64, samples int, switched bool) {
+	for at := receipt; at != ""; at = withoutInnermost(at) {
 		x := p[at]
 		x.all, x.samples = x.all+weight, x.samples+samples
 		if switched {
@@ -63,39 +63,41 @@ func (p prefixes) join(o prefixes) {
 // fewest is the least number of samples of a receipt's prefix from which the switch's share is estimated.
 const fewest = 4
 
-// longest returns the longest prefix of a receipt that has enough samples, and these samples. The samples in but do not
+// longestPrefix returns the longest prefix of a receipt that has enough samples, and these samples. The samples in but do not
 // count.
-func (p prefixes) longest(receipt string, but prefixes) (at string, b beginning) {
-	for at = receipt; at != ""; at = shorter(at) {
+func (p prefixes) longestPrefix(receipt string, but prefixes) (at string, b beginning) {
+	for at = receipt; at != ""; at = withoutInnermost(at) {
 		x, less := p[at], but[at]
 		b = beginning{x.switched - less.switched, x.all - less.all, x.samples - less.samples}
-		if b.samples >= fewest || b.samples > 0 && shorter(at) == "" {
+		if b.samples >= fewest || b.samples > 0 && withoutInnermost(at) == "" {
 			return at, b
 		}
 	}
 	return "", beginning{}
 }
 
-// share returns the share of the switch in the samples, 0 without samples.
-func (b beginning) share() float64 {
+// switchShare returns the share of the switch in the samples, 0 without samples.
+func (b beginning) switchShare() float64 {
 	if b.samples == 0 || !(b.all > 0) {
 		return 0
 	}
 	return min(1, max(0, b.switched/b.all))
 }
 
-// variance returns the variance of the share's error from its samples alone. It is not 0 if few samples agree.
-func (b beginning) variance() float64 {
+// switchShareVariance returns the variance of the share's error from its samples alone. It is not 0 if few samples agree.
+func (b beginning) switchShareVariance() float64 {
 	if b.samples == 0 {
 		return 0
 	}
 	n := float64(b.samples)
-	near := (b.share()*n + 1) / (n + 2)
+	near := (b.switchShare()*n + 1) / (n + 2)
 	return near * (1 - near) / n
 }
 
-// shorter returns a receipt without its innermost function.
-func shorter(receipt string) string { return receipt[:max(0, strings.LastIndexByte(receipt, '\n'))] }
+// withoutInnermost returns a receipt without its innermost function.
+func withoutInnermost(receipt string) string {
+	return receipt[:max(0, strings.LastIndexByte(receipt, '\n'))]
+}
 
 // attribution is the sum of several units.
 type attribution struct {
@@ -106,7 +108,7 @@ type attribution struct {
 	weight   float64
 }
 
-func attribute(units []unit) attribution {
+func attributionOf(units []unit) attribution {
 	a := attribution{units, map[string]float64{}, map[placement]float64{}, prefixes{}, 0}
 	for _, u := range units {
 		for id, w := range u.known {
@@ -121,13 +123,13 @@ func attribute(units []unit) attribution {
 	return a
 }
 
-// resolved returns the weights of open by part. It attributes to the switch the share that the switch has of the same
+// resolvedWeights returns the weights of open by part. It attributes to the switch the share that the switch has of the same
 // receipts in trials that follow packets. The samples in but do not count.
-func (a attribution) resolved(open map[placement]float64, but prefixes) map[string]float64 {
+func (a attribution) resolvedWeights(open map[placement]float64, but prefixes) map[string]float64 {
 	out := map[string]float64{}
 	for o, w := range open {
-		_, b := a.followed.longest(o.receipt, but)
-		share := b.share()
+		_, b := a.followed.longestPrefix(o.receipt, but)
+		share := b.switchShare()
 		out[o.id] += w * (1 - share)
 		if share > 0 {
 			out[switchPart.ID] += w * share
@@ -136,12 +138,12 @@ func (a attribution) resolved(open map[placement]float64, but prefixes) map[stri
 	return out
 }
 
-// without returns the shares of all units but u. all has the weights of all units by part. If u follows packets, its
+// sharesWithout returns the shares of all units but u. all has the weights of all units by part. If u follows packets, its
 // receipts are left out, too.
-func (a attribution) without(u unit, all map[string]float64) map[string]float64 {
+func (a attribution) sharesWithout(u unit, all map[string]float64) map[string]float64 {
 	out := map[string]float64{}
 	if len(u.followed) == 0 { // the known samples of the switch stay
-		mine := a.resolved(u.open, nil)
+		mine := a.resolvedWeights(u.open, nil)
 		for id, w := range all {
 			out[id] = (w - u.known[id] - mine[id]) / (a.weight - u.weight)
 		}
@@ -151,15 +153,15 @@ func (a attribution) without(u unit, all map[string]float64) map[string]float64 
 	for o, w := range a.open {
 		rest[o] = w - u.open[o]
 	}
-	resolved := a.resolved(rest, u.followed)
+	resolved := a.resolvedWeights(rest, u.followed)
 	for id := range all {
 		out[id] = (a.known[id] - u.known[id] + resolved[id]) / (a.weight - u.weight)
 	}
 	return out
 }
 
-// grouped sums weights by the group of each part.
-func grouped(weights map[string]float64, of func(string) string) map[string]float64 {
+// sumByGroup sums weights by the group of each part.
+func sumByGroup(weights map[string]float64, of func(string) string) map[string]float64 {
 	out := map[string]float64{}
 	for id, w := range weights {
 		out[of(id)] += w
@@ -167,18 +169,18 @@ func grouped(weights map[string]float64, of func(string) string) map[string]floa
 	return out
 }
 
-// itself returns id. As a grouping, it puts each part into a group of its own.
-func itself(id string) string { return id }
+// ownGroup returns id. As a grouping, it puts each part into a group of its own.
+func ownGroup(id string) string { return id }
 
-// shares returns the shares of the parts in units, by the group of each. The errors come from leaving out one unit
+// sharesByGroup returns the shares of the parts in units, by the group of each. The errors come from leaving out one unit
 // after the other, separately for units that follow packets and units that do not: only units that follow packets show
 // the switch's share.
-func shares(units []unit, of func(string) string) map[string]Share {
-	a := attribute(units)
+func sharesByGroup(units []unit, of func(string) string) map[string]Share {
+	a := attributionOf(units)
 	if !(a.weight > 0) {
 		return nil
 	}
-	all := a.resolved(a.open, nil)
+	all := a.resolvedWeights(a.open, nil)
 	for id, w := range a.known {
 		all[id] += w
 	}
@@ -191,15 +193,15 @@ func shares(units []unit, of func(string) string) map[string]Share {
 		if len(u.followed) > 0 && len(a.open) > 0 {
 			group = 1
 		}
-		groups[group] = append(groups[group], grouped(a.without(u, all), of))
+		groups[group] = append(groups[group], sumByGroup(a.sharesWithout(u, all), of))
 	}
-	all = grouped(all, of)
+	all = sumByGroup(all, of)
 	drawn, told, following := a.sampleVariances(all), a.switchVariances(of), a.followingShare()
 	whole := slices.Concat(groups[:]...)
 	// Trials scatter more than samples do. How much more is estimated from all parts together.
 	var scatter, expected float64
 	for id := range all {
-		v, free := jackknife(groups[0], id)
+		v, free := jackknifeVariance(groups[0], id)
 		scatter, expected = scatter+v*free, expected+(1-following)*drawn[id]*free
 	}
 	factor := 1.0
@@ -210,7 +212,7 @@ func shares(units []unit, of func(string) string) map[string]Share {
 	for id, w := range all {
 		p, least := Share{Share: w / a.weight}, factor*drawn[id]
 		if factor*told[id] <= negligible*least { // both are 0 of a part that has all samples
-			p.variance, p.free = jackknife(whole, id)
+			p.variance, p.free = jackknifeVariance(whole, id)
 			if !(p.variance >= least) {
 				p.variance, p.free = least, max(p.free, float64(len(units)))
 			}
@@ -229,11 +231,11 @@ const negligible = 0.05
 // follow packets, or least if that is larger, and the variance of units that do. There are few units that follow packets,
 // so their scatter is combined with told, the variance expected from their samples.
 func shareVariance(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
-	one, freeOne := jackknife(groups[0], id)
+	one, freeOne := jackknifeVariance(groups[0], id)
 	if one < least {
 		one, freeOne = least, max(freeOne, float64(len(groups[0])))
 	}
-	two, freeTwo := jackknife(groups[1], id)
+	two, freeTwo := jackknifeVariance(groups[1], id)
 	two, freeTwo = (two*freeTwo+told*guessed)/(freeTwo+guessed), freeTwo+guessed
 	squares := two * two / freeTwo
 	if freeOne > 0 {
@@ -256,9 +258,9 @@ func (a attribution) followingShare() float64 {
 	return following / all
 }
 
-// jackknife returns the variance of a share by leaving out each unit of a group in turn, with its degrees of freedom. Both are
+// jackknifeVariance returns the variance of a share by leaving out each unit of a group in turn, with its degrees of freedom. Both are
 // 0 for fewer than two units.
-func jackknife(group []map[string]float64, id string) (variance, free float64) {
+func jackknifeVariance(group []map[string]float64, id string) (variance, free float64) {
 	n, mean := float64(len(group)), 0.0
 	if n < 2 {
 		return 0, 0
@@ -290,7 +292,7 @@ func (a attribution) sampleVariances(all map[string]float64) map[string]float64 
 func (a attribution) switchVariances(of func(string) string) map[string]float64 {
 	by := map[string]map[string]float64{} // the weight of parts by the prefix that decides
 	for o, w := range a.open {
-		at, _ := a.followed.longest(o.receipt, nil)
+		at, _ := a.followed.longestPrefix(o.receipt, nil)
 		if by[at] == nil {
 			by[at] = map[string]float64{}
 		}
@@ -301,7 +303,7 @@ func (a attribution) switchVariances(of func(string) string) map[string]float64 
 	}
 	out := map[string]float64{}
 	for at, parts := range by {
-		v := a.followed[at].variance()
+		v := a.followed[at].switchShareVariance()
 		for id, w := range parts {
 			out[id] += v * math.Pow(w/a.weight, 2)
 		}

@@ -88,7 +88,7 @@ func (c *Collector) Add(rec *result.Record) error {
 		c.cases[k], c.order = s, append(c.order, k)
 	}
 	if rec.Type == result.TypeCounted {
-		s.counted = append(s.counted, count(rec))
+		s.counted = append(s.counted, countedPrograms(rec))
 		return nil
 	}
 	if rec.Status != result.OK || rec.Stacks == nil || rec.Client == nil {
@@ -102,7 +102,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	if err != nil {
 		return err
 	}
-	s.trials = append(s.trials, c.trial(t, rec))
+	s.trials = append(s.trials, c.attributeTrial(t, rec))
 	if c.last == at && demand > 0 && c.lastDemand > 0 {
 		s.costs = append(s.costs, 1-c.lastDemand/demand)
 	}
@@ -112,8 +112,8 @@ func (c *Collector) Add(rec *result.Record) error {
 // Empty reports whether there was no sampled trial.
 func (c *Collector) Empty() bool { return len(c.cases) == 0 }
 
-// trial attributes the samples of a trial.
-func (c *Collector) trial(t *table, rec *result.Record) trial {
+// attributeTrial attributes the samples of a trial.
+func (c *Collector) attributeTrial(t *table, rec *result.Record) trial {
 	s := rec.Stacks
 	if !c.Keep { // without their frames and counts
 		s = &sample.Stacks{Event: s.Event, Rate: s.Rate, Lost: s.Lost, Throttled: s.Throttled, Foreign: s.Foreign, Others: s.Others, Meter: s.Meter, Cut: s.Cut, Missing: s.Missing}
@@ -125,8 +125,8 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 		o, ok := known[frame]
 		if !ok {
 			stack := rec.Stacks.Stack(frame)
-			p := t.attribute(stack)
-			o = placement{p.ID, receipt(stack)}
+			p := t.partOfStack(stack)
+			o = placement{p.ID, receiptOf(stack)}
 			known[frame], c.titles[p.ID] = o, p
 		}
 		return o
@@ -136,7 +136,7 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 		for frame, c := range rec.Stacks.Of(i) {
 			o, weight := placed(frame), float64(c.Weight)
 			if space := rec.Stacks.Root(frame); space != sample.UnknownSpace {
-				out.followed.add(o.receipt, weight, c.Samples, space == sample.SwitchSpace)
+				out.followed.addReceipt(o.receipt, weight, c.Samples, space == sample.SwitchSpace)
 				o.receipt = ""
 			}
 			x := s.counts[o]
@@ -161,9 +161,9 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 	return out
 }
 
-// receipt returns the part of a stack that handles the last received packet, "" without one: functions by line,
+// receiptOf returns the part of a stack that handles the last received packet, "" without one: functions by line,
 // outermost first.
-func receipt(stack []string) string {
+func receiptOf(stack []string) string {
 	for i := len(stack) - 1; i > 0; i-- {
 		if strings.HasPrefix(stack[i], "__netif_receive_skb") && !strings.HasPrefix(stack[i-1], "__netif_receive_skb") {
 			return strings.Join(stack[i:], "\n")

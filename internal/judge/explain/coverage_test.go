@@ -78,10 +78,10 @@ func drawnTrials(r *rand.Rand, trials, samples int, scatter float64) *sampled {
 				count(placement{p.id, receipt})
 			case ofSwitch:
 				count(placement{switchPart.ID, ""})
-				t.followed.add(receipt, 1, 1, true)
+				t.followed.addReceipt(receipt, 1, 1, true)
 			default:
 				count(placement{p.id, ""})
-				t.followed.add(receipt, 1, 1, false)
+				t.followed.addReceipt(receipt, 1, 1, false)
 			}
 		}
 		t.slices = []slice{s}
@@ -118,11 +118,11 @@ func TestSharesAreHeld(t *testing.T) {
 		held, width := map[string]int{}, map[string]float64{}
 		for range runs {
 			s := drawnTrials(r, c.trials, 230, c.scatter)
-			units := s.units(func(trial, slice) float64 { return 1 })
-			all := shares(units, itself)
-			all["bridge and switch"] = shares(units, func(id string) string { return fmt.Sprint(id == "bridge" || id == switchPart.ID) })["true"]
+			units := s.weightedUnits(func(trial, slice) float64 { return 1 })
+			all := sharesByGroup(units, ownGroup)
+			all["bridge and switch"] = sharesByGroup(units, func(id string) string { return fmt.Sprint(id == "bridge" || id == switchPart.ID) })["true"]
 			for id, p := range all {
-				x := p.of(1, 0)
+				x := p.intervalOf(1, 0)
 				if x.Low <= truth(id) && truth(id) <= x.High {
 					held[id]++
 				}
@@ -141,7 +141,7 @@ func TestSharesAreHeld(t *testing.T) {
 // TestWholeShare: a part that has all samples of each trial has no error, and no interval that is not a number.
 func TestWholeShare(t *testing.T) {
 	p := Share{Share: 1}
-	if got := p.of(2, 0); got != (Interval{2, 2, 2}) {
+	if got := p.intervalOf(2, 0); got != (Interval{2, 2, 2}) {
 		t.Errorf("%+v", got)
 	}
 }

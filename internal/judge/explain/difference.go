@@ -57,29 +57,29 @@ func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
 		return d, false
 	}
 	sd := math.Hypot(a.deviation, b.deviation)
-	d.Total = around(b.Demand.Value-a.Demand.Value, sd, float64(max(2, a.Trials+b.Trials-2)))
-	d.Nothing, d.Margin = nothing(an, a, b)
+	d.Total = intervalAround(b.Demand.Value-a.Demand.Value, sd, float64(max(2, a.Trials+b.Trials-2)))
+	d.Nothing, d.Margin = nothingToExplain(an, a, b)
 	ids := map[string]Part{}
 	for _, p := range slices.Concat(a.Parts, b.Parts) {
 		ids[p.ID] = p.Part
 	}
-	d.Changes = each.Of(slices.Sorted(maps.Keys(ids)), func(id string) Change { return change(ids[id], a, b, id) })
-	d.Families = families(d.Changes, a, b)
+	d.Changes = each.Of(slices.Sorted(maps.Keys(ids)), func(id string) Change { return measuredChange(ids[id], a, b, id) })
+	d.Families = familyChanges(d.Changes, a, b)
 	order := func(x, y Change) int {
 		return cmp.Or(cmp.Compare(math.Abs(y.By.Value), math.Abs(x.By.Value)), cmp.Compare(x.ID, y.ID))
 	}
 	slices.SortFunc(d.Changes, order)
 	slices.SortFunc(d.Families, order)
-	said, _ := d.largest()
-	d.Rest = d.several(func(c Change) bool { return !d.Named(c) })
-	d.Spread = d.several(func(c Change) bool {
+	said, _ := d.largestFamilies()
+	d.Rest = d.sumChanges(func(c Change) bool { return !d.Named(c) })
+	d.Spread = d.sumChanges(func(c Change) bool {
 		return !d.Named(c) && !slices.ContainsFunc(said, func(f Change) bool { return f.ID == c.Family })
 	})
 	return d, true
 }
 
-// several sums up the changes that chosen selects.
-func (d Difference) several(chosen func(Change) bool) Several {
+// sumChanges sums up the changes that chosen selects.
+func (d Difference) sumChanges(chosen func(Change) bool) Several {
 	parts := each.Of(each.Where(d.Changes, chosen), func(c Change) string { return c.ID })
 	return Several{d.Of(parts...), len(parts)}
 }
@@ -87,23 +87,23 @@ func (d Difference) several(chosen func(Change) bool) Several {
 // Of returns the measured change of several parts together. Its interval is narrower than the sum of the parts'
 // intervals: a sample that is not in one of them is in another.
 func (d Difference) Of(parts ...string) Change {
-	return change(Part{}, d.A, d.B, parts...)
+	return measuredChange(Part{}, d.A, d.B, parts...)
 }
 
-// families sums up the changes of parts by family.
-func families(changes []Change, a, b Side) []Change {
+// familyChanges sums up the changes of parts by family.
+func familyChanges(changes []Change, a, b Side) []Change {
 	of := map[string][]string{}
 	for _, c := range changes {
 		of[c.Family] = append(of[c.Family], c.ID)
 	}
-	return each.Of(slices.Sorted(maps.Keys(of)), func(family string) Change { return change(Part{family, family, family}, a, b, of[family]...) })
+	return each.Of(slices.Sorted(maps.Keys(of)), func(family string) Change { return measuredChange(Part{family, family, family}, a, b, of[family]...) })
 }
 
-// change returns the measured difference of parts from a to b.
-func change(p Part, a, b Side, parts ...string) Change {
-	before, after := a.sum(parts), b.sum(parts)
+// measuredChange returns the measured difference of parts from a to b.
+func measuredChange(p Part, a, b Side, parts ...string) Change {
+	before, after := a.sumParts(parts), b.sumParts(parts)
 	c := Change{Part: p, A: before.time, B: after.time}
-	c.By = around(c.B-c.A, math.Sqrt(before.variance+after.variance), max(2, before.free+after.free))
+	c.By = intervalAround(c.B-c.A, math.Sqrt(before.variance+after.variance), max(2, before.free+after.free))
 	c.Noise = c.By.Low <= 0 && c.By.High >= 0
 	return c
 }
@@ -111,27 +111,27 @@ func change(p Part, a, b Side, parts ...string) Change {
 // sum is the time of some parts of a side, the variance of its error and its degrees of freedom.
 type sum struct{ time, variance, free float64 }
 
-// sum returns the time of parts together.
-func (s Side) sum(parts []string) sum {
+// sumParts returns the time of parts together.
+func (s Side) sumParts(parts []string) sum {
 	var p Share
 	switch {
 	case len(parts) == 1:
 		p = s.Part(parts[0])
 	case len(parts) > 1:
-		p = shares(s.sampled.units(s.weigh), func(id string) string { return fmt.Sprint(slices.Contains(parts, id)) })["true"]
+		p = sharesByGroup(s.sampled.weightedUnits(s.weigh), func(id string) string { return fmt.Sprint(slices.Contains(parts, id)) })["true"]
 	}
 	d := s.Demand.Value
 	return sum{p.Share * d, d*d*p.variance + p.Share*p.Share*s.deviation*s.deviation, p.free}
 }
 
-func around(value, deviation, free float64) Interval {
+func intervalAround(value, deviation, free float64) Interval {
 	half := deviation * stat.Reach(confidence, free)
 	return Interval{value, value - half, value + half}
 }
 
-// nothing reports whether there is no difference to explain: both are the same case, the difference is within the margin
+// nothingToExplain reports whether there is no difference to explain: both are the same case, the difference is within the margin
 // or not significant, or a service demand is missing. margin is true for the same case and within the margin.
-func nothing(an *compare.Analysis, a, b Side) (equal, margin bool) {
+func nothingToExplain(an *compare.Analysis, a, b Side) (equal, margin bool) {
 	x, okX := an.Cell(compare.Key{Case: b.Case, Metric: metric.ServiceDemand})
 	y, okY := an.Cell(compare.Key{Case: a.Case, Metric: metric.ServiceDemand})
 	if !okX || !okY || a.Case == b.Case {

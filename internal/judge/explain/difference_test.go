@@ -44,7 +44,7 @@ func TestDiffuse(t *testing.T) {
 	if math.Abs(sum-d.Total.Value) > 1e-6 {
 		t.Errorf("the lines add up to %.1f of %.1f ns", sum, d.Total.Value)
 	}
-	families, _ := d.largest()
+	families, _ := d.largestFamilies()
 	sum = d.Spread.By.Value
 	for _, f := range families {
 		sum += f.By.Value

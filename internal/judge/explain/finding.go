@@ -29,7 +29,7 @@ func (d Difference) spreadOut() bool {
 	return !d.Nothing && !d.Spread.Noise && d.Spread.Parts > 1 && math.Abs(d.Spread.By.Value) >= spread*math.Abs(d.Total.Value)
 }
 
-// most is the share of the difference at which largest stops to add families.
+// most is the share of the difference at which largestFamilies stops to add families.
 const most = 2. / 3
 
 // Findings returns sentences about the composition of the difference.
@@ -37,8 +37,8 @@ func (d Difference) Findings() []string {
 	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
 	a, b := d.A.Name(), d.B.Name()
 	if d.Prediction != nil {
-		said := d.measured(scale)
-		if named := d.summary(scale); named != "" && !d.Nothing {
+		said := d.describeTotal(scale)
+		if named := d.describeFamilies(scale); named != "" && !d.Nothing {
 			said = append(said, named)
 		}
 		return append(said, d.Prediction.findings(d, scale)...)
@@ -54,22 +54,22 @@ func (d Difference) Findings() []string {
 	if d.Total.Value < 0 {
 		cheap, dear = d.B, d.A
 	}
-	said := d.measured(scale)
-	if named := d.summary(scale); named != "" {
+	said := d.describeTotal(scale)
+	if named := d.describeFamilies(scale); named != "" {
 		said = append(said, named)
 	}
 	if d.spreadOut() {
 		said = append(said, fmt.Sprintf("%s of the difference (%s) is spread over %d other parts, each within its error or small.",
 			number.Percent(d.Spread.By.Value/d.Total.Value), scale.Format(math.Abs(d.Spread.By.Value)), d.Spread.Parts))
 	}
-	if saved := saving(dear, cheap, scale); saved != "" {
+	if saved := describeSaving(dear, cheap, scale); saved != "" {
 		said = append(said, saved)
 	}
 	return said
 }
 
-// measured describes how much more or less the second side costs.
-func (d Difference) measured(scale number.Scale) []string {
+// describeTotal describes how much more or less the second side costs.
+func (d Difference) describeTotal(scale number.Scale) []string {
 	more := "more"
 	if d.Total.Value < 0 {
 		more = "less"
@@ -77,8 +77,8 @@ func (d Difference) measured(scale number.Scale) []string {
 	return []string{fmt.Sprintf("%s costs %s %s %s than %s.", d.B.Name(), scale.Format(math.Abs(d.Total.Value)), scale.Unit, more, d.A.Name())}
 }
 
-// largest returns the families that explain most of the difference, and their share of it.
-func (d Difference) largest() (families []Change, share float64) {
+// largestFamilies returns the families that explain most of the difference, and their share of it.
+func (d Difference) largestFamilies() (families []Change, share float64) {
 	for _, c := range d.Families {
 		if c.By.Value*d.Total.Value <= 0 || c.Noise || c.ID == Unexplained.Family {
 			continue
@@ -91,9 +91,9 @@ func (d Difference) largest() (families []Change, share float64) {
 	return families, share
 }
 
-// summary names the families that explain most of the difference, "" if none does.
-func (d Difference) summary(scale number.Scale) string {
-	families, share := d.largest()
+// describeFamilies names the families that explain most of the difference, "" if none does.
+func (d Difference) describeFamilies(scale number.Scale) string {
+	families, share := d.largestFamilies()
 	if len(families) == 0 {
 		return ""
 	}
@@ -101,10 +101,10 @@ func (d Difference) summary(scale number.Scale) string {
 	return fmt.Sprintf("%s of the difference: %s.", number.Percent(share), strings.Join(names, ", "))
 }
 
-// saving describes what the more expensive side would save without its largest removable part.
-func saving(dear, cheap Side, scale number.Scale) string {
+// describeSaving describes what the more expensive side would save without its largest removable part.
+func describeSaving(dear, cheap Side, scale number.Scale) string {
 	part := func(s Side, r Removal) (time float64) {
-		for _, id := range r.on(s.Path) {
+		for _, id := range r.partsOn(s.Path) {
 			time += s.Part(id).Time.Value
 		}
 		return time

@@ -14,8 +14,8 @@ type Other struct {
 	Share float64 `json:"share"`
 }
 
-// others turns the foreign samples of trials into time per unit of work, in the same way as the path's own.
-func (s *Side) others(trials []trial) []Other {
+// otherTasks turns the foreign samples of trials into time per unit of work, in the same way as the path's own.
+func (s *Side) otherTasks(trials []trial) []Other {
 	counts := map[string]uint64{}
 	all := uint64(s.Samples)
 	for _, t := range trials {

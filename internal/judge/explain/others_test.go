@@ -15,12 +15,12 @@ func TestOthers(t *testing.T) {
 		{stacks: &sample.Stacks{Others: map[string]uint64{"gzip": 60, "kworker/1:1-events": 10}}},
 		{stacks: &sample.Stacks{Others: map[string]uint64{"gzip": 30}}}, {stacks: &sample.Stacks{}},
 	}
-	s.Others = s.others(trials)
+	s.Others = s.otherTasks(trials)
 	want := []Other{{"gzip", 90, 9000, 0.225}, {"kworker/1:1-events", 10, 1000, 0.025}}
 	if diff := cmp.Diff(want, s.Others); diff != "" || s.OtherTime() != 10_000 || s.Idle() != 50 {
 		t.Errorf("%v for a unit, %d idle (-want +got):\n%s", s.OtherTime(), s.Idle(), diff)
 	}
-	if got := (&Side{}).others(trials); got != nil {
+	if got := (&Side{}).otherTasks(trials); got != nil {
 		t.Errorf("beside no sample: %v", got)
 	}
 }

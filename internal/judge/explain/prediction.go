@@ -26,17 +26,17 @@ type Removal struct {
 var removals = []Removal{
 	{"conntrack", "without connection tracking", []string{"conntrack", "nat"}, nil,
 		func(v plan.Variant) (plan.Variant, error) { return v.Under("conntrack", "off") }},
-	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, nil, routed},
+	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, nil, withoutTunnel},
 	// The node's stack sees no packet between pods of one node: the bridge calls all of their netfilter hooks.
 	{"br_netfilter", "without netfilter on bridges", []string{"br_netfilter"},
-		[]string{"conntrack", "nat", "rules prerouting", "rules forward", "rules postrouting"}, unbridged},
+		[]string{"conntrack", "nat", "rules prerouting", "rules forward", "rules postrouting"}, withoutBridgeNetfilter},
 }
 
 // Removals returns the pieces that a dataplane can do without: conntrack, tunnel, br_netfilter.
 func Removals() []Removal { return slices.Clone(removals) }
 
-// on returns the parts that are removed on a path.
-func (r Removal) on(p plan.Path) []string {
+// partsOn returns the parts that are removed on a path.
+func (r Removal) partsOn(p plan.Path) []string {
 	if p.Neighbours() {
 		return slices.Concat(r.parts, r.neighbours)
 	}
@@ -46,8 +46,8 @@ func (r Removal) on(p plan.Path) []string {
 // From returns the variant that differs from v only by the missing piece. It fails if the lab has no such variant.
 func (r Removal) From(v plan.Variant) (plan.Variant, error) { return r.variant(v) }
 
-// unbridged returns v without netfilter on bridges. It fails if no pod of the profile is on a bridge.
-func unbridged(v plan.Variant) (plan.Variant, error) {
+// withoutBridgeNetfilter returns v without netfilter on bridges. It fails if no pod of the profile is on a bridge.
+func withoutBridgeNetfilter(v plan.Variant) (plan.Variant, error) {
 	if p, known := profile.Lookup(v.Profile()); known && !p.FiltersBridge() {
 		return plan.Variant{}, fmt.Errorf("no pod of profile %q is on a bridge", p.Name)
 	}
@@ -60,8 +60,8 @@ var routes = map[string]string{
 	"calico-ipip": "calico-underlay", "cilium-vxlan": "cilium-native",
 }
 
-// routed returns v with the profile in routes that has no tunnel. It fails if there is none.
-func routed(v plan.Variant) (plan.Variant, error) {
+// withoutTunnel returns v with the profile in routes that has no tunnel. It fails if there is none.
+func withoutTunnel(v plan.Variant) (plan.Variant, error) {
 	name := routes[v.Profile()]
 	if name == "" {
 		return plan.Variant{}, fmt.Errorf("profile %q has no counterpart without a tunnel", v.Profile())
@@ -82,8 +82,8 @@ type Prediction struct {
 
 // Predict sets Prediction: the first side's predicted cost without a piece, compared with the second side.
 func (d *Difference) Predict(r Removal) {
-	a, gone := d.A, r.on(d.A.Path)
-	parts := a.sum(gone)
+	a, gone := d.A, r.partsOn(d.A.Path)
+	parts := a.sumParts(gone)
 	time, variance, free := parts.time, parts.variance, parts.free
 	p := Prediction{Remove: r.Name, Measured: d.B.Demand, removal: r}
 	// The parts have their own error in addition to the demand's, which both have in common.
@@ -93,7 +93,7 @@ func (d *Difference) Predict(r Removal) {
 	}
 	variance += (1 - 2*share) * a.deviation * a.deviation
 	free = max(2, free)
-	p.Predicted = around(a.Demand.Value-time, math.Sqrt(max(0, variance)), free)
+	p.Predicted = intervalAround(a.Demand.Value-time, math.Sqrt(max(0, variance)), free)
 	reach := stat.Reach(confidence, free) * math.Sqrt(max(0, variance)+d.B.deviation*d.B.deviation)
 	p.Agree = math.Abs(p.Predicted.Value-p.Measured.Value) <= reach
 	d.Prediction = &p
@@ -109,7 +109,7 @@ func (p Prediction) findings(d Difference, scale number.Scale) []string {
 	}
 	var others []string
 	for _, c := range d.Changes {
-		if !c.Noise && !slices.Contains(p.removal.on(d.A.Path), c.ID) && len(others) < 3 {
+		if !c.Noise && !slices.Contains(p.removal.partsOn(d.A.Path), c.ID) && len(others) < 3 {
 			others = append(others, fmt.Sprintf("%s (%s)", c.Title, scale.Signed(c.By.Value)))
 		}
 	}

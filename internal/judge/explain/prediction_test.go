@@ -64,7 +64,7 @@ func TestGone(t *testing.T) {
 		{From: plan.Pod, To: plan.Pod, Locality: plan.SameNode}: true, {From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}: false,
 		{From: plan.Pod, To: plan.Host, Locality: plan.SameNode}: false,
 	} {
-		if got := removals[2].on(path); slices.Contains(got, "rules forward") != want || got[0] != "br_netfilter" {
+		if got := removals[2].partsOn(path); slices.Contains(got, "rules forward") != want || got[0] != "br_netfilter" {
 			t.Errorf("%s: %v", path, got)
 		}
 	}

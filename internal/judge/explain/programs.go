@@ -43,8 +43,8 @@ type counted struct {
 	failure      string
 }
 
-// count returns the counted programs of a trial, or the reason why it has none.
-func count(rec *result.Record) counted {
+// countedPrograms returns the counted programs of a trial, or the reason why it has none.
+func countedPrograms(rec *result.Record) counted {
 	if rec.Status != result.OK || rec.Programs == nil {
 		why := "no runs in its record"
 		if rec.Error != nil {
@@ -67,8 +67,8 @@ func count(rec *result.Record) counted {
 // seldom is the number of runs per unit of work below which a program does not belong to the path.
 const seldom = 0.01
 
-// programs compares the kernel's count of a side with its samples; nil if nothing was counted.
-func (s *Side) programs(all []counted) *Programs {
+// comparePrograms compares the kernel's count of a side with its samples; nil if nothing was counted.
+func (s *Side) comparePrograms(all []counted) *Programs {
 	p := &Programs{}
 	var names []string
 	trials := each.Where(all, func(c counted) bool { return c.failure == "" })
@@ -92,14 +92,14 @@ func (s *Side) programs(all []counted) *Programs {
 	for _, name := range names {
 		part := s.partOf(name)
 		used[part.ID] = true
-		p.List = append(p.List, s.program(trials, part, name))
+		p.List = append(p.List, s.programOf(trials, part, name))
 	}
 	for _, part := range s.Parts {
 		if strings.HasPrefix(part.ID, programID) && !used[part.ID] && part.Share >= seldom/10 {
 			p.List = append(p.List, Program{Name: part.ID[len(programID):], Sampled: part.Time})
 		}
 	}
-	p.All = s.program(trials, s.summed(func(q Share) bool { return strings.HasPrefix(q.ID, programID) }), names...)
+	p.All = s.programOf(trials, s.combinedShare(func(q Share) bool { return strings.HasPrefix(q.ID, programID) }), names...)
 	off := math.Abs(p.All.Counted.Value - p.All.Sampled.Value)
 	p.Agree = p.Trials > 1 && off <= math.Hypot(p.All.Counted.High-p.All.Counted.Low, p.All.Sampled.High-p.All.Sampled.Low)/2
 	return p
@@ -123,15 +123,15 @@ func (s *Side) partOf(name string) Share {
 	return part
 }
 
-// summed returns the sum of the parts that wanted selects, as one part.
-func (s *Side) summed(wanted func(Share) bool) Share {
-	all := s.sum(each.Of(each.Where(s.Parts, wanted), func(p Share) string { return p.ID }))
-	i := around(all.time, math.Sqrt(all.variance), max(2, all.free))
+// combinedShare returns the sum of the parts that wanted selects, as one part.
+func (s *Side) combinedShare(wanted func(Share) bool) Share {
+	all := s.sumParts(each.Of(each.Where(s.Parts, wanted), func(p Share) string { return p.ID }))
+	i := intervalAround(all.time, math.Sqrt(all.variance), max(2, all.free))
 	return Share{Part: Part{ID: programID}, Time: Interval{all.time, max(0, i.Low), i.High}}
 }
 
-// program returns the count of the programs with these names, and the samples of part.
-func (s *Side) program(trials []counted, part Share, names ...string) Program {
+// programOf returns the count of the programs with these names, and the samples of part.
+func (s *Side) programOf(trials []counted, part Share, names ...string) Program {
 	p := Program{Name: part.ID[len(programID):], Sampled: part.Time}
 	shares, weights := make([]float64, len(trials)), make([]float64, len(trials))
 	for i, c := range trials {
@@ -149,7 +149,7 @@ func (s *Side) program(trials []counted, part Share, names ...string) Program {
 	if math.IsNaN(variance) {
 		variance, free = 0, 1
 	}
-	p.Counted = around(share*d, math.Sqrt(d*d*variance+share*share*s.deviation*s.deviation), max(1, free))
+	p.Counted = intervalAround(share*d, math.Sqrt(d*d*variance+share*share*s.deviation*s.deviation), max(1, free))
 	p.Counted.Low = max(0, p.Counted.Low)
 	return p
 }

@@ -104,7 +104,7 @@ func (c *Collector) Sides(a *compare.Analysis) []Side {
 	if c.Empty() {
 		return nil
 	}
-	sides := each.Of(c.order, func(k plan.Case) Side { return c.side(a, k) })
+	sides := each.Of(c.order, func(k plan.Case) Side { return c.sideOf(a, k) })
 	place := func(s Side) [3]int {
 		return [3]int{slices.Index(a.Workloads, s.Workload), slices.Index(a.Paths, s.Path), slices.Index(a.Profiles, s.Profile)}
 	}
@@ -115,8 +115,8 @@ func (c *Collector) Sides(a *compare.Analysis) []Side {
 	return sides
 }
 
-// side attributes the time of one case. Without a service demand or samples it has no parts.
-func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
+// sideOf attributes the time of one case. Without a service demand or samples it has no parts.
+func (c *Collector) sideOf(a *compare.Analysis, k plan.Case) Side {
 	s := c.cases[k]
 	out := Side{Case: k, Failed: s.failed, Failure: s.failure, Trials: len(s.trials), basis: basis{sampled: s}}
 	for _, t := range s.trials {
@@ -139,28 +139,28 @@ func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 		return out
 	}
 	out.Demand = Interval{cell.Median, cell.Low, cell.High}
-	out.deviation = deviation(cell)
+	out.deviation = standardError(cell)
 	if len(s.costs) > 0 {
 		cost := stat.Summarize(s.costs, confidence).Median
 		out.Cost = &cost
 	}
-	c.share(&out, a)
-	out.Others = out.others(s.trials)
-	c.count(&out, a)
-	out.Programs = out.programs(s.counted)
+	c.setParts(&out, a)
+	out.Others = out.otherTasks(s.trials)
+	c.setCounterParts(&out, a)
+	out.Programs = out.comparePrograms(s.counted)
 	return out
 }
 
-// share fills in the parts of a side.
-func (c *Collector) share(s *Side, a *compare.Analysis) {
+// setParts fills in the parts of a side.
+func (c *Collector) setParts(s *Side, a *compare.Analysis) {
 	s.weigh = func(t trial, x slice) float64 { return a.Weight(t.machine, s.Case, x.yard) }
-	units := s.sampled.units(s.weigh)
+	units := s.sampled.weightedUnits(s.weigh)
 	for _, u := range units {
 		s.Samples += u.samples
 	}
-	for id, p := range shares(units, itself) {
+	for id, p := range sharesByGroup(units, ownGroup) {
 		p.Part = c.part(id)
-		p.Time = p.of(s.Demand.Value, s.deviation)
+		p.Time = p.intervalOf(s.Demand.Value, s.deviation)
 		s.Parts = append(s.Parts, p)
 	}
 	slices.SortFunc(s.Parts, func(x, y Share) int {
@@ -168,13 +168,13 @@ func (c *Collector) share(s *Side, a *compare.Analysis) {
 	})
 }
 
-// count fills in the parts of the counters of a side.
-func (c *Collector) count(s *Side, a *compare.Analysis) {
+// setCounterParts fills in the parts of the counters of a side.
+func (c *Collector) setCounterParts(s *Side, a *compare.Analysis) {
 	for event := range s.Counters {
 		cell, _ := a.Cell(compare.Key{Case: s.Case, Metric: event})
 		var list []Valued
-		for id, p := range shares(s.sampled.happened(event), itself) {
-			list = append(list, Valued{c.part(id), p.of(cell.Median, deviation(cell))})
+		for id, p := range sharesByGroup(s.sampled.eventUnits(event), ownGroup) {
+			list = append(list, Valued{c.part(id), p.intervalOf(cell.Median, standardError(cell))})
 		}
 		if len(list) == 0 {
 			continue
@@ -187,8 +187,8 @@ func (c *Collector) count(s *Side, a *compare.Analysis) {
 	}
 }
 
-// deviation returns the standard deviation of the error of a cell, 0 if unknown.
-func deviation(c compare.Cell) float64 {
+// standardError returns the standard deviation of the error of a cell, 0 if unknown.
+func standardError(c compare.Cell) float64 {
 	d := (c.High - c.Low) / 2 / stat.Reach(confidence, float64(max(1, c.N-1)))
 	if math.IsNaN(d) {
 		return 0
@@ -209,8 +209,8 @@ func (c *Collector) part(id string) Part {
 	return c.titles[id]
 }
 
-// of returns a share of a value whose error has the given standard deviation.
-func (p Share) of(value, deviation float64) Interval {
+// intervalOf returns a share of a value whose error has the given standard deviation.
+func (p Share) intervalOf(value, deviation float64) Interval {
 	half := math.Sqrt(value*value*p.variance + p.Share*p.Share*deviation*deviation)
 	if half > 0 { // a share of 1 in every trial has no error, whatever its degrees of freedom are
 		half *= stat.Reach(confidence, p.free)
@@ -218,30 +218,30 @@ func (p Share) of(value, deviation float64) Interval {
 	return Interval{p.Share * value, max(0, p.Share*value-half), p.Share*value + half}
 }
 
-// units sums the weighted time of trials.
-func (s *sampled) units(weigh func(trial, slice) float64) []unit {
-	return s.summed(func(u *unit, t trial) {
+// weightedUnits sums the weighted time of trials.
+func (s *sampled) weightedUnits(weigh func(trial, slice) float64) []unit {
+	return s.sumInstances(func(u *unit, t trial) {
 		for _, x := range t.slices {
 			w := weigh(t, x)
 			for o, n := range x.counts {
-				u.add(o, w*n.weight, n.samples)
+				u.addSamples(o, w*n.weight, n.samples)
 			}
 		}
 	})
 }
 
-// happened sums the counts of an event in trials.
-func (s *sampled) happened(event string) []unit {
-	return s.summed(func(u *unit, t trial) {
+// eventUnits sums the counts of an event in trials.
+func (s *sampled) eventUnits(event string) []unit {
+	return s.sumInstances(func(u *unit, t trial) {
 		for o, h := range t.events[event] {
-			u.add(o, h.Events, h.Samples)
+			u.addSamples(o, h.Events, h.Samples)
 		}
 	})
 }
 
-// summed sums the trials of each instance. With only one instance it returns a unit for each trial. add adds a trial to a
+// sumInstances sums the trials of each instance. With only one instance it returns a unit for each trial. add adds a trial to a
 // unit.
-func (s *sampled) summed(add func(*unit, trial)) []unit {
+func (s *sampled) sumInstances(add func(*unit, trial)) []unit {
 	instances := map[int]bool{}
 	for _, t := range s.trials {
 		instances[t.instance] = true

@@ -48,10 +48,10 @@ type table struct {
 	border map[string]bool
 }
 
-var parts = sync.OnceValues(func() (*table, error) { return parse(partsText) })
+var parts = sync.OnceValues(func() (*table, error) { return parseTable(partsText) })
 
-// parse reads the text of a table.
-func parse(text string) (*table, error) {
+// parseTable reads the text of a table.
+func parseTable(text string) (*table, error) {
 	t := &table{exact: map[string][]rule{}, hooks: map[string]string{}, border: map[string]bool{}}
 	var now Part
 	for i, line := range strings.Split(text, "\n") {
@@ -95,8 +95,8 @@ func (t *table) add(r rule) {
 	t.exact[r.function] = append(t.exact[r.function], r)
 }
 
-// find returns the rule for a function. A rule with the caller takes precedence.
-func (t *table) find(function, caller string) (found rule, ok bool) {
+// findRule returns the rule for a function. A rule with the caller takes precedence.
+func (t *table) findRule(function, caller string) (found rule, ok bool) {
 	for _, r := range t.exact[function] {
 		if r.calledBy(caller) && (!ok || found.caller == "") {
 			found, ok = r, true
@@ -105,12 +105,12 @@ func (t *table) find(function, caller string) (found rule, ok bool) {
 	if ok {
 		return found, true
 	}
-	return each.First(t.globs, func(r rule) bool { return matches(r.function, function) && r.calledBy(caller) })
+	return each.First(t.globs, func(r rule) bool { return globMatches(r.function, function) && r.calledBy(caller) })
 }
 
-func (r rule) calledBy(caller string) bool { return r.caller == "" || matches(r.caller, caller) }
+func (r rule) calledBy(caller string) bool { return r.caller == "" || globMatches(r.caller, caller) }
 
-func matches(pattern, name string) bool {
+func globMatches(pattern, name string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok && !strings.Contains(prefix, "*") {
 		return strings.HasPrefix(name, prefix)
 	}
@@ -118,8 +118,8 @@ func matches(pattern, name string) bool {
 	return ok
 }
 
-// plain returns a function's name without the suffix that a compiler adds to a part or a copy of it.
-func plain(name string) string {
+// plainName returns a function's name without the suffix that a compiler adds to a part or a copy of it.
+func plainName(name string) string {
 	for _, suffix := range []string{".isra.", ".constprop.", ".part.", ".cold", ".llvm."} {
 		if i := strings.Index(name, suffix); i > 0 {
 			name = name[:i]
@@ -128,8 +128,8 @@ func plain(name string) string {
 	return name
 }
 
-// program returns the name of the BPF program in a function's name, bpf_prog_TAG_NAME, "" for other functions.
-func program(function string) string {
+// programName returns the name of the BPF program in a function's name, bpf_prog_TAG_NAME, "" for other functions.
+func programName(function string) string {
 	rest, ok := strings.CutPrefix(function, sample.ProgramPrefix)
 	if !ok || len(rest) < 16 {
 		return ""
@@ -140,9 +140,9 @@ func program(function string) string {
 	return rest[17:]
 }
 
-// attribute returns the part that a stack belongs to. A stack has the network namespace first, then functions, outermost
+// partOfStack returns the part that a stack belongs to. A stack has the network namespace first, then functions, outermost
 // first.
-func (t *table) attribute(stack []string) Part {
+func (t *table) partOfStack(stack []string) Part {
 	if len(stack) == 0 {
 		return Unexplained
 	}
@@ -157,12 +157,12 @@ func (t *table) attribute(stack []string) Part {
 	}
 	own, border := Unexplained, false
 	for i := len(stack) - 1; i > 0 && !isUser(stack[i]); i-- {
-		function, caller := plain(stack[i]), plain(stack[i-1])
-		if name := program(function); name != "" && !border {
+		function, caller := plainName(stack[i]), plainName(stack[i-1])
+		if name := programName(function); name != "" && !border {
 			return Part{programID + name, "BPF", "BPF program " + name}
 		}
 		if own == Unexplained {
-			if r, ok := t.find(function, caller); ok {
+			if r, ok := t.findRule(function, caller); ok {
 				own = t.withHook(r.part, stack[:i+1])
 			}
 		}
@@ -174,7 +174,7 @@ func (t *table) attribute(stack []string) Part {
 }
 
 // isUser reports whether a frame belongs to a program: Go's names have a dot, names of kernel functions have none.
-func isUser(frame string) bool { return strings.Contains(plain(frame), ".") || frame == userFrame }
+func isUser(frame string) bool { return strings.Contains(plainName(frame), ".") || frame == userFrame }
 
 // userFrame stands for a function of a program whose name is unknown.
 const userFrame = "[user]"
@@ -186,7 +186,7 @@ func (t *table) withHook(p Part, stack []string) Part {
 	}
 	where := "elsewhere"
 	for _, name := range slices.Backward(stack) {
-		if hook := t.hooks[plain(name)]; hook != "" {
+		if hook := t.hooks[plainName(name)]; hook != "" {
 			where = hook
 			break
 		}

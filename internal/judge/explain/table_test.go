@@ -26,7 +26,7 @@ func TestRecorded(t *testing.T) {
 			t.Fatalf("line %q: want a part and a stack", lines.Text())
 		}
 		n++
-		if got := table.attribute(strings.Split(stack, ";")); got.ID != want {
+		if got := table.partOfStack(strings.Split(stack, ";")); got.ID != want {
 			t.Errorf("part %q, want %q:\n%s", got.ID, want, stack)
 		}
 	}
@@ -69,7 +69,7 @@ func TestAnotherKernel(t *testing.T) {
 		if samples[profile] == nil {
 			samples[profile] = map[string]int{}
 		}
-		samples[profile][table.attribute(stack[1:]).ID] += n
+		samples[profile][table.partOfStack(stack[1:]).ID] += n
 		all[profile] += n
 	}
 	for profile, want := range map[string][]string{
@@ -132,7 +132,7 @@ func TestAttribute(t *testing.T) {
 		if stack != "" {
 			frames = strings.Split(stack, ";")
 		}
-		if got := table.attribute(frames); got.ID != want {
+		if got := table.partOfStack(frames); got.ID != want {
 			t.Errorf("part %q, want %q: %s", got.ID, want, stack)
 		}
 	}
@@ -146,7 +146,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, r := range table.globs {
 		if name := strings.ReplaceAll(r.function, "*", ""); r.caller == "" {
-			if got, ok := table.find(name, ""); !ok || got.part.ID != r.part.ID {
+			if got, ok := table.findRule(name, ""); !ok || got.part.ID != r.part.ID {
 				t.Errorf("%s of %s is hidden by %s of %s", r.function, r.part.ID, got.function, got.part.ID)
 			}
 		}
@@ -160,7 +160,7 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"[x]\n", "[x] y\n", "a  b\n", "[x] y: z\nalone\n"} {
-		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), "line ") {
+		if _, err := parseTable(text); err == nil || !strings.Contains(err.Error(), "line ") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -173,7 +173,7 @@ func FuzzAttribute(f *testing.F) {
 	}
 	f.Add("node;entry_SYSCALL_64;bpf_prog_;nf_hook_slow")
 	f.Fuzz(func(t *testing.T, stack string) {
-		if p := table.attribute(strings.Split(stack, ";")); p.ID == "" || strings.Contains(p.ID, "*") {
+		if p := table.partOfStack(strings.Split(stack, ";")); p.ID == "" || strings.Contains(p.ID, "*") {
 			t.Errorf("part %+v", p)
 		}
 	})

@@ -138,12 +138,12 @@ var errNothing = errors.New("not a result of `cnibench fidelity`: no profile was
 // Assess compares each cluster of a result with the lab. It fails if no profile was measured with its bare node in the lab and
 // on a cluster, at least twice.
 func Assess(h result.Header, recs []result.Record) (*Page, error) {
-	p := &Page{Header: h, Demand: []Row{}, Rates: []Row{}, Failed: failures(recs)}
+	p := &Page{Header: h, Demand: []Row{}, Rates: []Row{}, Failed: countFailures(recs)}
 	recs, p.Kernel = sameScope(recs)
 	for _, r := range recs {
 		p.Repetitions = max(p.Repetitions, r.Repetition)
 	}
-	lab, err := p.place(recs, "")
+	lab, err := p.analysePlace(recs, "")
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	for _, v := range h.Plan.Profiles {
 		if context := v.Context(); !seen[context] {
 			seen[context] = true
-			if err := p.add(lab, recs, context); err != nil {
+			if err := p.addCluster(lab, recs, context); err != nil {
 				return nil, err
 			}
 		}
@@ -198,8 +198,8 @@ func sameScope(recs []result.Record) (out []result.Record, most *float64) {
 	return out, most
 }
 
-// place analyses the trials of one place, under the names that profiles have in the lab.
-func (p *Page) place(recs []result.Record, context string) (compare.Side, error) {
+// analysePlace analyses the trials of one place, under the names that profiles have in the lab.
+func (p *Page) analysePlace(recs []result.Record, context string) (compare.Side, error) {
 	var own []result.Record
 	for _, r := range recs {
 		if r.Type == result.TypeTrial && r.Profile.Context() == context {
@@ -213,9 +213,9 @@ func (p *Page) place(recs []result.Record, context string) (compare.Side, error)
 	return compare.Side{Name: context, Header: h, Analysis: a}, err
 }
 
-// add appends the rows that compare a cluster with the lab; none if they have no cell in common.
-func (p *Page) add(lab compare.Side, recs []result.Record, context string) error {
-	cluster, err := p.place(recs, context)
+// addCluster appends the rows that compare a cluster with the lab; none if they have no cell in common.
+func (p *Page) addCluster(lab compare.Side, recs []result.Record, context string) error {
+	cluster, err := p.analysePlace(recs, context)
 	if err != nil {
 		return err
 	}
@@ -237,8 +237,8 @@ func (p *Page) add(lab compare.Side, recs []result.Record, context string) error
 	return nil
 }
 
-// failures counts the trials of each case that failed.
-func failures(recs []result.Record) []Failure {
+// countFailures counts the trials of each case that failed.
+func countFailures(recs []result.Record) []Failure {
 	at := map[string]Failure{}
 	for _, r := range recs {
 		if r.Type != result.TypeTrial {

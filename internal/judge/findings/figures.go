@@ -50,29 +50,29 @@ func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) 
 		row.Profile = plan.Variant{}
 		f := Figure{Published: c, Claimed: math.NaN(), Ratio: stat.Effect{Ratio: math.NaN()}, Outcome: NotTestable}
 		if base, ok := first[row]; ok {
-			f.against(a, base)
+			f.judgeAgainst(a, base)
 		} else {
 			first[row] = c
 			f.lookUp(a)
 		}
 		if f.Here.N == 0 && c.N > 0 {
-			f.Why = cmp.Or(absent(h, c.Case), f.Why)
+			f.Why = cmp.Or(absenceReason(h, c.Case), f.Why)
 		}
 		out = append(out, f)
 	}
 	return out
 }
 
-// claim returns a claim about the figure's metric, workload and path. The caller sets its Ratio, Order or Similar.
-func (f *Figure) claim() Claim {
+// bareClaim returns a claim about the figure's metric, workload and path. The caller sets its Ratio, Order or Similar.
+func (f *Figure) bareClaim() Claim {
 	c := f.Published
 	return Claim{Metric: c.Metric, Workload: c.Workload, Paths: []plan.Path{c.Path}}
 }
 
 // lookUp sets Here, the cell of the result, and Why: the reason why the number alone is not judged.
 func (f *Figure) lookUp(a *compare.Analysis) {
-	j := &judgement{a: a, claim: f.claim()}
-	here, ok := j.cell(f.Published.Case)
+	j := &judgement{a: a, claim: f.bareClaim()}
+	here, ok := j.findCell(f.Published.Case)
 	f.Here = here
 	switch m, _ := metric.Lookup(f.Published.Metric); {
 	case f.Published.N == 0:
@@ -81,23 +81,23 @@ func (f *Figure) lookUp(a *compare.Analysis) {
 		f.Why = "it describes one trial: " + m.Definition
 	case !ok:
 		f.Why = "not measured"
-	case shared(a.Facts, j.claim) != "":
-		f.Why = shared(a.Facts, j.claim)
+	case sharedCPUReason(a.Facts, j.claim) != "":
+		f.Why = sharedCPUReason(a.Facts, j.claim)
 	default:
 		f.Why = "absolute; the others of the path are set against it"
 	}
 }
 
-// against judges the ratio to the cell of another profile, and sets Against, Claimed, Ratio, Outcome and Why.
-func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
+// judgeAgainst judges the ratio to the cell of another profile, and sets Against, Claimed, Ratio, Outcome and Why.
+func (f *Figure) judgeAgainst(a *compare.Analysis, base compare.Cell) {
 	f.lookUp(a)
 	m, _ := metric.Lookup(f.Published.Metric)
 	if f.Published.N == 0 || base.N == 0 || m.Better == metric.Neither || f.Here.N == 0 {
 		return
 	}
-	c, mine, theirs := f.claim(), f.Published, base
+	c, mine, theirs := f.bareClaim(), f.Published, base
 	scratch := &judgement{a: a, claim: c}
-	b, measured := scratch.beside(mine.Case, theirs.Case)
+	b, measured := scratch.compareCases(mine.Case, theirs.Case)
 	f.Against = theirs.Profile
 	if measured {
 		f.Ratio = b.Effect
@@ -105,7 +105,7 @@ func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
 	switch x, y := mine.Profile.String(), theirs.Profile.String(); {
 	case mine.Median > 0 && theirs.Median > 0:
 		f.Claimed = mine.Median / theirs.Median
-		c.Ratio = &Ratio{Profile: x, Against: y, Low: f.Claimed, High: f.Claimed, Rates: f.rates(base)}
+		c.Ratio = &Ratio{Profile: x, Against: y, Low: f.Claimed, High: f.Claimed, Rates: f.bulkRates(base)}
 	case mine.Median == theirs.Median:
 		c.Similar = []string{x, y}
 	case (mine.Median > theirs.Median) == (m.Better == metric.Higher):
@@ -113,20 +113,20 @@ func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
 	default:
 		c.Order = [][]string{{y}, {x}}
 	}
-	judged := judge(a, c)
+	judged := judgeClaim(a, c)
 	f.Outcome, f.Why = judged.Outcome, judged.Evidence[0]
 }
 
-// rates returns the publication's two rates of bulk data behind a ratio, nil for other metrics.
-func (f *Figure) rates(base compare.Cell) []float64 {
+// bulkRates returns the publication's two rates of bulk data behind a ratio, nil for other metrics.
+func (f *Figure) bulkRates(base compare.Cell) []float64 {
 	if f.Published.Metric != metric.Goodput || !f.Published.Workload.Traits().Bulk() {
 		return nil
 	}
 	return []float64{f.Published.Median, base.Median}
 }
 
-// absent returns why a result has no trial of a case, "" if its header has no reason.
-func absent(h result.Header, c plan.Case) string {
+// absenceReason returns why a result has no trial of a case, "" if its header has no reason.
+func absenceReason(h result.Header, c plan.Case) string {
 	p, _ := each.First(h.Profiles, func(p result.Profile) bool { return p.Name == c.Profile })
 	switch why := p.NotServed[c.Path.String()]; {
 	case p.Skipped != "":

@@ -72,10 +72,10 @@ const defaultWithin = 0.1
 
 // Judge judges every claim by the cells of a. The result is in the order of claims.
 func Judge(a *compare.Analysis, claims []Claim) []Judged {
-	return each.Of(claims, func(c Claim) Judged { return judge(a, c) })
+	return each.Of(claims, func(c Claim) Judged { return judgeClaim(a, c) })
 }
 
-func judge(a *compare.Analysis, c Claim) Judged {
+func judgeClaim(a *compare.Analysis, c Claim) Judged {
 	f := Judged{Claim: c}
 	if c.Untestable != "" {
 		f.Outcome, f.Evidence = NotTestable, []string{c.Untestable}
@@ -83,13 +83,13 @@ func judge(a *compare.Analysis, c Claim) Judged {
 	}
 	j := &judgement{a: a, claim: c}
 	for _, path := range c.Paths {
-		j.on(path)
+		j.judgePath(path)
 	}
-	if why := shared(a.Facts, c); why != "" && len(j.outcomes) > 0 {
+	if why := sharedCPUReason(a.Facts, c); why != "" && len(j.outcomes) > 0 {
 		f.Outcome, f.Evidence = NotTestable, append([]string{why}, j.evidence...)
 		return f
 	}
-	f.Outcome = j.sum()
+	f.Outcome = j.concludeOutcome()
 	f.Evidence = j.evidence
 	return f
 }
@@ -107,33 +107,33 @@ type judgement struct {
 	unlike bool
 }
 
-// on judges the claim on one path.
-func (j *judgement) on(p plan.Path) {
+// judgePath judges the claim on one path.
+func (j *judgement) judgePath(p plan.Path) {
 	c := j.claim
 	switch {
 	case c.Ratio != nil:
-		j.ratio(p)
+		j.judgeRatio(p)
 	case c.Bound != nil:
-		j.bound(p)
+		j.judgeBound(p)
 	case c.Order != nil:
 		for i, these := range c.Order {
 			for _, x := range these {
 				for _, y := range slices.Concat(c.Order[i+1:]...) {
-					j.better(p, x, y)
+					j.judgeBetter(p, x, y)
 				}
 			}
 		}
 	default:
 		for i, x := range c.Similar {
 			for _, y := range c.Similar[i+1:] {
-				j.similar(p, x, y)
+				j.judgeSimilar(p, x, y)
 			}
 		}
 	}
 }
 
-// sum returns the outcome of the whole claim. It adds to the evidence what was not measured.
-func (j *judgement) sum() Outcome {
+// concludeOutcome returns the outcome of the whole claim. It adds to the evidence what was not measured.
+func (j *judgement) concludeOutcome() Outcome {
 	if j.unlike && len(j.missing) > 0 {
 		j.evidence = append(j.evidence, "the result has bulk data with "+plan.NICWire.Label()+", and NICs of the publication have it: measure under nic="+string(plan.NICIdeal))
 	}
@@ -155,27 +155,27 @@ func (j *judgement) sum() Outcome {
 	return Reproduced
 }
 
-func (j *judgement) add(o Outcome, format string, args ...any) {
+func (j *judgement) addOutcome(o Outcome, format string, args ...any) {
 	j.outcomes = append(j.outcomes, o)
 	j.evidence = append(j.evidence, fmt.Sprintf(format, args...))
 }
 
-// at returns a case of the claim.
-func (j *judgement) at(profile string, p plan.Path) plan.Case {
+// caseOf returns a case of the claim.
+func (j *judgement) caseOf(profile string, p plan.Path) plan.Case {
 	return plan.Case{Profile: plan.VariantOf(profile), Path: p, Workload: j.claim.Workload.Normalize()}
 }
 
-// cell returns the cell of a case: with its workload, or else with one that only differs in sizes, rates, window and
+// findCell returns the cell of a case: with its workload, or else with one that only differs in sizes, rates, window and
 // sending program. It records a missing cell.
-func (j *judgement) cell(of plan.Case) (compare.Cell, bool) {
+func (j *judgement) findCell(of plan.Case) (compare.Cell, bool) {
 	for _, w := range append([]plan.Workload{of.Workload}, j.a.Workloads...) {
 		at := plan.Case{Profile: of.Profile, Path: of.Path, Workload: w}
-		if coarse(w) == coarse(of.Workload) && j.a.NIC(at) == plan.NICWire {
+		if coarseWorkload(w) == coarseWorkload(of.Workload) && j.a.NIC(at) == plan.NICWire {
 			j.unlike = true
 			continue
 		}
 		k := compare.Key{Case: at, Metric: j.claim.Metric}
-		if c, ok := j.a.Cell(k); ok && c.N > 0 && coarse(w) == coarse(of.Workload) {
+		if c, ok := j.a.Cell(k); ok && c.N > 0 && coarseWorkload(w) == coarseWorkload(of.Workload) {
 			return c, true
 		}
 	}
@@ -185,8 +185,8 @@ func (j *judgement) cell(of plan.Case) (compare.Cell, bool) {
 	return compare.Cell{}, false
 }
 
-// coarse returns a workload without sizes, rates, window and tool.
-func coarse(w plan.Workload) plan.Workload {
+// coarseWorkload returns a workload without sizes, rates, window and tool.
+func coarseWorkload(w plan.Workload) plan.Workload {
 	return w.Without("messageSize", "requestSize", "responseSize", "rate", "interval", "close", "congestion", "tool", "window")
 }
 
@@ -197,12 +197,12 @@ type beside struct {
 	saw string
 }
 
-// beside compares two cases. ok is false if a cell is missing. It is also false, with an inconclusive outcome, if a cell is
+// compareCases compares two cases. ok is false if a cell is missing. It is also false, with an inconclusive outcome, if a cell is
 // failing, pods were attached in different ways, or repetitions are too few for an interval.
-func (j *judgement) beside(one, other plan.Case) (b beside, ok bool) {
+func (j *judgement) compareCases(one, other plan.Case) (b beside, ok bool) {
 	j.asked++
-	x, okX := j.cell(one)
-	y, okY := j.cell(other)
+	x, okX := j.findCell(one)
+	y, okY := j.findCell(other)
 	if !okX || !okY {
 		return b, false
 	}
@@ -212,32 +212,32 @@ func (j *judgement) beside(one, other plan.Case) (b beside, ok bool) {
 	} else {
 		b.Effect = j.a.Apart(&x, &y)
 	}
-	b.saw = pair(x, y) + ": " + interval(b.Effect)
+	b.saw = describePair(x, y) + ": " + describeRatio(b.Effect)
 	if failed := x.Failed + y.Failed; failed > 0 {
 		b.saw += fmt.Sprintf("; %s failed", number.Counted(failed, "trial"))
 	}
 	if x.Failing() || y.Failing() {
-		j.add(Inconclusive, "%s: most trials of one failed, or much of the work in them", b.saw)
+		j.addOutcome(Inconclusive, "%s: most trials of one failed, or much of the work in them", b.saw)
 		return b, false
 	}
 	if x.Unlike(&y) {
-		j.add(Inconclusive, "%s: pods were attached in different ways (%s, %s)", b.saw, x.Attached, y.Attached)
+		j.addOutcome(Inconclusive, "%s: pods were attached in different ways (%s, %s)", b.saw, x.Attached, y.Attached)
 		return b, false
 	}
 	if !math.IsNaN(b.Ratio) && b.Confidence < j.a.Confidence {
-		j.add(Inconclusive, "%s: too few repetitions for an interval", b.saw)
+		j.addOutcome(Inconclusive, "%s: too few repetitions for an interval", b.saw)
 		return b, false
 	}
 	return b, true
 }
 
-func (j *judgement) ratio(p plan.Path) {
+func (j *judgement) judgeRatio(p plan.Path) {
 	r := j.claim.Ratio
-	other := j.at(r.Against, cmp.Or(r.AgainstPath, p))
+	other := j.caseOf(r.Against, cmp.Or(r.AgainstPath, p))
 	if r.AgainstWorkload.Spec != nil {
 		other.Workload = r.AgainstWorkload.Normalize()
 	}
-	b, ok := j.beside(j.at(r.Profile, p), other)
+	b, ok := j.compareCases(j.caseOf(r.Profile, p), other)
 	if !ok {
 		return
 	}
@@ -247,7 +247,7 @@ func (j *judgement) ratio(p plan.Path) {
 	far := r.farRates(b)
 	switch apart := b.Low > high*around || b.High < r.Low/around; {
 	case direction && far != "":
-		j.add(NotTestable, "%s, claimed %s: %s", b.saw, r, far)
+		j.addOutcome(NotTestable, "%s, claimed %s: %s", b.saw, r, far)
 	case r.Low == 0 || r.High == 0: // a direction alone
 		outcome := Inconclusive
 		if b.Low > r.Low && b.High < high {
@@ -255,17 +255,17 @@ func (j *judgement) ratio(p plan.Path) {
 		} else if b.Low > high || b.High < r.Low {
 			outcome = Contradicted
 		}
-		j.add(outcome, "%s, claimed %s", b.saw, r)
+		j.addOutcome(outcome, "%s, claimed %s", b.saw, r)
 	case apart && direction:
-		j.add(InPart, "%s, claimed %s; the direction holds, the size does not", b.saw, r)
+		j.addOutcome(InPart, "%s, claimed %s; the direction holds, the size does not", b.saw, r)
 	case apart:
-		j.add(Contradicted, "%s, claimed %s", b.saw, r)
+		j.addOutcome(Contradicted, "%s, claimed %s", b.saw, r)
 	case b.Low >= r.Low/around && b.High <= high*around:
-		j.add(Reproduced, "%s, claimed %s", b.saw, r)
+		j.addOutcome(Reproduced, "%s, claimed %s", b.saw, r)
 	case direction:
-		j.add(InPart, "%s, claimed %s; the direction holds, the size is not decided", b.saw, r)
+		j.addOutcome(InPart, "%s, claimed %s; the direction holds, the size is not decided", b.saw, r)
 	default:
-		j.add(Inconclusive, "%s, claimed %s", b.saw, r)
+		j.addOutcome(Inconclusive, "%s, claimed %s", b.saw, r)
 	}
 }
 
@@ -289,10 +289,10 @@ func (r *Ratio) farRates(b beside) string {
 	return ""
 }
 
-func (j *judgement) bound(p plan.Path) {
+func (j *judgement) judgeBound(p plan.Path) {
 	b := j.claim.Bound
 	j.asked++
-	c, ok := j.cell(j.at(b.Profile, p))
+	c, ok := j.findCell(j.caseOf(b.Profile, p))
 	if !ok {
 		return
 	}
@@ -302,17 +302,17 @@ func (j *judgement) bound(p plan.Path) {
 	claimed := fmt.Sprintf("claimed at most %s %s", scale.Format(b.Most), scale.Unit)
 	switch {
 	case c.N > 1 && c.Max <= b.Most:
-		j.add(Reproduced, "%s, %s", saw, claimed)
+		j.addOutcome(Reproduced, "%s, %s", saw, claimed)
 	case c.Low > b.Most:
-		j.add(Contradicted, "%s, %s", saw, claimed)
+		j.addOutcome(Contradicted, "%s, %s", saw, claimed)
 	default:
-		j.add(Inconclusive, "%s, %s", saw, claimed)
+		j.addOutcome(Inconclusive, "%s, %s", saw, claimed)
 	}
 }
 
-// better judges whether a profile is better than another.
-func (j *judgement) better(p plan.Path, profile, other string) {
-	b, ok := j.beside(j.at(profile, p), j.at(other, p))
+// judgeBetter judges whether a profile is better than another.
+func (j *judgement) judgeBetter(p plan.Path, profile, other string) {
+	b, ok := j.compareCases(j.caseOf(profile, p), j.caseOf(other, p))
 	if !ok {
 		return
 	}
@@ -326,25 +326,25 @@ func (j *judgement) better(p plan.Path, profile, other string) {
 	if m.Better == metric.Lower {
 		better, worse = smaller, larger
 	}
-	switch same := b.within(1 + j.a.Margin); {
+	switch same := b.withinFactor(1 + j.a.Margin); {
 	case better && same:
-		j.add(InPart, "%s; the direction holds, and the difference is within the margin of %s", b.saw, number.Percent(j.a.Margin))
+		j.addOutcome(InPart, "%s; the direction holds, and the difference is within the margin of %s", b.saw, number.Percent(j.a.Margin))
 	case better:
-		j.add(Reproduced, "%s", b.saw)
-	case worse && !math.IsNaN(b.P) && b.P*float64(j.pairs()) > 1-j.a.Confidence:
+		j.addOutcome(Reproduced, "%s", b.saw)
+	case worse && !math.IsNaN(b.P) && b.P*float64(j.countPairs()) > 1-j.a.Confidence:
 		// One of many equal pairs is reversed by chance, and a single one contradicts the claim.
-		j.add(Inconclusive, "%s: the other way round, which one of %d comparisons is by chance", b.saw, j.pairs())
+		j.addOutcome(Inconclusive, "%s: the other way round, which one of %d comparisons is by chance", b.saw, j.countPairs())
 	case worse:
-		j.add(Contradicted, "%s: the other way round", b.saw)
+		j.addOutcome(Contradicted, "%s: the other way round", b.saw)
 	case same:
-		j.add(Contradicted, "%s: no difference beyond the margin of %s", b.saw, number.Percent(j.a.Margin))
+		j.addOutcome(Contradicted, "%s: no difference beyond the margin of %s", b.saw, number.Percent(j.a.Margin))
 	default:
-		j.add(Inconclusive, "%s", b.saw)
+		j.addOutcome(Inconclusive, "%s", b.saw)
 	}
 }
 
-// pairs returns how many comparisons the order of the claim needs, over all its paths.
-func (j *judgement) pairs() int {
+// countPairs returns how many comparisons the order of the claim needs, over all its paths.
+func (j *judgement) countPairs() int {
 	n, before := 0, 0
 	for _, these := range j.claim.Order {
 		n, before = n+before*len(these), before+len(these)
@@ -352,26 +352,26 @@ func (j *judgement) pairs() int {
 	return n * max(1, len(j.claim.Paths))
 }
 
-// within reports whether the whole interval is at most this factor from equal.
-func (b beside) within(factor float64) bool { return b.Low >= 1/factor && b.High <= factor }
+// withinFactor reports whether the whole interval is at most this factor from equal.
+func (b beside) withinFactor(factor float64) bool { return b.Low >= 1/factor && b.High <= factor }
 
-func (j *judgement) similar(p plan.Path, profile, other string) {
-	b, ok := j.beside(j.at(profile, p), j.at(other, p))
+func (j *judgement) judgeSimilar(p plan.Path, profile, other string) {
+	b, ok := j.compareCases(j.caseOf(profile, p), j.caseOf(other, p))
 	if !ok {
 		return
 	}
 	band := 1 + cmp.Or(j.claim.Within, defaultWithin)
 	outcome := Inconclusive
-	if b.within(band) {
+	if b.withinFactor(band) {
 		outcome = Reproduced
 	} else if b.Low > band || b.High < 1/band {
 		outcome = Contradicted
 	}
-	j.add(outcome, "%s, similar is within %s", b.saw, number.Percent(band-1))
+	j.addOutcome(outcome, "%s, similar is within %s", b.saw, number.Percent(band-1))
 }
 
-// pair describes two cells with their medians.
-func pair(x, y compare.Cell) string {
+// describePair describes two cells with their medians.
+func describePair(x, y compare.Cell) string {
 	scale := number.Common(x.Unit, x.Median, y.Median)
 	a, b, where := number.Clean(x.Profile.String()), number.Clean(y.Profile.String()), " on "+x.Path.String()
 	if x.Path != y.Path {
@@ -383,7 +383,7 @@ func pair(x, y compare.Cell) string {
 	return fmt.Sprintf("%s %s, %s %s %s%s", a, scale.Format(x.Median), b, scale.Format(y.Median), scale.Unit, where)
 }
 
-func interval(e stat.Effect) string {
+func describeRatio(e stat.Effect) string {
 	if math.IsNaN(e.Ratio) {
 		return "no ratio"
 	}

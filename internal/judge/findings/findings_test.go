@@ -238,7 +238,7 @@ func TestPlansMeasureTheClaims(t *testing.T) {
 			if c.Source != s.ID || c.Untestable != "" {
 				continue
 			}
-			for _, e := range judge(a, c).Evidence {
+			for _, e := range judgeClaim(a, c).Evidence {
 				if strings.HasPrefix(e, "not measured") {
 					t.Errorf("%s: %s: %s", s.Plan, c.ID, e)
 				}
@@ -262,7 +262,7 @@ func TestOneOfManyReversed(t *testing.T) {
 		}
 		values["b "+where] = around(90)[:5] // better than a, by the smallest p value of five repetitions
 		c := Claim{Metric: metric.ServiceDemand, Paths: []plan.Path{path}, Order: order, Workload: plan.Workload{Spec: plan.RR{RequestSize: 1024, ResponseSize: 1024}}}
-		if j := judge(analysis(t, metric.ServiceDemand, values), c); j.Outcome != want {
+		if j := judgeClaim(analysis(t, metric.ServiceDemand, values), c); j.Outcome != want {
 			t.Errorf("%d profiles: %s, want %s: %v", profiles, j.Outcome, want, j.Evidence)
 		}
 	}

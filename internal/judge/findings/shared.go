@@ -10,11 +10,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// shared returns why a claim cannot be compared with a result of one machine whose ends share CPUs; "" if it can be, or
+// sharedCPUReason returns why a claim cannot be compared with a result of one machine whose ends share CPUs; "" if it can be, or
 // if the result is not of a single machine. Ratios of CPU time and of rates between profiles can be compared on any
 // number of CPUs. But if the ends share a CPU, the losses of a full socket buffer and the gain of a second flow depend on
 // how the CPU is shared, and not on the path.
-func shared(known facts.Facts, c Claim) string {
+func sharedCPUReason(known facts.Facts, c Claim) string {
 	placement := known[facts.Placement]
 	if placement == "" {
 		return ""

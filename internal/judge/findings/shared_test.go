@@ -33,21 +33,21 @@ func TestSharedCPUs(t *testing.T) {
 		{"rke2.cpu", one, ""},
 		{"kind.http.scaling", one, ""}, // its connections need no thread each
 	} {
-		if got := shared(tt.known, claim(tt.id)); (got == "") != (tt.says == "") || !strings.Contains(got, tt.says) {
+		if got := sharedCPUReason(tt.known, claim(tt.id)); (got == "") != (tt.says == "") || !strings.Contains(got, tt.says) {
 			t.Errorf("%s on %v: %q, want %q", tt.id, tt.known, got, tt.says)
 		}
 	}
 	rate := Claim{Metric: metric.Goodput, Workload: claim("rke2.udp.loss").Workload}
-	if shared(one, rate) == "" || shared(many, rate) != "" {
+	if sharedCPUReason(one, rate) == "" || sharedCPUReason(many, rate) != "" {
 		t.Error("the goodput of datagrams that are sent at a rate")
 	}
 	a := analysis(t, metric.FrameLossRate, map[string][]float64{"a " + where: around(10), "b " + where: around(20)})
 	c := Claim{Metric: metric.FrameLossRate, Workload: a.Workloads[0], Paths: a.Paths, Order: [][]string{{"b"}, {"a"}}}
-	if j := judge(a, c); j.Outcome != Contradicted {
+	if j := judgeClaim(a, c); j.Outcome != Contradicted {
 		t.Errorf("on a cluster: %s %q", j.Outcome, j.Evidence)
 	}
 	a.Facts = one
-	if j := judge(a, c); j.Outcome != NotTestable || !strings.Contains(j.Evidence[0], "at least 4 CPUs") || len(j.Evidence) < 2 {
+	if j := judgeClaim(a, c); j.Outcome != NotTestable || !strings.Contains(j.Evidence[0], "at least 4 CPUs") || len(j.Evidence) < 2 {
 		t.Errorf("on one CPU: %s %q", j.Outcome, j.Evidence)
 	}
 }

@@ -75,11 +75,11 @@ func Assess(a *compare.Analysis, path plan.Path, works []Work) ([]Estimate, erro
 	var out []Estimate
 	var errs []error
 	for _, w := range works {
-		load, ok := workload(a, w.Kind)
+		load, ok := chooseWorkload(a, w.Kind)
 		switch {
 		case ok:
-			out = append(out, estimate(a, path, w, load))
-		case len(fitting(a.Workloads, w.Kind)) > 0:
+			out = append(out, estimateWork(a, path, w, load))
+		case len(fittingWorkloads(a.Workloads, w.Kind)) > 0:
 			errs = append(errs, fmt.Errorf("%s needs a TCP stream under NIC model %s: this result has it with %s, which costs several times as much",
 				w.Kind, plan.NICIdeal, plan.NICWire.Label()))
 		default:
@@ -119,15 +119,15 @@ var needs = map[Kind]struct {
 // closedLoop reports whether the network limited the rate of w; in an open loop the rate is the requested one.
 func closedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" && t.Burst <= 1 }
 
-// fitting returns the workloads from which the time of a kind of work follows.
-func fitting(all []plan.Workload, k Kind) []plan.Workload {
+// fittingWorkloads returns the workloads from which the time of a kind of work follows.
+func fittingWorkloads(all []plan.Workload, k Kind) []plan.Workload {
 	return each.Where(all, needs[k].fits)
 }
 
-// workload returns the first matching workload, with the most flows for Sync, otherwise with the fewest. Bulk data
+// chooseWorkload returns the first matching workload, with the most flows for Sync, otherwise with the fewest. Bulk data
 // without NIC offload are not used: machines that run jobs have it.
-func workload(a *compare.Analysis, k Kind) (plan.Workload, bool) {
-	all := slices.DeleteFunc(fitting(a.Workloads, k), func(w plan.Workload) bool { return nicModel(a, w) == plan.NICWire })
+func chooseWorkload(a *compare.Analysis, k Kind) (plan.Workload, bool) {
+	all := slices.DeleteFunc(fittingWorkloads(a.Workloads, k), func(w plan.Workload) bool { return nicModel(a, w) == plan.NICWire })
 	if len(all) == 0 {
 		return plan.Workload{}, false
 	}
@@ -138,24 +138,24 @@ func workload(a *compare.Analysis, k Kind) (plan.Workload, bool) {
 	return slices.MinFunc(all, flows), true
 }
 
-func estimate(a *compare.Analysis, path plan.Path, w Work, load plan.Workload) Estimate {
+func estimateWork(a *compare.Analysis, path plan.Path, w Work, load plan.Workload) Estimate {
 	e := Estimate{Work: w, Path: path, Workload: load, Rate: needs[w.Kind].rate, Baseline: a.Baseline}
 	// A rate of r units a second takes units/r seconds; service demand is ns for each KB or transaction.
 	units, works := w.Amount, w.Amount
-	if w.Kind.bulk() {
+	if w.Kind.isBulk() {
 		units, works = 8*w.Amount, w.Amount/1000
 	}
 	for _, p := range a.Profiles {
 		rate := compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: load}, Metric: e.Rate}
 		cost := compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: load}, Metric: metric.ServiceDemand}
-		row := Row{Profile: p, Time: per(cell(a, rate), units*1e9), CPU: times(cell(a, cost), works)}
+		row := Row{Profile: p, Time: divideByQuantity(cellMedian(a, rate), units*1e9), CPU: multiplyQuantity(cellMedian(a, cost), works)}
 		if !row.Time.Known() && !row.CPU.Known() {
 			continue
 		}
-		if x, ok := comparison(a, rate); ok {
-			row.TimeChange = &Change{per(Quantity{x.Ratio, x.Low, x.High}, 1), x.Verdict, x.Need}
+		if x, ok := findComparison(a, rate); ok {
+			row.TimeChange = &Change{divideByQuantity(Quantity{x.Ratio, x.Low, x.High}, 1), x.Verdict, x.Need}
 		}
-		if x, ok := comparison(a, cost); ok {
+		if x, ok := findComparison(a, cost); ok {
 			row.CPUChange = &Change{Quantity{x.Ratio, x.Low, x.High}, x.Verdict, x.Need}
 		}
 		e.Rows = append(e.Rows, row)
@@ -185,7 +185,7 @@ func (t Told) Error() float64 { return t.Said.Value/t.Took.Value - 1 }
 // Forecasts predicts how long the jobs of a result take to exchange their data, without their compute, and compares that with
 // the measured times. It returns nil without a stream.
 func Forecasts(a *compare.Analysis, path plan.Path) (all []Forecast) {
-	from, ok := workload(a, Transfer)
+	from, ok := chooseWorkload(a, Transfer)
 	if !ok {
 		return nil
 	}
@@ -196,8 +196,8 @@ func Forecasts(a *compare.Analysis, path plan.Path) (all []Forecast) {
 		}
 		f := Forecast{Workload: w, Bytes: shape.Busiest(), From: from}
 		for _, p := range a.Profiles {
-			said := per(cell(a, compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: from}, Metric: metric.Goodput}), 8e9*float64(f.Bytes))
-			took := cell(a, compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: w}, Metric: metric.ExchangeTime + ".mean"})
+			said := divideByQuantity(cellMedian(a, compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: from}, Metric: metric.Goodput}), 8e9*float64(f.Bytes))
+			took := cellMedian(a, compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: w}, Metric: metric.ExchangeTime + ".mean"})
 			if said.Known() && took.Known() {
 				f.Rows = append(f.Rows, Told{p, said, took})
 			}
@@ -209,8 +209,8 @@ func Forecasts(a *compare.Analysis, path plan.Path) (all []Forecast) {
 	return all
 }
 
-// cell returns a cell's median with its interval.
-func cell(a *compare.Analysis, k compare.Key) Quantity {
+// cellMedian returns a cell's median with its interval.
+func cellMedian(a *compare.Analysis, k compare.Key) Quantity {
 	nan := math.NaN()
 	c, ok := a.Cell(k)
 	switch {
@@ -222,21 +222,21 @@ func cell(a *compare.Analysis, k compare.Key) Quantity {
 	return Quantity{c.Median, c.Low, c.High}
 }
 
-func comparison(a *compare.Analysis, k compare.Key) (compare.Comparison, bool) {
+func findComparison(a *compare.Analysis, k compare.Key) (compare.Comparison, bool) {
 	return each.First(a.Comparisons, func(x compare.Comparison) bool { return x.Key == k })
 }
 
-// times returns q multiplied by by. A product that is not positive and finite becomes NaN.
-func times(q Quantity, by float64) Quantity {
-	return Quantity{positive(q.Value * by), positive(q.Low * by), positive(q.High * by)}
+// multiplyQuantity returns q multiplied by a factor. A product that is not positive and finite becomes NaN.
+func multiplyQuantity(q Quantity, by float64) Quantity {
+	return Quantity{positiveOrNaN(q.Value * by), positiveOrNaN(q.Low * by), positiveOrNaN(q.High * by)}
 }
 
-// per returns v divided by q; the ends of the interval swap. A quotient that is not positive and finite becomes NaN.
-func per(q Quantity, v float64) Quantity {
-	return Quantity{positive(v / q.Value), positive(v / q.High), positive(v / q.Low)}
+// divideByQuantity returns v divided by q; the ends of the interval swap. A quotient that is not positive and finite becomes NaN.
+func divideByQuantity(q Quantity, v float64) Quantity {
+	return Quantity{positiveOrNaN(v / q.Value), positiveOrNaN(v / q.High), positiveOrNaN(v / q.Low)}
 }
 
-func positive(v float64) float64 {
+func positiveOrNaN(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return math.NaN()
 	}

@@ -45,8 +45,8 @@ type Work struct {
 	Text string
 }
 
-// bulk reports whether the amount is bytes.
-func (k Kind) bulk() bool { return k == Transfer || k == Sync }
+// isBulk reports whether the amount is bytes.
+func (k Kind) isBulk() bool { return k == Transfer || k == Sync }
 
 // Parse parses the description of a job, "transfer=100GB/share=30%,requests=1M,network-share=20%". The error has every
 // fault with its part.
@@ -62,18 +62,18 @@ func Parse(s string) ([]Work, error) {
 		case part == "":
 			err = errors.New("nothing is written before or after a comma")
 		case !ok:
-			err = fmt.Errorf("%q has no value: want one of %s, %s, then = and a value", part, list(), networkShare)
+			err = fmt.Errorf("%q has no value: want one of %s, %s, then = and a value", part, kindList(), networkShare)
 		case seen[key]:
 			err = fmt.Errorf("%s is given twice", key)
 		case key == networkShare:
-			if rest, err = percent(value); err != nil {
+			if rest, err = parsePercent(value); err != nil {
 				err = fmt.Errorf("%s: %w", key, err)
 			}
 		case !slices.Contains(allKinds, Kind(key)):
-			err = fmt.Errorf("unknown work %q: there are %s and %s", key, list(), networkShare)
+			err = fmt.Errorf("unknown work %q: there are %s and %s", key, kindList(), networkShare)
 		default:
 			var w Work
-			w, err = work(Kind(key), value)
+			w, err = parseWork(Kind(key), value)
 			works = append(works, w)
 		}
 		seen[key] = true
@@ -83,7 +83,7 @@ func Parse(s string) ([]Work, error) {
 		return nil, err
 	}
 	if len(works) == 0 {
-		return nil, fmt.Errorf("no work is named: say one of %s", list())
+		return nil, fmt.Errorf("no work is named: say one of %s", kindList())
 	}
 	for i := range works {
 		works[i].Share = cmp.Or(works[i].Share, rest)
@@ -91,18 +91,18 @@ func Parse(s string) ([]Work, error) {
 	return works, nil
 }
 
-func list() string {
+func kindList() string {
 	return strings.Join(each.Of(allKinds, func(k Kind) string { return string(k) }), ", ")
 }
 
-// work parses an amount and its share.
-func work(k Kind, s string) (Work, error) {
+// parseWork parses an amount and its share.
+func parseWork(k Kind, s string) (Work, error) {
 	text, option, ok := strings.Cut(s, "/")
 	w := Work{Kind: k, Text: text}
 	var errs [2]error
-	w.Amount, errs[0] = k.amount(text)
+	w.Amount, errs[0] = k.parseAmount(text)
 	if share, named := strings.CutPrefix(option, "share="); named {
-		w.Share, errs[1] = percent(share)
+		w.Share, errs[1] = parsePercent(share)
 	} else if ok {
 		errs[1] = fmt.Errorf("unknown option %q: want share=PERCENT", option)
 	}
@@ -112,8 +112,8 @@ func work(k Kind, s string) (Work, error) {
 	return w, nil
 }
 
-// percent parses "30%" as 0.3.
-func percent(s string) (float64, error) {
+// parsePercent parses "30%" as 0.3.
+func parsePercent(s string) (float64, error) {
 	digits, ok := strings.CutSuffix(s, "%")
 	v, err := parseNumber(digits)
 	switch {
@@ -133,23 +133,23 @@ func parseNumber(s string) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-// amount parses "100GB" or "2.5GiB" as bytes, or "5000", "20k", "1.5M" or "2G" as a count.
-func (k Kind) amount(s string) (float64, error) {
+// parseAmount parses "100GB" or "2.5GiB" as bytes, or "5000", "20k", "1.5M" or "2G" as a count.
+func (k Kind) parseAmount(s string) (float64, error) {
 	end := strings.LastIndexAny(s, "0123456789.") + 1
 	unit, base, want := s[end:], "1", "is not a count: want a number such as 5000, 20k, 1.5M or 2G"
 	known := strings.Contains("kMG", unit)
-	if k.bulk() {
+	if k.isBulk() {
 		base, want = "B", "is not a size: want a number and B, kB to TB or KiB to TiB, such as 100GB"
 		known = strings.HasSuffix(unit, "B")
 	}
 	v, err := parseNumber(s[:end])
 	v, wrong := number.Convert(v, cmp.Or(unit, "1"), base)
 	switch {
-	case err == nil && k.bulk() && unit == "KB":
+	case err == nil && k.isBulk() && unit == "KB":
 		return 0, wrong // it says why
 	case err != nil || wrong != nil || !known:
 		return 0, fmt.Errorf("%q %s", s, want)
-	case !k.bulk() && v != math.Trunc(v):
+	case !k.isBulk() && v != math.Trunc(v):
 		return 0, fmt.Errorf("%q is not a whole number", s)
 	case !(v >= 1 && v <= most):
 		return 0, fmt.Errorf("%q must be at least 1 and at most %.0g", s, float64(most))

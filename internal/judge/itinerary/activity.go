@@ -54,7 +54,7 @@ var rules = []rule{
 	}},
 	{Queue, "a queueing discipline gave the packet to the driver", func(_ journey.Trace, from, to journey.Event) bool { return from.Point == journey.Queue }},
 	{Link, "a driver passed the packet on to the other end of its link, or to the device below", func(t journey.Trace, from, to journey.Event) bool {
-		return from.Point == journey.Transmit && device(t, from).Kind != "bridge" && (to.Point == journey.Arrive || transmits(to) || from.Host != to.Host)
+		return from.Point == journey.Transmit && deviceOf(t, from).Kind != "bridge" && (to.Point == journey.Arrive || transmits(to) || from.Host != to.Host)
 	}},
 	{Link, "the backlog of a CPU kept the packet until the soft interrupt", func(_ journey.Trace, from, to journey.Event) bool { return from.Point == journey.Arrive }},
 	{Wake, "the socket's owner was woken, and its application ran", func(_ journey.Trace, from, to journey.Event) bool {
@@ -64,21 +64,21 @@ var rules = []rule{
 		return from.Point == journey.Send || from.Point == journey.Socket || to.Point == journey.Wake
 	}},
 	{BPF, "programs are on the device that received, or on the device that transmits; what is around them is in this time, too",
-		func(t journey.Trace, from, to journey.Event) bool { return len(programs(t, from, to)) > 0 }},
+		func(t journey.Trace, from, to journey.Event) bool { return len(programsBetween(t, from, to)) > 0 }},
 	{Bridge, "a port of a bridge received the packet, or transmits it", func(t journey.Trace, from, to journey.Event) bool {
-		return from.Host == to.Host && (bridged(t, from) || bridged(t, to))
+		return from.Host == to.Host && (isAtBridge(t, from) || isAtBridge(t, to))
 	}},
 	{Socket, "TCP got the packet", func(_ journey.Trace, _, to journey.Event) bool { return to.Point == journey.Socket }},
 }
 
-// bridged reports whether an event is at a bridge or at one of its ports.
-func bridged(t journey.Trace, e journey.Event) bool {
-	d := device(t, e)
+// isAtBridge reports whether an event is at a bridge or at one of its ports.
+func isAtBridge(t journey.Trace, e journey.Event) bool {
+	d := deviceOf(t, e)
 	return e.Index != 0 && (d.Kind == "bridge" || d.Master != "")
 }
 
-// between returns the activity between two events.
-func between(t journey.Trace, from, to journey.Event) Activity {
+// activityBetween returns the activity between two events.
+func activityBetween(t journey.Trace, from, to journey.Event) Activity {
 	if r, ok := each.First(rules, func(r rule) bool { return r.is(t, from, to) }); ok {
 		return r.activity
 	}

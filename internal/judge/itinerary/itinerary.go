@@ -116,11 +116,11 @@ func (i Itinerary) Where(at float64) int {
 func Of(t journey.Trace) (Itinerary, error) {
 	i := Itinerary{
 		Profile: t.Profile, Path: t.Path, Workload: t.Workload, Client: t.Client, Server: t.Server,
-		Missing: t.Missing, Rate: rate(t, func(r journey.Round) journey.Window { return r.Plain }),
-		RateFollowed: rate(t, func(r journey.Round) journey.Window { return r.All }),
+		Missing: t.Missing, Rate: meanRate(t, func(r journey.Round) journey.Window { return r.Plain }),
+		RateFollowed: meanRate(t, func(r journey.Round) journey.Window { return r.All }),
 	}
 	var ways []transaction
-	ways, i.Sampled = transactions(t, t.Events)
+	ways, i.Sampled = completeTransactions(t, t.Events)
 	if t.Lost > 0 {
 		return i, advice.With(fmt.Errorf("%d events were lost: the buffer was full", t.Lost), "follow fewer transactions")
 	}
@@ -128,20 +128,20 @@ func Of(t journey.Trace) (Itinerary, error) {
 		return i, advice.With(fmt.Errorf("no transaction was seen from its beginning to its end: %d sampled, %d events", i.Sampled, len(t.Events)),
 			"see that nothing else uses the lab's ports, and that cnibench doctor finds no fault")
 	}
-	whole := within(ways, t.Rounds, func(r journey.Round) journey.Window { return r.All })
-	alike, undisturbed := whole.all, whole.without(none)
+	whole := followedWithin(ways, t.Rounds, func(r journey.Round) journey.Window { return r.All })
+	alike, undisturbed := whole.all, whole.undisturbedWithout(none)
 	i.Alike, i.Undisturbed = len(alike), len(undisturbed)
 	if len(undisturbed) < fewest {
 		return i, advice.With(fmt.Errorf("%d of %d transactions took the same way, and %d of those were undisturbed: want at least %d",
 			i.Alike, i.Sampled, i.Undisturbed, fewest), "follow more transactions, on a quieter machine")
 	}
 	i.Events = len(alike[0])
-	i.Typical = quantile(each.Of(alike, total), 0.5)
-	i.Total = timeOf(each.Of(undisturbed, total))
+	i.Typical = quantile(each.Of(alike, totalTime), 0.5)
+	i.Total = timeOf(each.Of(undisturbed, totalTime))
 	i.Probed = i.Total.Median
-	ends, _ := transactions(t, t.Ends)
-	i.Probes = probes(t, whole, within(ends, t.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
-	i.Steps = steps(t, undisturbed)
+	ends, _ := completeTransactions(t, t.Ends)
+	i.Probes = estimateProbeCost(t, whole, followedWithin(ends, t.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
+	i.Steps = stepsOf(t, undisturbed)
 	i.subtractProbes()
 	return i, nil
 }
@@ -161,8 +161,8 @@ func (i *Itinerary) subtractProbes() {
 	i.Total = Time{i.Total.Median - less, i.Total.Low - less, i.Total.High - less}
 }
 
-// rate returns the mean rate of the windows that window selects, in transactions per second.
-func rate(t journey.Trace, window func(journey.Round) journey.Window) (mean float64) {
+// meanRate returns the mean rate of the windows that window selects, in transactions per second.
+func meanRate(t journey.Trace, window func(journey.Round) journey.Window) (mean float64) {
 	for _, r := range t.Rounds {
 		mean += window(r).Rate / float64(len(t.Rounds))
 	}
@@ -172,10 +172,10 @@ func rate(t journey.Trace, window func(journey.Round) journey.Window) (mean floa
 // transaction is the events of one transaction in order, from its beginning to its end.
 type transaction []journey.Event
 
-func total(x transaction) float64 { return float64(x[len(x)-1].Time - x[0].Time) }
+func totalTime(x transaction) float64 { return float64(x[len(x)-1].Time - x[0].Time) }
 
-// transactions returns the complete transactions among events. of is the number of transactions, complete or not.
-func transactions(t journey.Trace, events []journey.Event) (all []transaction, of int) {
+// completeTransactions returns the complete transactions among events. of is the number of transactions, complete or not.
+func completeTransactions(t journey.Trace, events []journey.Event) (all []transaction, of int) {
 	by := map[uint32]transaction{}
 	for _, e := range events {
 		by[e.Transaction] = append(by[e.Transaction], e)
@@ -201,7 +201,7 @@ func mostAlike(all []transaction) []transaction {
 	var most string
 	for _, x := range all {
 		key := strings.Join(each.Of(x, func(e journey.Event) string { // where it was
-			return fmt.Sprint(e.Host, e.Index, e.Point, e.Hook, e.Direction, packet(e), e.Depth)
+			return fmt.Sprint(e.Host, e.Index, e.Point, e.Hook, e.Direction, packetPurpose(e), e.Depth)
 		}), "|")
 		by[key] = append(by[key], x)
 		if n := len(by[key]); n > len(by[most]) {
@@ -211,8 +211,8 @@ func mostAlike(all []transaction) []transaction {
 	return by[most]
 }
 
-// packet returns the purpose of a packet: SYN, SYN-ACK, ACK, close or data; "" at a socket.
-func packet(e journey.Event) string {
+// packetPurpose returns the purpose of a packet: SYN, SYN-ACK, ACK, close or data; "" at a socket.
+func packetPurpose(e journey.Event) string {
 	const fin, syn, reset, ack = 1, 2, 4, 16
 	switch {
 	case e.Point == journey.Send || e.Point == journey.Wake || e.Point == journey.Deliver:
@@ -229,52 +229,52 @@ func packet(e journey.Event) string {
 	return "data"
 }
 
-// undisturbed returns the transactions that are at most tolerance times slower than the fastest.
-func undisturbed(all []transaction) []transaction {
+// undisturbedTransactions returns the transactions that are at most tolerance times slower than the fastest.
+func undisturbedTransactions(all []transaction) []transaction {
 	if len(all) == 0 {
 		return nil
 	}
-	limit := quantile(each.Of(all, total), fastest) * tolerance
-	return slices.DeleteFunc(slices.Clone(all), func(x transaction) bool { return total(x) > limit })
+	limit := quantile(each.Of(all, totalTime), fastest) * tolerance
+	return slices.DeleteFunc(slices.Clone(all), func(x transaction) bool { return totalTime(x) > limit })
 }
 
-// steps returns the steps of transactions with the same events.
-func steps(t journey.Trace, all []transaction) []Step {
+// stepsOf returns the steps of transactions with the same events.
+func stepsOf(t journey.Trace, all []transaction) []Step {
 	out := make([]Step, len(all[0]))
 	for n, e := range all[0] {
 		host, _ := t.Host(e.Host)
 		device := host.Device(e.Index)
 		s := Step{
 			Host: e.Host, Kind: host.Kind, Device: e.Device, Driver: device.Kind, Point: e.Point, Direction: e.Direction,
-			Packet: packet(e), Depth: e.Depth, Hook: e.Hook.String(),
+			Packet: packetPurpose(e), Depth: e.Depth, Hook: e.Hook.String(),
 		}
 		s.At = quantile(each.Of(all, func(x transaction) float64 { return float64(x[n].Time - x[0].Time) }), 0.5)
 		if n > 0 {
 			s.After = timeOf(each.Of(all, func(x transaction) float64 { return float64(x[n].Time - x[n-1].Time) }))
 			s.After.Median = s.At - out[n-1].At
-			s.Activity = between(t, all[0][n-1], e)
-			s.Programs = programs(t, all[0][n-1], e)
-			s.Functions = functions(host, all[0][n-1], e)
+			s.Activity = activityBetween(t, all[0][n-1], e)
+			s.Programs = programsBetween(t, all[0][n-1], e)
+			s.Functions = hookFunctions(host, all[0][n-1], e)
 		}
 		out[n] = s
 	}
 	return out
 }
 
-// programs returns the BPF programs between two events: of the receiving device, then of the transmitting one.
-func programs(t journey.Trace, from, to journey.Event) []string {
+// programsBetween returns the BPF programs between two events: of the receiving device, then of the transmitting one.
+func programsBetween(t journey.Trace, from, to journey.Event) []string {
 	var names []string
 	if from.Point == journey.Receive {
-		names = append(names, device(t, from).Ingress...)
+		names = append(names, deviceOf(t, from).Ingress...)
 	}
 	if transmits(to) && from.Point != journey.Queue {
-		names = append(names, device(t, to).Egress...)
+		names = append(names, deviceOf(t, to).Egress...)
 	}
 	return names
 }
 
-// functions returns the functions that are registered at the hook between two events.
-func functions(h journey.Host, from, to journey.Event) []string {
+// hookFunctions returns the functions that are registered at the hook between two events.
+func hookFunctions(h journey.Host, from, to journey.Event) []string {
 	if !passesHook(from, to) {
 		return nil
 	}
@@ -287,7 +287,7 @@ func functions(h journey.Host, from, to journey.Event) []string {
 	return names
 }
 
-func device(t journey.Trace, e journey.Event) journey.Device {
+func deviceOf(t journey.Trace, e journey.Event) journey.Device {
 	h, _ := t.Host(e.Host)
 	return h.Device(e.Index)
 }

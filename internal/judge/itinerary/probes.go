@@ -61,7 +61,7 @@ type figures struct {
 	probed float64
 }
 
-func (f *figures) all() []*float64 {
+func (f *figures) fieldPointers() []*float64 {
 	return []*float64{&f.sum, &f.event, &f.call, &f.total, &f.outside, &f.unprobed, &f.off}
 }
 
@@ -71,9 +71,9 @@ type followed struct {
 	round []int
 }
 
-// within returns the transactions that take the most common way and begin in a window that window selects, with the round
+// followedWithin returns the transactions that take the most common way and begin in a window that window selects, with the round
 // of each.
-func within(all []transaction, rounds []journey.Round, window func(journey.Round) journey.Window) (f followed) {
+func followedWithin(all []transaction, rounds []journey.Round, window func(journey.Round) journey.Window) (f followed) {
 	for _, x := range mostAlike(all) {
 		if i := slices.IndexFunc(rounds, func(r journey.Round) bool { return window(r).Has(x[0].Time) }); i >= 0 {
 			f.all, f.round = append(f.all, x), append(f.round, i)
@@ -82,18 +82,18 @@ func within(all []transaction, rounds []journey.Round, window func(journey.Round
 	return f
 }
 
-// none is not the number of a round: without(none) leaves out no round.
+// none is not the number of a round: undisturbedWithout(none) leaves out no round.
 const none = -1
 
-// without returns the undisturbed transactions of all rounds except one. round is the round to leave out.
-func (f followed) without(round int) []transaction {
+// undisturbedWithout returns the undisturbed transactions of all rounds except one. round is the round to leave out.
+func (f followed) undisturbedWithout(round int) []transaction {
 	var rest []transaction
 	for i, x := range f.all {
 		if f.round[i] != round {
 			rest = append(rest, x)
 		}
 	}
-	return undisturbed(rest)
+	return undisturbedTransactions(rest)
 }
 
 // probe is how long the probe of an event ran, and the number of probe calls from this event to the next.
@@ -101,9 +101,9 @@ type probe struct{ took, calls float64 }
 
 func (p probe) cost(call float64) float64 { return p.took + p.calls*call }
 
-// probed returns for each event the median time that its probe ran, and the median number of probe calls up to the next event. All
+// medianProbes returns for each event the median time that its probe ran, and the median number of probe calls up to the next event. All
 // transactions must have the same events.
-func probed(all []transaction) []probe {
+func medianProbes(all []transaction) []probe {
 	if len(all) == 0 {
 		return nil
 	}
@@ -117,8 +117,8 @@ func probed(all []transaction) []probe {
 	return out
 }
 
-// inner sums all probes but the last: those between the first step and the last.
-func inner(all []probe) (sum probe) {
+// sumInnerProbes sums all probes but the last: those between the first step and the last.
+func sumInnerProbes(all []probe) (sum probe) {
 	for _, p := range all[:len(all)-1] {
 		sum.took, sum.calls = sum.took+p.took, sum.calls+p.calls
 	}
@@ -128,7 +128,7 @@ func inner(all []probe) (sum probe) {
 // figuresWithout returns the figures of all rounds except round. ok is false if there are too few undisturbed
 // transactions.
 func figuresWithout(t journey.Trace, full, ends followed, round int) (f figures, ok bool) {
-	all, few := full.without(round), ends.without(round)
+	all, few := full.undisturbedWithout(round), ends.undisturbedWithout(round)
 	if len(all) < fewest || len(few) < fewest || len(all[0]) == len(few[0]) {
 		return f, false
 	}
@@ -137,14 +137,14 @@ func figuresWithout(t journey.Trace, full, ends followed, round int) (f figures,
 		if i == round {
 			continue
 		}
-		plain, whole = merged(plain, r.Plain.RTT), merged(whole, r.All.RTT)
+		plain, whole = mergeHistogram(plain, r.Plain.RTT), mergeHistogram(whole, r.All.RTT)
 	}
 	if plain == nil || whole == nil {
 		return f, false
 	}
-	at, total := probed(all), median(all)
-	sum, atEnds := inner(at), inner(probed(few))
-	f.call = (total - sum.took - median(few) + atEnds.took) / (sum.calls - atEnds.calls)
+	at, total := medianProbes(all), medianTime(all)
+	sum, atEnds := sumInnerProbes(at), sumInnerProbes(medianProbes(few))
+	f.call = (total - sum.took - medianTime(few) + atEnds.took) / (sum.calls - atEnds.calls)
 	f.sum = sum.cost(f.call)
 	f.event = f.sum / float64(len(at)-1)
 	f.total = total - f.sum
@@ -156,7 +156,7 @@ func figuresWithout(t journey.Trace, full, ends followed, round int) (f figures,
 	return f, true
 }
 
-func merged(into, h *sample.Histogram) *sample.Histogram {
+func mergeHistogram(into, h *sample.Histogram) *sample.Histogram {
 	if h == nil {
 		return into
 	}
@@ -167,7 +167,7 @@ func merged(into, h *sample.Histogram) *sample.Histogram {
 	return into
 }
 
-func median(all []transaction) float64 { return quantile(each.Of(all, total), 0.5) }
+func medianTime(all []transaction) float64 { return quantile(each.Of(all, totalTime), 0.5) }
 
 // undisturbedMedian returns the median of the times that are at most tolerance times longer than the shortest.
 func undisturbedMedian(h *sample.Histogram) float64 {
@@ -181,8 +181,8 @@ func undisturbedMedian(h *sample.Histogram) float64 {
 	return float64(h.Quantile(float64(below) / 2 / float64(h.Count())))
 }
 
-// probes estimates the cost of the probes. Its errors come from leaving out one round after the other.
-func probes(t journey.Trace, whole, few followed) (p Probes) {
+// estimateProbeCost estimates the cost of the probes. Its errors come from leaving out one round after the other.
+func estimateProbeCost(t journey.Trace, whole, few followed) (p Probes) {
 	p.Rounds = len(t.Rounds)
 	passed := 0
 	for _, r := range t.Rounds {
@@ -216,17 +216,17 @@ func probes(t journey.Trace, whole, few followed) (p Probes) {
 		return p
 	}
 	for i, to := range []*Estimate{&p.Sum, &p.Event, &p.Call, &p.Total, &p.Outside, &p.Unprobed, &p.Off} {
-		*to = jackknifed(*middle.all()[i], each.Of(left, func(f figures) float64 { return *f.all()[i] }))
+		*to = jackknifeEstimate(*middle.fieldPointers()[i], each.Of(left, func(f figures) float64 { return *f.fieldPointers()[i] }))
 	}
 	p.Meets = p.Off.contains(0)
-	for _, x := range probed(whole.without(none)) {
+	for _, x := range medianProbes(whole.undisturbedWithout(none)) {
 		p.steps = append(p.steps, x.cost(p.Call.Value))
 	}
 	return p
 }
 
-// jackknifed returns value with the interval that follows from its values without one round each.
-func jackknifed(value float64, without []float64) Estimate {
+// jackknifeEstimate returns value with the interval that follows from its values without one round each.
+func jackknifeEstimate(value float64, without []float64) Estimate {
 	n, mean, squares := float64(len(without)), 0.0, 0.0
 	for _, v := range without {
 		mean += v / n

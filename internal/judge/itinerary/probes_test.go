@@ -166,10 +166,10 @@ func TestLessProbesIntervals(t *testing.T) {
 const usual = 0.674
 
 func probesOf(x journey.Trace) Probes {
-	ways, _ := transactions(x, x.Events)
-	ends, _ := transactions(x, x.Ends)
-	return probes(x, within(ways, x.Rounds, func(r journey.Round) journey.Window { return r.All }),
-		within(ends, x.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
+	ways, _ := completeTransactions(x, x.Events)
+	ends, _ := completeTransactions(x, x.Ends)
+	return estimateProbeCost(x, followedWithin(ways, x.Rounds, func(r journey.Round) journey.Window { return r.All }),
+		followedWithin(ends, x.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
 }
 
 // TestDoesNotMeet: what probes cost beyond what they tell is said.

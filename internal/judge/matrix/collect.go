@@ -99,7 +99,7 @@ func (c *Collector) Add(rec *result.Record) {
 	}
 	add := func(name string, v float64) {
 		l := Layer{Case: rec.Case, Metric: name}
-		c.layers[l] = append(c.layers[l], point{c.number(rec.Pair.From), c.number(rec.Pair.To), float32(measures[name].cost(v))})
+		c.layers[l] = append(c.layers[l], point{c.nodeNumber(rec.Pair.From), c.nodeNumber(rec.Pair.To), float32(measures[name].cost(v))})
 	}
 	if rec.Status != result.OK {
 		add(Failed, 1)
@@ -115,10 +115,10 @@ func (c *Collector) Add(rec *result.Record) {
 
 // Number returns a number that is the same only for trials of the same pair in the same repetition.
 func (c *Collector) Number(t plan.Trial) int {
-	return (int(c.number(t.Pair.From))<<16|int(c.number(t.Pair.To)))<<16 | t.Repetition
+	return (int(c.nodeNumber(t.Pair.From))<<16|int(c.nodeNumber(t.Pair.To)))<<16 | t.Repetition
 }
 
-func (c *Collector) number(name string) uint16 {
+func (c *Collector) nodeNumber(name string) uint16 {
 	n, ok := c.numbers[name]
 	if c.numbers == nil {
 		c.numbers = map[string]uint16{}
@@ -167,7 +167,7 @@ func (m *Matrix) Worse(from, to int) float64 {
 	if len(costs) == 0 {
 		return 0
 	}
-	excess := stat.Median(costs) - m.ground(from, to)
+	excess := stat.Median(costs) - m.baseCost(from, to)
 	if excess < 2*m.Spread {
 		return 1
 	}
@@ -176,14 +176,14 @@ func (m *Matrix) Worse(from, to int) float64 {
 
 // Effects returns how many times worse values are if node i sends, and if it receives.
 func (m *Matrix) Effects(i int) (send, receive float64) {
-	return math.Exp(m.sends(i)), math.Exp(m.receives(i))
+	return math.Exp(m.sendEffect(i)), math.Exp(m.receiveEffect(i))
 }
 
 // Over returns the median factor by which a direction of a pair is worse in m than in other. It returns NaN if no
 // direction is in both.
 func (m *Matrix) Over(other *Matrix) float64 {
 	var quotients []float64
-	for key, costs := range m.ways {
+	for key, costs := range m.measuredDirections {
 		if beside := other.costs(key[0], key[1]); len(beside) > 0 {
 			quotients = append(quotients, stat.Median(costs)-stat.Median(beside))
 		}
@@ -253,14 +253,14 @@ func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 	for _, m := range a.Matrices {
 		m.fit(a)
 	}
-	a.judge()
+	a.findDifferences()
 	return a
 }
 
 // setPartners sets the partners of each node.
 func (m *Matrix) setPartners() {
 	m.partners = make([][]uint16, len(m.number))
-	for key := range m.ways {
+	for key := range m.measuredDirections {
 		m.partners[key[0]] = append(m.partners[key[0]], uint16(key[1]))
 		m.partners[key[1]] = append(m.partners[key[1]], uint16(key[0]))
 	}
@@ -284,8 +284,8 @@ func (m *Matrix) costs(from, to int) (costs []float64) {
 	return costs
 }
 
-// ways yields each measured direction of each pair with its costs. The slice costs is valid only until the next one.
-func (m *Matrix) ways(yield func(key [2]int, costs []float64) bool) {
+// measuredDirections yields each measured direction of each pair with its costs. The slice costs is valid only until the next one.
+func (m *Matrix) measuredDirections(yield func(key [2]int, costs []float64) bool) {
 	var costs []float64
 	for i := 0; i < len(m.points); {
 		p := m.points[i]

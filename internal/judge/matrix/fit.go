@@ -35,32 +35,32 @@ func (m *Matrix) fit(a *Analysis) {
 	n := len(m.partners)
 	m.both, m.send, m.receive = make([]float64, n), make([]float64, n), make([]float64, n)
 	ways := 0
-	for range m.ways {
+	for range m.measuredDirections {
 		ways++
 	}
 	entries := make([]entry, 0, ways)
-	for key, costs := range m.ways {
+	for key, costs := range m.measuredDirections {
 		entries = append(entries, entry{uint16(key[0]), uint16(key[1]), float32(stat.Median(costs))})
 	}
-	rows := lines(entries, n, func(e entry) uint16 { return e.from })
-	columns := lines(entries, n, func(e entry) uint16 { return e.to })
+	rows := entriesByNode(entries, n, func(e entry) uint16 { return e.from })
+	columns := entriesByNode(entries, n, func(e entry) uint16 { return e.to })
 	costs := costsOf(entries)
 	slices.Sort(costs)
-	m.Typical = middle(costs)
-	m.regroup(a, entries)
+	m.Typical = sortedMedian(costs)
+	m.chooseGroups(a, entries)
 	for range polishes {
-		change := m.sweep(entries, m.both, fewest, rows, columns)
-		change = max(change, m.sweep(entries, m.send, fewestRole, rows))
-		if change = max(change, m.sweep(entries, m.receive, fewestRole, columns)); change < settled {
+		change := m.sweepEffects(entries, m.both, fewest, rows, columns)
+		change = max(change, m.sweepEffects(entries, m.send, fewestRole, rows))
+		if change = max(change, m.sweepEffects(entries, m.receive, fewestRole, columns)); change < settled {
 			break
 		}
 	}
-	m.Spread = spread(m.rests())
+	m.Spread = robustSpread(m.sampledRests())
 }
 
-// lines returns the entries of each node in one role, as indices into entries. of returns the node of an entry in that
+// entriesByNode returns the entries of each node in one role, as indices into entries. of returns the node of an entry in that
 // role.
-func lines(entries []entry, nodes int, of func(entry) uint16) [][]uint32 {
+func entriesByNode(entries []entry, nodes int, of func(entry) uint16) [][]uint32 {
 	counts := make([]int, nodes)
 	for _, e := range entries {
 		counts[of(e)]++
@@ -79,9 +79,9 @@ func costsOf(entries []entry) []float64 {
 	return each.Of(entries, func(e entry) float64 { return float64(e.cost) })
 }
 
-// regroup sets the groups by the label that explains most of the spread, if any explains enough.
-func (m *Matrix) regroup(a *Analysis, entries []entry) {
-	least := explained * spread(costsOf(entries))
+// chooseGroups sets the groups by the label that explains most of the spread, if any explains enough.
+func (m *Matrix) chooseGroups(a *Analysis, entries []entry) {
+	least := explained * robustSpread(costsOf(entries))
 	for _, key := range a.Keys {
 		numbers := map[string]int{}
 		group := make([]int, len(a.Nodes))
@@ -94,7 +94,7 @@ func (m *Matrix) regroup(a *Analysis, entries []entry) {
 		}
 		blocks := map[[2]int][]float64{}
 		for _, e := range entries {
-			b := block(group, int(e.from), int(e.to))
+			b := groupPair(group, int(e.from), int(e.to))
 			blocks[b] = append(blocks[b], float64(e.cost)-m.Typical)
 		}
 		groups := map[[2]int]float64{}
@@ -103,37 +103,37 @@ func (m *Matrix) regroup(a *Analysis, entries []entry) {
 				groups[b] = stat.Median(costs)
 			}
 		}
-		rests := each.Of(entries, func(e entry) float64 { return float64(e.cost) - groups[block(group, int(e.from), int(e.to))] })
-		if s := spread(rests); s < least {
+		rests := each.Of(entries, func(e entry) float64 { return float64(e.cost) - groups[groupPair(group, int(e.from), int(e.to))] })
+		if s := robustSpread(rests); s < least {
 			least, m.group, m.groups, m.key = s, group, groups, key
 		}
 	}
 }
 
-// block identifies the groups of two nodes.
-func block(group []int, a, b int) [2]int {
+// groupPair identifies the groups of two nodes.
+func groupPair(group []int, a, b int) [2]int {
 	x, y := group[a], group[b]
 	return [2]int{min(x, y), max(x, y)}
 }
 
-// sweep adds the median residual of a node's entries in the given roles to the node's effect. It skips nodes with fewer
+// sweepEffects adds the median residual of a node's entries in the given roles to the node's effect. It skips nodes with fewer
 // than least entries or too few partners. Then it moves the median of the effects into m.Typical, so that it is 0. It
 // returns the largest change of an effect.
-func (m *Matrix) sweep(entries []entry, effects []float64, least int, roles ...[][]uint32) (change float64) {
+func (m *Matrix) sweepEffects(entries []entry, effects []float64, least int, roles ...[][]uint32) (change float64) {
 	var rests []float64
 	for i := range effects {
 		rests = rests[:0]
 		for _, lines := range roles {
 			for _, at := range lines[i] {
 				e := entries[at]
-				rests = append(rests, float64(e.cost)-m.expected(int(e.from), int(e.to)))
+				rests = append(rests, float64(e.cost)-m.expectedCost(int(e.from), int(e.to)))
 			}
 		}
 		if len(rests) < least || len(m.partners[i]) < fewest {
 			continue
 		}
 		slices.Sort(rests)
-		by := middle(rests)
+		by := sortedMedian(rests)
 		effects[i] += by
 		change = max(change, math.Abs(by))
 	}
@@ -145,28 +145,28 @@ func (m *Matrix) sweep(entries []entry, effects []float64, least int, roles ...[
 	return change
 }
 
-// expected returns the cost from one node to another by the fit.
-func (m *Matrix) expected(from, to int) float64 {
-	return m.ground(from, to) + m.sends(from) + m.receives(to)
+// expectedCost returns the cost from one node to another by the fit.
+func (m *Matrix) expectedCost(from, to int) float64 {
+	return m.baseCost(from, to) + m.sendEffect(from) + m.receiveEffect(to)
 }
 
-// ground returns the cost between two nodes without their effects.
-func (m *Matrix) ground(from, to int) float64 {
+// baseCost returns the cost between two nodes without their effects.
+func (m *Matrix) baseCost(from, to int) float64 {
 	if m.groups == nil {
 		return m.Typical
 	}
-	return m.Typical + m.groups[block(m.group, from, to)]
+	return m.Typical + m.groups[groupPair(m.group, from, to)]
 }
 
-// sends and receives return the effects of a node in its roles.
-func (m *Matrix) sends(i int) float64    { return m.both[i] + m.send[i] }
-func (m *Matrix) receives(i int) float64 { return m.both[i] + m.receive[i] }
+// sendEffect and receiveEffect return the effects of a node in its roles.
+func (m *Matrix) sendEffect(i int) float64    { return m.both[i] + m.send[i] }
+func (m *Matrix) receiveEffect(i int) float64 { return m.both[i] + m.receive[i] }
 
 // restsOf returns the residuals of the values from one node to another.
 func (m *Matrix) restsOf(from, to int) []float64 {
 	rests := m.costs(from, to)
 	for i := range rests {
-		rests[i] -= m.expected(from, to)
+		rests[i] -= m.expectedCost(from, to)
 	}
 	return rests
 }
@@ -174,30 +174,30 @@ func (m *Matrix) restsOf(from, to int) []float64 {
 // enoughRests is about how many residuals are used to estimate their spread.
 const enoughRests = 200_000
 
-// rests returns the residuals of the values; if there are very many, of values at even distances.
-func (m *Matrix) rests() []float64 {
+// sampledRests returns the residuals of the values; if there are very many, of values at even distances.
+func (m *Matrix) sampledRests() []float64 {
 	var rests []float64
 	stride, i := 1+len(m.points)/enoughRests, 0
-	for key, costs := range m.ways {
+	for key, costs := range m.measuredDirections {
 		if i++; i%stride != 0 {
 			continue
 		}
 		for _, c := range costs {
-			rests = append(rests, c-m.expected(key[0], key[1]))
+			rests = append(rests, c-m.expectedCost(key[0], key[1]))
 		}
 	}
 	return rests
 }
 
-// spread returns a robust standard deviation from the values around the middle, which a third of outliers does not
+// robustSpread returns a robust standard deviation from the values around the middle, which a third of outliers does not
 // change. It uses the wider side. With few values it is uncertain, and then larger. It sorts values in place: a copy of
 // a million takes memory.
-func spread(values []float64) float64 {
+func robustSpread(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
 	slices.Sort(values)
-	at := middle(values)
+	at := sortedMedian(values)
 	first, found := slices.BinarySearch(values, at)
 	last := first // after the lower half, which includes the middle itself
 	for ; found && last < len(values) && values[last] == at; last++ {
@@ -205,10 +205,10 @@ func spread(values []float64) float64 {
 	above, below := values[first:], values[:last]
 	// Within 0.4307 deviations of the middle is a third of the upper half of a normal distribution; within 0.6745 a
 	// half of the lower.
-	return max((above[len(above)/3]-at)/0.4307, (at-middle(below))/0.6745) * (1 + 10/float64(len(values)))
+	return max((above[len(above)/3]-at)/0.4307, (at-sortedMedian(below))/0.6745) * (1 + 10/float64(len(values)))
 }
 
-// middle returns the median of sorted values.
-func middle(sorted []float64) float64 {
+// sortedMedian returns the median of sorted values.
+func sortedMedian(sorted []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

@@ -91,8 +91,8 @@ const (
 	mostDecide = 4
 )
 
-// judge finds differences: nodes first, then the links that nodes do not explain.
-func (a *Analysis) judge() {
+// findDifferences finds differences: nodes first, then the links that nodes do not explain.
+func (a *Analysis) findDifferences() {
 	found := map[string]*Finding{}
 	named := map[plan.Variant]map[int]bool{}
 	add := func(f Finding, at []int, e Evidence) {
@@ -111,7 +111,7 @@ func (a *Analysis) judge() {
 	for _, m := range a.Matrices {
 		apart := m.nodeSpread()
 		for i := range a.Nodes {
-			e, doubt, differs := m.node(i, a.margin, apart)
+			e, doubt, differs := m.judgeNode(i, a.margin, apart)
 			if !differs {
 				continue
 			}
@@ -135,27 +135,27 @@ func (a *Analysis) judge() {
 				if i > j || named[m.Profile][i] || named[m.Profile][j] || doubtful(i) || doubtful(j) {
 					continue
 				}
-				if f, at, e, ok := m.link(i, j, a.margin); ok {
+				if f, at, e, ok := m.judgeLink(i, j, a.margin); ok {
 					f.Profile = m.Profile
 					add(f, at, e)
 				}
 			}
 		}
 	}
-	a.collect(found)
+	a.collectFindings(found)
 }
 
-// node judges a node in one layer. apart is the spread of the effects of all nodes. doubt is the reason if the result is
+// judgeNode judges a node in one layer. apart is the spread of the effects of all nodes. doubt is the reason if the result is
 // not certain.
-func (m *Matrix) node(i int, margin, apart float64) (e Evidence, doubt Doubt, differs bool) {
+func (m *Matrix) judgeNode(i int, margin, apart float64) (e Evidence, doubt Doubt, differs bool) {
 	partners := m.partners[i]
 	if len(partners) == 0 {
 		return e, "", false
 	}
 	limit := math.Log1p(margin) + max(nodeLimit*apart, valueLimit*m.Spread/math.Sqrt(float64(len(partners))))
-	sides := m.sides(i)
+	sides := m.nodeSides(i)
 	for k := range sides {
-		sides[k].hits = beyond(sides[k].excess, limit)
+		sides[k].hits = countAbove(sides[k].excess, limit)
 	}
 	bad := func(s side) bool {
 		return len(s.excess) > 0 && stat.Median(s.excess) > limit && float64(s.hits) >= most*float64(len(s.excess))
@@ -189,7 +189,7 @@ type side struct {
 	hits          int
 }
 
-func (m *Matrix) sides(i int) [2]side {
+func (m *Matrix) nodeSides(i int) [2]side {
 	out := [2]side{{role: "sends"}, {role: "receives"}}
 	for _, other := range m.partners[i] {
 		j := int(other)
@@ -198,13 +198,13 @@ func (m *Matrix) sides(i int) [2]side {
 			if len(costs) == 0 {
 				continue
 			}
-			other := m.receives(j)
+			other := m.receiveEffect(j)
 			if k == 1 {
-				other = m.sends(j)
+				other = m.sendEffect(j)
 			}
 			cost := stat.Median(costs)
 			out[k].costs = append(out[k].costs, cost)
-			out[k].excess = append(out[k].excess, cost-m.ground(key[0], key[1])-other)
+			out[k].excess = append(out[k].excess, cost-m.baseCost(key[0], key[1])-other)
 		}
 	}
 	return out
@@ -213,12 +213,12 @@ func (m *Matrix) sides(i int) [2]side {
 // somePartners reports whether a node differs with more than fewest of its partners, and with at least a third of them. The
 // limit for each partner is that of a link.
 func (m *Matrix) somePartners(s side, margin float64) bool {
-	far := beyond(s.excess, math.Log1p(margin)+valueLimit*m.Spread)
+	far := countAbove(s.excess, math.Log1p(margin)+valueLimit*m.Spread)
 	return far > fewest && 3*far >= len(s.excess)
 }
 
-// beyond counts the values above a limit.
-func beyond(values []float64, limit float64) int {
+// countAbove counts the values above a limit.
+func countAbove(values []float64, limit float64) int {
 	return len(each.Where(values, func(v float64) bool { return v > limit }))
 }
 
@@ -226,21 +226,21 @@ func beyond(values []float64, limit float64) int {
 func (m *Matrix) nodeSpread() float64 {
 	effects := make([]float64, 0, 2*len(m.both))
 	for i := range m.both {
-		effects = append(effects, m.sends(i), m.receives(i))
+		effects = append(effects, m.sendEffect(i), m.receiveEffect(i))
 	}
-	return spread(effects)
+	return robustSpread(effects)
 }
 
-// link judges the residuals of a pair of nodes. at are the two nodes, the sender first if the finding is a direction. ok
+// judgeLink judges the residuals of a pair of nodes. at are the two nodes, the sender first if the finding is a direction. ok
 // is false if no residual exceeds the limit.
-func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence, ok bool) {
+func (m *Matrix) judgeLink(i, j int, margin float64) (f Finding, at []int, e Evidence, ok bool) {
 	limit := math.Log1p(margin) + valueLimit*m.Spread
 	var hits, of [2]int
 	var rests, costs [2][]float64
 	for k, way := range [][2]int{{i, j}, {j, i}} {
 		costs[k] = m.costs(way[0], way[1])
 		rests[k] = m.restsOf(way[0], way[1])
-		of[k], hits[k] = len(rests[k]), beyond(rests[k], limit)
+		of[k], hits[k] = len(rests[k]), countAbove(rests[k], limit)
 	}
 	f, at = Finding{Kind: Link}, []int{i, j}
 	sum := hits[0] + hits[1]
@@ -269,9 +269,9 @@ func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence
 	return f, at, e, true
 }
 
-// collect sorts found into Findings, Undecided and suspects, and adds the findings about groups. It drops directions and
+// collectFindings sorts found into Findings, Undecided and suspects, and adds the findings about groups. It drops directions and
 // doubts about a pair that has a certain finding.
-func (a *Analysis) collect(found map[string]*Finding) {
+func (a *Analysis) collectFindings(found map[string]*Finding) {
 	sure := map[string]bool{} // pairs with a decided finding
 	for _, f := range found {
 		slices.SortFunc(f.Evidence, func(x, y Evidence) int {
@@ -279,7 +279,7 @@ func (a *Analysis) collect(found map[string]*Finding) {
 		})
 		f.Scope = a.scope(f)
 		if f.Doubt == "" && len(f.Nodes) == 2 {
-			sure[unordered(f)] = true
+			sure[pairKey(f)] = true
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
@@ -289,11 +289,11 @@ func (a *Analysis) collect(found map[string]*Finding) {
 			continue // the link covers it
 		case f.Doubt == "":
 			a.Findings = append(a.Findings, *f)
-		case len(f.Nodes) == 2 && sure[unordered(f)]:
-		case f.Doubt == Sometimes && !f.often():
+		case len(f.Nodes) == 2 && sure[pairKey(f)]:
+		case f.Doubt == Sometimes && !f.differsOften():
 			a.suspects = append(a.suspects, *f)
 		default:
-			f.Decide = a.deciding(f)
+			f.Decide = a.decidingPairs(f)
 			a.Undecided = append(a.Undecided, *f)
 		}
 	}
@@ -305,22 +305,22 @@ func (a *Analysis) collect(found map[string]*Finding) {
 	}
 }
 
-// often reports whether at least half of the measurements of a link differ in a layer. Layers with fewer than four
+// differsOften reports whether at least half of the measurements of a link differ in a layer. Layers with fewer than four
 // measurements do not count: only a link that was measured again has four.
-func (f *Finding) often() bool {
+func (f *Finding) differsOften() bool {
 	return slices.ContainsFunc(f.Evidence, func(e Evidence) bool { return e.Of >= 4 && 2*e.Hits >= e.Of })
 }
 
 var rank = map[Kind]int{Node: 0, Link: 1, Direction: 2, Group: 3}
 
-// unordered identifies the pair of a finding.
-func unordered(f *Finding) string {
+// pairKey identifies the pair of a finding.
+func pairKey(f *Finding) string {
 	return f.Profile.String() + " " + min(f.Nodes[0], f.Nodes[1]) + " " + max(f.Nodes[0], f.Nodes[1])
 }
 
 // linkOf reports whether the link of a direction is a certain finding.
 func (a *Analysis) linkOf(found map[string]*Finding, f *Finding) bool {
-	x, y := a.at(f.Nodes[0]), a.at(f.Nodes[1])
+	x, y := a.nodeIndex(f.Nodes[0]), a.nodeIndex(f.Nodes[1])
 	link := found[keyOf(f.Profile, Link, a.Nodes[min(x, y)].Name, a.Nodes[max(x, y)].Name)]
 	return link != nil && link.Doubt == ""
 }
@@ -330,7 +330,7 @@ func keyOf(v plan.Variant, kind Kind, nodes ...string) string {
 	return v.String() + " " + string(kind) + " " + strings.Join(nodes, " ")
 }
 
-func (a *Analysis) at(name string) int {
+func (a *Analysis) nodeIndex(name string) int {
 	return slices.IndexFunc(a.Nodes, func(n mesh.Node) bool { return n.Name == name })
 }
 
@@ -362,16 +362,16 @@ func (a *Analysis) scope(f *Finding) Scope {
 // excessOf returns how much worse the nodes of a finding are in a layer, as a logarithm. measured is false if the layer has no
 // value for them.
 func (m *Matrix) excessOf(a *Analysis, f *Finding) (excess float64, measured bool) {
-	i := a.at(f.Nodes[0])
+	i := a.nodeIndex(f.Nodes[0])
 	if len(f.Nodes) == 2 {
-		j := a.at(f.Nodes[1])
+		j := a.nodeIndex(f.Nodes[1])
 		rests := slices.Concat(m.restsOf(i, j), m.restsOf(j, i))
 		if len(rests) == 0 {
 			return 0, false
 		}
 		return stat.Median(rests), true
 	}
-	for _, s := range m.sides(i) {
+	for _, s := range m.nodeSides(i) {
 		if len(s.excess) == 0 {
 			continue
 		}
@@ -382,12 +382,12 @@ func (m *Matrix) excessOf(a *Analysis, f *Finding) (excess float64, measured boo
 	return excess, measured
 }
 
-// deciding returns pairs whose measurement would decide an undecided finding: the link again, or the node with new partners.
-func (a *Analysis) deciding(f *Finding) []mesh.Pair {
+// decidingPairs returns pairs whose measurement would decide an undecided finding: the link again, or the node with new partners.
+func (a *Analysis) decidingPairs(f *Finding) []mesh.Pair {
 	if len(f.Nodes) == 2 {
 		return []mesh.Pair{{From: f.Nodes[0], To: f.Nodes[1]}}
 	}
-	i := a.at(f.Nodes[0])
+	i := a.nodeIndex(f.Nodes[0])
 	met := map[int]bool{i: true}
 	for _, m := range a.Matrices {
 		for _, j := range m.partners[i] {
@@ -420,8 +420,8 @@ func (a *Analysis) groupFindings() []Finding {
 			continue
 		}
 		of := 0
-		for key := range m.ways {
-			if block(m.group, key[0], key[1]) == worst {
+		for key := range m.measuredDirections {
+			if groupPair(m.group, key[0], key[1]) == worst {
 				of++
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // calls among all calls is at most q. The tests must be independent or positively dependent, as are tests with a common
 // baseline. If nothing differs at all, the chance of any call is at most q. The result is in the order of ps.
 func Adjust(ps []float64) []float64 {
-	order := ascending(ps)
+	order := ascendingIndices(ps)
 	out := make([]float64, len(ps))
 	least := 1.0
 	for rank := len(order); rank >= 1; rank-- {
@@ -28,7 +28,7 @@ func Adjust(ps []float64) []float64 {
 func Holm(ps []float64) []float64 {
 	out := make([]float64, len(ps))
 	most := 0.0
-	for rank, i := range ascending(ps) {
+	for rank, i := range ascendingIndices(ps) {
 		most = max(most, min(1, ps[i]*float64(len(ps)-rank)))
 		out[i] = most
 	}
@@ -42,7 +42,7 @@ func HolmFactors(ps []float64, alpha float64) []float64 {
 	out := make([]float64, len(ps))
 	left := len(ps)
 	ended := false
-	for rank, i := range ascending(ps) {
+	for rank, i := range ascendingIndices(ps) {
 		if !ended {
 			left = len(ps) - rank
 			ended = ps[i]*float64(left) > alpha
@@ -52,8 +52,8 @@ func HolmFactors(ps []float64, alpha float64) []float64 {
 	return out
 }
 
-// ascending returns the indices of ps, the smallest value first.
-func ascending(ps []float64) []int {
+// ascendingIndices returns the indices of ps, the smallest value first.
+func ascendingIndices(ps []float64) []int {
 	order := make([]int, len(ps))
 	for i := range order {
 		order[i] = i
@@ -117,7 +117,7 @@ func MoreThan(a, b []float64, factor float64) float64 {
 	for i, x := range b {
 		scaled[i] = x * factor
 	}
-	return mannWhitney(a, scaled).above()
+	return mannWhitney(a, scaled).oneSidedAbove()
 }
 
 // Above returns the one-sided p value of the claim that the median of the distribution of xs is above limit, by the
@@ -140,7 +140,7 @@ func Above(xs []float64, limit float64) float64 {
 // t on the ranks of all values together (Conover and Iman 1979). It needs only the order of values, and reaches a given
 // level with far fewer values than the ranks of two samples. The caller must correct it for the number of pairs.
 func Conover(samples [][]float64, i, j int) float64 {
-	ranks, _ := midranks(slices.Concat(samples...))
+	ranks, _ := doubledMidranks(slices.Concat(samples...))
 	means := make([]float64, len(samples))
 	var within float64
 	from := 0
@@ -159,5 +159,5 @@ func Conover(samples [][]float64, i, j int) float64 {
 	if free < 1 || !(apart > 0) {
 		return 1
 	}
-	return beyond(apart/math.Sqrt(within/free*(1/float64(len(samples[i]))+1/float64(len(samples[j])))), free)
+	return studentP(apart/math.Sqrt(within/free*(1/float64(len(samples[i]))+1/float64(len(samples[j])))), free)
 }

@@ -194,17 +194,17 @@ func TestSelection(t *testing.T) {
 		slices.Sort(all)
 		slices.Sort(averages)
 		for k := range all {
-			if got := differences(x, y).kth(k + 1); got != all[k] {
+			if got := pairwiseDifferences(x, y).kth(k + 1); got != all[k] {
 				t.Fatalf("difference %d of %v and %v: %g, want %g", k+1, x, y, got, all[k])
 			}
 		}
 		for k := range averages {
-			if got := walsh(x).kth(k + 1); got != averages[k] {
+			if got := walshAverages(x).kth(k + 1); got != averages[k] {
 				t.Fatalf("average %d of %v: %g, want %g", k+1, x, got, averages[k])
 			}
 		}
-		if got := differences(x, y).median(); got != median(all) {
-			t.Fatalf("median %g, want %g", got, median(all))
+		if got := pairwiseDifferences(x, y).median(); got != medianOfSorted(all) {
+			t.Fatalf("median %g, want %g", got, medianOfSorted(all))
 		}
 	}
 }

@@ -26,7 +26,7 @@ func Wander(series [][]float64) float64 {
 		if len(xs) == 0 {
 			continue
 		}
-		m := median(slices.Sorted(slices.Values(xs)))
+		m := medianOfSorted(slices.Sorted(slices.Values(xs)))
 		if !(m > 0) {
 			return math.NaN()
 		}
@@ -40,7 +40,7 @@ func Wander(series [][]float64) float64 {
 	}
 	slices.Sort(steps)
 	// The median absolute difference of two normal values is 0.6745 times the root of two of their deviation.
-	return median(steps) / (0.6745 * math.Sqrt2)
+	return medianOfSorted(steps) / (0.6745 * math.Sqrt2)
 }
 
 // ChangesFrom is the number of samples from which a change can be distinguished from wandering.
@@ -72,14 +72,14 @@ func Changes(series [][]float64, margin, alpha float64) []Change {
 		if len(xs) > 0 {
 			f.at = append(f.at, i)
 			f.series = append(f.series, xs)
-			f.logs = append(f.logs, math.Log(median(slices.Sorted(slices.Values(xs)))))
+			f.logs = append(f.logs, math.Log(medianOfSorted(slices.Sorted(slices.Values(xs)))))
 		}
 	}
 	if len(f.series) < ChangesFrom {
 		return nil
 	}
-	f.split()
-	f.prune()
+	f.splitSeries()
+	f.pruneChanges()
 	for i := range f.found {
 		f.found[i].At = f.at[f.found[i].At]
 	}
@@ -105,11 +105,11 @@ type stretch struct {
 	sharp     float64
 }
 
-// split splits the series at its sharpest border, then repeatedly at the sharpest border of all resulting stretches.
+// splitSeries splits the series at its sharpest border, then repeatedly at the sharpest border of all resulting stretches.
 // The number of borders is bounded: samples that wander could otherwise be split into so many levels that the wandering
 // cannot be estimated.
-func (f *finder) split() {
-	all := []stretch{f.stretch(0, len(f.series))}
+func (f *finder) splitSeries() {
+	all := []stretch{f.stretchBetween(0, len(f.series))}
 	for range max(1, len(f.series)/samplesPerBorder) {
 		at := 0
 		for i, s := range all {
@@ -122,38 +122,38 @@ func (f *finder) split() {
 			break
 		}
 		f.found = append(f.found, s.border)
-		all = slices.Replace(all, at, at+1, f.stretch(s.low, s.border.At), f.stretch(s.border.At, s.high))
+		all = slices.Replace(all, at, at+1, f.stretchBetween(s.low, s.border.At), f.stretchBetween(s.border.At, s.high))
 	}
 	slices.SortFunc(f.found, func(a, b Change) int { return a.At - b.At })
 }
 
-// stretch returns the part of the series from low up to high, with its sharpest border if that is significant and exceeds the
+// stretchBetween returns the part of the series from low up to high, with its sharpest border if that is significant and exceeds the
 // margin.
-func (f *finder) stretch(low, high int) stretch {
+func (f *finder) stretchBetween(low, high int) stretch {
 	s := stretch{low: low, high: high}
 	if high-low < 2 {
 		return s
 	}
-	ranks, _ := midranks(slices.Concat(f.series[low:high]...))
+	ranks, _ := doubledMidranks(slices.Concat(f.series[low:high]...))
 	ends := make([]int, 0, high-low)
 	n := 0
 	for _, xs := range f.series[low:high] {
 		n += len(xs)
 		ends = append(ends, n)
 	}
-	border, sharp := sharpest(ranks, ends)
-	s.border = f.change(low, low+border, high)
+	border, sharp := sharpestBorder(ranks, ends)
+	s.border = f.changeAt(low, low+border, high)
 	if sharp == 0 || !f.beyondMargin(s.border) {
 		return s
 	}
-	if s.border.Share = f.share(ranks, ends, sharp); s.border.Share <= f.alpha {
+	if s.border.Share = f.shuffleShare(ranks, ends, sharp); s.border.Share <= f.alpha {
 		s.sharp = sharp
 	}
 	return s
 }
 
-// change compares the samples from at up to high with those from low up to at.
-func (f *finder) change(low, at, high int) Change {
+// changeAt compares the samples from at up to high with those from low up to at.
+func (f *finder) changeAt(low, at, high int) Change {
 	before, after := slices.Concat(f.series[low:at]...), slices.Concat(f.series[at:high]...)
 	return Change{At: at, Effect: Unpaired(after, before, 1-f.alpha)}
 }
@@ -164,16 +164,16 @@ func (f *finder) beyondMargin(c Change) bool {
 	return math.IsNaN(size) || size > f.margin && (c.Low > 1 || c.High < 1)
 }
 
-// counts reports whether a change between low and high exceeds the margin, and the wandering if there is a ratio.
-func (f *finder) counts(c Change, low, high int) bool {
+// countsAsChange reports whether a change between low and high exceeds the margin, and the wandering if there is a ratio.
+func (f *finder) countsAsChange(c Change, low, high int) bool {
 	size := math.Abs(math.Log(c.Ratio))
-	return f.beyondMargin(c) && !(size <= f.wandering()*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At)))
+	return f.beyondMargin(c) && !(size <= f.wanderingLimit()*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At)))
 }
 
-// wandering returns beyondWander times the standard deviation of a sample around its level. If neighbouring samples
+// wanderingLimit returns beyondWander times the standard deviation of a sample around its level. If neighbouring samples
 // resemble each other, the error of a level is larger; the result includes that factor, as in a first-order
 // autoregressive series.
-func (f *finder) wandering() float64 {
+func (f *finder) wanderingLimit() float64 {
 	n, from := float64(len(f.logs)), 0
 	free := n - 1 - float64(len(f.found))
 	square, product, last := 0.0, 0.0, 0.0
@@ -202,22 +202,22 @@ func (f *finder) wandering() float64 {
 	return beyondWander * math.Sqrt((1+2/free)*square/free/(1-own)*(1+own)/(1-own))
 }
 
-// share returns the share of shuffles of the ranks with a border at least as sharp; the observed order counts as one.
-func (f *finder) share(ranks, ends []int, sharp float64) float64 {
+// shuffleShare returns the share of shuffles of the ranks with a border at least as sharp; the observed order counts as one.
+func (f *finder) shuffleShare(ranks, ends []int, sharp float64) float64 {
 	shuffled := slices.Clone(ranks)
 	as := 1
 	for range shuffles {
 		f.rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		if _, s := sharpest(shuffled, ends); s >= sharp*(1-1e-12) {
+		if _, s := sharpestBorder(shuffled, ends); s >= sharp*(1-1e-12) {
 			as++
 		}
 	}
 	return float64(as) / (shuffles + 1)
 }
 
-// sharpest returns the border with the largest standardized rank sum: the number of samples before it, and the
+// sharpestBorder returns the border with the largest standardized rank sum: the number of samples before it, and the
 // statistic without a factor that is the same for all orders of the ranks.
-func sharpest(doubled, ends []int) (border int, statistic float64) {
+func sharpestBorder(doubled, ends []int) (border int, statistic float64) {
 	n, sum, from := len(doubled), 0, 0
 	for i, end := range ends[:len(ends)-1] {
 		for _, r := range doubled[from:end] {
@@ -232,8 +232,8 @@ func sharpest(doubled, ends []int) (border int, statistic float64) {
 	return border, statistic
 }
 
-// prune removes, one after the other, changes that no longer count between the remaining levels.
-func (f *finder) prune() {
+// pruneChanges removes, one after the other, changes that no longer count between the remaining levels.
+func (f *finder) pruneChanges() {
 	for {
 		weakest, least := -1, math.Inf(1)
 		for i, c := range f.found {
@@ -244,10 +244,10 @@ func (f *finder) prune() {
 			if i+1 < len(f.found) {
 				high = f.found[i+1].At
 			}
-			now := f.change(low, c.At, high)
+			now := f.changeAt(low, c.At, high)
 			now.Share = c.Share
 			f.found[i] = now
-			if size := math.Abs(math.Log(now.Ratio)); !f.counts(now, low, high) && size < least {
+			if size := math.Abs(math.Log(now.Ratio)); !f.countsAsChange(now, low, high) && size < least {
 				weakest, least = i, size
 			}
 		}

@@ -13,8 +13,8 @@ type Point struct {
 	Instances int
 }
 
-// count returns the number of independent values of the point.
-func (p Point) count() int {
+// independentCount returns the number of independent values of the point.
+func (p Point) independentCount() int {
 	if p.Instances > 0 {
 		return min(p.N, p.Instances)
 	}
@@ -77,7 +77,7 @@ func identity(x float64) float64 { return x }
 // logarithm returns 0 for 0 and grows by log 2 for each doubling of a large x.
 func logarithm(x float64) float64 { return math.Log1p(x) }
 
-func level(float64) float64 { return 0 }
+func alwaysZero(float64) float64 { return 0 }
 
 // leastError is the least relative standard error of a point: instances differ by more than the trials of one show.
 const leastError = 0.002
@@ -98,23 +98,23 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	nan := math.NaN()
 	c := Curve{Shape: Undecided, Points: points, Slope: nan, Low: nan, High: nan, Change: nan, ChangeLow: nan, ChangeHigh: nan, Misfit: nan}
 	errs := make([]float64, len(points))
-	c.Few = slices.ContainsFunc(points, func(p Point) bool { return p.count() < GrowsFrom })
+	c.Few = slices.ContainsFunc(points, func(p Point) bool { return p.independentCount() < GrowsFrom })
 	if c.Few || len(points) < 2 || !errorsOf(points, errs) {
 		return c
 	}
 	// Two laws are tested, so each gets half the chance of error.
 	each := 1 - (1-confidence)/2
-	none, line, curve := fit(points, errs, level), fit(points, errs, identity), fit(points, errs, logarithm)
+	none, line, curve := fitLaw(points, errs, alwaysZero), fitLaw(points, errs, identity), fitLaw(points, errs, logarithm)
 	best, other := line, curve
 	if curve.press < line.press {
 		best, other, c.Doubling = curve, line, true
 	}
 	c.law = best
-	c.describe(each)
+	c.applyLaw(each)
 	bound := margin * math.Abs(points[0].Median)
 	within := true
 	for _, l := range []law{line, curve} {
-		_, low, high := l.change(points, 1-2*(1-confidence))
+		_, low, high := l.changeOver(points, 1-2*(1-confidence))
 		within = within && -bound <= low && high <= bound
 	}
 	grows := (c.Low > 0 || c.High < 0) && math.Abs(c.Change) > bound
@@ -122,12 +122,12 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	switch {
 	case within:
 		c.Shape = Constant
-	case unknown && c.ends(errs, bound):
+	case unknown && c.setChangeByEnds(errs, bound):
 		c.Shape = Rising
 	case unknown:
-	case best.misses(points, errs):
+	case best.missesAnyPoint(points, errs):
 		c.Shape = Rising
-		c.ends(errs, bound)
+		c.setChangeByEnds(errs, bound)
 	case len(points) < 3 || other.press < decisive*best.press:
 		c.Shape = Rising
 	case c.Doubling:
@@ -143,7 +143,7 @@ func Grow(points []Point, confidence, margin float64) Curve {
 func errorsOf(points []Point, errs []float64) bool {
 	shares := make([]float64, len(points))
 	for i, p := range points {
-		if !(p.Confidence > 0) || !(p.High > p.Low) && p.count() < MinRepetitions {
+		if !(p.Confidence > 0) || !(p.High > p.Low) && p.independentCount() < MinRepetitions {
 			return false
 		}
 		errs[i] = max((p.High-p.Low)/2/normalQuantile(p.Confidence), leastError*math.Abs(p.Median))
@@ -154,16 +154,16 @@ func errorsOf(points []Point, errs []float64) bool {
 	}
 	slices.Sort(shares)
 	for i, p := range points {
-		if half := shares[len(shares)/2] * math.Abs(p.Median); p.count() <= MinRepetitions && half > errs[i] {
+		if half := shares[len(shares)/2] * math.Abs(p.Median); p.independentCount() <= MinRepetitions && half > errs[i] {
 			errs[i] = half
 		}
 	}
 	return true
 }
 
-// ends reports whether the last point differs significantly from the first by more than bound. If so, it makes that difference
-// the change of c and sets Unfit.
-func (c *Curve) ends(errs []float64, bound float64) bool {
+// setChangeByEnds reports whether the last point differs significantly from the first by more than bound. If so, it makes
+// that difference the change of c and sets Unfit.
+func (c *Curve) setChangeByEnds(errs []float64, bound float64) bool {
 	last := len(errs) - 1
 	change := c.Points[last].Median - c.Points[0].Median
 	half := normalQuantile(certain) * math.Hypot(errs[0], errs[last])
@@ -174,8 +174,8 @@ func (c *Curve) ends(errs []float64, bound float64) bool {
 	return true
 }
 
-// describe sets the slope, the change and the misfit by the law of c.
-func (c *Curve) describe(confidence float64) {
+// applyLaw sets the slope, the change and the misfit by the law of c.
+func (c *Curve) applyLaw(confidence float64) {
 	l := c.law
 	half := normalQuantile(confidence) * math.Sqrt(l.vbb*l.inflation)
 	scale := 1.0
@@ -183,21 +183,21 @@ func (c *Curve) describe(confidence float64) {
 		scale = math.Ln2
 	}
 	c.Slope, c.Low, c.High = l.b*scale, (l.b-half)*scale, (l.b+half)*scale
-	c.Change, c.ChangeLow, c.ChangeHigh = l.change(c.Points, confidence)
+	c.Change, c.ChangeLow, c.ChangeHigh = l.changeOver(c.Points, confidence)
 	c.Misfit = 0
 	for _, p := range c.Points {
 		c.Misfit = max(c.Misfit, math.Abs(l.at(p.X)-p.Median)/math.Abs(p.Median))
 	}
 }
 
-// fit returns the weighted least squares fit of f, with the error of predicting each point from the others.
-func fit(points []Point, errs []float64, f func(float64) float64) law {
-	l := solve(points, errs, f, -1)
+// fitLaw returns the weighted least squares fit of f, with the error of predicting each point from the others.
+func fitLaw(points []Point, errs []float64, f func(float64) float64) law {
+	l := fitWithout(points, errs, f, -1)
 	for i, p := range points {
 		if i == 0 && len(points) == 1 {
 			break
 		}
-		d := (solve(points, errs, f, i).at(p.X) - p.Median) / errs[i]
+		d := (fitWithout(points, errs, f, i).at(p.X) - p.Median) / errs[i]
 		l.press += d * d
 	}
 	free := len(points) - l.parameters
@@ -211,8 +211,8 @@ func fit(points []Point, errs []float64, f func(float64) float64) law {
 	return l
 }
 
-// solve fits the law to all points but the one with the index without. If f is the same at all points, it fits a constant.
-func solve(points []Point, errs []float64, f func(float64) float64, without int) law {
+// fitWithout fits the law to all points but the one with the index without. If f is the same at all points, it fits a constant.
+func fitWithout(points []Point, errs []float64, f func(float64) float64, without int) law {
 	l := law{f: f, parameters: 1}
 	var s, sx, sy, sxx, sxy float64
 	for i, p := range points {
@@ -233,10 +233,10 @@ func solve(points []Point, errs []float64, f func(float64) float64, without int)
 	return l
 }
 
-// misses reports whether a point's distance from the law exceeds three times its error, and also a quarter of its value or a
+// missesAnyPoint reports whether a point's distance from the law exceeds three times its error, and also a quarter of its value or a
 // sixteenth of the change, whichever is more.
-func (l law) misses(points []Point, errs []float64) bool {
-	change, _, _ := l.change(points, 0)
+func (l law) missesAnyPoint(points []Point, errs []float64) bool {
+	change, _, _ := l.changeOver(points, 0)
 	for i, p := range points {
 		d := math.Abs(l.at(p.X) - p.Median)
 		if d > 3*errs[i] && d > max(math.Abs(p.Median), math.Abs(change)/4)/4 {
@@ -246,8 +246,8 @@ func (l law) misses(points []Point, errs []float64) bool {
 	return false
 }
 
-// change returns the change from the first point to the last, with its interval.
-func (l law) change(points []Point, confidence float64) (change, low, high float64) {
+// changeOver returns the change from the first point to the last, with its interval.
+func (l law) changeOver(points []Point, confidence float64) (change, low, high float64) {
 	half := normalQuantile(confidence) * math.Sqrt(l.vbb*l.inflation)
 	span := l.f(points[len(points)-1].X) - l.f(points[0].X)
 	return l.b * span, (l.b - half) * span, (l.b + half) * span
@@ -255,8 +255,8 @@ func (l law) change(points []Point, confidence float64) (change, low, high float
 
 func (l law) at(x float64) float64 { return l.a + l.b*l.f(x) }
 
-// spread returns the standard error of at(x).
-func (l law) spread(x float64) float64 {
+// standardErrorAt returns the standard error of at(x).
+func (l law) standardErrorAt(x float64) float64 {
 	u := l.f(x)
 	return math.Sqrt(max(0, l.vaa+2*u*l.vab+u*u*l.vbb) * l.inflation)
 }
@@ -317,13 +317,13 @@ func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
 	// side is -1 if a is below b, 1 if it is above, 0 if that is not significant.
 	side := func(x float64) float64 {
 		d := a.law.at(x) - b.law.at(x)
-		if math.Abs(d) <= z*math.Hypot(a.law.spread(x), b.law.spread(x)) {
+		if math.Abs(d) <= z*math.Hypot(a.law.standardErrorAt(x), b.law.standardErrorAt(x)) {
 			return 0
 		}
 		return math.Copysign(1, d)
 	}
 	first, last := side(from), side(to)
-	xs := grid(from, to)
+	xs := logGrid(from, to)
 	switch {
 	case first == 0 || last == 0 || !(to > from):
 		return Unclear, Crossing{}
@@ -367,8 +367,8 @@ func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
 	return Crosses, c
 }
 
-// grid returns values from one to another, evenly spaced by the logarithm of the value plus 1.
-func grid(from, to float64) []float64 {
+// logGrid returns values from one to another, evenly spaced by the logarithm of the value plus 1.
+func logGrid(from, to float64) []float64 {
 	const steps = 2000
 	xs := make([]float64, 0, steps+1)
 	low, high := math.Log1p(from), math.Log1p(to)

@@ -79,9 +79,9 @@ func (l Level) Times(factor float64) Level {
 	return l
 }
 
-// interval returns the half-width of the level's interval at a confidence. known is false for one value, and for values
+// intervalHalfWidth returns the half-width of the level's interval at a confidence. known is false for one value, and for values
 // that do not scatter.
-func (l Level) interval(confidence float64) (half float64, known bool) {
+func (l Level) intervalHalfWidth(confidence float64) (half float64, known bool) {
 	if l.n < 2 || !(l.variance > 0) {
 		return 0, false
 	}
@@ -95,7 +95,7 @@ func (l Level) Around(s Summary, confidence float64) Summary {
 	if l.lone != nil {
 		l = *l.lone
 	}
-	if half, known := l.interval(confidence); known {
+	if half, known := l.intervalHalfWidth(confidence); known {
 		s.Low, s.High, s.Confidence = math.Exp(l.log-half), math.Exp(l.log+half), confidence
 	}
 	return s
@@ -105,14 +105,14 @@ func (l Level) Around(s Summary, confidence float64) Summary {
 // interval, the ratio has none.
 func Welch(a, b Level, confidence float64) Effect {
 	d := a.Over(b)
-	e := undecided(d.n, StudentT)
+	e := undecidedEffect(d.n, StudentT)
 	if d.n < 1 {
 		return e
 	}
 	e.Ratio = math.Exp(d.log)
-	if half, known := d.interval(confidence); known {
+	if half, known := d.intervalHalfWidth(confidence); known {
 		e.Low, e.High, e.Confidence = math.Exp(d.log-half), math.Exp(d.log+half), confidence
-		e.P = beyond(math.Abs(d.log)/math.Sqrt(d.variance), max(1, d.free))
+		e.P = studentP(math.Abs(d.log)/math.Sqrt(d.variance), max(1, d.free))
 	}
 	return e
 }

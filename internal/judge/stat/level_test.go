@@ -45,7 +45,7 @@ func shown(l Level) bool {
 
 // holds says whether the interval of a level in comparisons, of a confidence, holds the truth.
 func holds(l Level, confidence float64) bool {
-	return beyond(math.Abs(l.log)/math.Sqrt(l.variance), max(1, l.free)) >= 1-confidence
+	return studentP(math.Abs(l.log)/math.Sqrt(l.variance), max(1, l.free)) >= 1-confidence
 }
 
 // TestLevelCoverage: intervals hold the truth as often as they say, of a lone cell and in tables of any size, of cells by themselves and of
@@ -123,8 +123,8 @@ func TestLevelsAmongOthers(t *testing.T) {
 				all, held = all+1, held+one(shown(l))
 				wrong = wrong || !holds(l, family)
 				if i == 0 {
-					alone, _ := levels[i].interval(family)
-					half, known := l.interval(family)
+					alone, _ := levels[i].intervalHalfWidth(family)
+					half, known := l.intervalHalfWidth(family)
 					if !known {
 						t.Fatal("a level has no interval")
 					}

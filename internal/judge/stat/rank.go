@@ -10,9 +10,9 @@ import (
 // than needed. Counts stay below 2^53, so float64 holds them exactly.
 const exactTotal = 50
 
-// midranks returns twice the rank of every value, in the order of xs. Ties share the mean of their ranks; doubled ranks
+// doubledMidranks returns twice the rank of every value, in the order of xs. Ties share the mean of their ranks; doubled ranks
 // are integers. tied reports whether there are ties.
-func midranks(xs []float64) (doubled []int, tied bool) {
+func doubledMidranks(xs []float64) (doubled []int, tied bool) {
 	order := make([]int, len(xs))
 	for i := range order {
 		order[i] = i
@@ -48,22 +48,22 @@ type rankSum struct {
 // twoSided returns the chance of a value that is at least as far from the middle as the observed one.
 func (s rankSum) twoSided() float64 {
 	if s.counts == nil {
-		return min(1, 2*s.tail(math.Abs(s.deviation)))
+		return min(1, 2*s.normalTail(math.Abs(s.deviation)))
 	}
 	distance := max(2*s.at-s.doubledMiddle, s.doubledMiddle-2*s.at)
-	return s.share(func(i int) bool { return max(2*i-s.doubledMiddle, s.doubledMiddle-2*i) >= distance })
+	return s.selectedShare(func(i int) bool { return max(2*i-s.doubledMiddle, s.doubledMiddle-2*i) >= distance })
 }
 
-// above returns the chance of a value that is at least as high as the observed one.
-func (s rankSum) above() float64 {
+// oneSidedAbove returns the chance of a value that is at least as high as the observed one.
+func (s rankSum) oneSidedAbove() float64 {
 	if s.counts == nil {
-		return s.tail(s.deviation)
+		return s.normalTail(s.deviation)
 	}
-	return s.share(func(i int) bool { return i >= s.at })
+	return s.selectedShare(func(i int) bool { return i >= s.at })
 }
 
-// share returns the share of the counts of the selected values.
-func (s rankSum) share(counted func(place int) bool) float64 {
+// selectedShare returns the share of the counts of the selected values.
+func (s rankSum) selectedShare(counted func(place int) bool) float64 {
 	var far, all float64
 	for i, c := range s.counts {
 		all += c
@@ -74,15 +74,15 @@ func (s rankSum) share(counted func(place int) bool) float64 {
 	return far / all
 }
 
-// tail returns the chance of at least this deviation by the normal approximation, with continuity correction.
-func (s rankSum) tail(deviation float64) float64 {
+// normalTail returns the chance of at least this deviation by the normal approximation, with continuity correction.
+func (s rankSum) normalTail(deviation float64) float64 {
 	return math.Erfc((deviation-0.5)/math.Sqrt(2*s.variance)) / 2
 }
 
 // mannWhitney returns the rank sum of a among the values of a and b.
 func mannWhitney(a, b []float64) rankSum {
 	n, total := len(a), len(a)+len(b)
-	ranks, tied := midranks(slices.Concat(a, b))
+	ranks, tied := doubledMidranks(slices.Concat(a, b))
 	sum := 0
 	for _, r := range ranks[:n] {
 		sum += r
@@ -117,7 +117,7 @@ func signedRank(d []float64) rankSum {
 	for i, x := range d {
 		sizes[i] = math.Abs(x)
 	}
-	ranks, _ := midranks(sizes)
+	ranks, _ := doubledMidranks(sizes)
 	sum, all := 0, 0
 	var variance float64
 	for i, r := range ranks {

@@ -58,7 +58,7 @@ func UsePaired(pairs int) bool { return pairs >= pairedFrom }
 // with which it cannot reach the confidence, are compared by Student.
 func Unpaired(a, b []float64, confidence float64) Effect {
 	n, m := len(a), len(b)
-	if min(n, m) > 1 && LeastP(MannWhitney, n, m) > 1-confidence && positive(a) && positive(b) {
+	if min(n, m) > 1 && LeastP(MannWhitney, n, m) > 1-confidence && allPositive(a) && allPositive(b) {
 		return Student(a, b, confidence)
 	}
 	return Ranks(a, b, confidence)
@@ -67,29 +67,29 @@ func Unpaired(a, b []float64, confidence float64) Effect {
 // Ranks compares two samples of finite values by the Mann-Whitney test, whatever their size.
 func Ranks(a, b []float64, confidence float64) Effect {
 	n, m := len(a), len(b)
-	e := undecided(min(n, m), MannWhitney)
+	e := undecidedEffect(min(n, m), MannWhitney)
 	if n == 0 || m == 0 {
 		return e
 	}
 	e.P = mannWhitney(a, b).twoSided()
-	if !positive(a) || !positive(b) {
+	if !allPositive(a) || !allPositive(b) {
 		return e
 	}
 	k, coverage := uRank(n, m, confidence)
-	return e.between(differences(sortedLogs(a), sortedLogs(b)), k, coverage)
+	return e.withEstimate(pairwiseDifferences(sortedLogs(a), sortedLogs(b)), k, coverage)
 }
 
 // Paired compares a[i] with b[i] by the Wilcoxon signed-rank test. It leaves out values of the longer sample without a
 // partner.
 func Paired(a, b []float64, confidence float64) Effect {
 	n := min(len(a), len(b))
-	e := undecided(n, SignedRank)
+	e := undecidedEffect(n, SignedRank)
 	if n == 0 {
 		return e
 	}
 	a, b = a[:n], b[:n]
 	d := make([]float64, n)
-	if !positive(a) || !positive(b) {
+	if !allPositive(a) || !allPositive(b) {
 		for i := range d {
 			d[i] = a[i] - b[i]
 		}
@@ -102,11 +102,11 @@ func Paired(a, b []float64, confidence float64) Effect {
 	e.P = signedRank(d).twoSided()
 	slices.Sort(d)
 	k, coverage := wRank(n, confidence)
-	return e.between(walsh(d), k, coverage)
+	return e.withEstimate(walshAverages(d), k, coverage)
 }
 
-// between returns e with the estimate from the log ratios. The k-th from either end bound the interval.
-func (e Effect) between(logs order, k int, coverage float64) Effect {
+// withEstimate returns e with the estimate from the log ratios. The k-th from either end bound the interval.
+func (e Effect) withEstimate(logs order, k int, coverage float64) Effect {
 	e.Ratio = math.Exp(logs.median())
 	e.Low, e.High = math.Exp(logs.kth(k)), math.Exp(logs.kth(logs.size+1-k))
 	e.Confidence = coverage
@@ -123,14 +123,14 @@ func sortedLogs(xs []float64) []float64 {
 	return out
 }
 
-// undecided returns an effect that claims nothing: its ratio is NaN and its p value 1.
-func undecided(n int, t Test) Effect {
+// undecidedEffect returns an effect that claims nothing: its ratio is NaN and its p value 1.
+func undecidedEffect(n int, t Test) Effect {
 	nan := math.NaN()
 	return Effect{Ratio: nan, Low: nan, High: nan, P: 1, N: n, Test: t}
 }
 
-// positive reports whether every value has a finite logarithm.
-func positive(xs []float64) bool {
+// allPositive reports whether every value has a finite logarithm.
+func allPositive(xs []float64) bool {
 	for _, x := range xs {
 		if !(x > 0) || math.IsInf(x, 1) {
 			return false

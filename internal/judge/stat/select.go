@@ -10,8 +10,8 @@ type order struct {
 	atMost func(v float64) int
 }
 
-// differences returns all x - y of two sorted samples.
-func differences(xs, ys []float64) order {
+// pairwiseDifferences returns all x - y of two sorted samples.
+func pairwiseDifferences(xs, ys []float64) order {
 	return order{len(xs) * len(ys), func(v float64) int {
 		n, j := 0, 0
 		for _, x := range xs { // the larger x, the fewer y have x - y <= v
@@ -24,8 +24,8 @@ func differences(xs, ys []float64) order {
 	}}
 }
 
-// walsh returns all averages of d[i] and d[j] with i <= j of a sorted sample.
-func walsh(d []float64) order {
+// walshAverages returns all averages of d[i] and d[j] with i <= j of a sorted sample.
+func walshAverages(d []float64) order {
 	return order{len(d) * (len(d) + 1) / 2, func(v float64) int {
 		n, j := 0, len(d)-1
 		for i, x := range d {
@@ -43,7 +43,7 @@ func walsh(d []float64) order {
 
 // kth returns the k-th smallest number, counted from 1: the least float64 v with atMost(v) >= k.
 func (o order) kth(k int) float64 {
-	low, high := place(math.Inf(-1)), place(math.Inf(1))
+	low, high := placeOf(math.Inf(-1)), placeOf(math.Inf(1))
 	for low < high {
 		if mid := low + (high-low)/2; o.atMost(atPlace(mid)) >= k {
 			high = mid
@@ -59,8 +59,8 @@ func (o order) median() float64 { return midpoint(o.kth((o.size+1)/2), o.kth(o.s
 
 const signBit = 1 << 63
 
-// place returns the position of x among all values of float64, in their order.
-func place(x float64) uint64 {
+// placeOf returns the position of x among all values of float64, in their order.
+func placeOf(x float64) uint64 {
 	bits := math.Float64bits(x)
 	if bits&signBit != 0 {
 		return ^bits
@@ -68,7 +68,7 @@ func place(x float64) uint64 {
 	return bits | signBit
 }
 
-// atPlace returns the float64 at a position; it is the inverse of place.
+// atPlace returns the float64 at a position; it is the inverse of placeOf.
 func atPlace(n uint64) float64 {
 	if n&signBit == 0 {
 		return math.Float64frombits(^n)

@@ -169,7 +169,7 @@ func TestApproximationJoinsExact(t *testing.T) {
 		for i := range a {
 			a[i] *= 1.01
 		}
-		ranks, _ := midranks(slices.Concat(a, b))
+		ranks, _ := doubledMidranks(slices.Concat(a, b))
 		sum := 0
 		for _, x := range ranks[:25] {
 			sum += x

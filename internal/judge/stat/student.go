@@ -10,8 +10,8 @@ import (
 // tests need four. Samples without any scatter have a ratio without an interval.
 func Student(a, b []float64, confidence float64) Effect {
 	n, m := len(a), len(b)
-	e := undecided(min(n, m), StudentT)
-	if e.N < 1 || !positive(a) || !positive(b) {
+	e := undecidedEffect(min(n, m), StudentT)
+	if e.N < 1 || !allPositive(a) || !allPositive(b) {
 		return e
 	}
 	meanA, squareA := logMoments(a)
@@ -22,7 +22,7 @@ func Student(a, b []float64, confidence float64) Effect {
 		return e
 	}
 	deviation := math.Sqrt((squareA + squareB) / free * (1/float64(n) + 1/float64(m)))
-	e.P = beyond(math.Abs(meanA-meanB)/deviation, free)
+	e.P = studentP(math.Abs(meanA-meanB)/deviation, free)
 	half := deviation * studentQuantile(confidence, free)
 	e.Low, e.High, e.Confidence = math.Exp(meanA-meanB-half), math.Exp(meanA-meanB+half), confidence
 	return e
@@ -30,7 +30,7 @@ func Student(a, b []float64, confidence float64) Effect {
 
 // Mean returns the geometric mean of xs if all are positive, the arithmetic mean otherwise.
 func Mean(xs []float64) float64 {
-	if positive(xs) {
+	if allPositive(xs) {
 		mean, _ := logMoments(xs)
 		return math.Exp(mean)
 	}
@@ -52,9 +52,9 @@ func logMoments(xs []float64) (mean, square float64) {
 	return mean, square
 }
 
-// beyond returns the chance that Student's t is further from 0 than t. free are the degrees of freedom, which need not
+// studentP returns the chance that Student's t is further from 0 than t. free are the degrees of freedom, which need not
 // be whole (Abramowitz and Stegun 26.7.1: the incomplete beta function).
-func beyond(t, free float64) float64 {
+func studentP(t, free float64) float64 {
 	if math.IsInf(t, 0) {
 		return 0
 	}
@@ -112,7 +112,7 @@ func studentQuantile(confidence, free float64) float64 {
 // Illinois) needs few steps.
 func findQuantile(confidence, free float64) float64 {
 	target := math.Log(1 - confidence)
-	off := func(log float64) float64 { return math.Log(beyond(math.Exp(log), free)) - target }
+	off := func(log float64) float64 { return math.Log(studentP(math.Exp(log), free)) - target }
 	if !(confidence > 0) {
 		return 0
 	}

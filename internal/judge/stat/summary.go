@@ -52,7 +52,7 @@ func Summarize(xs []float64, confidence float64) Summary {
 	s := slices.Sorted(slices.Values(xs))
 	k, coverage := medianRank(n, confidence)
 	return Summary{
-		N: n, Median: median(s),
+		N: n, Median: medianOfSorted(s),
 		Low: s[k-1], High: s[n-k], Confidence: coverage,
 		Min: s[0], Max: s[n-1],
 	}
@@ -104,11 +104,11 @@ func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
 	}
-	return median(slices.Sorted(slices.Values(values)))
+	return medianOfSorted(slices.Sorted(slices.Values(values)))
 }
 
-// median returns the median of sorted s; NaN if it is empty.
-func median(s []float64) float64 {
+// medianOfSorted returns the median of sorted s; NaN if it is empty.
+func medianOfSorted(s []float64) float64 {
 	n := len(s)
 	if n == 0 {
 		return math.NaN()

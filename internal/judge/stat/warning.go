@@ -55,10 +55,10 @@ func Examine(xs []float64, s Summary) []Warning {
 	if s.Wide() {
 		w = append(w, Warning{ID: Spread, Message: fmt.Sprintf("the interval of these values alone reaches %.0f%% from their median: more or longer repetitions, or a quieter machine", 100*s.HalfWidth())})
 	}
-	if n := outliers(xs, s.Median); n > 0 {
+	if n := countOutliers(xs, s.Median); n > 0 {
 		w = append(w, Warning{ID: Outlier, Message: fmt.Sprintf("%d of %d values far off the rest: something else may have run", n, len(xs))})
 	}
-	if p, up := trend(xs); p < steady {
+	if p, up := kendallTrend(xs); p < steady {
 		way := "falls"
 		if up {
 			way = "rises"
@@ -68,8 +68,8 @@ func Examine(xs []float64, s Summary) []Warning {
 	return w
 }
 
-// outliers counts the values that are more than farOff robust standard deviations from the median.
-func outliers(xs []float64, middle float64) int {
+// countOutliers counts the values that are more than farOff robust standard deviations from the median.
+func countOutliers(xs []float64, middle float64) int {
 	if len(xs) < outlierFrom {
 		return 0
 	}
@@ -78,7 +78,7 @@ func outliers(xs []float64, middle float64) int {
 		off[i] = math.Abs(x - middle)
 	}
 	// 1.4826 converts a median absolute deviation into the standard deviation of a normal distribution.
-	limit := max(farOff*1.4826*median(slices.Sorted(slices.Values(off))), farShare*math.Abs(middle))
+	limit := max(farOff*1.4826*medianOfSorted(slices.Sorted(slices.Values(off))), farShare*math.Abs(middle))
 	n := 0
 	for _, o := range off {
 		if o > limit {
@@ -88,8 +88,8 @@ func outliers(xs []float64, middle float64) int {
 	return n
 }
 
-// trend returns Kendall's test of xs against their order: the two-sided p value, and whether they rise.
-func trend(xs []float64) (p float64, up bool) {
+// kendallTrend returns Kendall's test of xs against their order: the two-sided p value, and whether they rise.
+func kendallTrend(xs []float64) (p float64, up bool) {
 	n := len(xs)
 	rises, falls := orderedPairs(xs)
 	pairs := n * (n - 1) / 2
@@ -106,7 +106,7 @@ func trend(xs []float64) (p float64, up bool) {
 
 // orderedPairs counts the pairs of values whose later one is larger, and smaller; equal values count in neither.
 func orderedPairs(xs []float64) (rises, falls int) {
-	ranks, _ := midranks(xs)
+	ranks, _ := doubledMidranks(xs)
 	tree := make([]int, 2*len(xs)+1) // a Fenwick tree with the number of earlier values of each rank
 	atMost := func(rank int) (n int) {
 		for ; rank > 0; rank &= rank - 1 {

@@ -73,15 +73,15 @@ func Open(ns *netns.NS, o Options) (*Capture, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("capture on %s: %w", describe(o.Device), err)
+		return nil, fmt.Errorf("capture on %s: %w", describeDevice(o.Device), err)
 	}
 	if c.raw, err = c.file.SyscallConn(); err != nil {
-		return nil, errors.Join(fmt.Errorf("capture on %s: %w", describe(o.Device), err), c.file.Close())
+		return nil, errors.Join(fmt.Errorf("capture on %s: %w", describeDevice(o.Device), err), c.file.Close())
 	}
 	return c, nil
 }
 
-func describe(device string) string {
+func describeDevice(device string) string {
 	if device == "" {
 		return "all devices"
 	}
@@ -93,7 +93,7 @@ func describe(device string) string {
 func (c *Capture) Drain() ([]Frame, error) {
 	var frames []Frame
 	for {
-		f, err := c.next(false)
+		f, err := c.readFrame(false)
 		if errors.Is(err, unix.EAGAIN) {
 			return frames, c.lostError()
 		}
@@ -124,7 +124,7 @@ func (c *Capture) Until(ctx context.Context, want func(Frame) bool) ([]Frame, er
 	}()
 	var frames []Frame
 	for {
-		f, err := c.next(true)
+		f, err := c.readFrame(true)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return frames, errors.Join(fmt.Errorf("wait for a frame: %w", context.Cause(ctx)), c.lostError())
 		}
@@ -141,8 +141,8 @@ func (c *Capture) Until(ctx context.Context, want func(Frame) bool) ([]Frame, er
 // Close ends the capture. Frames that were not read are dropped.
 func (c *Capture) Close() error { return c.file.Close() }
 
-// next reads one frame. If no frame is queued, it waits if wait is true, else it fails with EAGAIN.
-func (c *Capture) next(wait bool) (Frame, error) {
+// readFrame reads one frame. If no frame is queued, it waits if wait is true, else it fails with EAGAIN.
+func (c *Capture) readFrame(wait bool) (Frame, error) {
 	var n int
 	var from unix.Sockaddr
 	var err error
@@ -167,12 +167,12 @@ func (c *Capture) next(wait bool) (Frame, error) {
 	if err != nil {
 		return Frame{}, fmt.Errorf("read a captured frame: %w", os.NewSyscallError("recvfrom", err))
 	}
-	return c.decode(n, from), nil
+	return c.decodeBuffer(n, from), nil
 }
 
-// decode decodes the frame of n bytes in the buffer. from is the device of the frame; its type determines whether the
+// decodeBuffer decodes the frame of n bytes in the buffer. from is the device of the frame; its type determines whether the
 // frame has a link header.
-func (c *Capture) decode(n int, from unix.Sockaddr) Frame {
+func (c *Capture) decodeBuffer(n int, from unix.Sockaddr) Frame {
 	b := c.buf[:min(n, len(c.buf))]
 	link, ok := from.(*unix.SockaddrLinklayer)
 	if !ok {
@@ -185,14 +185,14 @@ func (c *Capture) decode(n int, from unix.Sockaddr) Frame {
 	default:
 		f = DecodeIP(b, n)
 	}
-	f.Device = c.name(link.Ifindex)
+	f.Device = c.deviceName(link.Ifindex)
 	f.Outgoing = link.Pkttype == unix.PACKET_OUTGOING
 	f.Marked = len(c.mark) > 0 && bytes.Contains(b, c.mark)
 	return f
 }
 
-// name returns the name of a device, or "#" and its index if the device is gone.
-func (c *Capture) name(index int) string {
+// deviceName returns the name of a device, or "#" and its index if the device is gone.
+func (c *Capture) deviceName(index int) string {
 	if _, known := c.names[index]; !known {
 		err := c.ns.Do(func() error {
 			device, err := net.InterfaceByIndex(index)

@@ -119,7 +119,7 @@ const (
 // that it cannot read is nil. A length below len(b) counts as len(b).
 func Decode(b []byte, length int) Frame {
 	f := Frame{Length: max(length, len(b))}
-	decoder{missing: f.Length - len(b), depth: maxDepth}.ethernet(&f, b)
+	decoder{missing: f.Length - len(b), depth: maxDepth}.decodeEthernet(&f, b)
 	return f
 }
 
@@ -127,7 +127,7 @@ func Decode(b []byte, length int) Frame {
 // one of an IP tunnel device. Otherwise it is like Decode.
 func DecodeIP(b []byte, length int) Frame {
 	f := Frame{Length: max(length, len(b))}
-	decoder{missing: f.Length - len(b), depth: maxDepth}.ip(&f, b)
+	decoder{missing: f.Length - len(b), depth: maxDepth}.decodeIP(&f, b)
 	return f
 }
 
@@ -139,7 +139,7 @@ type decoder struct {
 	depth int
 }
 
-func (d decoder) ethernet(f *Frame, b []byte) {
+func (d decoder) decodeEthernet(f *Frame, b []byte) {
 	if len(b) < ethernetLength {
 		return
 	}
@@ -150,23 +150,23 @@ func (d decoder) ethernet(f *Frame, b []byte) {
 	}
 	b = b[ethernetLength:]
 	if f.Ethernet.Type == etherIPv4 || f.Ethernet.Type == etherIPv6 {
-		d.ip(f, b)
+		d.decodeIP(f, b)
 	}
 }
 
-func (d decoder) ip(f *Frame, b []byte) {
+func (d decoder) decodeIP(f *Frame, b []byte) {
 	if len(b) == 0 {
 		return
 	}
 	switch b[0] >> 4 {
 	case 4:
-		d.ipv4(f, b)
+		d.decodeIPv4(f, b)
 	case 6:
-		d.ipv6(f, b)
+		d.decodeIPv6(f, b)
 	}
 }
 
-func (d decoder) ipv4(f *Frame, b []byte) {
+func (d decoder) decodeIPv4(f *Frame, b []byte) {
 	if len(b) < 20 {
 		return
 	}
@@ -190,11 +190,11 @@ func (d decoder) ipv4(f *Frame, b []byte) {
 	}
 	// Only the first fragment has the header of its payload.
 	if f.IP.Offset == 0 && len(b) >= header {
-		d.transport(f, b[header:])
+		d.decodeTransport(f, b[header:])
 	}
 }
 
-func (d decoder) ipv6(f *Frame, b []byte) {
+func (d decoder) decodeIPv6(f *Frame, b []byte) {
 	if len(b) < 40 {
 		return
 	}
@@ -206,14 +206,14 @@ func (d decoder) ipv6(f *Frame, b []byte) {
 		Length:       int(binary.BigEndian.Uint16(b[4:])),
 		DontFragment: true,
 	}
-	if b = f.IP.extensions(b[40:]); b != nil {
-		d.transport(f, b)
+	if b = f.IP.decodeExtensions(b[40:]); b != nil {
+		d.decodeTransport(f, b)
 	}
 }
 
-// extensions decodes IPv6 extension headers at the start of b and returns the payload, nil if it was not kept or
+// decodeExtensions decodes IPv6 extension headers at the start of b and returns the payload, nil if it was not kept or
 // begins in an earlier fragment.
-func (ip *IP) extensions(b []byte) []byte {
+func (ip *IP) decodeExtensions(b []byte) []byte {
 	for {
 		length := 8
 		switch ip.Protocol {
@@ -243,24 +243,24 @@ func (ip *IP) extensions(b []byte) []byte {
 	}
 }
 
-func (d decoder) transport(f *Frame, b []byte) {
+func (d decoder) decodeTransport(f *Frame, b []byte) {
 	switch f.IP.Protocol {
 	case protocolICMP, protocolICMPv6:
 		if len(b) >= 2 {
 			f.ICMP = &ICMP{Type: b[0], Code: b[1]}
 		}
 	case protocolTCP:
-		f.TCP = tcp(b)
+		f.TCP = decodeTCP(b)
 	case protocolUDP:
-		d.udp(f, b)
+		d.decodeUDP(f, b)
 	case protocolIPIP:
-		if f.Inner = d.inner(b); f.Inner != nil {
-			d.nested().ip(f.Inner, b)
+		if f.Inner = d.newInnerFrame(b); f.Inner != nil {
+			d.innerDecoder().decodeIP(f.Inner, b)
 		}
 	}
 }
 
-func tcp(b []byte) *TCP {
+func decodeTCP(b []byte) *TCP {
 	if len(b) < 14 {
 		return nil
 	}
@@ -275,7 +275,7 @@ func tcp(b []byte) *TCP {
 	}
 }
 
-func (d decoder) udp(f *Frame, b []byte) {
+func (d decoder) decodeUDP(f *Frame, b []byte) {
 	if len(b) < 8 {
 		return
 	}
@@ -296,22 +296,22 @@ func (d decoder) udp(f *Frame, b []byte) {
 		return
 	}
 	b = b[min(header, len(b)):]
-	if f.Inner = d.inner(b); f.Inner != nil {
-		d.nested().ethernet(f.Inner, b)
+	if f.Inner = d.newInnerFrame(b); f.Inner != nil {
+		d.innerDecoder().decodeEthernet(f.Inner, b)
 	}
 }
 
-// inner returns an undecoded frame for the inside of a tunnel, whose kept bytes are b. It returns nil if no byte was
+// newInnerFrame returns an undecoded frame for the inside of a tunnel, whose kept bytes are b. It returns nil if no byte was
 // kept, or at more than maxDepth nested tunnels.
-func (d decoder) inner(b []byte) *Frame {
+func (d decoder) newInnerFrame(b []byte) *Frame {
 	if d.depth == 0 || len(b) == 0 {
 		return nil
 	}
 	return &Frame{Length: len(b) + d.missing}
 }
 
-// nested returns the decoder for the frame inside a tunnel.
-func (d decoder) nested() decoder { return decoder{missing: d.missing, depth: d.depth - 1} }
+// innerDecoder returns the decoder for the frame inside a tunnel.
+func (d decoder) innerDecoder() decoder { return decoder{missing: d.missing, depth: d.depth - 1} }
 
 // Innermost returns the frame inside all tunnels; without tunnels it returns f.
 func (f *Frame) Innermost() *Frame {

@@ -32,7 +32,7 @@ var ErrNoMount = errors.New("cgroup v2 is not mounted")
 
 // Root returns where cgroup v2 is mounted: /sys/fs/cgroup, or a directory next to the v1 controllers on a hybrid
 // machine.
-func Root() (string, error) { return find("cgroup2", "", ErrNoMount) }
+func Root() (string, error) { return mountPoint("cgroup2", "", ErrNoMount) }
 
 // ErrNoHierarchy means that a controller has no cgroup v1 hierarchy: the controller is in the v2 tree, or does not exist.
 var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
@@ -40,10 +40,10 @@ var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
 // Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups there have the
 // controller's default limits: none for cpu. Unlike in the v2 tree, Remove cannot kill what runs in them.
 func Hierarchy(controller string) (string, error) {
-	return find("cgroup", controller, fmt.Errorf("controller %s: %w", controller, ErrNoHierarchy))
+	return mountPoint("cgroup", controller, fmt.Errorf("controller %s: %w", controller, ErrNoHierarchy))
 }
 
-func find(kind, option string, absent error) (string, error) {
+func mountPoint(kind, option string, absent error) (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func Claim(ctx context.Context, path string) (*Group, error) {
 	retry := time.NewTicker(time.Millisecond)
 	defer retry.Stop()
 	for {
-		if g, err := claim(path); g != nil || err != nil {
+		if g, err := tryClaim(path); g != nil || err != nil {
 			return g, err
 		}
 		select {
@@ -98,20 +98,20 @@ func Claim(ctx context.Context, path string) (*Group, error) {
 	}
 }
 
-// claim makes one attempt to make and lock the tree at path. It returns neither a group nor an error if another process
+// tryClaim makes one attempt to make and lock the tree at path. It returns neither a group nor an error if another process
 // has the lock or removed the directory.
-func claim(path string) (*Group, error) {
+func tryClaim(path string) (*Group, error) {
 	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
-	g, err := open(path)
+	g, err := openGroup(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	locked, err := g.lock()
+	locked, err := g.tryLock()
 	if locked && g.isCurrent() {
 		return g, nil
 	}
@@ -129,7 +129,7 @@ func (g *Group) isCurrent() bool {
 	return err == nil && os.SameFile(mine, there)
 }
 
-func open(path string) (*Group, error) {
+func openGroup(path string) (*Group, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open cgroup: %w", err)
@@ -137,8 +137,8 @@ func open(path string) (*Group, error) {
 	return &Group{path: path, dir: dir}, nil
 }
 
-// lock takes the lock on the directory. It returns false if another process has the lock.
-func (g *Group) lock() (bool, error) {
+// tryLock takes the lock on the directory. It returns false if another process has the lock.
+func (g *Group) tryLock() (bool, error) {
 	err := unix.Flock(int(g.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
@@ -152,7 +152,7 @@ func (g *Group) Child(name string) (*Group, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
-	return open(path)
+	return openGroup(path)
 }
 
 // Path returns the path of the directory.
@@ -173,7 +173,7 @@ func (g *Group) Close() error {
 // Remove kills what still runs in the tree at path (cgroup v2 only), waits until it has ended or ctx is done, and
 // removes the tree. A missing tree is not an error.
 func Remove(ctx context.Context, path string) error {
-	if err := write(filepath.Join(path, "cgroup.kill"), "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := writeFile(filepath.Join(path, "cgroup.kill"), "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("kill what runs in %s: %w", path, err)
 	}
 	retry := time.NewTicker(5 * time.Millisecond)
@@ -226,7 +226,7 @@ func Sweep(ctx context.Context, root, prefix string) ([]string, error) {
 	var swept []string
 	var errs []error
 	for _, path := range paths {
-		done, err := sweep(ctx, path)
+		done, err := sweepTree(ctx, path)
 		errs = append(errs, err)
 		if done {
 			swept = append(swept, path)
@@ -235,8 +235,8 @@ func Sweep(ctx context.Context, root, prefix string) ([]string, error) {
 	return swept, errors.Join(errs...)
 }
 
-func sweep(ctx context.Context, path string) (bool, error) {
-	g, err := open(path)
+func sweepTree(ctx context.Context, path string) (bool, error) {
+	g, err := openGroup(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -244,7 +244,7 @@ func sweep(ctx context.Context, path string) (bool, error) {
 		return false, err
 	}
 	defer g.Close()
-	free, err := g.lock()
+	free, err := g.tryLock()
 	if err != nil || !free || !g.isCurrent() {
 		return false, err
 	}
@@ -253,13 +253,13 @@ func sweep(ctx context.Context, path string) (bool, error) {
 
 // Join moves this process, with all its threads, into the cgroup of a directory.
 func Join(path string) error {
-	if err := write(filepath.Join(path, "cgroup.procs"), "0"); err != nil {
+	if err := writeFile(filepath.Join(path, "cgroup.procs"), "0"); err != nil {
 		return fmt.Errorf("join cgroup %s: %w", path, err)
 	}
 	return nil
 }
 
-func write(path, text string) error {
+func writeFile(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ func MemoryLeft() (left uint64, path string, err error) {
 		return 0, "", err
 	}
 	if mount, err := Hierarchy("memory"); err == nil {
-		left, path = nearest(mount, groupPath(self, "memory"), memoryFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"})
+		left, path = nearestLimit(mount, groupPath(self, "memory"), memoryFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"})
 		return left, path, nil
 	}
 	mount, err := Root()
@@ -28,7 +28,7 @@ func MemoryLeft() (left uint64, path string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	left, path = nearest(mount, groupPath(self, ""), memoryFiles{"memory.max", "memory.current", "inactive_file"})
+	left, path = nearestLimit(mount, groupPath(self, ""), memoryFiles{"memory.max", "memory.current", "inactive_file"})
 	return left, path, nil
 }
 
@@ -55,15 +55,15 @@ func groupPath(self []byte, controller string) string {
 // unlimited is the least value of a limit in cgroup v1 that means "no limit".
 const unlimited = math.MaxInt64 / 2
 
-// nearest compares the group at path under mount and all groups above it. It returns the directory of the group with the
+// nearestLimit compares the group at path under mount and all groups above it. It returns the directory of the group with the
 // fewest bytes left before its limit, and these bytes; "" if no group has a limit.
-func nearest(mount, path string, of memoryFiles) (left uint64, at string) {
+func nearestLimit(mount, path string, of memoryFiles) (left uint64, at string) {
 	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
 		group := filepath.Join(mount, path)
-		limit, ok := count(filepath.Join(group, of.limit))
-		used, known := count(filepath.Join(group, of.usage))
+		limit, ok := readNumber(filepath.Join(group, of.limit))
+		used, known := readNumber(filepath.Join(group, of.usage))
 		if ok && known && limit < unlimited {
-			used -= min(used, cached(group, of.cache))
+			used -= min(used, cachedBytes(group, of.cache))
 			if n := limit - min(limit, used); at == "" || n < left {
 				left, at = n, group
 			}
@@ -74,7 +74,7 @@ func nearest(mount, path string, of memoryFiles) (left uint64, at string) {
 	}
 }
 
-func count(name string) (uint64, bool) {
+func readNumber(name string) (uint64, bool) {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return 0, false // the root has no limit, and neither has a word such as "max"
@@ -83,7 +83,7 @@ func count(name string) (uint64, bool) {
 	return n, err == nil
 }
 
-func cached(group, line string) (bytes uint64) {
+func cachedBytes(group, line string) (bytes uint64) {
 	b, _ := os.ReadFile(filepath.Join(group, "memory.stat"))
 	for l := range strings.Lines(string(b)) {
 		if name, n, _ := strings.Cut(strings.TrimSpace(l), " "); name == line {

@@ -31,7 +31,7 @@ func TestNearestLimit(t *testing.T) {
 	}{
 		"/a/b/c": {100, "a/b/c"}, "/a/b": {400, "a"}, "/d": {0, ""}, "/not/here": {0, ""}, "/a/b/c/gone": {100, "a/b/c"},
 	} {
-		left, at := nearest(mount, path, of)
+		left, at := nearestLimit(mount, path, of)
 		if want.at != "" {
 			want.at = filepath.Join(mount, want.at)
 		}

@@ -51,16 +51,16 @@ func Start(o Options) (*Process, error) {
 	// Children that outlive the program may hold its pipes open.
 	p.cmd.WaitDelay = time.Second
 	started := make(chan error)
-	go p.run(o.CPUs, started)
+	go p.startAndWait(o.CPUs, started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Argv[0], err)
 	}
 	return p, nil
 }
 
-// run starts the process and waits for it on one thread: the kernel sends the parent-death signal when the thread that
+// startAndWait starts the process and waits for it on one thread: the kernel sends the parent-death signal when the thread that
 // started the process ends. The thread ends with the goroutine, because its CPU affinity differs.
-func (p *Process) run(cpus []int, started chan<- error) {
+func (p *Process) startAndWait(cpus []int, started chan<- error) {
 	runtime.LockOSThread()
 	if len(cpus) > 0 {
 		if err := thread.SetCPUs(cpus); err != nil {
@@ -157,23 +157,23 @@ func (b *Bounded) Over() bool {
 }
 
 // Detach makes cmd start in its own session, so that Ctrl-C in the terminal does not end it.
-func Detach(cmd *exec.Cmd) { attributes(cmd).Setsid = true }
+func Detach(cmd *exec.Cmd) { sysProcAttr(cmd).Setsid = true }
 
 // InCgroup makes cmd start in the cgroup whose directory is open as fd.
 func InCgroup(cmd *exec.Cmd, fd int) {
-	a := attributes(cmd)
+	a := sysProcAttr(cmd)
 	a.UseCgroupFD, a.CgroupFD = true, fd
 }
 
 // Chroot makes cmd start with root as its root directory.
-func Chroot(cmd *exec.Cmd, root string) { attributes(cmd).Chroot = root }
+func Chroot(cmd *exec.Cmd, root string) { sysProcAttr(cmd).Chroot = root }
 
 // Replace replaces this process by the program at path. It returns only on failure.
 func Replace(path string, argv, env []string) error {
 	return os.NewSyscallError("execve", syscall.Exec(path, argv, env))
 }
 
-func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
+func sysProcAttr(cmd *exec.Cmd) *syscall.SysProcAttr {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

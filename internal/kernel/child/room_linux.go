@@ -51,19 +51,19 @@ type Room struct {
 func OpenRoom(ns *netns.NS, cpus []int) (*Room, error) {
 	r := &Room{jobs: make(chan func()), ended: make(chan struct{})}
 	opened := make(chan error)
-	go r.run(ns, cpus, opened)
+	go r.runJobs(ns, cpus, opened)
 	if err := <-opened; err != nil {
 		return nil, fmt.Errorf("private directories of a node: %w", err)
 	}
 	return r, nil
 }
 
-// run executes the jobs of the room until Close. Its thread is never unlocked, so the thread and its namespaces end
+// runJobs executes the jobs of the room until Close. Its thread is never unlocked, so the thread and its namespaces end
 // with the goroutine.
-func (r *Room) run(ns *netns.NS, cpus []int, opened chan<- error) {
+func (r *Room) runJobs(ns *netns.NS, cpus []int, opened chan<- error) {
 	runtime.LockOSThread()
 	defer close(r.ended)
-	err := enter(ns)
+	err := enterNamespaces(ns)
 	if err == nil && len(cpus) > 0 {
 		err = thread.SetCPUs(cpus)
 	}
@@ -76,8 +76,8 @@ func (r *Room) run(ns *netns.NS, cpus []int, opened chan<- error) {
 	}
 }
 
-// enter moves the thread into ns and into a new mount namespace with an empty /run and the layers.
-func enter(ns *netns.NS) error {
+// enterNamespaces moves the thread into ns and into a new mount namespace with an empty /run and the layers.
+func enterNamespaces(ns *netns.NS) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
@@ -96,15 +96,15 @@ func enter(ns *netns.NS) error {
 		}
 	}
 	for _, dir := range layered {
-		if err := layer(dir); err != nil {
+		if err := mountLayer(dir); err != nil {
 			return advice.With(fmt.Errorf("layer over %s: %w", dir, err), "run as root, on a kernel with overlayfs (CONFIG_OVERLAY_FS)")
 		}
 	}
 	return nil
 }
 
-// layer mounts a writable layer in memory over a directory. It does nothing if the machine lacks the directory.
-func layer(dir string) error {
+// mountLayer mounts a writable layer in memory over a directory. It does nothing if the machine lacks the directory.
+func mountLayer(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -38,8 +38,8 @@ const (
 // headerLength is the length of struct nfgenmsg, which precedes the attributes.
 const headerLength = 4
 
-// attributes returns a decoder for the attributes after the header of a message.
-func attributes(b []byte) (*netlink.AttributeDecoder, error) {
+// attributeDecoder returns a decoder for the attributes after the header of a message.
+func attributeDecoder(b []byte) (*netlink.AttributeDecoder, error) {
 	if len(b) < headerLength {
 		return nil, fmt.Errorf("%d bytes have no header", len(b))
 	}
@@ -50,10 +50,10 @@ func attributes(b []byte) (*netlink.AttributeDecoder, error) {
 	return d, err
 }
 
-// decode reads one message of a dump, without its netlink header.
-func decode(b []byte) (Entry, error) {
+// decodeEntry reads one message of a dump, without its netlink header.
+func decodeEntry(b []byte) (Entry, error) {
 	var e Entry
-	d, err := attributes(b)
+	d, err := attributeDecoder(b)
 	if err != nil {
 		return e, fmt.Errorf("conntrack message: %w", err)
 	}
@@ -96,15 +96,15 @@ func (t *Tuple) decodeAddresses(d *netlink.AttributeDecoder) error {
 	for d.Next() {
 		switch d.Type() {
 		case attrIPv4Source, attrIPv6Source:
-			d.Do(address(&t.Source))
+			d.Do(addressDecoder(&t.Source))
 		case attrIPv4Destination, attrIPv6Destination:
-			d.Do(address(&t.Destination))
+			d.Do(addressDecoder(&t.Destination))
 		}
 	}
 	return nil
 }
 
-func address(to *netip.Addr) func([]byte) error {
+func addressDecoder(to *netip.Addr) func([]byte) error {
 	return func(b []byte) error {
 		a, ok := netip.AddrFromSlice(b)
 		if !ok {

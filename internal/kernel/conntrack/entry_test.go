@@ -78,7 +78,7 @@ func TestDecode(t *testing.T) {
 	for text, want := range map[string]Entry{
 		message: replied, strings.Replace(message, "080003000000002e", "080003000000002c", 1): unreplied,
 	} {
-		if got, err := decode(fromHex(t, text)); err != nil || got != want {
+		if got, err := decodeEntry(fromHex(t, text)); err != nil || got != want {
 			t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 		} else if numbers := got.Labels.Numbers(); !slices.Equal(numbers, []int{1, 100}) {
 			t.Errorf("labels %v", numbers)
@@ -94,7 +94,7 @@ func TestDecodeRefusesBrokenMessages(t *testing.T) {
 		"address of 3":     fromHex(t, "02000000"+"10000180"+"0c000180"+"070001000af40000"),
 		"status of 1 byte": fromHex(t, "02000000"+"0500030001000000"),
 	} {
-		if e, err := decode(b); err == nil {
+		if e, err := decodeEntry(b); err == nil {
 			t.Errorf("%s: decoded to %+v", name, e)
 		}
 	}
@@ -105,7 +105,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(fromHex(f, message))
 	f.Add([]byte{2, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := decode(b)
+		e, err := decodeEntry(b)
 		if err != nil && e != (Entry{}) {
 			t.Errorf("error %v beside %+v", err, e)
 		}

@@ -52,7 +52,7 @@ func Fill(ns *netns.NS, n int, tuple func(i int) Tuple) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(ns, n, tuple); err != nil {
+	if err := addEntries(ns, n, tuple); err != nil {
 		return fmt.Errorf("add %d connection tracking entries: %w", n, err)
 	}
 	after, err := Count(ns)
@@ -62,7 +62,7 @@ func Fill(ns *netns.NS, n int, tuple func(i int) Tuple) error {
 	return err
 }
 
-func fill(ns *netns.NS, n int, tuple func(i int) Tuple) (err error) {
+func addEntries(ns *netns.NS, n int, tuple func(i int) Tuple) (err error) {
 	c, err := dial(ns)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func addRequest(t Tuple) (netlink.Message, error) {
 	e := netlink.NewAttributeEncoder()
 	e.ByteOrder = binary.BigEndian
 	e.Nested(attrTupleOriginal, t.encode)
-	e.Nested(attrTupleReply, t.mirror().encode)
+	e.Nested(attrTupleReply, t.replyDirection().encode)
 	e.Uint32(attrStatus, seenReply|assured|confirmed)
 	e.Uint32(attrTimeout, standingSeconds)
 	e.Nested(attrProtoInfo, func(e *netlink.AttributeEncoder) error {
@@ -119,7 +119,7 @@ func addRequest(t Tuple) (netlink.Message, error) {
 	}, err
 }
 
-func (t Tuple) mirror() Tuple {
+func (t Tuple) replyDirection() Tuple {
 	return Tuple{Source: t.Destination, Destination: t.Source, SourcePort: t.DestinationPort, DestinationPort: t.SourcePort, Protocol: t.Protocol}
 }
 
@@ -146,7 +146,7 @@ func (t Tuple) encode(e *netlink.AttributeEncoder) error {
 // Count returns how many entries ns has. It needs CAP_NET_ADMIN there.
 func Count(ns *netns.NS) (int, error) {
 	// The kernel marks its only answer as one of several. An acknowledgement ends them.
-	messages, err := execute(ns, messageStatsHere, netlink.Request|netlink.Acknowledge)
+	messages, err := executeRequest(ns, messageStatsHere, netlink.Request|netlink.Acknowledge)
 	if err != nil {
 		return 0, fmt.Errorf("count connection tracking entries: %w", err)
 	}
@@ -154,7 +154,7 @@ func Count(ns *netns.NS) (int, error) {
 		if m.Header.Type == netlink.Error {
 			continue // the acknowledgement
 		}
-		d, err := attributes(m.Data)
+		d, err := attributeDecoder(m.Data)
 		if err != nil {
 			return 0, fmt.Errorf("count connection tracking entries: %w", err)
 		}

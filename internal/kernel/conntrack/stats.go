@@ -38,9 +38,9 @@ const (
 	statChainTooLong = 15
 )
 
-// add adds the counters of one CPU. b is a message of the dump, without its netlink header.
-func (s *Stats) add(b []byte) error {
-	d, err := attributes(b)
+// addCPU adds the counters of one CPU. b is a message of the dump, without its netlink header.
+func (s *Stats) addCPU(b []byte) error {
+	d, err := attributeDecoder(b)
 	if err != nil {
 		return fmt.Errorf("conntrack statistics: %w", err)
 	}

@@ -27,7 +27,7 @@ func List(ns *netns.NS) ([]Entry, error) {
 	var err error
 	for range maxDumps {
 		// EINTR means that the table changed during the dump and entries may be missing.
-		if messages, err = execute(ns, messageGet, netlink.Request|netlink.Dump); !errors.Is(err, unix.EINTR) {
+		if messages, err = executeRequest(ns, messageGet, netlink.Request|netlink.Dump); !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
@@ -36,7 +36,7 @@ func List(ns *netns.NS) ([]Entry, error) {
 	}
 	entries := make([]Entry, 0, len(messages))
 	for _, m := range messages {
-		e, err := decode(m.Data)
+		e, err := decodeEntry(m.Data)
 		if err != nil {
 			return nil, fmt.Errorf("list connection tracking entries: %w", err)
 		}
@@ -47,7 +47,7 @@ func List(ns *netns.NS) ([]Entry, error) {
 
 // Flush removes every entry of ns. It needs CAP_NET_ADMIN there.
 func Flush(ns *netns.NS) error {
-	if _, err := execute(ns, messageDelete, netlink.Request|netlink.Acknowledge); err != nil {
+	if _, err := executeRequest(ns, messageDelete, netlink.Request|netlink.Acknowledge); err != nil {
 		return fmt.Errorf("flush connection tracking entries: %w", err)
 	}
 	return nil
@@ -65,9 +65,9 @@ func dial(ns *netns.NS) (*netlink.Conn, error) {
 	return c, nil
 }
 
-// execute sends a message without attributes, which applies to every entry of every address family, and returns the
+// executeRequest sends a message without attributes, which applies to every entry of every address family, and returns the
 // answers.
-func execute(ns *netns.NS, kind netlink.HeaderType, flags netlink.HeaderFlags) ([]netlink.Message, error) {
+func executeRequest(ns *netns.NS, kind netlink.HeaderType, flags netlink.HeaderFlags) ([]netlink.Message, error) {
 	c, err := dial(ns)
 	if err != nil {
 		return nil, err
@@ -84,13 +84,13 @@ const messageStats = subsystem | 4
 
 // ReadStats returns what the connection tracking of ns has counted since ns was made.
 func ReadStats(ns *netns.NS) (Stats, error) {
-	messages, err := execute(ns, messageStats, netlink.Request|netlink.Dump)
+	messages, err := executeRequest(ns, messageStats, netlink.Request|netlink.Dump)
 	if err != nil {
 		return Stats{}, fmt.Errorf("read connection tracking statistics: %w", err)
 	}
 	var sum Stats
 	for _, m := range messages {
-		if err := sum.add(m.Data); err != nil {
+		if err := sum.addCPU(m.Data); err != nil {
 			return Stats{}, err
 		}
 	}

@@ -158,7 +158,7 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if d, ok := ctx.Deadline(); ok {
 		r.Timeout = time.Until(d)
 	}
-	socket, err := c.socket(ctx, r)
+	socket, err := c.requestSocket(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -169,13 +169,13 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 // Open returns an unconnected TCP socket, of network tcp4 or tcp6, in the namespace ns and in the cgroup of the process
 // at the other end.
 func (c *Client) Open(ctx context.Context, network string, ns *netns.NS) (*os.File, error) {
-	return c.socket(ctx, request{Network: network}, ns.FD())
+	return c.requestSocket(ctx, request{Network: network}, ns.FD())
 }
 
-// socket sends a request, with the descriptors in beside attached, and returns the requested socket. It fails if ctx
+// requestSocket sends a request, with the descriptors in beside attached, and returns the requested socket. It fails if ctx
 // ends, or if the other process has ended or reports an error.
-func (c *Client) socket(ctx context.Context, r request, beside ...int) (*os.File, error) {
-	answer, err := c.ask(r, beside)
+func (c *Client) requestSocket(ctx context.Context, r request, beside ...int) (*os.File, error) {
+	answer, err := c.sendRequest(r, beside)
 	if err != nil {
 		return nil, err
 	}
@@ -194,9 +194,9 @@ func (c *Client) socket(ctx context.Context, r request, beside ...int) (*os.File
 	return nil, errors.New(string(buf[:n]))
 }
 
-// ask sends a request and returns the socket on which the answer arrives. Only the other process has the far end of this
+// sendRequest sends a request and returns the socket on which the answer arrives. Only the other process has the far end of this
 // socket, so a read of the answer fails when that process ends.
-func (c *Client) ask(r request, beside []int) (*net.UnixConn, error) {
+func (c *Client) sendRequest(r request, beside []int) (*net.UnixConn, error) {
 	near, far, err := Pair()
 	if err != nil {
 		return nil, err

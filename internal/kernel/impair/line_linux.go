@@ -52,7 +52,7 @@ func Open(ns *netns.NS, o Options) (*Line, error) {
 	l := &Line{forth: newPipe(a, b, o), back: newPipe(b, a, Options{CPUs: o.CPUs})}
 	failed := make(chan error, 2)
 	for _, p := range []*pipe{l.forth, l.back} {
-		l.threads.Go(func() { p.carry(failed) })
+		l.threads.Go(func() { p.carryFrames(failed) })
 	}
 	if err := errors.Join(<-failed, <-failed); err != nil {
 		return nil, errors.Join(fmt.Errorf("join %s and %s: %w", o.A, o.B, err), l.Close())

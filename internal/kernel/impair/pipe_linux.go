@@ -53,9 +53,9 @@ func newPipe(from, to int, o Options) *pipe {
 	return &pipe{from: from, to: to, o: o, room: make([]byte, largest), oob: make([]byte, 128)}
 }
 
-// carry carries frames on a thread of its own until over is set. It sends one value to began: nil, or why it could
+// carryFrames carries frames on a thread of its own until over is set. It sends one value to began: nil, or why it could
 // not start.
-func (p *pipe) carry(began chan<- error) {
+func (p *pipe) carryFrames(began chan<- error) {
 	runtime.LockOSThread() // never unlocked: it is confined, and ends with the goroutine
 	err := thread.SharpTimers()
 	if len(p.o.CPUs) > 0 {
@@ -66,21 +66,21 @@ func (p *pipe) carry(began chan<- error) {
 		return
 	}
 	for !p.over.Load() {
-		took := p.take()
+		took := p.takeFrame()
 		if wait := p.sendDue(); !took && wait > 0 {
 			p.awaitFrame(wait)
 		}
 	}
 }
 
-// take reads one frame and sends, delays or loses it. It returns false if no frame is pending.
-func (p *pipe) take() bool {
+// takeFrame reads one frame and sends, delays or loses it. It returns false if no frame is pending.
+func (p *pipe) takeFrame() bool {
 	n, oobn, _, _, err := unix.Recvmsg(p.from, p.room, p.oob, unix.MSG_DONTWAIT)
 	if err != nil || n == 0 {
 		return false
 	}
 	if !p.impaired.Load() {
-		p.send(p.room[:n])
+		p.sendFrame(p.room[:n])
 		return true
 	}
 	p.owed += p.o.Loss
@@ -88,10 +88,10 @@ func (p *pipe) take() bool {
 	case p.owed >= 1-1e-9:
 		p.owed--
 	case p.o.Delay == 0:
-		p.send(p.room[:n])
+		p.sendFrame(p.room[:n])
 	case p.bytes+n <= most:
 		p.bytes += n
-		p.held = append(p.held, frame{append([]byte(nil), p.room[:n]...), stamp(p.oob[:oobn]) + int64(p.o.Delay)})
+		p.held = append(p.held, frame{append([]byte(nil), p.room[:n]...), arrivalTime(p.oob[:oobn]) + int64(p.o.Delay)})
 	}
 	return true
 }
@@ -100,10 +100,10 @@ func (p *pipe) take() bool {
 func (p *pipe) sendDue() time.Duration {
 	for len(p.held) > 0 {
 		f := p.held[0]
-		if wait := f.at - realtime(); wait > 0 {
+		if wait := f.at - realtimeNow(); wait > 0 {
 			return time.Duration(wait)
 		}
-		p.send(f.data)
+		p.sendFrame(f.data)
 		p.held[0].data = nil
 		p.held = p.held[1:]
 		p.bytes -= len(f.data)
@@ -111,8 +111,8 @@ func (p *pipe) sendDue() time.Duration {
 	return look
 }
 
-// send sends a frame; a frame that the device does not accept is lost, as on a wire.
-func (p *pipe) send(b []byte) { _, _ = unix.Write(p.to, b) }
+// sendFrame sends a frame; a frame that the device does not accept is lost, as on a wire.
+func (p *pipe) sendFrame(b []byte) { _, _ = unix.Write(p.to, b) }
 
 // awaitFrame sleeps until a frame arrives, or until shortly before wait is over, at most look.
 func (p *pipe) awaitFrame(wait time.Duration) {
@@ -125,25 +125,25 @@ func (p *pipe) awaitFrame(wait time.Duration) {
 	_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(p.from), Events: unix.POLLIN}}, &ts, nil)
 }
 
-func realtime() int64 {
+func realtimeNow() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &ts) // exists on every Linux
 	return ts.Nano()
 }
 
-// stamp returns the time at which the kernel received a frame, in ns of CLOCK_REALTIME, from the control messages of the
+// arrivalTime returns the time at which the kernel received a frame, in ns of CLOCK_REALTIME, from the control messages of the
 // frame. It returns the current time if they have no time stamp.
-func stamp(oob []byte) int64 {
+func arrivalTime(oob []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return realtime()
+		return realtimeNow()
 	}
 	for _, m := range messages {
 		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
 			return (*unix.Timespec)(unsafe.Pointer(&m.Data[0])).Nano()
 		}
 	}
-	return realtime()
+	return realtimeNow()
 }
 
 // packetSocket opens a packet socket of a device: reads return the frames that arrive at the device, and writes send

@@ -29,7 +29,7 @@ type accounting struct{ netstate.Account }
 
 // addUnproven adds an entry to Unproven: what was not read, and err as the reason.
 func (a *accounting) addUnproven(what string, err error) {
-	a.Unproven = append(a.Unproven, unproven(what, err))
+	a.Unproven = append(a.Unproven, unprovenEntry(what, err))
 }
 
 // Count reads three things in the namespace of this process: the kernel's counters, the queueing disciplines that
@@ -58,10 +58,10 @@ func Count() (netstate.Account, error) {
 	}
 	a.Tracked, _ = strconv.ParseInt(proc.Text("/proc/sys/net/netfilter/nf_conntrack_count"), 10, 64)
 	a.TrackedMax, _ = strconv.ParseInt(proc.Text("/proc/sys/net/netfilter/nf_conntrack_max"), 10, 64)
-	if err := a.devices(); err != nil {
+	if err := a.readDevices(); err != nil {
 		return a.Account, err
 	}
-	if err := a.filters(); err != nil {
+	if err := a.readFilters(); err != nil {
 		a.addUnproven("netfilter rules that drop", err)
 	}
 	if names, tables, err := nftChains(); err == nil { // an error was already recorded for the rules before
@@ -73,9 +73,9 @@ func Count() (netstate.Account, error) {
 	return a.Account, nil
 }
 
-// devices reads the speed of each hardware device, and the queueing disciplines of all devices that limit, delay or
+// readDevices reads the speed of each hardware device, and the queueing disciplines of all devices that limit, delay or
 // lose packets. It fails if the devices cannot be listed.
-func (a *accounting) devices() error {
+func (a *accounting) readDevices() error {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return fmt.Errorf("list devices: %w", err)
@@ -84,7 +84,7 @@ func (a *accounting) devices() error {
 	for _, l := range links {
 		name := l.Attrs().Name
 		if _, err := os.Stat("/sys/class/net/" + name + "/device"); err == nil {
-			a.SpeedMbit[name] = speed(name)
+			a.SpeedMbit[name] = deviceSpeed(name)
 		}
 		qdiscs, err := netlink.QdiscList(l)
 		if err != nil {
@@ -92,7 +92,7 @@ func (a *accounting) devices() error {
 			continue
 		}
 		for _, q := range qdiscs {
-			if s, ok := shaper(l, q); ok {
+			if s, ok := shaperOf(l, q); ok {
 				s.Device = name
 				a.Shapers = append(a.Shapers, s)
 			}
@@ -101,8 +101,8 @@ func (a *accounting) devices() error {
 	return nil
 }
 
-// shaper describes q, a queueing discipline of l. ok is false if q does not limit, delay or lose packets.
-func shaper(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
+// shaperOf describes q, a queueing discipline of l. ok is false if q does not limit, delay or lose packets.
+func shaperOf(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
 	s.Kind = q.Type()
 	switch q := q.(type) {
 	case *netlink.Tbf:
@@ -117,18 +117,18 @@ func shaper(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
 		}
 		return s, s.Rate > 0
 	case *netlink.Netem:
-		s.Says = fmt.Sprintf("delay %d us, loss %s, corrupt %s, duplicate %s", int(float64(q.Latency)/netlink.TickInUsec()), percent(q.Loss), percent(q.CorruptProb), percent(q.Duplicate))
+		s.Says = fmt.Sprintf("delay %d us, loss %s, corrupt %s, duplicate %s", int(float64(q.Latency)/netlink.TickInUsec()), netemPercent(q.Loss), netemPercent(q.CorruptProb), netemPercent(q.Duplicate))
 		return s, true
 	}
 	return s, s.Kind == "netem" || s.Kind == "cake"
 }
 
-// percent formats a probability of netem, a share of the largest uint32, in percent.
-func percent(of uint32) string { return fmt.Sprintf("%.2g %%", 100*float64(of)/float64(1<<32-1)) }
+// netemPercent formats a probability of netem, a share of the largest uint32, in percent.
+func netemPercent(of uint32) string { return fmt.Sprintf("%.2g %%", 100*float64(of)/float64(1<<32-1)) }
 
-// filters reads the netfilter rules with a counter that drop or reject packets, including those of iptables-nft. It
+// readFilters reads the netfilter rules with a counter that drop or reject packets, including those of iptables-nft. It
 // fails if there are more than maxChainsRead chains.
-func (a *accounting) filters() error {
+func (a *accounting) readFilters() error {
 	c, err := nftables.New(nftables.AsLasting())
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (a *accounting) filters() error {
 			return fmt.Errorf("chain %s: %w", chain.Name, err)
 		}
 		for i, r := range rules {
-			if f, ok := filter(r); ok {
+			if f, ok := filterOf(r); ok {
 				f.Chain, f.Place = families[chain.Table.Family]+" "+chain.Table.Name+" "+chain.Name, i+1
 				a.Filters = append(a.Filters, f)
 			}
@@ -156,8 +156,8 @@ func (a *accounting) filters() error {
 	return nil
 }
 
-// filter describes r, without its chain and place. ok is false unless r drops or rejects packets and has a counter.
-func filter(r *nftables.Rule) (f netstate.Filter, ok bool) {
+// filterOf describes r, without its chain and place. ok is false unless r drops or rejects packets and has a counter.
+func filterOf(r *nftables.Rule) (f netstate.Filter, ok bool) {
 	counts, state, masked := false, false, false
 	for _, e := range r.Exprs {
 		switch e := e.(type) {

@@ -80,19 +80,19 @@ func withSocket(conn syscall.Conn, do func(fd int) error) error {
 // It sends three series of datagrams: small ones, ones that make packets of length bytes, and ones without a checksum. It
 // also measures how long connections take. It fails if the Echo does not answer.
 func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (netstate.Content, error) {
-	a, err := dial(ctx, to, mark)
+	a, err := dialEcho(ctx, to, mark)
 	if err != nil {
 		return netstate.Content{}, err
 	}
 	defer a.conn.Close()
-	if err := errors.Join(enlargeBuffer(a.conn), a.contact(ctx)); err != nil {
+	if err := errors.Join(enlargeBuffer(a.conn), a.awaitFirstAnswer(ctx)); err != nil {
 		return netstate.Content{}, err
 	}
 	var c netstate.Content
-	if c.Small, err = a.exchange(ctx, kindCheck, messages, smallMessage); err != nil {
+	if c.Small, err = a.exchangeDatagrams(ctx, kindCheck, messages, smallMessage); err != nil {
 		return c, err
 	}
-	if c.Large, err = a.exchange(ctx, kindCheck, messages, max(length-a.over, smallMessage)); err != nil {
+	if c.Large, err = a.exchangeDatagrams(ctx, kindCheck, messages, max(length-a.over, smallMessage)); err != nil {
 		return c, err
 	}
 	own, err := a.deviceMTU()
@@ -100,21 +100,21 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 		err = setNoChecksum(a.conn, true)
 	}
 	if err == nil {
-		c.Bare, err = a.exchange(ctx, kindBare, bareMessages, max(min(own, most)-a.over, smallMessage))
+		c.Bare, err = a.exchangeDatagrams(ctx, kindBare, bareMessages, max(min(own, most)-a.over, smallMessage))
 	}
 	if err != nil {
 		return c, err
 	}
 	c.Dials = dialAddress(ctx, to.String())
 	if len(c.Dials.Times) > 0 {
-		c.Words, c.Blocks, err = a.stream(ctx, to)
+		c.Words, c.Blocks, err = a.exchangeStream(ctx, to)
 	}
 	return c, err
 }
 
-// exchange sends count questions of length bytes, one every paceTime; kind is kindCheck or kindBare. It returns what
+// exchangeDatagrams sends count questions of length bytes, one every paceTime; kind is kindCheck or kindBare. It returns what
 // was lost or changed in each direction, by the Echo's counts and by the answers.
-func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e netstate.Exchange, err error) {
+func (a *asker) exchangeDatagrams(ctx context.Context, kind byte, count, length int) (e netstate.Exchange, err error) {
 	before, err := a.askCounts(nil)
 	if err != nil {
 		return e, err
@@ -127,7 +127,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	}
 	go func() {
 		for answered.Load() < int64(count) {
-			r, err := receive(a.conn, a.buf)
+			r, err := receiveDatagram(a.conn, a.buf)
 			switch {
 			case errors.Is(err, os.ErrDeadlineExceeded):
 				done <- nil
@@ -139,7 +139,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 				return
 			}
 			overrun.Store(max(overrun.Load(), int64(r.overrun)))
-			d, filled, err := decode(a.mark, a.buf[:r.n])
+			d, filled, err := decodeDatagram(a.mark, a.buf[:r.n])
 			switch {
 			case err != nil || d.kind != kindAnswer || d.number-first >= uint32(count):
 				if err == nil { // an answer to an earlier question
@@ -194,14 +194,14 @@ func (a *asker) askCounts(late func(datagram, []byte)) (echoCounts, error) {
 			return echoCounts{}, err
 		}
 		for {
-			r, err := receive(a.conn, a.buf)
+			r, err := receiveDatagram(a.conn, a.buf)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
 			}
 			if err != nil && !isICMPError(err) {
 				return echoCounts{}, err
 			}
-			d, filled, bad := decode(a.mark, a.buf[:r.n])
+			d, filled, bad := decodeDatagram(a.mark, a.buf[:r.n])
 			switch {
 			case err != nil || bad != nil:
 			case d.kind == kindAnswer && d.number == a.number:
@@ -214,9 +214,9 @@ func (a *asker) askCounts(late func(datagram, []byte)) (echoCounts, error) {
 	return echoCounts{}, fmt.Errorf("no answer from %s", a.conn.RemoteAddr())
 }
 
-// serve answers streams with the mark on l in the background. When ctx ends, it closes l and the streams. The
+// serveStreams answers streams with the mark on l in the background. When ctx ends, it closes l and the streams. The
 // returned function closes l and waits until all streams have ended.
-func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
+func serveStreams(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 	var all sync.WaitGroup
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	all.Go(func() {
@@ -228,7 +228,7 @@ func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 			all.Go(func() {
 				defer c.Close()
 				defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-				_ = mirror(c.(*net.TCPConn), mark) // the client reports the error
+				_ = answerStream(c.(*net.TCPConn), mark) // the client reports the error
 			})
 		}
 	})
@@ -240,9 +240,9 @@ func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 	}
 }
 
-// mirror serves the Echo's side of a stream. It receives the client's parts, sends how many arrived and how many were
+// answerStream serves the Echo's side of a stream. It receives the client's parts, sends how many arrived and how many were
 // changed, and then sends parts of its own. It fails if the stream does not begin with the mark.
-func mirror(c *net.TCPConn, mark []byte) error {
+func answerStream(c *net.TCPConn, mark []byte) error {
 	got := make([]byte, len(mark))
 	if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, mark) {
 		return errors.Join(err, errForeign)
@@ -268,7 +268,7 @@ func mirror(c *net.TCPConn, mark []byte) error {
 func sendParts(c *net.TCPConn) (resent int, err error) {
 	began := time.Now()
 	for n := range words {
-		if _, err := c.Write(fill(uint32(n), smallMessage)); err != nil {
+		if _, err := c.Write(paddingBytes(uint32(n), smallMessage)); err != nil {
 			return 0, err
 		}
 		pause(context.Background(), time.Until(began.Add(time.Duration(n+1)*paceTime)))
@@ -281,7 +281,7 @@ func sendParts(c *net.TCPConn) (resent int, err error) {
 	}
 	began = time.Now()
 	for n := uint32(0); n < blocks && time.Since(began) < blockTime; n++ {
-		if _, err := c.Write(fill(n, blockLength)); err != nil {
+		if _, err := c.Write(paddingBytes(n, blockLength)); err != nil {
 			return resent, err
 		}
 	}
@@ -329,9 +329,9 @@ func receiveParts(c net.Conn) (small, large netstate.Traffic, err error) {
 	return small, large, err
 }
 
-// stream exchanges parts with an Echo over a new TCP connection. It returns no error if the connection fails, is reset,
+// exchangeStream exchanges parts with an Echo over a new TCP connection. It returns no error if the connection fails, is reset,
 // ends early or exceeds its deadline; it then returns the counts known by that time.
-func (a *asker) stream(ctx context.Context, to netip.AddrPort) (small, large netstate.Exchange, err error) {
+func (a *asker) exchangeStream(ctx context.Context, to netip.AddrPort) (small, large netstate.Exchange, err error) {
 	conn, err := (&net.Dialer{Timeout: contactTime}).DialContext(ctx, "tcp", to.String())
 	if err != nil {
 		return small, large, nil // an error was already recorded for the connections before

@@ -66,7 +66,7 @@ type echoCounts struct {
 	overrun uint32
 }
 
-// filling has the random bytes that fill uses as padding of datagrams and of parts of streams. The number of a datagram
+// filling has the random bytes that paddingBytes uses as padding of datagrams and of parts of streams. The number of a datagram
 // or part determines the offset of its padding in filling.
 var filling = func() []byte {
 	b := make([]byte, 1<<16)
@@ -74,8 +74,8 @@ var filling = func() []byte {
 	return append(b, b...)
 }()
 
-// fill returns the n bytes of padding of the datagram or part with this number; n is 65,536 at most.
-func fill(number uint32, n int) []byte {
+// paddingBytes returns the n bytes of padding of the datagram or part with this number; n is 65,536 at most.
+func paddingBytes(number uint32, n int) []byte {
 	at := int(number*7919) % (len(filling) / 2)
 	return filling[at : at+n]
 }
@@ -103,7 +103,7 @@ func (d datagram) encode(mark []byte, length int) []byte {
 		}
 	}
 	if len(b) < length {
-		b = append(b, fill(d.number, length-len(b))...)
+		b = append(b, paddingBytes(d.number, length-len(b))...)
 	}
 	return b
 }
@@ -111,9 +111,9 @@ func (d datagram) encode(mark []byte, length int) []byte {
 // errForeign means that a datagram or stream does not begin with the mark of this run.
 var errForeign = errors.New("a datagram without the mark")
 
-// decode decodes a datagram and returns its padding. It fails with errForeign without the mark, and for a datagram
+// decodeDatagram decodes a datagram and returns its padding. It fails with errForeign without the mark, and for a datagram
 // that is cut short or of an unknown kind.
-func decode(mark, b []byte) (d datagram, filled []byte, err error) {
+func decodeDatagram(mark, b []byte) (d datagram, filled []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, mark)
 	if !ok {
 		return d, nil, errForeign
@@ -143,7 +143,7 @@ func decode(mark, b []byte) (d datagram, filled []byte, err error) {
 
 // isPadding reports whether filled is the unchanged padding of the datagram or part with this number.
 func isPadding(number uint32, filled []byte) bool {
-	return bytes.Equal(filled, fill(number, len(filled)))
+	return bytes.Equal(filled, paddingBytes(number, len(filled)))
 }
 
 // Protocols and ports that identify an encapsulation.
@@ -171,7 +171,7 @@ func (t *tally) add(f *capture.Frame) {
 	w := netstate.Wrapping{Source: f.IP.Source.String(), Destination: f.IP.Destination.String()}
 	switch {
 	case f.Marked:
-		w.Kind, w.Port, w.VNI = t.kind(f)
+		w.Kind, w.Port, w.VNI = t.encapsulationOf(f)
 		t.marked[w]++
 	case f.IP.Protocol == protocolESP:
 		w.Kind = netstate.ESP
@@ -182,8 +182,8 @@ func (t *tally) add(f *capture.Frame) {
 	}
 }
 
-// kind returns the encapsulation of a frame with the mark, and the UDP port and VNI of the encapsulation, 0 without one.
-func (t *tally) kind(f *capture.Frame) (kind string, port uint16, vni uint32) {
+// encapsulationOf returns the encapsulation of a frame with the mark, and the UDP port and VNI of the encapsulation, 0 without one.
+func (t *tally) encapsulationOf(f *capture.Frame) (kind string, port uint16, vni uint32) {
 	switch {
 	case f.VXLAN != nil:
 		return netstate.VXLAN, f.UDP.DestinationPort, f.VXLAN.VNI

@@ -58,10 +58,10 @@ func Dial(ctx context.Context, addresses []string) []netstate.Dialled {
 func dialAddress(ctx context.Context, to string) netstate.Dialled {
 	d := netstate.Dialled{To: to, Failed: map[string]int{}}
 	settled := time.Now().Add(settleTime)
-	first, err := connect(ctx, to, settleTime)
+	first, err := measureConnect(ctx, to, settleTime)
 	for err != nil && ctx.Err() == nil && time.Now().Before(settled) {
 		pause(ctx, dialTime/10)
-		first, err = connect(ctx, to, time.Until(settled))
+		first, err = measureConnect(ctx, to, time.Until(settled))
 	}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -69,14 +69,14 @@ func dialAddress(ctx context.Context, to string) netstate.Dialled {
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
-			d.Failed[reason(err)]++
+			d.Failed[failureReason(err)]++
 		} else {
 			d.Times = append(d.Times, int64(took))
 		}
 	}
 	done(first, err)
 	for range dials - 1 {
-		wait.Go(func() { done(connect(ctx, to, max(dialTime, 3*first))) })
+		wait.Go(func() { done(measureConnect(ctx, to, max(dialTime, 3*first))) })
 		pause(ctx, dialPause)
 	}
 	wait.Wait()
@@ -84,8 +84,8 @@ func dialAddress(ctx context.Context, to string) netstate.Dialled {
 	return d
 }
 
-// connect opens a TCP connection and closes it at once. It returns how long opening took, and fails after limit.
-func connect(ctx context.Context, to string, limit time.Duration) (time.Duration, error) {
+// measureConnect opens a TCP connection and closes it at once. It returns how long opening took, and fails after limit.
+func measureConnect(ctx context.Context, to string, limit time.Duration) (time.Duration, error) {
 	began := time.Now()
 	c, err := (&net.Dialer{Timeout: max(limit, time.Millisecond)}).DialContext(ctx, "tcp", to)
 	took := time.Since(began)
@@ -96,8 +96,8 @@ func connect(ctx context.Context, to string, limit time.Duration) (time.Duration
 	return took, c.Close()
 }
 
-// reason returns why a connection failed, in a word or two.
-func reason(err error) string {
+// failureReason returns why a connection failed, in a word or two.
+func failureReason(err error) string {
 	var op *net.OpError
 	switch {
 	case errors.As(err, &op) && op.Timeout():

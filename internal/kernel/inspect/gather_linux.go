@@ -45,11 +45,11 @@ type gathering struct {
 
 // addUnproven adds an entry to Unproven: what was not read, and err as the reason.
 func (g *gathering) addUnproven(what string, err error) {
-	g.Unproven = append(g.Unproven, unproven(what, err))
+	g.Unproven = append(g.Unproven, unprovenEntry(what, err))
 }
 
-// unproven returns an entry of Unproven: what was not read, and err as the reason.
-func unproven(what string, err error) netstate.Unproven {
+// unprovenEntry returns an entry of Unproven: what was not read, and err as the reason.
+func unprovenEntry(what string, err error) netstate.Unproven {
 	why := err.Error()
 	if errors.Is(err, fs.ErrPermission) {
 		why = "no right: " + why
@@ -77,20 +77,20 @@ func Gather(ctx context.Context, o Options) (netstate.State, error) {
 	}
 	defer h.Close()
 	g := &gathering{ns: ns, h: h}
-	g.machine(ctx)
-	if err := g.network(); err != nil {
+	g.readMachine(ctx)
+	if err := g.readNetwork(); err != nil {
 		return netstate.State{}, err
 	}
-	g.conntrack()
-	g.chains()
-	g.programs()
-	g.conflists(o.CNI)
+	g.readConntrack()
+	g.countChains()
+	g.listPrograms()
+	g.readConflists(o.CNI)
 	g.proxyMode(ctx, o.Proxy)
-	g.limits("/sys/fs/cgroup")
+	g.readLimits("/sys/fs/cgroup")
 	return g.State, ctx.Err()
 }
 
-func (g *gathering) machine(ctx context.Context) {
+func (g *gathering) readMachine(ctx context.Context) {
 	g.Host, _ = os.Hostname() // an error leaves the name empty
 	g.BootID = proc.BootID()
 	g.Namespace, _ = g.ns.Inode()
@@ -102,8 +102,8 @@ func (g *gathering) machine(ctx context.Context) {
 	g.Machine = f
 }
 
-// network lists devices, routes and routing rules, and counts neighbours. It fails if the devices cannot be listed.
-func (g *gathering) network() error {
+// readNetwork lists devices, routes and routing rules, and counts neighbours. It fails if the devices cannot be listed.
+func (g *gathering) readNetwork() error {
 	devices, err := g.h.Devices()
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (g *gathering) network() error {
 	for _, d := range devices {
 		one := d.Device
 		if _, err := os.Stat("/sys/class/net/" + d.Name + "/device"); err == nil { // hardware, or a hypervisor's device
-			one.SpeedMbit = speed(d.Name)
+			one.SpeedMbit = deviceSpeed(d.Name)
 		}
 		// A device that went while we looked has neither.
 		one.Segmentation, _ = g.h.Segmentation(d.Name)
@@ -143,8 +143,8 @@ func (g *gathering) network() error {
 	return nil
 }
 
-// speed returns a device's speed in Mbit/s as its driver reports it, 0 if unknown.
-func speed(device string) int {
+// deviceSpeed returns a device's speed in Mbit/s as its driver reports it, 0 if unknown.
+func deviceSpeed(device string) int {
 	n, err := strconv.Atoi(proc.Text("/sys/class/net/" + device + "/speed"))
 	if err != nil || n <= 0 {
 		return 0
@@ -152,7 +152,7 @@ func speed(device string) int {
 	return n
 }
 
-func (g *gathering) conntrack() {
+func (g *gathering) readConntrack() {
 	const file = "/proc/sys/net/netfilter/nf_conntrack_count"
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -167,9 +167,9 @@ func (g *gathering) conntrack() {
 	g.Conntrack = &netstate.Conntrack{Entries: n}
 }
 
-// conflists reads the configuration files of CNI plugins in dir, at most conflistCount. They are visible only if the
+// readConflists reads the configuration files of CNI plugins in dir, at most conflistCount. They are visible only if the
 // node's directory is mounted.
-func (g *gathering) conflists(dir string) {
+func (g *gathering) readConflists(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		g.addUnproven(netstate.WhatConflists, err)

@@ -16,11 +16,12 @@ func parseMax(text string) (*float64, error) {
 	if len(f) != 2 {
 		return nil, fmt.Errorf("cpu.max: %q is not a quota and a period", text)
 	}
-	return share(f[0], f[1])
+	return parseQuota(f[0], f[1])
 }
 
-// share returns quota divided by period, in CPUs. It returns nil for a negative quota, which means no limit.
-func share(quota, period string) (*float64, error) {
+// parseQuota returns quota divided by period, in CPUs, and nil for a negative quota, which means no limit. It fails if quota
+// is not a number, or if period is not a positive one.
+func parseQuota(quota, period string) (*float64, error) {
 	q, err := strconv.ParseInt(quota, 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("quota of CPU time: %w", err)

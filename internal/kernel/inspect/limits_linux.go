@@ -8,9 +8,9 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// limits reads the CPU limit of the cgroup at root, and how often it was throttled. In a container, root is the
+// readLimits reads the CPU limit of the cgroup at root, and how often it was throttled. In a container, root is the
 // container's own cgroup. It tries cgroup v2 first; in v1, the CPU controller may be mounted together with others.
-func (g *gathering) limits(root string) {
+func (g *gathering) readLimits(root string) {
 	const what = "limit of CPU time"
 	for _, dir := range []string{".", "cpu", "cpu,cpuacct"} {
 		at := filepath.Join(root, dir)
@@ -39,6 +39,6 @@ func limitIn(dir string) (limit *float64, found bool, err error) {
 	if quota == "" || period == "" {
 		return nil, false, nil
 	}
-	limit, err = share(quota, period)
+	limit, err = parseQuota(quota, period)
 	return limit, true, err
 }

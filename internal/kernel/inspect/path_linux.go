@@ -55,8 +55,8 @@ var (
 	reports = option{"RECVERR", unix.IP_RECVERR, 1, unix.IPV6_RECVERR, 1}
 )
 
-// control returns the Control function of a net.Dialer or net.ListenConfig, which sets options on a new socket.
-func control(options ...option) func(network, address string, c syscall.RawConn) error {
+// controlFunc returns the Control function of a net.Dialer or net.ListenConfig, which sets options on a new socket.
+func controlFunc(options ...option) func(network, address string, c syscall.RawConn) error {
 	return func(network, _ string, c syscall.RawConn) error {
 		var failed error
 		err := c.Control(func(fd uintptr) {
@@ -82,8 +82,8 @@ type arrival struct {
 	overrun uint32
 }
 
-// receive reads a datagram into buf.
-func receive(conn *net.UDPConn, buf []byte) (r arrival, err error) {
+// receiveDatagram reads a datagram into buf.
+func receiveDatagram(conn *net.UDPConn, buf []byte) (r arrival, err error) {
 	var control [128]byte
 	var size int
 	r.n, size, _, r.from, err = conn.ReadMsgUDPAddrPort(buf, control[:])
@@ -122,7 +122,7 @@ func isICMPError(err error) bool {
 // Echo answers datagrams with the mark on a UDP port of all addresses until ctx ends, and accepts streams with the mark
 // on the TCP port of the same number. It returns how many datagrams it answered.
 func Echo(ctx context.Context, port int, mark []byte) (int, error) {
-	config := net.ListenConfig{Control: control(noFragments, reports, hops)}
+	config := net.ListenConfig{Control: controlFunc(noFragments, reports, hops)}
 	socket, err := config.ListenPacket(ctx, "udp", ":"+strconv.Itoa(port))
 	if err != nil {
 		return 0, err
@@ -132,7 +132,7 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer serve(ctx, streams, mark)()
+	defer serveStreams(ctx, streams, mark)()
 	defer context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })() // a closed socket has ended too
 	conn := socket.(*net.UDPConn)                                                          // by the requested network
 	if err := errors.Join(enlargeBuffer(conn), setNoChecksum(conn, false)); err != nil {
@@ -143,7 +143,7 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 	var last question
 	senders, bare := senderCounts{}, false
 	for {
-		r, err := receive(conn, buf)
+		r, err := receiveDatagram(conn, buf)
 		switch {
 		case ctx.Err() != nil:
 			return answered, nil
@@ -155,8 +155,8 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 		case err != nil:
 			return answered, err
 		}
-		q, filled, err := decode(mark, buf[:r.n])
-		if h := senders.count(r, q, filled, err); err == nil && q.isQuestion() {
+		q, filled, err := decodeDatagram(mark, buf[:r.n])
+		if h := senders.countArrival(r, q, filled, err); err == nil && q.isQuestion() {
 			if is := q.kind == kindBare; is != bare {
 				if err := setNoChecksum(conn, is); err != nil {
 					return answered, err
@@ -164,7 +164,7 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 				bare = is
 			}
 			last = question{datagram{kind: kindAnswer, number: q.number, size: uint32(r.n), to: netip.AddrPortFrom(r.from.Addr().Unmap(), r.from.Port()), ttl: r.ttl, echoCounts: h}, r.from}
-			last.answer(conn, mark, int(q.size))
+			last.sendAnswer(conn, mark, int(q.size))
 			answered++
 		}
 	}
@@ -173,9 +173,9 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 // senderCounts has an Echo's counts by the sender of the questions.
 type senderCounts map[netip.AddrPort]*echoCounts
 
-// count counts a question of kindCheck or kindBare, and an unreadable datagram of a sender that has sent such questions
+// countArrival counts a question of kindCheck or kindBare, and an unreadable datagram of a sender that has sent such questions
 // before. It returns the counts of the sender. failed is why the datagram is unreadable, nil if it is readable.
-func (l senderCounts) count(r arrival, q datagram, filled []byte, failed error) echoCounts {
+func (l senderCounts) countArrival(r arrival, q datagram, filled []byte, failed error) echoCounts {
 	h := l[r.from]
 	if h == nil && (failed != nil || !q.isCounted()) {
 		return echoCounts{}
@@ -202,9 +202,9 @@ type question struct {
 	from netip.AddrPort
 }
 
-// answer sends the answer, padded to size bytes, or kindTooBig if it is too large for the device. A client that does not
+// sendAnswer sends the answer, padded to size bytes, or kindTooBig if it is too large for the device. A client that does not
 // receive it asks again.
-func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
+func (q question) sendAnswer(conn *net.UDPConn, mark []byte, size int) {
 	_, err := conn.WriteToUDPAddrPort(q.reply.encode(mark, min(size, most)), q.from)
 	if errors.Is(err, unix.EMSGSIZE) {
 		q.tooBig(conn, mark)
@@ -237,9 +237,9 @@ type asker struct {
 	overrun int64
 }
 
-// dial opens a socket for questions to an Echo. It sends nothing yet.
-func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
-	d := net.Dialer{Control: control(noFragments, hops)}
+// dialEcho opens a socket for questions to an Echo. It sends nothing yet.
+func dialEcho(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
+	d := net.Dialer{Control: controlFunc(noFragments, hops)}
 	conn, err := d.DialContext(ctx, "udp", to.String())
 	if err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outco
 		return silence, err
 	}
 	for {
-		got, err := receive(a.conn, a.buf)
+		got, err := receiveDatagram(a.conn, a.buf)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return silence, nil
@@ -296,7 +296,7 @@ func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outco
 		case err != nil:
 			return silence, err
 		}
-		r, _, err := decode(a.mark, a.buf[:got.n])
+		r, _, err := decodeDatagram(a.mark, a.buf[:got.n])
 		if err != nil || r.number < since {
 			continue
 		}
@@ -308,9 +308,9 @@ func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outco
 	}
 }
 
-// contact asks until the first answer, each time with a longer timeout, for at most contactTime in total. It stores the
+// awaitFirstAnswer asks until the first answer, each time with a longer timeout, for at most contactTime in total. It stores the
 // round-trip time and the timeout of later answers. Without an answer it fails; the error names what else the host answers.
-func (a *asker) contact(ctx context.Context) error {
+func (a *asker) awaitFirstAnswer(ctx context.Context) error {
 	limit, stop := context.WithTimeout(ctx, contactTime)
 	defer stop()
 	began := time.Now()
@@ -333,10 +333,10 @@ func (a *asker) contact(ctx context.Context) error {
 	return advice.With(err, "a NetworkPolicy or a firewall may block UDP there, or nothing listens")
 }
 
-// largest returns the size of the largest packet between least and most that passes, in bytes with headers. It
+// largestPacket returns the size of the largest packet between least and most that passes, in bytes with headers. It
 // assumes that least passes. With back it tests answers, otherwise questions. No answer in all tries counts as too
 // large.
-func (a *asker) largest(ctx context.Context, least, most int, back bool) (int, error) {
+func (a *asker) largestPacket(ctx context.Context, least, most int, back bool) (int, error) {
 	fits := func(packet int) (bool, error) {
 		length, size := packet-a.over, 0
 		if back {
@@ -376,16 +376,16 @@ func (a *asker) largest(ctx context.Context, least, most int, back bool) (int, e
 // PathMTU finds the largest packets that pass unfragmented to an Echo and back, at most the MTU of the outgoing
 // device. It also measures round trips and hops. It fails if the Echo does not answer.
 func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.PathMTU, error) {
-	a, err := dial(ctx, to, mark)
+	a, err := dialEcho(ctx, to, mark)
 	if err != nil {
 		return netstate.PathMTU{}, err
 	}
 	defer a.conn.Close()
-	if err := a.contact(ctx); err != nil {
+	if err := a.awaitFirstAnswer(ctx); err != nil {
 		return netstate.PathMTU{}, err
 	}
 	found := netstate.PathMTU{To: to.String(), SeenAs: a.seen.String(), HopsThere: a.there, HopsBack: a.back, Trip: int64(a.trip)}
-	if took, err := connect(ctx, to.String(), settleTime); err == nil {
+	if took, err := measureConnect(ctx, to.String(), settleTime); err == nil {
 		found.Connect = int64(took)
 	}
 	if found.Own, err = a.deviceMTU(); err != nil {
@@ -396,20 +396,20 @@ func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Path
 		least = leastIPv6
 	}
 	bound := min(found.Own, most+a.over)
-	if found.There, err = a.largest(ctx, min(least, bound), bound, false); err != nil {
+	if found.There, err = a.largestPacket(ctx, min(least, bound), bound, false); err != nil {
 		return netstate.PathMTU{}, err
 	}
-	if found.Back, err = a.largest(ctx, min(least, bound), bound, true); err != nil {
+	if found.Back, err = a.largestPacket(ctx, min(least, bound), bound, true); err != nil {
 		return netstate.PathMTU{}, err
 	}
 	found.Silent = a.silent
-	found.Shortest, err = a.trips(found.There-a.over, found.Back-a.over)
+	found.Shortest, err = a.shortestTrips(found.There-a.over, found.Back-a.over)
 	return found, err
 }
 
-// trips returns the shortest round-trip time of three kinds of exchange: both datagrams small, questions of there bytes,
+// shortestTrips returns the shortest round-trip time of three kinds of exchange: both datagrams small, questions of there bytes,
 // and answers of back bytes. A time is 0 if no question of the kind was answered.
-func (a *asker) trips(there, back int) (t netstate.Trips, err error) {
+func (a *asker) shortestTrips(there, back int) (t netstate.Trips, err error) {
 	n := rounds
 	if a.trip > tryTime/10 {
 		n = farRounds
@@ -457,7 +457,7 @@ func (a *asker) deviceMTU() (int, error) {
 // Send sends datagrams with the mark to an Echo until ctx ends, about one every sendTime. It counts them and their
 // answers.
 func Send(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Sending, error) {
-	a, err := dial(ctx, to, mark)
+	a, err := dialEcho(ctx, to, mark)
 	if err != nil {
 		return netstate.Sending{}, err
 	}

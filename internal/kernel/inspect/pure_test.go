@@ -22,7 +22,7 @@ func TestParseMax(t *testing.T) {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	if got, err := share("-1", "100000"); got != nil || err != nil {
+	if got, err := parseQuota("-1", "100000"); got != nil || err != nil {
 		t.Errorf("v1 without a limit: %v, %v", got, err)
 	}
 }
@@ -32,16 +32,16 @@ func TestDatagram(t *testing.T) {
 	for _, d := range []datagram{{kind: kindAsk, number: 7, size: 1472}, {kind: kindAnswer, number: 1 << 31, size: 8, to: to}, {kind: kindTooBig, to: to}, {kind: kindCheck, number: 9}, {kind: kindAnswer, to: to, echoCounts: echoCounts{7, 1, 2}}} {
 		for _, length := range []int{0, 40, 1472} {
 			b := d.encode([]byte("12345678"), length)
-			got, filled, err := decode([]byte("12345678"), b)
+			got, filled, err := decodeDatagram([]byte("12345678"), b)
 			if err != nil || got != d || len(b) < length || !isPadding(d.number, filled) {
 				t.Errorf("%+v in %d bytes: %+v, %v", d, len(b), got, err)
 			}
-			if _, _, err := decode([]byte("another-mark"), b); err != errForeign {
+			if _, _, err := decodeDatagram([]byte("another-mark"), b); err != errForeign {
 				t.Errorf("a foreign mark: %v", err)
 			}
 			if len(filled) > 0 {
 				b[len(b)-1] ^= 1
-				if _, filled, _ = decode([]byte("12345678"), b); isPadding(d.number, filled) {
+				if _, filled, _ = decodeDatagram([]byte("12345678"), b); isPadding(d.number, filled) {
 					t.Errorf("%+v in %d bytes: the last bit is another, and it is not seen", d, len(b))
 				}
 			}
@@ -52,11 +52,11 @@ func TestDatagram(t *testing.T) {
 func FuzzDatagram(f *testing.F) {
 	f.Add(datagram{kind: kindAnswer, to: netip.MustParseAddrPort("1.2.3.4:5")}.encode([]byte("12345678"), 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, _, err := decode([]byte("12345678"), b)
+		d, _, err := decodeDatagram([]byte("12345678"), b)
 		if err != nil {
 			return
 		}
-		again, _, err := decode([]byte("12345678"), d.encode([]byte("12345678"), 0))
+		again, _, err := decodeDatagram([]byte("12345678"), d.encode([]byte("12345678"), 0))
 		if err != nil || again != d {
 			t.Errorf("%+v becomes %+v, %v", d, again, err)
 		}

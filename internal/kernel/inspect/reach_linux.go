@@ -14,7 +14,7 @@ import (
 // otherAnswers tests whether a host whose UDP port is silent answers anything else: a TCP connection to that port,
 // accepted or refused, or an ICMP echo. It returns what was answered, as words for an error.
 func otherAnswers(ctx context.Context, to netip.AddrPort) (answered []string) {
-	if _, err := connect(ctx, to.String(), time.Second); err == nil || errors.Is(err, unix.ECONNREFUSED) {
+	if _, err := measureConnect(ctx, to.String(), time.Second); err == nil || errors.Is(err, unix.ECONNREFUSED) {
 		answered = append(answered, "a connection")
 	}
 	if answersEcho(to.Addr()) {

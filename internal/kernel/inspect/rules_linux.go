@@ -24,9 +24,9 @@ var families = map[nftables.TableFamily]string{
 	nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyBridge: "bridge",
 }
 
-// chains counts netfilter's chains, including those of iptables-nft. It needs CAP_NET_ADMIN. It cannot read the
+// countChains counts netfilter's chains, including those of iptables-nft. It needs CAP_NET_ADMIN. It cannot read the
 // chains of iptables-legacy, and records in Unproven that there are some.
-func (g *gathering) chains() {
+func (g *gathering) countChains() {
 	names, tables, err := nftChains()
 	if err != nil {
 		g.addUnproven(netstate.WhatChains, err)
@@ -83,9 +83,9 @@ var hooks = []struct {
 	{ebpf.AttachNetkitPrimary, "netkit primary", "netkit"}, {ebpf.AttachNetkitPeer, "netkit peer", "netkit"},
 }
 
-// programs lists the BPF programs on devices. Without the right to query every hook, it lists none.
-func (g *gathering) programs() {
-	found, err := programs()
+// listPrograms lists the BPF programs on devices. Without the right to query every hook, it lists none.
+func (g *gathering) listPrograms() {
+	found, err := devicePrograms()
 	if err != nil {
 		g.addUnproven(netstate.WhatPrograms, err)
 		return
@@ -97,15 +97,15 @@ func (g *gathering) programs() {
 // fails without the right to query every hook.
 func Programs(ns *netns.NS) (found []netstate.Program, err error) {
 	err = ns.Do(func() error {
-		found, err = programs()
+		found, err = devicePrograms()
 		return err
 	})
 	return found, err
 }
 
-// programs returns the BPF programs on the devices of the current namespace. It lists classic filters and XDP by
+// devicePrograms returns the BPF programs on the devices of the current namespace. It lists classic filters and XDP by
 // netlink, which needs no right, and the others by bpf(2).
-func programs() ([]netstate.Program, error) {
+func devicePrograms() ([]netstate.Program, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func programs() ([]netstate.Program, error) {
 	found := []netstate.Program{}
 	for _, l := range links {
 		a := l.Attrs()
-		found = append(found, classic(l)...)
+		found = append(found, clsactPrograms(l)...)
 		if a.Xdp != nil && a.Xdp.Attached {
 			found = append(found, netstate.Program{Device: a.Name, Hook: "xdp", Name: programName(ebpf.ProgramID(a.Xdp.ProgId))})
 		}
@@ -136,8 +136,8 @@ func programs() ([]netstate.Program, error) {
 	return found, nil
 }
 
-// classic returns the BPF programs among the filters of a device's clsact qdisc.
-func classic(l netlink.Link) []netstate.Program {
+// clsactPrograms returns the BPF programs among the filters of a device's clsact qdisc.
+func clsactPrograms(l netlink.Link) []netstate.Program {
 	var found []netstate.Program
 	for _, side := range []struct {
 		parent uint32

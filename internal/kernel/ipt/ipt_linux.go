@@ -64,7 +64,7 @@ func Find(ctx context.Context, flavor Flavor, ipv6 bool) (*Tool, error) {
 	}
 	switch flavor {
 	case NFT, Legacy:
-		return find(ctx, flavor, f)
+		return findFlavor(ctx, flavor, f)
 	case Auto, "":
 		return findWorking(ctx, f)
 	}
@@ -74,7 +74,7 @@ func Find(ctx context.Context, flavor Flavor, ipv6 bool) (*Tool, error) {
 func findWorking(ctx context.Context, f Family) (*Tool, error) {
 	var errs []error
 	for _, flavor := range []Flavor{NFT, Legacy} {
-		t, err := find(ctx, flavor, f)
+		t, err := findFlavor(ctx, flavor, f)
 		if err == nil {
 			err = t.Works(ctx)
 		}
@@ -99,9 +99,9 @@ func (t *Tool) Works(ctx context.Context) error {
 
 const installIPTables = "install it: apt-get install iptables (Debian, Ubuntu), dnf install iptables-nft or iptables-legacy (Fedora)"
 
-// find returns the tool of a flavour: the program with the flavour in its name, or else a plain iptables-restore that
+// findFlavor returns the tool of a flavour: the program with the flavour in its name, or else a plain iptables-restore that
 // reports the flavour. It fails with ErrMissing if there is none.
-func find(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
+func findFlavor(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 	for _, name := range []string{string(f) + "-" + string(flavor) + "-restore", string(f) + "-restore"} {
 		path, err := lookPath(name)
 		if err != nil {
@@ -155,15 +155,15 @@ func versionOf(ctx context.Context, path string) (version string, flavor Flavor,
 // Restore replaces the tables that rules names, inside ns, with one run of iptables-restore. rules has the format of
 // iptables-save. The error names the refused line; tables before the refused one are already replaced.
 func (t *Tool) Restore(ctx context.Context, ns *netns.NS, rules string) error {
-	return run(ctx, ns, t.command(ctx, t.restore, rules))
+	return runCommand(ctx, ns, t.newCommand(ctx, t.restore, rules))
 }
 
 // Change applies rules inside ns with one run of iptables-restore --noflush: chains that rules does not declare stay.
 // The program runs on the given CPUs; without CPUs, on any. The error names the refused line; its table is unchanged.
 func (t *Tool) Change(ctx context.Context, ns *netns.NS, rules string, cpus ...int) error {
-	c := t.command(ctx, t.restore, rules, "--noflush")
+	c := t.newCommand(ctx, t.restore, rules, "--noflush")
 	c.cpus = cpus
-	return run(ctx, ns, c)
+	return runCommand(ctx, ns, c)
 }
 
 // Feed runs another program of netfilter or traffic control inside ns, with text as its input. The error has the
@@ -173,7 +173,7 @@ func Feed(ctx context.Context, ns *netns.NS, program, text string, args ...strin
 	if err != nil {
 		return fmt.Errorf("%s: %w", program, ErrMissing)
 	}
-	return run(ctx, ns, command{cmd: exec.CommandContext(ctx, path, args...), input: text})
+	return runCommand(ctx, ns, command{cmd: exec.CommandContext(ctx, path, args...), input: text})
 }
 
 // Save returns the rules of one table of ns with their counters, as iptables-save -c prints them; table "" means all
@@ -183,10 +183,10 @@ func (t *Tool) Save(ctx context.Context, ns *netns.NS, table string) (string, er
 	if table != "" {
 		args = append(args, "-t", table)
 	}
-	c := t.command(ctx, t.save, "", args...)
+	c := t.newCommand(ctx, t.save, "", args...)
 	var out bytes.Buffer
 	c.cmd.Stdout = &out
-	if err := run(ctx, ns, c); err != nil {
+	if err := runCommand(ctx, ns, c); err != nil {
 		return "", err
 	}
 	return out.String(), nil
@@ -202,7 +202,7 @@ type command struct {
 	cpus []int
 }
 
-func (t *Tool) command(ctx context.Context, path, input string, args ...string) command {
+func (t *Tool) newCommand(ctx context.Context, path, input string, args ...string) command {
 	if t.Flavor == Legacy && path == t.restore {
 		// Before 1.8.8 the lock file is fixed; then waiting for the host's is better than failing.
 		args = append(args, "--wait")
@@ -210,9 +210,9 @@ func (t *Tool) command(ctx context.Context, path, input string, args ...string) 
 	return command{cmd: exec.CommandContext(ctx, path, args...), input: input, ownLock: t.Flavor == Legacy}
 }
 
-// run runs c inside ns and waits for it. The thread that starts the program lives until the program ends, so the
+// runCommand runs c inside ns and waits for it. The thread that starts the program lives until the program ends, so the
 // parent-death signal kills the program only if this process dies.
-func run(ctx context.Context, ns *netns.NS, c command) error {
+func runCommand(ctx context.Context, ns *netns.NS, c command) error {
 	if c.ownLock {
 		lock, err := lockFile()
 		if err != nil {
@@ -275,5 +275,5 @@ func FindIPSet(ctx context.Context) (*IPSet, error) {
 // Restore creates the sets and members in sets, which has the format of ipset save, inside ns. Existing sets and
 // members stay. The error names the refused line.
 func (s *IPSet) Restore(ctx context.Context, ns *netns.NS, sets string) error {
-	return run(ctx, ns, command{cmd: exec.CommandContext(ctx, s.path, "restore", "-exist"), input: sets})
+	return runCommand(ctx, ns, command{cmd: exec.CommandContext(ctx, s.path, "restore", "-exist"), input: sets})
 }

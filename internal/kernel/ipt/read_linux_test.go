@@ -42,7 +42,7 @@ func (s *IPSet) Save(ctx context.Context, ns *netns.NS) (string, error) {
 	c := command{cmd: exec.CommandContext(ctx, s.path, "save")}
 	var out bytes.Buffer
 	c.cmd.Stdout = &out
-	if err := run(ctx, ns, c); err != nil {
+	if err := runCommand(ctx, ns, c); err != nil {
 		return "", err
 	}
 	return out.String(), nil

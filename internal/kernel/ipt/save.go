@@ -39,7 +39,7 @@ func ParseSave(text string) ([]SavedTable, error) {
 	var p saveParser
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimRight(line, "\r")
-		if err := p.line(line); err != nil {
+		if err := p.parseLine(line); err != nil {
 			return nil, fmt.Errorf("iptables-save output, line %d %q: %w", i+1, line, err)
 		}
 	}
@@ -57,7 +57,7 @@ type saveParser struct {
 	chains map[string]int
 }
 
-func (p *saveParser) line(line string) error {
+func (p *saveParser) parseLine(line string) error {
 	switch {
 	case line == "" || line[0] == '#':
 		return nil

@@ -28,14 +28,14 @@ func Apply(ns *netns.NS, servers []Server) error {
 			known[s.key()] = true
 		}
 		for _, s := range servers {
-			if err := c.put(s, known[s.key()]); err != nil {
+			if err := c.putServer(s, known[s.key()]); err != nil {
 				return fmt.Errorf("virtual server %s: %w", s, err)
 			}
 			delete(known, s.key())
 		}
 		for _, s := range old {
 			if known[s.key()] {
-				if err := c.do(cmdDelService, s, nil); err != nil {
+				if err := c.sendChange(cmdDelService, s, nil); err != nil {
 					return fmt.Errorf("take virtual server %s away: %w", s, err)
 				}
 			}
@@ -92,14 +92,14 @@ func withConn(ns *netns.NS, do func(*conn) error) error {
 	return do(&conn{Conn: c, family: family.ID})
 }
 
-// put creates the server s, or changes it if known is true: the kernel then has it already. It adds the missing backends
+// putServer creates the server s, or changes it if known is true: the kernel then has it already. It adds the missing backends
 // of s and retires all others.
-func (c *conn) put(s Server, known bool) error {
+func (c *conn) putServer(s Server, known bool) error {
 	cmd := uint8(cmdNewService)
 	if known {
 		cmd = cmdSetService
 	}
-	err := c.do(cmd, s, nil)
+	err := c.sendChange(cmd, s, nil)
 	if errors.Is(err, unix.ENOENT) {
 		return advice.With(fmt.Errorf("the kernel has no scheduler %s (CONFIG_IP_VS_RR): %w", roundRobin, errors.ErrUnsupported), "modprobe ip_vs_rr")
 	}
@@ -117,7 +117,7 @@ func (c *conn) put(s Server, known bool) error {
 		if slices.ContainsFunc(old, func(o backend) bool { return o.addr == b }) {
 			cmd = cmdSetDest
 		}
-		if err := c.do(cmd, s, &backend{addr: b, weight: 1}); err != nil {
+		if err := c.sendChange(cmd, s, &backend{addr: b, weight: 1}); err != nil {
 			return fmt.Errorf("backend %s: %w", b, err)
 		}
 	}
@@ -125,36 +125,37 @@ func (c *conn) put(s Server, known bool) error {
 		if slices.Contains(s.Backends, b.addr) {
 			continue
 		}
-		if err := c.retire(s, b); err != nil {
+		if err := c.retireBackend(s, b); err != nil {
 			return fmt.Errorf("take backend %s away: %w", b.addr, err)
 		}
 	}
 	return nil
 }
 
-// retire deletes a backend. While the backend of a TCP server has connections, retire only sets its weight to 0.
-func (c *conn) retire(s Server, b backend) error {
+// retireBackend deletes a backend. While the backend of a TCP server has connections, it only sets the backend's weight to
+// 0.
+func (c *conn) retireBackend(s Server, b backend) error {
 	if s.Protocol == TCP && b.connections > 0 {
-		return c.do(cmdSetDest, s, &backend{addr: b.addr})
+		return c.sendChange(cmdSetDest, s, &backend{addr: b.addr})
 	}
-	return c.do(cmdDelDest, s, &b)
+	return c.sendChange(cmdDelDest, s, &b)
 }
 
 func (c *conn) servers() ([]Server, error) {
-	return list(c, cmdGetService, nil, "virtual servers", decodeServer)
+	return dumpObjects(c, cmdGetService, nil, "virtual servers", decodeServer)
 }
 
 func (c *conn) backends(s Server) ([]backend, error) {
-	data, err := encode(s, nil)
+	data, err := encodeMessage(s, nil)
 	if err != nil {
 		return nil, err
 	}
-	return list(c, cmdGetDest, data, "backends", func(b []byte) (backend, error) { return decodeBackend(b, s) })
+	return dumpObjects(c, cmdGetDest, data, "backends", func(b []byte) (backend, error) { return decodeBackend(b, s) })
 }
 
-// list requests all objects that cmd lists, and returns them decoded. what names them in an error.
-func list[T any](c *conn, cmd uint8, data []byte, what string, decode func([]byte) (T, error)) ([]T, error) {
-	answers, err := c.ask(cmd, data, netlink.Request|netlink.Dump)
+// dumpObjects requests all objects that cmd lists, and returns them decoded. what names them in an error.
+func dumpObjects[T any](c *conn, cmd uint8, data []byte, what string, decode func([]byte) (T, error)) ([]T, error) {
+	answers, err := c.sendRequest(cmd, data, netlink.Request|netlink.Dump)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", what, err)
 	}
@@ -169,15 +170,15 @@ func list[T any](c *conn, cmd uint8, data []byte, what string, decode func([]byt
 	return all, nil
 }
 
-func (c *conn) do(cmd uint8, s Server, b *backend) error {
-	data, err := encode(s, b)
+func (c *conn) sendChange(cmd uint8, s Server, b *backend) error {
+	data, err := encodeMessage(s, b)
 	if err == nil {
-		_, err = c.ask(cmd, data, netlink.Request|netlink.Acknowledge)
+		_, err = c.sendRequest(cmd, data, netlink.Request|netlink.Acknowledge)
 	}
 	return err
 }
 
-func (c *conn) ask(cmd uint8, data []byte, flags netlink.HeaderFlags) ([]genetlink.Message, error) {
+func (c *conn) sendRequest(cmd uint8, data []byte, flags netlink.HeaderFlags) ([]genetlink.Message, error) {
 	m := genetlink.Message{Header: genetlink.Header{Command: cmd, Version: familyVersion}, Data: data}
 	return c.Execute(m, c.family, flags)
 }

@@ -77,8 +77,8 @@ func (p addrAttrs) encode(e *netlink.AttributeEncoder, at netip.AddrPort) {
 	e.Bytes(p.port, binary.BigEndian.AppendUint16(nil, at.Port()))
 }
 
-// encode returns the message about a server, and about one of its backends if b is not nil.
-func encode(s Server, b *backend) ([]byte, error) {
+// encodeMessage returns the message about a server, and about one of its backends if b is not nil.
+func encodeMessage(s Server, b *backend) ([]byte, error) {
 	e := netlink.NewAttributeEncoder()
 	e.Nested(attrService, s.encode)
 	if b != nil {
@@ -119,7 +119,7 @@ func (b backend) encode(e *netlink.AttributeEncoder) error {
 
 // decodeServer decodes the answer about one server, without its backends.
 func decodeServer(data []byte) (s Server, err error) {
-	a, err := nested(data, attrService)
+	a, err := nestedAttributes(data, attrService)
 	if err == nil {
 		s.Addr, err = a.addrPort(serverAttrs, 0)
 	}
@@ -136,7 +136,7 @@ func decodeServer(data []byte) (s Server, err error) {
 // decodeBackend decodes the answer about one backend of a server. If the answer has no address family, it is that of
 // the server.
 func decodeBackend(data []byte, of Server) (b backend, err error) {
-	a, err := nested(data, attrDest)
+	a, err := nestedAttributes(data, attrDest)
 	if err == nil {
 		b.addr, err = a.addrPort(backendAttrs, familyOf(of.Addr.Addr()))
 	}
@@ -150,8 +150,8 @@ func decodeBackend(data []byte, of Server) (b backend, err error) {
 // attributes has the contents of nested attributes, by type.
 type attributes map[uint16][]byte
 
-// nested returns the attributes inside the attribute of the given type, empty if data has none.
-func nested(data []byte, kind uint16) (attributes, error) {
+// nestedAttributes returns the attributes inside the attribute of the given type, empty if data has none.
+func nestedAttributes(data []byte, kind uint16) (attributes, error) {
 	outer, err := netlink.UnmarshalAttributes(data)
 	if err != nil {
 		return nil, err

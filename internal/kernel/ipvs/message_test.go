@@ -16,7 +16,7 @@ func TestWhatIsSaidIsHeard(t *testing.T) {
 		{Protocol: SCTP, Addr: netip.MustParseAddrPort("[fd00:10:96::1]:65535")},
 	} {
 		b := backend{addr: netip.AddrPortFrom(s.Addr.Addr().Next(), 8080), weight: 7}
-		data, err := encode(s, &b)
+		data, err := encodeMessage(s, &b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestWhatCannotBeHeardIsSaid(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, addr := range []string{"10.96.0.1:443", "[fd00::1]:80"} {
 		s := Server{Protocol: TCP, Addr: netip.MustParseAddrPort(addr)}
-		data, err := encode(s, &backend{addr: s.Addr, weight: 1})
+		data, err := encodeMessage(s, &backend{addr: s.Addr, weight: 1})
 		if err != nil {
 			f.Fatal(err)
 		}

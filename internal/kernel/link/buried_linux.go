@@ -40,9 +40,9 @@ func awaitBatch(ctx context.Context) error {
 	}
 	defer at.Close()
 	const end = "end"
-	pair := netlink.NewVeth(attrs(end, 0, nil))
+	pair := netlink.NewVeth(deviceAttrs(end, 0, nil))
 	pair.PeerName, pair.PeerNamespace = end, netlink.NsFd(far.FD())
-	if err := errors.Join(at.make(pair), far.Close()); err != nil {
+	if err := errors.Join(at.makeDevice(pair), far.Close()); err != nil {
 		return err
 	}
 	again := time.NewTicker(time.Millisecond)

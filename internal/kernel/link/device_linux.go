@@ -24,23 +24,23 @@ type Veth struct {
 	NoARP bool
 }
 
-// add creates the pair and waits until both ends are up and deliver packets.
-func (v Veth) add(h *Handle) error {
+// addTo creates the pair and waits until both ends are up and deliver packets.
+func (v Veth) addTo(h *Handle) error {
 	far := v.PeerIn
-	dev := netlink.NewVeth(attrs(v.Name, v.MTU, v.MAC))
+	dev := netlink.NewVeth(deviceAttrs(v.Name, v.MTU, v.MAC))
 	dev.PeerName, dev.PeerHardwareAddr = v.Peer, v.PeerMAC
 	if far == nil {
 		far = h
 	} else {
 		dev.PeerNamespace = netlink.NsFd(far.ns.FD())
 	}
-	if err := h.make(dev); err != nil {
+	if err := h.makeDevice(dev); err != nil {
 		return err
 	}
 	if v.NoARP {
 		err := errors.Join(
-			h.change(v.Name, "switch ARP of "+v.Name+" off", h.nl.LinkSetARPOff),
-			far.change(v.Peer, "switch ARP of "+v.Peer+" off", far.nl.LinkSetARPOff))
+			h.changeDevice(v.Name, "switch ARP of "+v.Name+" off", h.nl.LinkSetARPOff),
+			far.changeDevice(v.Peer, "switch ARP of "+v.Peer+" off", far.nl.LinkSetARPOff))
 		if err != nil {
 			return err
 		}
@@ -85,12 +85,12 @@ type Bridge struct {
 	MulticastSnooping bool
 }
 
-func (b Bridge) add(h *Handle) error {
-	dev := &netlink.Bridge{LinkAttrs: attrs(b.Name, b.MTU, b.MAC), MulticastSnooping: &b.MulticastSnooping}
+func (b Bridge) addTo(h *Handle) error {
+	dev := &netlink.Bridge{LinkAttrs: deviceAttrs(b.Name, b.MTU, b.MAC), MulticastSnooping: &b.MulticastSnooping}
 	if b.Ageing != 0 {
 		dev.AgeingTime = &b.Ageing
 	}
-	return h.make(dev)
+	return h.makeDevice(dev)
 }
 
 // Port puts a device into a bridge. Hairpin allows a frame to leave through the port on which it arrived.
@@ -99,17 +99,17 @@ type Port struct {
 	Hairpin     bool
 }
 
-func (p Port) add(h *Handle) error {
+func (p Port) addTo(h *Handle) error {
 	master, err := h.indexOf(p.Bridge)
 	if err != nil {
 		return err
 	}
 	join := func(l netlink.Link) error { return h.nl.LinkSetMasterByIndex(l, master) }
-	if err := h.change(p.Dev, "put "+p.Dev+" into bridge "+p.Bridge, join); err != nil || !p.Hairpin {
+	if err := h.changeDevice(p.Dev, "put "+p.Dev+" into bridge "+p.Bridge, join); err != nil || !p.Hairpin {
 		return err
 	}
 	hairpinOn := func(l netlink.Link) error { return h.nl.LinkSetHairpin(l, true) }
-	return h.change(p.Dev, "set hairpin on port "+p.Dev, hairpinOn)
+	return h.changeDevice(p.Dev, "set hairpin on port "+p.Dev, hairpinOn)
 }
 
 // VXLAN is a tunnel device that learns no forwarding entries; add them as ForwardingEntry.
@@ -126,16 +126,16 @@ type VXLAN struct {
 	Local  netip.Addr
 }
 
-func (v VXLAN) add(h *Handle) error {
-	dev := &netlink.Vxlan{LinkAttrs: attrs(v.Name, v.MTU, v.MAC), Port: v.Port, FlowBased: v.Parent == ""}
+func (v VXLAN) addTo(h *Handle) error {
+	dev := &netlink.Vxlan{LinkAttrs: deviceAttrs(v.Name, v.MTU, v.MAC), Port: v.Port, FlowBased: v.Parent == ""}
 	if v.Parent != "" {
 		parent, err := h.indexOf(v.Parent)
 		if err != nil {
 			return err
 		}
-		dev.VxlanId, dev.VtepDevIndex, dev.SrcAddr = v.VNI, parent, ip(v.Local)
+		dev.VxlanId, dev.VtepDevIndex, dev.SrcAddr = v.VNI, parent, netIP(v.Local)
 	}
-	return h.make(dev)
+	return h.makeDevice(dev)
 }
 
 // IPIP is a tunnel device that uses the next hop of each packet's route as the outer destination. Adding it fails
@@ -150,15 +150,15 @@ type IPIP struct {
 // ipipAside is the new name of the ipip device that the kernel creates itself.
 const ipipAside = "ipip-kernel"
 
-// add creates the device. The kernel adds an ipip device of its own to each new namespace. If that device has the same
-// name, add renames it and does not use it: it is older than the NIC, so the node would send from its address.
-func (t IPIP) add(h *Handle) error {
+// addTo creates the device. The kernel adds an ipip device of its own to each new namespace. If that device has the same
+// name, addTo renames it and does not use it: it is older than the NIC, so the node would send from its address.
+func (t IPIP) addTo(h *Handle) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
 		if err := h.nl.LinkSetName(l, ipipAside); err != nil {
 			return fmt.Errorf("rename the kernel's own %s: %w", t.Name, err)
 		}
 	}
-	return h.make(&netlink.Iptun{LinkAttrs: attrs(t.Name, t.MTU, nil), PMtuDisc: 1, Local: ip(t.Local)})
+	return h.makeDevice(&netlink.Iptun{LinkAttrs: deviceAttrs(t.Name, t.MTU, nil), PMtuDisc: 1, Local: netIP(t.Local)})
 }
 
 // Child is a device on top of a parent device, as the CNI plugins macvlan and ipvlan create it: a macvlan device in bridge
@@ -178,7 +178,7 @@ type Child struct {
 // free in the parent's namespace.
 const temporaryName = "cnibench-new"
 
-func (c Child) add(h *Handle) error {
+func (c Child) addTo(h *Handle) error {
 	if c.In == nil {
 		c.In = h
 	}
@@ -186,14 +186,14 @@ func (c Child) add(h *Handle) error {
 	if err != nil {
 		return err
 	}
-	var dev netlink.Link = &netlink.Macvlan{LinkAttrs: attrs(temporaryName, c.MTU, c.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}
+	var dev netlink.Link = &netlink.Macvlan{LinkAttrs: deviceAttrs(temporaryName, c.MTU, c.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}
 	if c.IPvlan {
-		dev = &netlink.IPVlan{LinkAttrs: attrs(temporaryName, c.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}
+		dev = &netlink.IPVlan{LinkAttrs: deviceAttrs(temporaryName, c.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}
 	}
 	a := dev.Attrs()
 	a.ParentIndex, a.Flags, a.Namespace = parent, 0, netlink.NsFd(c.In.ns.FD())
 	if err := h.nl.LinkAdd(dev); err != nil {
-		return explain(dev.Type(), c.Name, err)
+		return creationError(dev.Type(), c.Name, err)
 	}
 	born, err := c.In.nl.LinkByName(temporaryName)
 	if err != nil {
@@ -208,24 +208,24 @@ func (c Child) add(h *Handle) error {
 // Dummy is a device that discards packets, used to hold addresses. It stays down, like the one of kube-proxy.
 type Dummy struct{ Name string }
 
-func (d Dummy) add(h *Handle) error {
-	dev := &netlink.Dummy{LinkAttrs: attrs(d.Name, 0, nil)}
+func (d Dummy) addTo(h *Handle) error {
+	dev := &netlink.Dummy{LinkAttrs: deviceAttrs(d.Name, 0, nil)}
 	dev.Flags = 0
-	return h.make(dev)
+	return h.makeDevice(dev)
 }
 
-// attrs returns the attributes of a device that is up. mtu 0 and mac nil leave the choice to the kernel.
-func attrs(name string, mtu int, mac net.HardwareAddr) netlink.LinkAttrs {
+// deviceAttrs returns the attributes of a device that is up. mtu 0 and mac nil leave the choice to the kernel.
+func deviceAttrs(name string, mtu int, mac net.HardwareAddr) netlink.LinkAttrs {
 	a := netlink.NewLinkAttrs()
 	a.Name, a.MTU, a.HardwareAddr, a.Flags = name, mtu, mac, net.FlagUp
 	return a
 }
 
-// make creates a device in the handle's own namespace, and caches its index.
-func (h *Handle) make(dev netlink.Link) error {
+// makeDevice creates a device in the handle's own namespace, and caches its index.
+func (h *Handle) makeDevice(dev netlink.Link) error {
 	a := dev.Attrs()
 	if err := h.nl.LinkAdd(dev); err != nil {
-		return explain(dev.Type(), a.Name, err)
+		return creationError(dev.Type(), a.Name, err)
 	}
 	h.index[a.Name] = a.Index
 	return nil
@@ -245,20 +245,20 @@ type Netkit struct {
 	MTU int
 }
 
-func (n Netkit) add(h *Handle) error {
+func (n Netkit) addTo(h *Handle) error {
 	if n.PeerIn == nil {
 		n.PeerIn = h
 	}
 	dev := &netlink.Netkit{
-		LinkAttrs: attrs(n.Name, n.MTU, nil), Mode: netlink.NETKIT_MODE_L3,
+		LinkAttrs: deviceAttrs(n.Name, n.MTU, nil), Mode: netlink.NETKIT_MODE_L3,
 		Policy: netlink.NETKIT_POLICY_FORWARD, PeerPolicy: netlink.NETKIT_POLICY_BLACKHOLE,
 		Scrub: netlink.NETKIT_SCRUB_NONE, PeerScrub: netlink.NETKIT_SCRUB_DEFAULT,
 	}
-	peer := attrs(n.Peer, n.MTU, nil)
+	peer := deviceAttrs(n.Peer, n.MTU, nil)
 	peer.Flags &^= net.FlagUp // until it is in its namespace
 	peer.Namespace = netlink.NsFd(n.PeerIn.ns.FD())
 	dev.SetPeerAttrs(&peer)
-	if err := h.make(dev); err != nil {
+	if err := h.makeDevice(dev); err != nil {
 		return err
 	}
 	return n.PeerIn.Up(n.Peer)

@@ -36,8 +36,8 @@ type request struct {
 	_      [16]byte
 }
 
-// call passes the words of a request to the kernel, which writes its answer into them. The first word is the command.
-func (e ethtool) call(device string, words []uint32) error {
+// callIoctl passes the words of a request to the kernel, which writes its answer into them. The first word is the command.
+func (e ethtool) callIoctl(device string, words []uint32) error {
 	r := &request{data: unsafe.Pointer(unsafe.SliceData(words))}
 	copy(r.device[:unix.IFNAMSIZ-1], device)
 	if _, _, failed := unix.Syscall(unix.SYS_IOCTL, uintptr(e.socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(r))); failed != 0 {
@@ -50,20 +50,20 @@ func (e ethtool) call(device string, words []uint32) error {
 func (e ethtool) features(device string) (map[string]feature, error) {
 	// cmd, reserved, a mask of 64 bits, and the number of strings in the set of its one bit.
 	sizes := []uint32{unix.ETHTOOL_GSSET_INFO, 0, 1 << featureStrings, 0, 0}
-	if err := e.call(device, sizes); err != nil {
+	if err := e.callIoctl(device, sizes); err != nil {
 		return nil, err
 	}
 	n := int(sizes[4])
 	const head = 3 // cmd, set, length
 	names := make([]uint32, head+n*stringLength/4)
 	names[0], names[1], names[2] = unix.ETHTOOL_GSTRINGS, featureStrings, uint32(n)
-	if err := e.call(device, names); err != nil {
+	if err := e.callIoctl(device, names); err != nil {
 		return nil, err
 	}
 	blocks := (n + perBlock - 1) / perBlock
 	states := make([]uint32, 2+blocks*getWords)
 	states[0], states[1] = unix.ETHTOOL_GFEATURES, uint32(blocks)
-	if err := e.call(device, states); err != nil {
+	if err := e.callIoctl(device, states); err != nil {
 		return nil, err
 	}
 	text := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(names[head:]))), n*stringLength)
@@ -78,9 +78,9 @@ func (e ethtool) features(device string) (map[string]feature, error) {
 	return all, nil
 }
 
-// set switches the features in want on or off; known must contain each of them. Features that cannot be changed stay
+// setFeatures switches the features in want on or off; known must contain each of them. Features that cannot be changed stay
 // as they are, without an error.
-func (e ethtool) set(device string, known map[string]feature, want map[string]bool) error {
+func (e ethtool) setFeatures(device string, known map[string]feature, want map[string]bool) error {
 	blocks := 0
 	for _, f := range known { // the kernel wants all blocks
 		blocks = max(blocks, f.bit/perBlock+1)
@@ -95,5 +95,5 @@ func (e ethtool) set(device string, known map[string]feature, want map[string]bo
 			block[1] |= mask
 		}
 	}
-	return e.call(device, words)
+	return e.callIoctl(device, words)
 }

@@ -66,13 +66,13 @@ func (h *Handle) Close() {
 
 // Thing is what Add can add: a device, an address, a route and so on.
 type Thing interface {
-	add(*Handle) error
+	addTo(*Handle) error
 }
 
 // Add adds things in order until one fails. Added devices are up when it returns, except a Dummy.
 func (h *Handle) Add(things ...Thing) error {
 	for _, t := range things {
-		if err := t.add(h); err != nil {
+		if err := t.addTo(h); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (h *Handle) Each(things []Thing, do func(at *Handle, t Thing) error) error 
 
 // Remove removes a device, and the other end of a pair. The device is gone when Remove returns.
 func (h *Handle) Remove(dev string) error {
-	if err := h.change(dev, "remove device "+dev, h.nl.LinkDel); err != nil {
+	if err := h.changeDevice(dev, "remove device "+dev, h.nl.LinkDel); err != nil {
 		return err
 	}
 	delete(h.index, dev)
@@ -108,7 +108,7 @@ func (h *Handle) Remove(dev string) error {
 // Settings are kernel parameters of the handle's namespace.
 type Settings []netns.Setting
 
-func (s Settings) add(h *Handle) error { return netns.SetSysctls(h.ns, s) }
+func (s Settings) addTo(h *Handle) error { return netns.SetSysctls(h.ns, s) }
 
 // Inside is a Thing that adds other things with the handle of another namespace.
 type Inside struct {
@@ -116,12 +116,12 @@ type Inside struct {
 	Things []Thing
 }
 
-func (i Inside) add(*Handle) error { return i.At.Add(i.Things...) }
+func (i Inside) addTo(*Handle) error { return i.At.Add(i.Things...) }
 
 // Step is a function as a Thing: Add calls it with the handle.
 type Step func(at *Handle) error
 
-func (s Step) add(h *Handle) error { return s(h) }
+func (s Step) addTo(h *Handle) error { return s(h) }
 
 // indexOf returns the index of the device called name, from the cache if possible.
 func (h *Handle) indexOf(name string) (int, error) {
@@ -136,9 +136,9 @@ func (h *Handle) indexOf(name string) (int, error) {
 	return l.Attrs().Index, nil
 }
 
-// change runs do on an existing device. The Link that do gets has only the device's name and index. what describes the
+// changeDevice runs do on an existing device. The Link that do gets has only the device's name and index. what describes the
 // change in an error.
-func (h *Handle) change(dev, what string, do func(netlink.Link) error) error {
+func (h *Handle) changeDevice(dev, what string, do func(netlink.Link) error) error {
 	i, err := h.indexOf(dev)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (h *Handle) change(dev, what string, do func(netlink.Link) error) error {
 
 // Up sets a device up.
 func (h *Handle) Up(name string) error {
-	return h.change(name, "set device "+name+" up", h.nl.LinkSetUp)
+	return h.changeDevice(name, "set device "+name+" up", h.nl.LinkSetUp)
 }
 
 // links returns all devices of the namespace in the order of the kernel's list, and their names by index.
@@ -169,9 +169,9 @@ func (h *Handle) links() ([]netlink.Link, map[int]string, error) {
 	return list, names, nil
 }
 
-// explain returns err, the failure to create a device, with the device's name and advice: which kernel feature or right
+// creationError returns err, the failure to create a device, with the device's name and advice: which kernel feature or right
 // is missing.
-func explain(kind, name string, err error) error {
+func creationError(kind, name string, err error) error {
 	wrapped := fmt.Errorf("make %s device %s: %w", kind, name, err)
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV):
@@ -190,7 +190,7 @@ var option = map[string]string{
 	"dummy": "CONFIG_DUMMY",
 }
 
-func ip(a netip.Addr) net.IP {
+func netIP(a netip.Addr) net.IP {
 	if !a.IsValid() {
 		return nil
 	}
@@ -198,5 +198,5 @@ func ip(a netip.Addr) net.IP {
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: ip(p.Addr()), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+	return &net.IPNet{IP: netIP(p.Addr()), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

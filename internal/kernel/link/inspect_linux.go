@@ -54,7 +54,7 @@ func (h *Handle) Devices() ([]Device, error) {
 			return nil, fmt.Errorf("list addresses of %s: %w", a.Name, err)
 		}
 		for _, addr := range addrs {
-			if p := prefix(addr.IPNet); !p.Addr().Is6() || !p.Addr().IsLinkLocalUnicast() {
+			if p := prefixOf(addr.IPNet); !p.Addr().Is6() || !p.Addr().IsLinkLocalUnicast() {
 				d.Addresses = append(d.Addresses, p)
 			}
 		}
@@ -90,21 +90,21 @@ func (h *Handle) Routes() ([]Route, error) {
 		}
 		for _, e := range entries {
 			if e.Protocol != unix.RTPROT_KERNEL || e.Gw != nil {
-				routes = append(routes, route(e, names[e.LinkIndex], netip.PrefixFrom(of.any, 0)))
+				routes = append(routes, routeOf(e, names[e.LinkIndex], netip.PrefixFrom(of.any, 0)))
 			}
 		}
 	}
 	return routes, nil
 }
 
-// route converts a routing entry of the kernel. dev is the name of the entry's device. everywhere is the destination for
+// routeOf converts a routing entry of the kernel. dev is the name of the entry's device. everywhere is the destination for
 // an entry without one, which is a default route.
-func route(e netlink.Route, dev string, everywhere netip.Prefix) Route {
+func routeOf(e netlink.Route, dev string, everywhere netip.Prefix) Route {
 	r := Route{To: everywhere, Dev: dev, MTU: e.MTU, Protocol: int(e.Protocol)}
 	if e.Dst != nil {
-		r.To = prefix(e.Dst)
+		r.To = prefixOf(e.Dst)
 	}
-	r.Via, r.Source = addr(e.Gw), addr(e.Src)
+	r.Via, r.Source = addrOf(e.Gw), addrOf(e.Src)
 	r.OnLink = e.Flags&int(netlink.FLAG_ONLINK) != 0
 	r.LinkScope, r.HostScope = e.Scope == netlink.SCOPE_LINK, e.Scope == netlink.SCOPE_HOST
 	if r.Blackhole = e.Type == unix.RTN_BLACKHOLE; r.Blackhole {
@@ -123,20 +123,20 @@ type Neighbour struct {
 
 // Neighbours returns the entries of a device's ARP table, then those of its IPv6 neighbour table.
 func (h *Handle) Neighbours(dev string) ([]Neighbour, error) {
-	v4, err := h.neighbours(dev, unix.AF_INET)
+	v4, err := h.familyNeighbours(dev, unix.AF_INET)
 	if err != nil {
 		return nil, err
 	}
-	v6, err := h.neighbours(dev, unix.AF_INET6)
+	v6, err := h.familyNeighbours(dev, unix.AF_INET6)
 	return append(v4, v6...), err
 }
 
 // Forwarding returns the forwarding entries of a VXLAN device that have an outer address.
 func (h *Handle) Forwarding(dev string) ([]Neighbour, error) {
-	return h.neighbours(dev, unix.AF_BRIDGE)
+	return h.familyNeighbours(dev, unix.AF_BRIDGE)
 }
 
-func (h *Handle) neighbours(dev string, family int) ([]Neighbour, error) {
+func (h *Handle) familyNeighbours(dev string, family int) ([]Neighbour, error) {
 	i, err := h.indexOf(dev)
 	if err != nil {
 		return nil, err
@@ -150,19 +150,19 @@ func (h *Handle) neighbours(dev string, family int) ([]Neighbour, error) {
 		if e.IP == nil {
 			continue
 		}
-		out = append(out, Neighbour{Addr: addr(e.IP), MAC: e.HardwareAddr, Permanent: e.State&netlink.NUD_PERMANENT != 0})
+		out = append(out, Neighbour{Addr: addrOf(e.IP), MAC: e.HardwareAddr, Permanent: e.State&netlink.NUD_PERMANENT != 0})
 	}
 	return out, nil
 }
 
-func addr(b net.IP) netip.Addr {
+func addrOf(b net.IP) netip.Addr {
 	a, _ := netip.AddrFromSlice(b)
 	return a.Unmap()
 }
 
-func prefix(n *net.IPNet) netip.Prefix {
+func prefixOf(n *net.IPNet) netip.Prefix {
 	bits, _ := n.Mask.Size()
-	return netip.PrefixFrom(addr(n.IP), bits)
+	return netip.PrefixFrom(addrOf(n.IP), bits)
 }
 
 // Drops returns the drop counters of all devices of the namespace and of their queueing disciplines, including zeros.

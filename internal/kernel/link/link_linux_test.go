@@ -93,7 +93,7 @@ func TestVethDeliversAtOnce(t *testing.T) {
 			b.Add(Address{Dev: "eth0", Addr: from}), b.Add(StaticNeighbour{Dev: "eth0", Addr: to.Addr(), MAC: mac}))
 		var server, client net.Conn
 		must(t, a.NS().Do(func() (err error) {
-			server, err = net.ListenUDP("udp4", &net.UDPAddr{IP: ip(to.Addr()), Port: 7000})
+			server, err = net.ListenUDP("udp4", &net.UDPAddr{IP: netIP(to.Addr()), Port: 7000})
 			return err
 		}), b.NS().Do(func() (err error) {
 			client, err = net.Dial("udp4", "10.1.0.1:7000")
@@ -381,14 +381,14 @@ func TestCPUMask(t *testing.T) {
 }
 
 func TestMissingKernelFeatureIsExplained(t *testing.T) {
-	err := explain("vxlan", "flannel.1", unix.EOPNOTSUPP)
+	err := creationError("vxlan", "flannel.1", unix.EOPNOTSUPP)
 	if !errors.Is(err, unix.EOPNOTSUPP) || !strings.Contains(err.Error(), "CONFIG_VXLAN") || !strings.Contains(advice.Of(err), "modprobe vxlan") {
 		t.Errorf("%v (%s)", err, advice.Of(err))
 	}
-	if err := explain("veth", "eth0", unix.EPERM); !strings.Contains(advice.Of(err), "root") {
+	if err := creationError("veth", "eth0", unix.EPERM); !strings.Contains(advice.Of(err), "root") {
 		t.Errorf("%v (%s)", err, advice.Of(err))
 	}
-	if err := explain("veth", "eth0", unix.EEXIST); advice.Of(err) != "" || strings.Contains(err.Error(), "CONFIG") {
+	if err := creationError("veth", "eth0", unix.EEXIST); advice.Of(err) != "" || strings.Contains(err.Error(), "CONFIG") {
 		t.Errorf("%v has a hint that does not fit", err)
 	}
 }

@@ -33,14 +33,14 @@ type Merge struct {
 	UDP bool
 }
 
-// receives reports whether a device receives from the wire. If m is nil, no device does.
-func (m *Merge) receives(l netlink.Link) bool {
+// isReceiver reports whether a device receives from the wire. If m is nil, no device does.
+func (m *Merge) isReceiver(l netlink.Link) bool {
 	return m != nil && (slices.Contains(m.NICs, l.Attrs().Name) || slices.Contains([]string{"vxlan", "geneve", "ipip", "wireguard", "ip6tnl"}, l.Type()))
 }
 
 // permits reports whether SegmentationOff leaves a feature of a device on.
 func (m *Merge) permits(l netlink.Link, feature string) bool {
-	if m.receives(l) {
+	if m.isReceiver(l) {
 		return feature == rxGRO || m.UDP && feature == rxForwarded
 	}
 	return m != nil && strings.HasPrefix(feature, "tx-")
@@ -84,7 +84,7 @@ func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 		return nil
 	})
 	for _, l := range links {
-		if err == nil && merge.receives(l) {
+		if err == nil && merge.isReceiver(l) {
 			err = h.SetFeatures(l.Attrs().Name, map[string]bool{rxGRO: true, rxForwarded: merge.UDP})
 		}
 	}
@@ -99,7 +99,7 @@ func (h *Handle) SegmentationOn(cut Cut) error {
 		for _, dev := range devices {
 			known, err := e.features(dev)
 			if err == nil {
-				err = e.set(dev, known, wantAll(cut.Off[dev], true))
+				err = e.setFeatures(dev, known, wantAll(cut.Off[dev], true))
 			}
 			if err != nil {
 				return fmt.Errorf("switch segmentation of %s on: %w", dev, err)
@@ -135,7 +135,7 @@ func wantAll(features []string, on bool) map[string]bool {
 // LimitSegments limits the number of segments of super-packets that are built for a device, and reads the limit back.
 func (h *Handle) LimitSegments(dev string, segments int) error {
 	what := fmt.Sprintf("limit super-packets of %s to %d segments", dev, segments)
-	if err := h.change(dev, what, func(l netlink.Link) error { return h.nl.LinkSetGSOMaxSegs(l, segments) }); err != nil {
+	if err := h.changeDevice(dev, what, func(l netlink.Link) error { return h.nl.LinkSetGSOMaxSegs(l, segments) }); err != nil {
 		return err
 	}
 	back, err := h.nl.LinkByName(dev)
@@ -189,7 +189,7 @@ func switchOff(e ethtool, dev string, leave func(feature string) bool) (gone, le
 		}
 	}
 	if len(gone) > 0 {
-		if err := e.set(dev, known, wantAll(gone, false)); err != nil {
+		if err := e.setFeatures(dev, known, wantAll(gone, false)); err != nil {
 			return nil, nil, fmt.Errorf("set its features: %w", err)
 		}
 	}
@@ -255,7 +255,7 @@ func (h *Handle) SetFeatures(dev string, want map[string]bool) error {
 			} else if f.active == on {
 				continue
 			}
-			if err := e.set(dev, known, map[string]bool{name: on}); err != nil {
+			if err := e.setFeatures(dev, known, map[string]bool{name: on}); err != nil {
 				return fmt.Errorf("switch feature %s of %s: %w", name, dev, err)
 			}
 		}

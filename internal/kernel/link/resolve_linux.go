@@ -56,26 +56,26 @@ const usable = netlink.NUD_REACHABLE | netlink.NUD_PERMANENT | netlink.NUD_NOARP
 // Resolve waits until the link-layer address of the next hop to an address is known. It fails if there is no route,
 // with ErrUnresolved if the next hop does not answer, and with ETIMEDOUT after limit.
 func (r *Resolver) Resolve(to netip.Addr, limit time.Duration) error {
-	routes, err := r.handle.nl.RouteGet(ip(to))
+	routes, err := r.handle.nl.RouteGet(netIP(to))
 	if err != nil || len(routes) == 0 {
 		return fmt.Errorf("find the route to %s: %w", to, errors.Join(err, routeError(routes)))
 	}
 	hop := routes[0].Gw
 	if hop == nil {
-		hop = ip(to)
+		hop = netIP(to)
 	}
 	next, _ := netip.AddrFromSlice(hop)
 	n := neighbour{device: routes[0].LinkIndex, addr: next.Unmap()}
 	end := time.Now().Add(limit)
 	// The kernel may resolve it before the request ends. Otherwise the state is requested once, and events follow.
 	for _, request := range []*nl.NetlinkRequest{n.resolveRequest(), n.stateRequest()} {
-		done, err := r.exchange(n, request, end)
+		done, err := r.sendAndAwait(n, request, end)
 		if done || err != nil {
 			return err
 		}
 	}
 	for {
-		done, _, err := r.receive(n, end)
+		done, _, err := r.receiveMessages(n, end)
 		if done || err != nil {
 			return err
 		}
@@ -90,23 +90,23 @@ func routeError(routes []netlink.Route) error {
 	return nil
 }
 
-// exchange sends a request and reads messages until the answer arrives, or until a message says that n has a usable
+// sendAndAwait sends a request and reads messages until the answer arrives, or until a message says that n has a usable
 // state; then done is true.
-func (r *Resolver) exchange(n neighbour, request *nl.NetlinkRequest, end time.Time) (done bool, err error) {
+func (r *Resolver) sendAndAwait(n neighbour, request *nl.NetlinkRequest, end time.Time) (done bool, err error) {
 	if err := r.events.Send(request); err != nil {
 		return false, os.NewSyscallError("send", err)
 	}
 	for {
-		done, answered, err := r.receive(n, end)
+		done, answered, err := r.receiveMessages(n, end)
 		if done || answered || err != nil {
 			return done, err
 		}
 	}
 }
 
-// receive reads one batch of messages, if one arrives before end. done means that n has a usable state, answered that
+// receiveMessages reads one batch of messages, if one arrives before end. done means that n has a usable state, answered that
 // the request was answered. It fails if called after end, and if the request or the resolution of n failed.
-func (r *Resolver) receive(n neighbour, end time.Time) (done, answered bool, err error) {
+func (r *Resolver) receiveMessages(n neighbour, end time.Time) (done, answered bool, err error) {
 	left := time.Until(end)
 	if left <= 0 {
 		return false, false, fmt.Errorf("resolve %s: %w", n.addr, unix.ETIMEDOUT)
@@ -130,7 +130,7 @@ func (r *Resolver) receive(n neighbour, end time.Time) (done, answered bool, err
 				return false, true, fmt.Errorf("resolve %s: %w", n.addr, unix.Errno(-code))
 			}
 		case unix.RTM_NEWNEIGH:
-			state := n.state(m.Data)
+			state := n.reportedState(m.Data)
 			if state == netlink.NUD_FAILED {
 				return false, true, fmt.Errorf("%s: %w", n.addr, ErrUnresolved)
 			}
@@ -164,8 +164,8 @@ func (n neighbour) addTo(request *nl.NetlinkRequest, flags uint8) *nl.NetlinkReq
 	return request
 }
 
-// state returns the state of n that a message reports, 0 if it is about another neighbour.
-func (n neighbour) state(data []byte) int {
+// reportedState returns the state of n that a message reports, 0 if it is about another neighbour.
+func (n neighbour) reportedState(data []byte) int {
 	m, err := netlink.NeighDeserialize(data)
 	if err != nil || m.LinkIndex != n.device {
 		return 0

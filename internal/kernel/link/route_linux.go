@@ -24,7 +24,7 @@ type Address struct {
 	NoRoute bool
 }
 
-func (a Address) add(h *Handle) error {
+func (a Address) addTo(h *Handle) error {
 	flags := 0
 	if a.NoRoute {
 		flags = unix.IFA_F_NOPREFIXROUTE
@@ -32,7 +32,7 @@ func (a Address) add(h *Handle) error {
 	if a.Addr.Addr().Is6() {
 		flags |= unix.IFA_F_NODAD
 	}
-	return h.change(a.Dev, fmt.Sprintf("give %s the address %v", a.Dev, a.Addr), func(l netlink.Link) error {
+	return h.changeDevice(a.Dev, fmt.Sprintf("give %s the address %v", a.Dev, a.Addr), func(l netlink.Link) error {
 		return h.nl.AddrAdd(l, &netlink.Addr{IPNet: ipNet(a.Addr), Flags: flags})
 	})
 }
@@ -62,8 +62,8 @@ type Route struct {
 	Table int
 }
 
-func (r Route) add(h *Handle) error {
-	entry := netlink.Route{Dst: ipNet(r.To), Gw: ip(r.Via), Src: ip(r.Source), MTU: r.MTU, Protocol: netlink.RouteProtocol(r.Protocol), Table: r.Table}
+func (r Route) addTo(h *Handle) error {
+	entry := netlink.Route{Dst: ipNet(r.To), Gw: netIP(r.Via), Src: netIP(r.Source), MTU: r.MTU, Protocol: netlink.RouteProtocol(r.Protocol), Table: r.Table}
 	if r.Protocol == 0 {
 		entry.Protocol = ProtocolBoot
 	}
@@ -101,7 +101,7 @@ type LocalRoute struct {
 	Table int
 }
 
-func (r LocalRoute) add(h *Handle) error {
+func (r LocalRoute) addTo(h *Handle) error {
 	i, err := h.indexOf(r.Dev)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (r LocalRoute) add(h *Handle) error {
 
 // RemoveRoute removes the entry of the main table to a destination through a next hop; a missing entry is an error.
 func (h *Handle) RemoveRoute(to netip.Prefix, via netip.Addr) error {
-	if err := h.nl.RouteDel(&netlink.Route{Dst: ipNet(to), Gw: ip(via)}); err != nil {
+	if err := h.nl.RouteDel(&netlink.Route{Dst: ipNet(to), Gw: netIP(via)}); err != nil {
 		return fmt.Errorf("remove route to %v via %v: %w", to, via, err)
 	}
 	return nil
@@ -128,8 +128,8 @@ type StaticNeighbour struct {
 	MAC  net.HardwareAddr
 }
 
-func (n StaticNeighbour) add(h *Handle) error {
-	entry := netlink.Neigh{Family: unix.AF_INET, State: netlink.NUD_PERMANENT, IP: ip(n.Addr), HardwareAddr: n.MAC}
+func (n StaticNeighbour) addTo(h *Handle) error {
+	entry := netlink.Neigh{Family: unix.AF_INET, State: netlink.NUD_PERMANENT, IP: netIP(n.Addr), HardwareAddr: n.MAC}
 	if n.Addr.Is6() {
 		entry.Family = unix.AF_INET6
 	}
@@ -144,9 +144,9 @@ type ForwardingEntry struct {
 	Outer netip.Addr
 }
 
-func (f ForwardingEntry) add(h *Handle) error {
+func (f ForwardingEntry) addTo(h *Handle) error {
 	n := netlink.Neigh{
-		Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, IP: ip(f.Outer), HardwareAddr: f.MAC,
+		Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, IP: netIP(f.Outer), HardwareAddr: f.MAC,
 	}
 	what := fmt.Sprintf("add forwarding entry %v behind %v to %s", f.MAC, f.Outer, f.Dev)
 	if !f.Outer.IsValid() {
@@ -158,7 +158,7 @@ func (f ForwardingEntry) add(h *Handle) error {
 
 // setNeighbour adds or replaces an entry of dev. what describes the change in an error.
 func (h *Handle) setNeighbour(dev, what string, n netlink.Neigh) error {
-	return h.change(dev, what, func(l netlink.Link) error {
+	return h.changeDevice(dev, what, func(l netlink.Link) error {
 		n.LinkIndex = l.Attrs().Index
 		return h.nl.NeighSet(&n)
 	})

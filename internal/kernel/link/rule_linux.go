@@ -26,7 +26,7 @@ type Rule struct {
 	Not bool
 }
 
-func (r Rule) add(h *Handle) error {
+func (r Rule) addTo(h *Handle) error {
 	entry := netlink.NewRule()
 	entry.Priority, entry.Table, entry.Family, entry.Invert = r.Priority, cmp.Or(r.Table, unix.RT_TABLE_MAIN), unix.AF_INET, r.Not
 	if r.To.Addr().Is6() || r.From.Addr().Is6() {
@@ -71,13 +71,13 @@ func (h *Handle) Policy() ([]PolicyEntry, error) {
 			if own, ok := tables[e.Priority]; ok && own == e.Table {
 				continue
 			}
-			all = append(all, PolicyEntry{IPv6: family == unix.AF_INET6, Priority: e.Priority, Words: words(e)})
+			all = append(all, PolicyEntry{IPv6: family == unix.AF_INET6, Priority: e.Priority, Words: ruleWords(e)})
 		}
 	}
 	return all, nil
 }
 
-func words(e netlink.Rule) string {
+func ruleWords(e netlink.Rule) string {
 	var w []string
 	if e.Invert {
 		w = append(w, "not")

@@ -21,7 +21,7 @@ func (h *Handle) Steer(cpus []int) error {
 	if err != nil {
 		return err
 	}
-	sys, err := h.sysfs()
+	sys, err := h.openSysfs()
 	if err != nil {
 		return err
 	}
@@ -32,15 +32,15 @@ func (h *Handle) Steer(cpus []int) error {
 		if name == Loopback {
 			continue
 		}
-		if err := steer(sys, name, mask); err != nil {
+		if err := steerDevice(sys, name, mask); err != nil {
 			return fmt.Errorf("steer receive work of %s to CPUs %v: %w", name, cpus, err)
 		}
 	}
 	return nil
 }
 
-// sysfs returns a new sysfs that shows the handle's namespace. It has no mount point; close the returned root.
-func (h *Handle) sysfs() (root *os.Root, err error) {
+// openSysfs returns a new sysfs that shows the handle's namespace. It has no mount point; close the returned root.
+func (h *Handle) openSysfs() (root *os.Root, err error) {
 	err = h.ns.Do(func() error {
 		fs, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
 		if err != nil {
@@ -61,8 +61,8 @@ func (h *Handle) sysfs() (root *os.Root, err error) {
 	return root, err
 }
 
-// steer writes the CPU mask of each receive queue of a device, and reads it back.
-func steer(sys *os.Root, device, mask string) error {
+// steerDevice writes the CPU mask of each receive queue of a device, and reads it back.
+func steerDevice(sys *os.Root, device, mask string) error {
 	files, err := fs.Glob(sys.FS(), path.Join("class/net", device, "queues/rx-*/rps_cpus"))
 	if err == nil && len(files) == 0 {
 		err = errors.New("it has no receive queue")
@@ -92,7 +92,7 @@ func (h *Handle) Steering() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	sys, err := h.sysfs()
+	sys, err := h.openSysfs()
 	if err != nil {
 		return nil, err
 	}
@@ -143,16 +143,16 @@ const (
 
 // Shape limits the sending rate of a device to rate, in bit/s of frames without preamble and gap.
 func (h *Handle) Shape(dev string, rate float64) error {
-	limit := h.tbf
+	limit := h.addTBF
 	if rate >= htbFrom {
-		limit = h.htb
+		limit = h.addHTB
 	}
-	return h.change(dev, fmt.Sprintf("limit %s to %.0f bit/s", dev, rate), func(l netlink.Link) error {
+	return h.changeDevice(dev, fmt.Sprintf("limit %s to %.0f bit/s", dev, rate), func(l netlink.Link) error {
 		return limit(l.Attrs().Index, rate)
 	})
 }
 
-func (h *Handle) tbf(index int, rate float64) error {
+func (h *Handle) addTBF(index int, rate float64) error {
 	bytes := rate / 8
 	// The kernel requires the burst as its sending time, in its own ticks.
 	return h.nl.QdiscAdd(&netlink.Tbf{
@@ -163,7 +163,7 @@ func (h *Handle) tbf(index int, rate float64) error {
 	})
 }
 
-func (h *Handle) htb(index int, rate float64) error {
+func (h *Handle) addHTB(index int, rate float64) error {
 	root := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT})
 	root.Defcls = 1
 	if err := h.nl.QdiscAdd(root); err != nil {

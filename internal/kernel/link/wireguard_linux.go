@@ -46,19 +46,19 @@ func wireGuardKey(owner string) wgtypes.Key {
 	return key
 }
 
-func (w WireGuard) add(h *Handle) error {
+func (w WireGuard) addTo(h *Handle) error {
 	key := wireGuardKey(w.Owner)
 	config := wgtypes.Config{PrivateKey: &key, ListenPort: &w.Port, FirewallMark: &w.Mark}
 	if c, err := h.dialWireGuard(w.Name); err == nil {
 		return cmp.Or(setWireGuard(c, config), h.Up(w.Name))
 	}
-	if err := h.make(&netlink.Wireguard{LinkAttrs: attrs(w.Name, w.MTU, nil)}); err != nil {
+	if err := h.makeDevice(&netlink.Wireguard{LinkAttrs: deviceAttrs(w.Name, w.MTU, nil)}); err != nil {
 		return err
 	}
 	return h.configureWireGuard(w.Name, config)
 }
 
-func (p WireGuardPeer) add(h *Handle) error {
+func (p WireGuardPeer) addTo(h *Handle) error {
 	allowed := each.Of(p.Allowed, func(a netip.Prefix) net.IPNet { return *ipNet(a) })
 	peer := wgtypes.PeerConfig{
 		PublicKey: wireGuardKey(p.Owner).PublicKey(), Endpoint: net.UDPAddrFromAddrPort(p.Endpoint), AllowedIPs: allowed,
@@ -84,7 +84,7 @@ func (h *Handle) WireGuardPeers(device string) (port int, peers []WireGuardPeer,
 				peer.Endpoint = netip.AddrPortFrom(end.Addr().Unmap(), end.Port())
 			}
 			for _, a := range p.AllowedIPs {
-				peer.Allowed = append(peer.Allowed, prefix(&a))
+				peer.Allowed = append(peer.Allowed, prefixOf(&a))
 			}
 			peers = append(peers, peer)
 		}

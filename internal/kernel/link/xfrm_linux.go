@@ -43,8 +43,8 @@ var directions = map[string]netlink.Dir{"out": netlink.XFRM_DIR_OUT, "in": netli
 // requestID is the number that links a policy to its states.
 const requestID = 1
 
-// xfrm calls do with a netlink socket for IPsec in the namespace.
-func (h *Handle) xfrm(do func(*netlink.Handle) error) error {
+// withXFRM calls do with a netlink socket for IPsec in the namespace.
+func (h *Handle) withXFRM(do func(*netlink.Handle) error) error {
 	return h.ns.Do(func() error {
 		nl, err := netlink.NewHandle(unix.NETLINK_XFRM)
 		if err != nil {
@@ -63,21 +63,21 @@ func xfrmMark(value, mask uint32) *netlink.XfrmMark {
 	return &netlink.XfrmMark{Value: value, Mask: mask}
 }
 
-func (s XFRMState) add(h *Handle) error {
+func (s XFRMState) addTo(h *Handle) error {
 	const salt = 4
 	key := sha256.Sum256([]byte("cnibench " + s.From.String() + " " + s.To.String()))
 	state := netlink.XfrmState{
-		Src: ip(s.From), Dst: ip(s.To), Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TUNNEL, Spi: s.SPI, Reqid: requestID,
+		Src: netIP(s.From), Dst: netIP(s.To), Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TUNNEL, Spi: s.SPI, Reqid: requestID,
 		ReplayWindow: 1024, ESN: true, Mark: xfrmMark(s.Mark, s.Mask), OutputMark: xfrmMark(s.OutMark, s.OutMask),
 		Aead: &netlink.XfrmStateAlgo{Name: "rfc4106(gcm(aes))", Key: key[:16+salt], ICVLen: 128},
 	}
-	if err := h.xfrm(func(nl *netlink.Handle) error { return nl.XfrmStateAdd(&state) }); err != nil {
+	if err := h.withXFRM(func(nl *netlink.Handle) error { return nl.XfrmStateAdd(&state) }); err != nil {
 		return fmt.Errorf("add IPsec state from %s to %s: %w", s.From, s.To, err)
 	}
 	return nil
 }
 
-func (p XFRMPolicy) add(h *Handle) error {
+func (p XFRMPolicy) addTo(h *Handle) error {
 	everywhere := ipNet(netip.PrefixFrom(netip.IPv4Unspecified(), 0))
 	policy := netlink.XfrmPolicy{
 		Dir: directions[p.Direction], Src: everywhere, Dst: ipNet(p.To), Mark: xfrmMark(p.Mark, p.Mask), Priority: p.Priority,
@@ -89,10 +89,10 @@ func (p XFRMPolicy) add(h *Handle) error {
 		policy.Tmpls = []netlink.XfrmPolicyTmpl{{Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TUNNEL, Optional: 1}}
 	default:
 		policy.Tmpls = []netlink.XfrmPolicyTmpl{{
-			Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TUNNEL, Src: ip(p.State.From), Dst: ip(p.State.To), Spi: p.State.SPI, Reqid: requestID,
+			Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TUNNEL, Src: netIP(p.State.From), Dst: netIP(p.State.To), Spi: p.State.SPI, Reqid: requestID,
 		}}
 	}
-	if err := h.xfrm(func(nl *netlink.Handle) error { return nl.XfrmPolicyUpdate(&policy) }); err != nil {
+	if err := h.withXFRM(func(nl *netlink.Handle) error { return nl.XfrmPolicyUpdate(&policy) }); err != nil {
 		return fmt.Errorf("add IPsec policy %s to %s: %w", p.Direction, p.To, err)
 	}
 	return nil
@@ -100,7 +100,7 @@ func (p XFRMPolicy) add(h *Handle) error {
 
 // XFRM returns short descriptions of the IPv4 states and policies of IPsec.
 func (h *Handle) XFRM() (list []string, err error) {
-	err = h.xfrm(func(nl *netlink.Handle) error {
+	err = h.withXFRM(func(nl *netlink.Handle) error {
 		states, err := nl.XfrmStateList(unix.AF_INET)
 		if err != nil {
 			return fmt.Errorf("list IPsec states: %w", err)

@@ -137,7 +137,7 @@ type job struct {
 // NewStarter starts the thread. Its Close kills the processes that still run.
 func NewStarter() *Starter {
 	s := &Starter{jobs: make(chan job)}
-	go s.loop()
+	go s.runJobs()
 	return s
 }
 
@@ -152,7 +152,7 @@ func (s *Starter) Start(ns *NS, cmd *exec.Cmd, cpus ...int) error {
 // Close ends the thread. The kernel then kills every process that the thread started and that still runs.
 func (s *Starter) Close() { close(s.jobs) }
 
-func (s *Starter) loop() {
+func (s *Starter) runJobs() {
 	runtime.LockOSThread() // never unlocked: the thread changes namespaces
 	home, err := Current()
 	for j := range s.jobs {

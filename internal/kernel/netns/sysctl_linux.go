@@ -20,7 +20,7 @@ type Setting struct {
 func SetSysctls(ns *NS, settings []Setting) error {
 	return ns.Do(func() error {
 		for _, s := range settings {
-			if err := set(s); err != nil {
+			if err := setSysctl(s); err != nil {
 				return err
 			}
 		}
@@ -32,14 +32,14 @@ func SetSysctls(ns *NS, settings []Setting) error {
 func GetSysctl(ns *NS, name string) (string, error) {
 	var value string
 	err := ns.Do(func() (err error) {
-		value, err = get(name)
+		value, err = readSysctl(name)
 		return err
 	})
 	return value, err
 }
 
-func set(s Setting) error {
-	before, err := get(s.Name)
+func setSysctl(s Setting) error {
+	before, err := readSysctl(s.Name)
 	if errors.Is(err, os.ErrNotExist) && s.IfPresent {
 		return nil
 	}
@@ -51,10 +51,10 @@ func set(s Setting) error {
 	if before == want {
 		return nil
 	}
-	if err := os.WriteFile(file(s.Name), []byte(s.Value), 0); err != nil {
+	if err := os.WriteFile(sysctlPath(s.Name), []byte(s.Value), 0); err != nil {
 		return fmt.Errorf("set sysctl %s=%s: %w", s.Name, s.Value, err)
 	}
-	after, err := get(s.Name)
+	after, err := readSysctl(s.Name)
 	if err != nil {
 		return err
 	}
@@ -64,12 +64,12 @@ func set(s Setting) error {
 	return nil
 }
 
-func get(name string) (string, error) {
-	b, err := os.ReadFile(file(name))
+func readSysctl(name string) (string, error) {
+	b, err := os.ReadFile(sysctlPath(name))
 	if err != nil {
 		return "", fmt.Errorf("read sysctl %s: %w", name, err)
 	}
 	return strings.Join(strings.Fields(string(b)), " "), nil
 }
 
-func file(name string) string { return filepath.Join("/proc/sys", name) }
+func sysctlPath(name string) string { return filepath.Join("/proc/sys", name) }

@@ -27,24 +27,24 @@ const (
 	part = 48 << 10
 )
 
-func (b *batch) empty() bool { return len(b.about) == 0 }
+func (b *batch) isEmpty() bool { return len(b.about) == 0 }
 
-// begin starts a message of the nftables subsystem. If the batch is empty, it starts the transaction first. about
+// beginMessage starts a message of the nftables subsystem. If the batch is empty, it starts the transaction first. about
 // describes the message in an error.
-func (b *batch) begin(kind, flags uint16, family Family, about func() string) {
-	if b.empty() {
+func (b *batch) beginMessage(kind, flags uint16, family Family, about func() string) {
+	if b.isEmpty() {
 		b.buf = b.buf[:0]
-		b.header(unix.NFNL_MSG_BATCH_BEGIN, 0, 0)
+		b.appendHeader(unix.NFNL_MSG_BATCH_BEGIN, 0, 0)
 		binary.BigEndian.PutUint16(b.buf[len(b.buf)-2:], unix.NFNL_SUBSYS_NFTABLES)
 		b.start = b.sequence
-		b.end()
+		b.endMessage()
 	}
 	b.about = append(b.about, about)
-	b.header(unix.NFNL_SUBSYS_NFTABLES<<8|kind, flags, nfproto(family))
+	b.appendHeader(unix.NFNL_SUBSYS_NFTABLES<<8|kind, flags, nfproto(family))
 }
 
-// header appends a netlink header and netfilter's header.
-func (b *batch) header(kind, flags uint16, family byte) {
+// appendHeader appends a netlink header and netfilter's header.
+func (b *batch) appendHeader(kind, flags uint16, family byte) {
 	b.sequence++
 	b.last = len(b.buf)
 	b.buf = append(b.buf, make([]byte, unix.NLMSG_HDRLEN+4)...)
@@ -56,8 +56,8 @@ func (b *batch) header(kind, flags uint16, family byte) {
 	h[unix.NLMSG_HDRLEN+1] = unix.NFNETLINK_V0
 }
 
-// end completes the message that begin began.
-func (b *batch) end() {
+// endMessage completes the message that beginMessage began.
+func (b *batch) endMessage() {
 	binary.NativeEndian.PutUint32(b.buf[b.last:], uint32(len(b.buf)-b.last))
 }
 
@@ -65,14 +65,14 @@ func (b *batch) end() {
 func (b *batch) finish() []byte {
 	flags := b.buf[b.last+6:]
 	binary.NativeEndian.PutUint16(flags, binary.NativeEndian.Uint16(flags)|unix.NLM_F_ACK)
-	b.header(unix.NFNL_MSG_BATCH_END, 0, 0)
+	b.appendHeader(unix.NFNL_MSG_BATCH_END, 0, 0)
 	binary.BigEndian.PutUint16(b.buf[len(b.buf)-2:], unix.NFNL_SUBSYS_NFTABLES)
-	b.end()
+	b.endMessage()
 	return b.buf
 }
 
-// subject describes the message with this number, or returns "the transaction" for another number.
-func (b *batch) subject(sequence uint32) string {
+// describeMessage describes the message with this number, or returns "the transaction" for another number.
+func (b *batch) describeMessage(sequence uint32) string {
 	i := int(sequence) - int(b.start) - 1
 	if i < 0 || i >= len(b.about) {
 		return "the transaction"
@@ -92,32 +92,34 @@ func nfproto(f Family) byte {
 
 // Attributes are appended to a message under construction. Their lengths are multiples of four, padded with zeros.
 
-func (b *batch) bytes(kind uint16, data []byte) {
-	at := b.nest(kind)
+func (b *batch) putBytes(kind uint16, data []byte) {
+	at := b.beginAttribute(kind)
 	b.buf = append(b.buf, data...)
-	b.close(at)
+	b.endAttribute(at)
 }
 
-func (b *batch) text(kind uint16, s string) {
-	at := b.nest(kind)
+func (b *batch) putText(kind uint16, s string) {
+	at := b.beginAttribute(kind)
 	b.buf = append(b.buf, s...)
 	b.buf = append(b.buf, 0)
-	b.close(at)
+	b.endAttribute(at)
 }
 
-func (b *batch) number(kind uint16, v uint32) { b.bytes(kind, binary.BigEndian.AppendUint32(nil, v)) }
+func (b *batch) putNumber(kind uint16, v uint32) {
+	b.putBytes(kind, binary.BigEndian.AppendUint32(nil, v))
+}
 
-// nest begins an attribute and returns its offset. Pass the offset to close, which ends the attribute.
-func (b *batch) nest(kind uint16) (at int) {
+// beginAttribute begins an attribute and returns its offset. Pass the offset to endAttribute.
+func (b *batch) beginAttribute(kind uint16) (at int) {
 	at = len(b.buf)
 	b.buf = append(b.buf, 0, 0, 0, 0)
 	binary.NativeEndian.PutUint16(b.buf[at+2:], kind)
 	return at
 }
 
-func (b *batch) close(at int) {
+func (b *batch) endAttribute(at int) {
 	binary.NativeEndian.PutUint16(b.buf[at:], uint16(len(b.buf)-at))
-	b.buf = append(b.buf, make([]byte, padded(len(b.buf))-len(b.buf))...)
+	b.buf = append(b.buf, make([]byte, paddedLength(len(b.buf))-len(b.buf))...)
 }
 
 const nested = unix.NLA_F_NESTED
@@ -135,18 +137,18 @@ const (
 	udataByteOrder  = 0
 )
 
-// udata returns one piece of user data: kind, length, value.
-func udata(kind byte, value []byte) []byte {
+// userData returns one piece of user data: kind, length, value.
+func userData(kind byte, value []byte) []byte {
 	return append([]byte{kind, byte(len(value))}, value...)
 }
 
-func (b *batch) table(t *Table) {
-	b.begin(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, t.Family, func() string { return "table " + t.Name })
-	b.text(unix.NFTA_TABLE_NAME, t.Name)
+func (b *batch) declareTable(t *Table) {
+	b.beginMessage(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, t.Family, func() string { return "table " + t.Name })
+	b.putText(unix.NFTA_TABLE_NAME, t.Name)
 	if t.Comment != "" {
-		b.bytes(tableUserData, udata(udataComment, append([]byte(t.Comment), 0)))
+		b.putBytes(tableUserData, userData(udataComment, append([]byte(t.Comment), 0)))
 	}
-	b.end()
+	b.endMessage()
 }
 
 // policyAccept is NF_ACCEPT.
@@ -155,40 +157,40 @@ const policyAccept = 1
 // tableUserData is NFTA_TABLE_USERDATA.
 const tableUserData = 6
 
-func (b *batch) chain(t *Table, c *Chain) {
-	b.begin(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, t.Family, func() string { return "chain " + c.Name })
-	b.text(unix.NFTA_CHAIN_TABLE, t.Name)
-	b.text(unix.NFTA_CHAIN_NAME, c.Name)
+func (b *batch) declareChain(t *Table, c *Chain) {
+	b.beginMessage(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, t.Family, func() string { return "chain " + c.Name })
+	b.putText(unix.NFTA_CHAIN_TABLE, t.Name)
+	b.putText(unix.NFTA_CHAIN_NAME, c.Name)
 	if h := c.Hook; h != nil {
-		at := b.nest(unix.NFTA_CHAIN_HOOK | nested)
-		b.number(unix.NFTA_HOOK_HOOKNUM, hooks[h.Hook])
-		b.number(unix.NFTA_HOOK_PRIORITY, uint32(int32(h.Priority)))
-		b.close(at)
-		b.number(unix.NFTA_CHAIN_POLICY, policyAccept)
-		b.text(unix.NFTA_CHAIN_TYPE, h.Type)
+		at := b.beginAttribute(unix.NFTA_CHAIN_HOOK | nested)
+		b.putNumber(unix.NFTA_HOOK_HOOKNUM, hooks[h.Hook])
+		b.putNumber(unix.NFTA_HOOK_PRIORITY, uint32(int32(h.Priority)))
+		b.endAttribute(at)
+		b.putNumber(unix.NFTA_CHAIN_POLICY, policyAccept)
+		b.putText(unix.NFTA_CHAIN_TYPE, h.Type)
 	}
-	b.end()
+	b.endMessage()
 }
 
-// flowtable declares a flowtable with its devices.
-func (b *batch) flowtable(t *Table, f *Flowtable) {
-	b.begin(unix.NFT_MSG_NEWFLOWTABLE, unix.NLM_F_CREATE, t.Family, func() string { return "flowtable " + f.Name })
-	b.text(nftables.NFTA_FLOWTABLE_TABLE, t.Name)
-	b.text(nftables.NFTA_FLOWTABLE_NAME, f.Name)
-	hook := b.nest(nftables.NFTA_FLOWTABLE_HOOK | nested)
-	b.number(nftables.NFTA_FLOWTABLE_HOOK_NUM, unix.NF_NETDEV_INGRESS)
-	b.number(nftables.NFTA_FLOWTABLE_PRIORITY, uint32(int32(f.Priority)))
-	devices := b.nest(nftables.NFTA_FLOWTABLE_DEVS | nested)
+// declareFlowtable declares a flowtable with its devices.
+func (b *batch) declareFlowtable(t *Table, f *Flowtable) {
+	b.beginMessage(unix.NFT_MSG_NEWFLOWTABLE, unix.NLM_F_CREATE, t.Family, func() string { return "flowtable " + f.Name })
+	b.putText(nftables.NFTA_FLOWTABLE_TABLE, t.Name)
+	b.putText(nftables.NFTA_FLOWTABLE_NAME, f.Name)
+	hook := b.beginAttribute(nftables.NFTA_FLOWTABLE_HOOK | nested)
+	b.putNumber(nftables.NFTA_FLOWTABLE_HOOK_NUM, unix.NF_NETDEV_INGRESS)
+	b.putNumber(nftables.NFTA_FLOWTABLE_PRIORITY, uint32(int32(f.Priority)))
+	devices := b.beginAttribute(nftables.NFTA_FLOWTABLE_DEVS | nested)
 	for _, d := range f.Devices {
-		b.text(nftables.NFTA_DEVICE_NAME, d)
+		b.putText(nftables.NFTA_DEVICE_NAME, d)
 	}
-	b.close(devices)
-	b.close(hook)
-	b.end()
+	b.endAttribute(devices)
+	b.endAttribute(hook)
+	b.endMessage()
 }
 
-// set declares a set without its elements.
-func (b *batch) set(t *Table, s *Set, id uint32) {
+// declareSet declares a set without its elements.
+func (b *batch) declareSet(t *Table, s *Set, id uint32) {
 	length, magic := keyShape(s.Key, t.Family)
 	var flags uint32
 	if s.Map {
@@ -200,24 +202,24 @@ func (b *batch) set(t *Table, s *Set, id uint32) {
 	if s.Timeout > 0 {
 		flags |= unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL
 	}
-	b.begin(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, t.Family, func() string { return "set " + s.Name })
-	b.text(unix.NFTA_SET_TABLE, t.Name)
-	b.text(unix.NFTA_SET_NAME, s.Name)
-	b.number(unix.NFTA_SET_FLAGS, flags)
-	b.number(unix.NFTA_SET_KEY_TYPE, magic)
-	b.number(unix.NFTA_SET_KEY_LEN, uint32(length))
+	b.beginMessage(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, t.Family, func() string { return "set " + s.Name })
+	b.putText(unix.NFTA_SET_TABLE, t.Name)
+	b.putText(unix.NFTA_SET_NAME, s.Name)
+	b.putNumber(unix.NFTA_SET_FLAGS, flags)
+	b.putNumber(unix.NFTA_SET_KEY_TYPE, magic)
+	b.putNumber(unix.NFTA_SET_KEY_LEN, uint32(length))
 	if s.Map {
-		b.number(unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
+		b.putNumber(unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
 	}
 	if s.Timeout > 0 {
-		b.bytes(unix.NFTA_SET_TIMEOUT, binary.BigEndian.AppendUint64(nil, uint64(s.Timeout.Milliseconds())))
+		b.putBytes(unix.NFTA_SET_TIMEOUT, binary.BigEndian.AppendUint64(nil, uint64(s.Timeout.Milliseconds())))
 	}
 	if s.Collect > 0 {
-		b.number(unix.NFTA_SET_GC_INTERVAL, uint32(s.Collect.Milliseconds()))
+		b.putNumber(unix.NFTA_SET_GC_INTERVAL, uint32(s.Collect.Milliseconds()))
 	}
-	b.number(unix.NFTA_SET_ID, id)
+	b.putNumber(unix.NFTA_SET_ID, id)
 	b.setUserData(s)
-	b.end()
+	b.endMessage()
 }
 
 // setUserData adds the user data of a set: the byte order in which nft prints keys, and the comment.
@@ -226,11 +228,11 @@ func (b *batch) setUserData(s *Set) {
 	if s.Key[0] == Device {
 		order = 1 // that of the machine
 	}
-	data := udata(udataByteOrder, native(order))
+	data := userData(udataByteOrder, nativeBytes(order))
 	if s.Comment != "" {
-		data = append(data, udata(udataSetComment, append([]byte(s.Comment), 0))...)
+		data = append(data, userData(udataSetComment, append([]byte(s.Comment), 0))...)
 	}
-	b.bytes(unix.NFTA_SET_USERDATA, data)
+	b.putBytes(unix.NFTA_SET_USERDATA, data)
 }
 
 // integerMagic is nft's number for the keys of an anonymous map.
@@ -245,93 +247,93 @@ func (b *batch) choiceMap(t *Table, c choice, name string, id uint32) {
 	}
 	about := func() string { return "a choice by chance" }
 	size := len(c.values) + len(c.verdicts)
-	b.begin(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, t.Family, about)
-	b.text(unix.NFTA_SET_TABLE, t.Name)
-	b.text(unix.NFTA_SET_NAME, name)
-	b.number(unix.NFTA_SET_FLAGS, flags)
-	b.number(unix.NFTA_SET_KEY_TYPE, integerMagic)
-	b.number(unix.NFTA_SET_KEY_LEN, 4)
+	b.beginMessage(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, t.Family, about)
+	b.putText(unix.NFTA_SET_TABLE, t.Name)
+	b.putText(unix.NFTA_SET_NAME, name)
+	b.putNumber(unix.NFTA_SET_FLAGS, flags)
+	b.putNumber(unix.NFTA_SET_KEY_TYPE, integerMagic)
+	b.putNumber(unix.NFTA_SET_KEY_LEN, 4)
 	if c.data > 0 {
-		b.number(unix.NFTA_SET_DATA_TYPE, c.magic)
-		b.number(unix.NFTA_SET_DATA_LEN, uint32(c.data))
+		b.putNumber(unix.NFTA_SET_DATA_TYPE, c.magic)
+		b.putNumber(unix.NFTA_SET_DATA_LEN, uint32(c.data))
 	} else {
-		b.number(unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
+		b.putNumber(unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
 	}
-	b.number(unix.NFTA_SET_ID, id)
-	at := b.nest(unix.NFTA_SET_DESC | nested)
-	b.number(unix.NFTA_SET_DESC_SIZE, uint32(size))
-	b.close(at)
-	b.bytes(unix.NFTA_SET_USERDATA, udata(udataByteOrder, native(1)))
-	b.end()
+	b.putNumber(unix.NFTA_SET_ID, id)
+	at := b.beginAttribute(unix.NFTA_SET_DESC | nested)
+	b.putNumber(unix.NFTA_SET_DESC_SIZE, uint32(size))
+	b.endAttribute(at)
+	b.putBytes(unix.NFTA_SET_USERDATA, userData(udataByteOrder, nativeBytes(1)))
+	b.endMessage()
 	for i := 0; i < size; {
-		i += b.elements(t, name, id, size-i, func(k int) {
-			b.key(native(uint32(i + k)))
+		i += b.addElements(t, name, id, size-i, func(k int) {
+			b.putKey(nativeBytes(uint32(i + k)))
 			if c.data > 0 {
-				at := b.nest(unix.NFTA_SET_ELEM_DATA | nested)
-				b.bytes(unix.NFTA_DATA_VALUE, c.values[i+k])
-				b.close(at)
+				at := b.beginAttribute(unix.NFTA_SET_ELEM_DATA | nested)
+				b.putBytes(unix.NFTA_DATA_VALUE, c.values[i+k])
+				b.endAttribute(at)
 			} else {
-				b.verdict(c.verdicts[i+k])
+				b.putVerdict(c.verdicts[i+k])
 			}
 		})
 	}
 }
 
-// elements adds up to n elements to a set in one message, and returns how many it added. element(i) appends element i.
+// addElements adds up to n elements to a set in one message, and returns how many it added. element(i) appends element i.
 // id is the number of the set if this transaction declares it, else 0.
-func (b *batch) elements(t *Table, set string, id uint32, n int, element func(int)) int {
-	b.begin(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, t.Family, func() string { return "elements of set " + set })
-	b.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
+func (b *batch) addElements(t *Table, set string, id uint32, n int, element func(int)) int {
+	b.beginMessage(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, t.Family, func() string { return "elements of set " + set })
+	b.putText(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
 	// By its number the kernel finds a set of this transaction directly; by name it searches all sets of the table.
 	if id != 0 {
-		b.number(unix.NFTA_SET_ELEM_LIST_SET_ID, id)
+		b.putNumber(unix.NFTA_SET_ELEM_LIST_SET_ID, id)
 	} else {
-		b.text(unix.NFTA_SET_ELEM_LIST_SET, set)
+		b.putText(unix.NFTA_SET_ELEM_LIST_SET, set)
 	}
-	list := b.nest(unix.NFTA_SET_ELEM_LIST_ELEMENTS | nested)
+	list := b.beginAttribute(unix.NFTA_SET_ELEM_LIST_ELEMENTS | nested)
 	done := 0
 	for ; done < n && len(b.buf)-list < part; done++ {
-		at := b.nest(unix.NFTA_LIST_ELEM | nested)
+		at := b.beginAttribute(unix.NFTA_LIST_ELEM | nested)
 		element(done)
-		b.close(at)
+		b.endAttribute(at)
 	}
-	b.close(list)
-	b.end()
+	b.endAttribute(list)
+	b.endMessage()
 	return done
 }
 
-func (b *batch) key(key []byte) {
-	at := b.nest(unix.NFTA_SET_ELEM_KEY | nested)
-	b.bytes(unix.NFTA_DATA_VALUE, key)
-	b.close(at)
+func (b *batch) putKey(key []byte) {
+	at := b.beginAttribute(unix.NFTA_SET_ELEM_KEY | nested)
+	b.putBytes(unix.NFTA_DATA_VALUE, key)
+	b.endAttribute(at)
 }
 
-func (b *batch) verdict(v Verdict) {
-	data := b.nest(unix.NFTA_SET_ELEM_DATA | nested)
-	at := b.nest(unix.NFTA_DATA_VERDICT | nested)
-	b.number(unix.NFTA_VERDICT_CODE, uint32(int32(kinds[v.kind])))
+func (b *batch) putVerdict(v Verdict) {
+	data := b.beginAttribute(unix.NFTA_SET_ELEM_DATA | nested)
+	at := b.beginAttribute(unix.NFTA_DATA_VERDICT | nested)
+	b.putNumber(unix.NFTA_VERDICT_CODE, uint32(int32(kinds[v.kind])))
 	if v.chain != "" {
-		b.text(unix.NFTA_VERDICT_CHAIN, v.chain)
+		b.putText(unix.NFTA_VERDICT_CHAIN, v.chain)
 	}
-	b.close(at)
-	b.close(data)
+	b.endAttribute(at)
+	b.endAttribute(data)
 }
 
-func (b *batch) rule(t *Table, c *Chain, i int, marshalled [][]byte, comment string) {
-	b.begin(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, t.Family, func() string {
+func (b *batch) addRule(t *Table, c *Chain, i int, marshalled [][]byte, comment string) {
+	b.beginMessage(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, t.Family, func() string {
 		return fmt.Sprintf("chain %s, rule %d, %q", c.Name, i+1, c.Rules[i].text(t.Family))
 	})
-	b.text(unix.NFTA_RULE_TABLE, t.Name)
-	b.text(unix.NFTA_RULE_CHAIN, c.Name)
-	list := b.nest(unix.NFTA_RULE_EXPRESSIONS | nested)
+	b.putText(unix.NFTA_RULE_TABLE, t.Name)
+	b.putText(unix.NFTA_RULE_CHAIN, c.Name)
+	list := b.beginAttribute(unix.NFTA_RULE_EXPRESSIONS | nested)
 	for _, m := range marshalled {
-		at := b.nest(unix.NFTA_LIST_ELEM | nested)
+		at := b.beginAttribute(unix.NFTA_LIST_ELEM | nested)
 		b.buf = append(b.buf, m...)
-		b.close(at)
+		b.endAttribute(at)
 	}
-	b.close(list)
+	b.endAttribute(list)
 	if comment != "" {
-		b.bytes(unix.NFTA_RULE_USERDATA, udata(udataComment, append([]byte(comment), 0)))
+		b.putBytes(unix.NFTA_RULE_USERDATA, userData(udataComment, append([]byte(comment), 0)))
 	}
-	b.end()
+	b.endMessage()
 }

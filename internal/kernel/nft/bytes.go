@@ -56,8 +56,8 @@ func (t Type) shape(family Family) shape {
 	return shapes[t]
 }
 
-// padded returns n rounded up to whole registers of four bytes.
-func padded(n int) int { return (n + 3) &^ 3 }
+// paddedLength returns n rounded up to whole registers of four bytes.
+func paddedLength(n int) int { return (n + 3) &^ 3 }
 
 // keyBytes returns the key with these parts, in the kernel's format. If there are several, each starts at a register.
 func keyBytes(parts []Value) []byte {
@@ -68,7 +68,7 @@ func keyBytes(parts []Value) []byte {
 	for _, p := range parts {
 		b := valueBytes(p)
 		key = append(key, b...)
-		key = append(key, make([]byte, padded(len(b))-len(b))...)
+		key = append(key, make([]byte, paddedLength(len(b))-len(b))...)
 	}
 	return key
 }
@@ -81,19 +81,19 @@ func keyShape(types []Type, family Family) (length int, magic uint32) {
 	}
 	for _, t := range types {
 		s := t.shape(family)
-		length += padded(s.size)
+		length += paddedLength(s.size)
 		magic = magic<<6 | s.magic
 	}
 	return length, magic
 }
 
-// mask returns the network mask of p.
-func mask(p netip.Prefix) []byte { return net.CIDRMask(p.Bits(), p.Addr().BitLen()) }
+// networkMask returns the network mask of p.
+func networkMask(p netip.Prefix) []byte { return net.CIDRMask(p.Bits(), p.Addr().BitLen()) }
 
 // firstAfter returns the first address after p, the zero Addr if p ends with the last address.
 func firstAfter(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
-	for i, m := range mask(p) {
+	for i, m := range networkMask(p) {
 		b[i] |= ^m
 	}
 	last, _ := netip.AddrFromSlice(b)

@@ -29,14 +29,14 @@ func Difference(before, after *Table) (*Patch, error) {
 	for _, s := range after.sets {
 		if before.setOf[s.Name] == nil {
 			l.id++
-			b.set(after, s, l.id)
+			b.declareSet(after, s, l.id)
 		}
 	}
 	var changed []*Chain
 	for _, c := range after.chains {
 		was := before.chainOf[c.Name]
 		if was == nil {
-			b.chain(after, c)
+			b.declareChain(after, c)
 		}
 		if was == nil && len(c.Rules) > 0 || was != nil && !slices.EqualFunc(was.Rules, c.Rules, Rule.equal) {
 			changed = append(changed, c)
@@ -47,18 +47,18 @@ func Difference(before, after *Table) (*Patch, error) {
 			b.deleteRules(after, c.Name)
 		}
 		for i := range c.Rules {
-			if err := l.write(c, i); err != nil {
+			if err := l.batchRule(c, i); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for _, s := range after.sets {
 		if !s.Interval {
-			b.change(after, before.setOf[s.Name], s)
+			b.changeElements(after, before.setOf[s.Name], s)
 		}
 	}
 	b.deleteChains(before, after)
-	if b.empty() {
+	if b.isEmpty() {
 		return nil, nil
 	}
 	return &Patch{after.Name, *b, b.finish()}, nil
@@ -77,7 +77,7 @@ func (p *Patch) Commit(ns *netns.NS) error {
 	case err != nil:
 		return fmt.Errorf("nftables: change table %s: %w", p.table, err)
 	case refusal != nil:
-		return fmt.Errorf("nftables: change table %s: %s: %w", p.table, p.batch.subject(refusal.sequence), refusal.number)
+		return fmt.Errorf("nftables: change table %s: %s: %w", p.table, p.batch.describeMessage(refusal.sequence), refusal.number)
 	}
 	return nil
 }
@@ -86,15 +86,15 @@ func (r Rule) equal(other Rule) bool { return r.String() == other.String() }
 
 // deleteRules deletes the rules of a chain.
 func (b *batch) deleteRules(t *Table, chain string) {
-	b.begin(unix.NFT_MSG_DELRULE, 0, t.Family, func() string { return "rules of chain " + chain })
-	b.text(unix.NFTA_RULE_TABLE, t.Name)
-	b.text(unix.NFTA_RULE_CHAIN, chain)
-	b.end()
+	b.beginMessage(unix.NFT_MSG_DELRULE, 0, t.Family, func() string { return "rules of chain " + chain })
+	b.putText(unix.NFTA_RULE_TABLE, t.Name)
+	b.putText(unix.NFTA_RULE_CHAIN, chain)
+	b.endMessage()
 }
 
-// change adds the elements that only after has, deletes those that only before has, and replaces those with another
+// changeElements adds the elements that only after has, deletes those that only before has, and replaces those with another
 // verdict. before is nil for a new set.
-func (b *batch) change(t *Table, before, after *Set) {
+func (b *batch) changeElements(t *Table, before, after *Set) {
 	old := map[string]Element{}
 	if before != nil {
 		for _, e := range before.Elements {
@@ -118,25 +118,25 @@ func (b *batch) change(t *Table, before, after *Set) {
 		b.deleteElement(t, after, e)
 	}
 	for done := 0; done < len(added); {
-		done += b.elements(t, after.Name, 0, len(added)-done, func(i int) {
-			b.key(keyBytes(added[done+i].Key))
+		done += b.addElements(t, after.Name, 0, len(added)-done, func(i int) {
+			b.putKey(keyBytes(added[done+i].Key))
 			if after.Map {
-				b.verdict(added[done+i].Verdict)
+				b.putVerdict(added[done+i].Verdict)
 			}
 		})
 	}
 }
 
 func (b *batch) deleteElement(t *Table, s *Set, e Element) {
-	b.begin(unix.NFT_MSG_DELSETELEM, 0, t.Family, func() string { return "an element of set " + s.Name })
-	b.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
-	b.text(unix.NFTA_SET_ELEM_LIST_SET, s.Name)
-	list := b.nest(unix.NFTA_SET_ELEM_LIST_ELEMENTS | nested)
-	at := b.nest(unix.NFTA_LIST_ELEM | nested)
-	b.key(keyBytes(e.Key))
-	b.close(at)
-	b.close(list)
-	b.end()
+	b.beginMessage(unix.NFT_MSG_DELSETELEM, 0, t.Family, func() string { return "an element of set " + s.Name })
+	b.putText(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
+	b.putText(unix.NFTA_SET_ELEM_LIST_SET, s.Name)
+	list := b.beginAttribute(unix.NFTA_SET_ELEM_LIST_ELEMENTS | nested)
+	at := b.beginAttribute(unix.NFTA_LIST_ELEM | nested)
+	b.putKey(keyBytes(e.Key))
+	b.endAttribute(at)
+	b.endAttribute(list)
+	b.endMessage()
 }
 
 // deleteChains deletes the chains that after does not have. It flushes all of them first, since they may refer to
@@ -147,9 +147,9 @@ func (b *batch) deleteChains(before, after *Table) {
 		b.deleteRules(after, c.Name)
 	}
 	for _, c := range gone {
-		b.begin(unix.NFT_MSG_DELCHAIN, 0, after.Family, func() string { return "chain " + c.Name + " to be deleted" })
-		b.text(unix.NFTA_CHAIN_TABLE, after.Name)
-		b.text(unix.NFTA_CHAIN_NAME, c.Name)
-		b.end()
+		b.beginMessage(unix.NFT_MSG_DELCHAIN, 0, after.Family, func() string { return "chain " + c.Name + " to be deleted" })
+		b.putText(unix.NFTA_CHAIN_TABLE, after.Name)
+		b.putText(unix.NFTA_CHAIN_NAME, c.Name)
+		b.endMessage()
 	}
 }

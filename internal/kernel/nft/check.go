@@ -46,7 +46,7 @@ func (t *Table) checkSet(s *Set) error {
 	case len(s.Key) == 0 || s.Interval && len(s.Key) > 1:
 		return fmt.Errorf("a key of %d parts", len(s.Key))
 	}
-	if p, q, bad := overlap(s); bad {
+	if p, q, bad := overlappingPrefixes(s); bad {
 		return fmt.Errorf("the prefixes %v and %v overlap", p, q)
 	}
 	for _, e := range s.Elements {
@@ -71,9 +71,9 @@ func (t *Table) checkSet(s *Set) error {
 	return nil
 }
 
-// overlap returns two overlapping prefixes of an interval set. In ascending order, two neighbours overlap if any two
+// overlappingPrefixes returns two overlapping prefixes of an interval set. In ascending order, two neighbours overlap if any two
 // do.
-func overlap(s *Set) (p, q netip.Prefix, found bool) {
+func overlappingPrefixes(s *Set) (p, q netip.Prefix, found bool) {
 	var list []netip.Prefix
 	for _, e := range s.Elements {
 		if p, ok := e.Key[0].(netip.Prefix); ok && p.IsValid() {
@@ -98,9 +98,9 @@ func (t *Table) checkValue(typ Type, v Value) error {
 	ok := false
 	switch v := v.(type) {
 	case netip.Addr:
-		ok = t.holds(typ, v)
+		ok = t.allowsAddr(typ, v)
 	case netip.Prefix:
-		ok = t.holds(typ, v.Addr())
+		ok = t.allowsAddr(typ, v.Addr())
 	case L4:
 		_, known := protocols[v]
 		ok = typ == Proto && known
@@ -117,13 +117,13 @@ func (t *Table) checkValue(typ Type, v Value) error {
 	return nil
 }
 
-// holds reports whether a can be a value of typ in this table.
-func (t *Table) holds(typ Type, a netip.Addr) bool {
+// allowsAddr reports whether a can be a value of typ in this table.
+func (t *Table) allowsAddr(typ Type, a netip.Addr) bool {
 	return a.IsValid() && (typ == Addr || typ == Addr6 && t.Family == Inet) && typ.shape(t.Family).size == len(a.AsSlice())
 }
 
 func (t *Table) checkTerm(term Term) error {
-	for _, c := range targets(term) {
+	for _, c := range targetChains(term) {
 		to := t.chainOf[c]
 		if to == nil || to.Hook != nil {
 			return fmt.Errorf("leads to %q, which is not a declared chain to jump to", c)
@@ -168,8 +168,8 @@ func (t *Table) checkLookup(set string, key []Field, vmap bool) error {
 	return nil
 }
 
-// targets returns the chains to which a term may send a packet, without the chains in maps.
-func targets(term Term) []string {
+// targetChains returns the chains to which a term may send a packet, without the chains in maps.
+func targetChains(term Term) []string {
 	switch term := term.(type) {
 	case Verdict:
 		if term.chain != "" {

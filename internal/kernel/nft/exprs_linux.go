@@ -36,28 +36,28 @@ type choice struct {
 
 func (e *exprs) add(list ...expr.Any) { e.list = append(e.list, list...) }
 
-// rule adds the expressions of all terms of r.
-func (e *exprs) rule(r Rule) error {
+// addRule adds the expressions of all terms of r.
+func (e *exprs) addRule(r Rule) error {
 	for _, t := range r {
-		if err := e.term(t); err != nil {
+		if err := e.addTerm(t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *exprs) term(t Term) error {
+func (e *exprs) addTerm(t Term) error {
 	switch t := t.(type) {
 	case compare:
-		e.compare(t)
+		e.addCompare(t)
 	case lookup:
-		e.lookup(t)
+		e.addLookup(t)
 	case dnat:
-		e.dnat(t)
+		e.addDNAT(t)
 	case gotoRandom:
 		e.gotoRandom(t)
 	case update:
-		e.load(t.of, firstReg)
+		e.loadField(t.of, firstReg)
 		e.add(&expr.Dynset{SrcRegKey: firstReg, SetName: t.set, Operation: unix.NFT_DYNSET_OP_UPDATE})
 	case offload:
 		e.add(&expr.FlowOffload{Name: string(t)})
@@ -66,7 +66,7 @@ func (e *exprs) term(t Term) error {
 	case fixed:
 		e.add(t.exprs...)
 	case reject:
-		e.reject()
+		e.addReject()
 	case comment:
 		e.comment = string(t)
 	default:
@@ -75,8 +75,8 @@ func (e *exprs) term(t Term) error {
 	return nil
 }
 
-// load adds expressions that read a field into the registers from reg on.
-func (e *exprs) load(f Field, reg uint32) {
+// loadField adds expressions that read a field into the registers from reg on.
+func (e *exprs) loadField(f Field, reg uint32) {
 	offset, length := map[Field]uint32{SourceAddr: 12, DestAddr: 16}[f], uint32(4)
 	if e.family == IPv6 {
 		offset, length = map[Field]uint32{SourceAddr: 8, DestAddr: 24}[f], 16
@@ -103,16 +103,16 @@ func (e *exprs) load(f Field, reg uint32) {
 	}
 }
 
-func (e *exprs) compare(c compare) {
+func (e *exprs) addCompare(c compare) {
 	op := expr.CmpOpEq
 	if c.not {
 		op = expr.CmpOpNeq
 	}
-	e.load(c.field, firstReg)
+	e.loadField(c.field, firstReg)
 	data := valueBytes(c.value)
 	switch v := c.value.(type) {
 	case netip.Prefix:
-		data = e.prefix(v)
+		data = e.reduceToPrefix(v)
 	case string:
 		if n := len(v); n > 0 && v[n-1] == '*' {
 			data = []byte(v[:n-1])
@@ -121,32 +121,32 @@ func (e *exprs) compare(c compare) {
 	e.add(&expr.Cmp{Op: op, Register: firstReg, Data: data})
 }
 
-// prefix reduces the address that the last expression loads to the bits of p. It returns the value to compare with. Like
+// reduceToPrefix reduces the address that the last expression loads to the bits of p. It returns the value to compare with. Like
 // nft, it adds a mask if p is /0 or ends inside a byte; otherwise it makes that expression load fewer bytes.
-func (e *exprs) prefix(p netip.Prefix) []byte {
+func (e *exprs) reduceToPrefix(p netip.Prefix) []byte {
 	network := p.Masked().Addr().AsSlice()
 	if n := p.Bits() / 8; n > 0 && p.Bits()%8 == 0 {
 		e.list[len(e.list)-1].(*expr.Payload).Len = uint32(n)
 		return network[:n]
 	}
-	m := mask(p)
+	m := networkMask(p)
 	e.add(&expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: uint32(len(m)), Mask: m, Xor: make([]byte, len(m))})
 	return network
 }
 
-func (e *exprs) lookup(l lookup) {
+func (e *exprs) addLookup(l lookup) {
 	reg := uint32(firstReg)
 	for _, f := range l.key {
-		e.load(f, reg)
-		reg += uint32(padded(fields[f].typ.shape(e.family).size) / 4)
+		e.loadField(f, reg)
+		reg += uint32(paddedLength(fields[f].typ.shape(e.family).size) / 4)
 	}
 	// A map's verdict goes into register 0, which the kernel executes.
 	e.add(&expr.Lookup{SourceRegister: firstReg, SetName: l.set, IsDestRegSet: l.vmap, Invert: l.not})
 }
 
-func native(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
+func nativeBytes(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
 
-func (e *exprs) reject() {
+func (e *exprs) addReject() {
 	code := uint8(3) // ICMP: port unreachable
 	if e.family == IPv6 {
 		code = 4
@@ -154,7 +154,7 @@ func (e *exprs) reject() {
 	e.add(&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: code})
 }
 
-func (e *exprs) dnat(d dnat) {
+func (e *exprs) addDNAT(d dnat) {
 	family, words := uint32(unix.NFPROTO_IPV4), uint32(1)
 	if e.family == IPv6 {
 		family, words = unix.NFPROTO_IPV6, 4
@@ -169,7 +169,7 @@ func (e *exprs) dnat(d dnat) {
 		for _, to := range d.to {
 			c.values = append(c.values, keyBytes([]Value{to.Addr(), to.Port()}))
 		}
-		e.choose(c, firstReg)
+		e.addChoice(c, firstReg)
 	}
 	e.add(&expr.NAT{Type: expr.NATTypeDestNAT, Family: family, RegAddrMin: firstReg, RegProtoMin: firstReg + words})
 }
@@ -177,11 +177,11 @@ func (e *exprs) dnat(d dnat) {
 func (e *exprs) gotoRandom(chains gotoRandom) {
 	var c choice
 	c.verdicts = append(c.verdicts, each.Of(chains, Goto)...)
-	e.choose(c, unix.NFT_REG_VERDICT)
+	e.addChoice(c, unix.NFT_REG_VERDICT)
 }
 
-// choose adds expressions that draw a random number, look it up in the map of c, and load the result into reg.
-func (e *exprs) choose(c choice, reg uint32) {
+// addChoice adds expressions that draw a random number, look it up in the map of c, and load the result into reg.
+func (e *exprs) addChoice(c choice, reg uint32) {
 	name, id := e.declareMap(c)
 	e.add(&expr.Numgen{Register: firstReg, Modulus: uint32(len(c.values) + len(c.verdicts)), Type: unix.NFT_NG_RANDOM},
 		&expr.Lookup{SourceRegister: firstReg, DestRegister: reg, IsDestRegSet: true, SetName: name, SetID: id})

@@ -25,14 +25,14 @@ func compareReg(op expr.CmpOp, data []byte) expr.Any {
 
 // maskReg returns the expression that sets the first register r to r & v ^ x.
 func maskReg(v, x uint32) expr.Any {
-	return &expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: 4, Mask: native(v), Xor: native(x)}
+	return &expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: 4, Mask: nativeBytes(v), Xor: nativeBytes(x)}
 }
 
 var (
 	loadMark  = &expr.Meta{Key: expr.MetaKeyMARK, Register: firstReg}
 	storeMark = &expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: firstReg}
-	notZero   = compareReg(expr.CmpOpNeq, native(0))
-	isZero    = compareReg(expr.CmpOpEq, native(0))
+	notZero   = compareReg(expr.CmpOpNeq, nativeBytes(0))
+	isZero    = compareReg(expr.CmpOpEq, nativeBytes(0))
 )
 
 // PortsFrom matches packets to a port from low to 65535.
@@ -125,8 +125,8 @@ func versionIs(length int) []expr.Any {
 // labels is the number of labels that a connection can have.
 const labels = 128
 
-// label returns the label bits with only bit n set, in the kernel's format: words in the byte order of the machine.
-func label(n int) []byte {
+// labelBits returns the label bits with only bit n set, in the kernel's format: words in the byte order of the machine.
+func labelBits(n int) []byte {
 	b := make([]byte, labels/8)
 	binary.NativeEndian.PutUint64(b[n/64*8:], 1<<(n%64))
 	return b
@@ -137,7 +137,7 @@ func Labelled(n int) Term {
 	none := make([]byte, labels/8)
 	return fixed{fmt.Sprintf("ct label %d", n), []expr.Any{
 		&expr.Ct{Key: expr.CtKeyLABELS, Register: firstReg},
-		&expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: uint32(len(none)), Mask: label(n), Xor: none},
+		&expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: uint32(len(none)), Mask: labelBits(n), Xor: none},
 		compareReg(expr.CmpOpNeq, none),
 	}}
 }
@@ -145,7 +145,7 @@ func Labelled(n int) Term {
 // SetLabel gives the packet's connection a label.
 func SetLabel(n int) Term {
 	return fixed{fmt.Sprintf("ct label set %d", n), []expr.Any{
-		&expr.Immediate{Register: firstReg, Data: label(n)}, &expr.Ct{Key: expr.CtKeyLABELS, SourceRegister: true, Register: firstReg},
+		&expr.Immediate{Register: firstReg, Data: labelBits(n)}, &expr.Ct{Key: expr.CtKeyLABELS, SourceRegister: true, Register: firstReg},
 	}}
 }
 
@@ -161,7 +161,7 @@ var (
 	// NotJustTranslated is nft's "ct status != dnat", as Felix writes it. It compares the whole status word, which
 	// has other bits too, so it almost always matches.
 	NotJustTranslated Term = fixed{"ct status != dnat", []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compareReg(expr.CmpOpNeq, native(translated)),
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compareReg(expr.CmpOpNeq, nativeBytes(translated)),
 	}}
 	// VersionIPv6 matches packets of IPv6 in a table of family Inet.
 	VersionIPv6 Term = fixed{"meta nfproto ipv6", versionIs(16)}
@@ -169,16 +169,16 @@ var (
 	OfRoot Term = fixed{"meta skuid 0", []expr.Any{&expr.Meta{Key: expr.MetaKeySKUID, Register: firstReg}, isZero}}
 	// SourceLocal matches packets from an address of this machine.
 	SourceLocal Term = fixed{"fib saddr type local", []expr.Any{
-		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true}, compareReg(expr.CmpOpEq, native(unix.RTN_LOCAL)),
+		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true}, compareReg(expr.CmpOpEq, nativeBytes(unix.RTN_LOCAL)),
 	}}
 	// DestLocal matches packets to an address of this machine.
 	DestLocal Term = fixed{"fib daddr type local", []expr.Any{
-		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagDADDR: true}, compareReg(expr.CmpOpEq, native(unix.RTN_LOCAL)),
+		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagDADDR: true}, compareReg(expr.CmpOpEq, nativeBytes(unix.RTN_LOCAL)),
 	}}
 	// SourceNotLocalTo matches packets whose source is not an address of their outgoing device.
 	SourceNotLocalTo Term = fixed{"fib saddr . oif type != local", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true, FlagOIF: true},
-		compareReg(expr.CmpOpNeq, native(unix.RTN_LOCAL)),
+		compareReg(expr.CmpOpNeq, nativeBytes(unix.RTN_LOCAL)),
 	}}
 	// NoReversePath matches packets that arrived on a device through which no route leads back to their source.
 	NoReversePath Term = fixed{"fib saddr . mark . iif oif 0", []expr.Any{

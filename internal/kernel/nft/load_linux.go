@@ -87,56 +87,56 @@ type loader struct {
 // load programs the table. It sends declarations first, since rules and elements refer to sets and chains by name.
 func (l *loader) load() error {
 	t := l.table
-	l.batch.table(t)
+	l.batch.declareTable(t)
 	if l.replace {
 		// The table exists now, so it can be deleted.
-		l.batch.begin(unix.NFT_MSG_DELTABLE, 0, t.Family, func() string { return "table " + t.Name + " to be replaced" })
-		l.batch.text(unix.NFTA_TABLE_NAME, t.Name)
-		l.batch.end()
-		l.batch.table(t)
+		l.batch.beginMessage(unix.NFT_MSG_DELTABLE, 0, t.Family, func() string { return "table " + t.Name + " to be replaced" })
+		l.batch.putText(unix.NFTA_TABLE_NAME, t.Name)
+		l.batch.endMessage()
+		l.batch.declareTable(t)
 	}
 	for _, f := range t.flowtables {
-		l.batch.flowtable(t, f)
+		l.batch.declareFlowtable(t, f)
 	}
 	for _, s := range t.sets {
 		l.id++
-		l.batch.set(t, s, l.id)
+		l.batch.declareSet(t, s, l.id)
 		if err := l.sendIfFull(); err != nil {
 			return err
 		}
 	}
 	for _, c := range t.chains {
-		l.batch.chain(t, c)
+		l.batch.declareChain(t, c)
 		if err := l.sendIfFull(); err != nil {
 			return err
 		}
 	}
 	for _, c := range t.chains {
 		for i := range c.Rules {
-			if err := l.rule(c, i); err != nil {
+			if err := l.loadRule(c, i); err != nil {
 				return err
 			}
 		}
 	}
 	for _, s := range t.sets {
-		if err := l.elements(s); err != nil {
+		if err := l.loadElements(s); err != nil {
 			return err
 		}
 	}
-	return l.send()
+	return l.sendBatch()
 }
 
-func (l *loader) rule(c *Chain, i int) error {
-	if err := l.write(c, i); err != nil {
+func (l *loader) loadRule(c *Chain, i int) error {
+	if err := l.batchRule(c, i); err != nil {
 		return err
 	}
 	return l.sendIfFull()
 }
 
-// write adds rule i of c to the batch.
-func (l *loader) write(c *Chain, i int) error {
+// batchRule adds rule i of c to the batch.
+func (l *loader) batchRule(c *Chain, i int) error {
 	e := exprs{family: l.table.Family, declareMap: l.mapOf}
-	if err := e.rule(c.Rules[i]); err != nil {
+	if err := e.addRule(c.Rules[i]); err != nil {
 		return err
 	}
 	var marshalled [][]byte
@@ -147,7 +147,7 @@ func (l *loader) write(c *Chain, i int) error {
 		}
 		marshalled = append(marshalled, m)
 	}
-	l.batch.rule(l.table, c, i, marshalled, e.comment)
+	l.batch.addRule(l.table, c, i, marshalled, e.comment)
 	return nil
 }
 
@@ -171,24 +171,24 @@ func (l *loader) mapOf(c choice) (name string, id uint32) {
 	return name, l.id
 }
 
-func (l *loader) elements(s *Set) error {
+func (l *loader) loadElements(s *Set) error {
 	n, element := len(s.Elements), func(i int) {
-		l.batch.key(keyBytes(s.Elements[i].Key))
+		l.batch.putKey(keyBytes(s.Elements[i].Key))
 		if s.Map {
-			l.batch.verdict(s.Elements[i].Verdict)
+			l.batch.putVerdict(s.Elements[i].Verdict)
 		}
 	}
 	if s.Interval {
 		edges := edgesOf(s.Elements)
 		n, element = len(edges), func(i int) {
 			if edges[i].end {
-				l.batch.number(unix.NFTA_SET_ELEM_FLAGS, unix.NFT_SET_ELEM_INTERVAL_END)
+				l.batch.putNumber(unix.NFTA_SET_ELEM_FLAGS, unix.NFT_SET_ELEM_INTERVAL_END)
 			}
-			l.batch.key(edges[i].at.AsSlice())
+			l.batch.putKey(edges[i].at.AsSlice())
 		}
 	}
 	for done := 0; done < n; {
-		done += l.batch.elements(l.table, s.Name, 0, n-done, func(i int) { element(done + i) })
+		done += l.batch.addElements(l.table, s.Name, 0, n-done, func(i int) { element(done + i) })
 		if err := l.sendIfFull(); err != nil {
 			return err
 		}
@@ -222,16 +222,16 @@ func (l *loader) sendIfFull() error {
 	if len(l.batch.buf) < limit {
 		return nil
 	}
-	return l.send()
+	return l.sendBatch()
 }
 
-// send commits the batch, if it is not empty, and empties it.
-func (l *loader) send() error {
+// sendBatch commits the batch, if it is not empty, and empties it.
+func (l *loader) sendBatch() error {
 	if err := l.ctx.Err(); err != nil {
 		return fmt.Errorf("nftables: table %s: %w", l.table.Name, context.Cause(l.ctx))
 	}
 	b := &l.batch
-	if b.empty() {
+	if b.isEmpty() {
 		return nil
 	}
 	last := b.sequence
@@ -244,7 +244,7 @@ func (l *loader) send() error {
 		if refusal.text != "" {
 			reason = ": " + refusal.text
 		}
-		return fmt.Errorf("nftables: table %s: %s: %w%s", l.table.Name, b.subject(refusal.sequence), refusal.number, reason)
+		return fmt.Errorf("nftables: table %s: %s: %w%s", l.table.Name, b.describeMessage(refusal.sequence), refusal.number, reason)
 	}
 	b.about = b.about[:0]
 	b.buf = b.buf[:0]
@@ -315,7 +315,7 @@ func (s *socket) commit(transaction []byte, first, last uint32) (*reply, error) 
 			return nil, fmt.Errorf("answer of %d bytes: %w", n, err)
 		}
 		for _, a := range answers {
-			r, ok := parse(a)
+			r, ok := parseReply(a)
 			if ok && r.number != 0 {
 				return &r, nil
 			}
@@ -326,8 +326,8 @@ func (s *socket) commit(transaction []byte, first, last uint32) (*reply, error) 
 	}
 }
 
-// parse decodes an answer. ok is false if m is another kind of message.
-func parse(m syscall.NetlinkMessage) (r reply, ok bool) {
+// parseReply decodes an answer. ok is false if m is another kind of message.
+func parseReply(m syscall.NetlinkMessage) (r reply, ok bool) {
 	const question = 4 // the header of the answered message follows the error number
 	if m.Header.Type != unix.NLMSG_ERROR || len(m.Data) < question+unix.NLMSG_HDRLEN {
 		return r, false

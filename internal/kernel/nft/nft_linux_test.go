@@ -236,7 +236,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		for _, a := range answers {
-			if r, ok := parse(a); !ok && r.text != "" {
+			if r, ok := parseReply(a); !ok && r.text != "" {
 				t.Errorf("no answer, and it says %q", r.text)
 			}
 		}
@@ -249,7 +249,7 @@ func TestAnswer(t *testing.T) {
 	if err != nil || len(answers) != 1 {
 		t.Fatalf("%d answers, %v", len(answers), err)
 	}
-	r, ok := parse(answers[0])
+	r, ok := parseReply(answers[0])
 	if !ok || r.number != unix.ENOENT || r.sequence != 7 || r.text != "no" {
 		t.Errorf("parsed %+v, %v", r, ok)
 	}

@@ -72,14 +72,14 @@ func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 		for _, cpu := range cpus {
 			fd, sampled, err := openCounter(e, cpu, rate)
 			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
-				if err := c.drop(before); err != nil {
+				if err := c.dropFrom(before); err != nil {
 					return nil, errors.Join(err, c.Close())
 				}
 				break
 			}
 			if err != nil {
 				err = fmt.Errorf("count %s on CPU %d: %w", e.Name, cpu, os.NewSyscallError("perf_event_open", err))
-				return nil, errors.Join(cmp.Or(refusal(err), err), c.Close())
+				return nil, errors.Join(cmp.Or(missingRightError(err), err), c.Close())
 			}
 			c.list = append(c.list, &counter{event: e.Name, cpu: cpu, fd: fd, sampled: sampled})
 		}
@@ -108,8 +108,8 @@ func openCounter(e Event, cpu, rate int) (fd int, sampled bool, err error) {
 	return fd, false, err
 }
 
-// drop closes and removes the counters from index i on.
-func (c *Counters) drop(i int) error {
+// dropFrom closes and removes the counters from index i on.
+func (c *Counters) dropFrom(i int) error {
 	var errs []error
 	for _, x := range c.list[i:] {
 		errs = append(errs, unix.Close(x.fd))
@@ -128,7 +128,7 @@ func (c *Counters) Start() error {
 			return os.NewSyscallError("ioctl PERF_EVENT_IOC_ENABLE", err)
 		}
 	}
-	if err := c.read(); err != nil {
+	if err := c.takeReading(); err != nil {
 		return err
 	}
 	c.stop, c.done = make(chan struct{}), make(chan struct{})
@@ -139,9 +139,9 @@ func (c *Counters) Start() error {
 		for c.failed == nil {
 			select {
 			case <-tick.C:
-				c.failed = c.read()
+				c.failed = c.takeReading()
 			case <-c.stop:
-				c.failed = c.read()
+				c.failed = c.takeReading()
 				return
 			}
 		}
@@ -160,7 +160,7 @@ func (c *Counters) Stop() error {
 	return c.failed
 }
 
-func (c *Counters) read() error {
+func (c *Counters) takeReading() error {
 	for _, x := range c.list {
 		var b [32]byte
 		at := thread.Monotonic()
@@ -181,7 +181,7 @@ func (c *Counters) Between(from, to int64, cpus []int) map[string]float64 {
 		if len(cpus) > 0 && !slices.Contains(cpus, x.cpu) {
 			continue
 		}
-		n, ok := x.between(from, to)
+		n, ok := x.eventsBetween(from, to)
 		all[x.event] += n
 		absent[x.event] = absent[x.event] || !ok
 	}
@@ -193,11 +193,11 @@ func (c *Counters) Between(from, to int64, cpus []int) map[string]float64 {
 	return all
 }
 
-// between returns the number of events between two moments, extrapolated for the time in which the counter did not run.
+// eventsBetween returns the number of events between two moments, extrapolated for the time in which the counter did not run.
 // It returns false if a moment is outside the readings, or if the counter never ran in between.
-func (x *counter) between(from, to int64) (n float64, ok bool) {
-	a, begun := x.at(from)
-	b, ended := x.at(to)
+func (x *counter) eventsBetween(from, to int64) (n float64, ok bool) {
+	a, begun := x.valuesAt(from)
+	b, ended := x.valuesAt(to)
 	running := b[2] - a[2]
 	if !begun || !ended || !(running > 0) {
 		return 0, false
@@ -205,8 +205,8 @@ func (x *counter) between(from, to int64) (n float64, ok bool) {
 	return (b[0] - a[0]) * (b[1] - a[1]) / running, true
 }
 
-// at returns value, enabled and running at the moment t, interpolated between two readings; false outside the readings.
-func (x *counter) at(t int64) (v [3]float64, ok bool) {
+// valuesAt returns value, enabled and running at the moment t, interpolated between two readings; false outside the readings.
+func (x *counter) valuesAt(t int64) (v [3]float64, ok bool) {
 	i, _ := slices.BinarySearchFunc(x.readings, t, func(r reading, t int64) int { return cmp.Compare(r.at, t) })
 	if i == len(x.readings) || i == 0 && x.readings[0].at != t {
 		return v, false
@@ -222,4 +222,4 @@ func (x *counter) at(t int64) (v [3]float64, ok bool) {
 }
 
 // Close releases the counters.
-func (c *Counters) Close() error { return errors.Join(c.Stop(), c.drop(0)) }
+func (c *Counters) Close() error { return errors.Join(c.Stop(), c.dropFrom(0)) }

@@ -117,11 +117,11 @@ func TestLostOfCounters(t *testing.T) {
 func TestBetween(t *testing.T) {
 	shared := counter{event: "i", readings: []reading{{100, 0, 0, 0, 0}, {200, 50, 100, 50, 0}, {300, 100, 200, 100, 0}}}
 	idle := counter{event: "i", cpu: 1, readings: []reading{{100, 7, 0, 0, 0}, {300, 7, 200, 0, 0}}}
-	if n, ok := shared.between(150, 250); !ok || n != 100 {
+	if n, ok := shared.eventsBetween(150, 250); !ok || n != 100 {
 		t.Errorf("%v, %v", n, ok)
 	}
 	for _, x := range [][2]int64{{50, 200}, {200, 301}} {
-		if n, ok := shared.between(x[0], x[1]); ok {
+		if n, ok := shared.eventsBetween(x[0], x[1]); ok {
 			t.Errorf("%v: %v", x, n)
 		}
 	}

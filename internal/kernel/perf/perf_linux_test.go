@@ -38,7 +38,7 @@ func TestDecode(t *testing.T) {
 	b = append(b, record(recordSample, counter, 9<<32|8, 1001, 0, 700, 0)...)
 	var all Samples
 	names := map[uint64]string{output: packetSpace, counter: "misses"}
-	if err := decode(b, names, &all); err != nil {
+	if err := decodeRecords(b, names, &all); err != nil {
 		t.Fatal(err)
 	}
 	if len(all.List) != 2 || all.Lost != 40 || all.Throttled != 1 {
@@ -52,17 +52,17 @@ func TestDecode(t *testing.T) {
 		t.Errorf("the namespace or event of one sample is that of another: %+v", all.List)
 	}
 	for n := 1; n < len(b); n++ {
-		_ = decode(b[:n], names, new(Samples)) // must not panic
+		_ = decodeRecords(b[:n], names, new(Samples)) // must not panic
 	}
 }
 
 func FuzzDecode(f *testing.F) {
 	f.Add(record(recordSample, 6, 9<<32|8, 1000, 1, 1, 2, contextKernel, 0xffff1))
-	f.Fuzz(func(_ *testing.T, b []byte) { _ = decode(b, map[uint64]string{5: packetSpace}, new(Samples)) })
+	f.Fuzz(func(_ *testing.T, b []byte) { _ = decodeRecords(b, map[uint64]string{5: packetSpace}, new(Samples)) })
 }
 
 func TestSymbols(t *testing.T) {
-	s, err := parse(strings.NewReader("ffffffff81000000 T one\nffffffff81000000 t alias\nffffffff81000100 t two\nffffffff81000200 d data\nffffffffc0000000 t bpf_prog_0011223344556677_three\t[bpf]\n"))
+	s, err := parseSymbols(strings.NewReader("ffffffff81000000 T one\nffffffff81000000 t alias\nffffffff81000100 t two\nffffffff81000200 d data\nffffffffc0000000 t bpf_prog_0011223344556677_three\t[bpf]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,10 +74,10 @@ func TestSymbols(t *testing.T) {
 			t.Errorf("%x is %q, want %q", address, got, want)
 		}
 	}
-	if _, err := parse(strings.NewReader("0000000000000000 T one\n0000000000000000 T two\n")); !errors.Is(err, ErrHidden) {
+	if _, err := parseSymbols(strings.NewReader("0000000000000000 T one\n0000000000000000 T two\n")); !errors.Is(err, ErrHidden) {
 		t.Errorf("hidden addresses: %v", err)
 	}
-	if _, err := parse(strings.NewReader("xyz T one\n")); err == nil {
+	if _, err := parseSymbols(strings.NewReader("xyz T one\n")); err == nil {
 		t.Error("an address that is none is accepted")
 	}
 }
@@ -173,7 +173,7 @@ func TestPeriods(t *testing.T) {
 	}
 	for name, a := range map[string]unix.PerfEventAttr{"fixed": fixed, "frequency": frequency} {
 		r, err := openRing([]unix.PerfEventAttr{a}, cpu, Options{}, 64)
-		if refused := refusal(err); refused != nil {
+		if refused := missingRightError(err); refused != nil {
 			t.Skip(refused)
 		}
 		if err != nil {
@@ -223,7 +223,7 @@ func TestPeriods(t *testing.T) {
 func TestTimers(t *testing.T) {
 	for _, rate := range []int{499, 3989} {
 		periods, sum := map[uint64]bool{}, 0.0
-		for _, a := range attributes(CPUClock, rate) {
+		for _, a := range eventAttributes(CPUClock, rate) {
 			periods[a.Sample] = true
 			sum += 1e9 / float64(a.Sample)
 		}
@@ -234,7 +234,7 @@ func TestTimers(t *testing.T) {
 	periods := map[uint64]bool{}
 	mean := cyclesPerSecond() / 499
 	for range 8 {
-		all := attributes(Cycles, 499)
+		all := eventAttributes(Cycles, 499)
 		n := all[0].Sample
 		if len(all) != 1 || all[0].Bits&unix.PerfBitFreq != 0 || float64(n) < 0.79*mean || float64(n) > 1.21*mean {
 			t.Errorf("%+v", all)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sampleType are the fields of a sample, in the order in which decode reads them. outputType are the fields of a
+// sampleType are the fields of a sample, in the order in which decodeRecords reads them. outputType are the fields of a
 // namespace.
 const (
 	sampleType = unix.PERF_SAMPLE_IDENTIFIER | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_CPU |
@@ -53,7 +53,7 @@ const packetSpace = "\x00space"
 func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring, error) {
 	r := &ring{output: -1, names: map[uint64]string{}}
 	for _, a := range events {
-		if err := r.open(a, cpu, pages); err != nil {
+		if err := r.openEvent(a, cpu, pages); err != nil {
 			return nil, errors.Join(err, r.close())
 		}
 	}
@@ -67,7 +67,7 @@ func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring
 			if c.cpu != cpu || !c.sampled {
 				continue
 			}
-			if err := r.share(c.fd, c.event); err != nil {
+			if err := r.redirectOutput(c.fd, c.event); err != nil {
 				return nil, errors.Join(err, r.close())
 			}
 			r.counters = append(r.counters, c)
@@ -76,8 +76,8 @@ func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring
 	return r, nil
 }
 
-// share makes another event write to the ring. It stores the event's name under the event's id.
-func (r *ring) share(event int, name string) error {
+// redirectOutput makes another event write to the ring. It stores the event's name under the event's id.
+func (r *ring) redirectOutput(event int, name string) error {
 	if err := unix.IoctlSetInt(event, unix.PERF_EVENT_IOC_SET_OUTPUT, r.events[0]); err != nil {
 		return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_OUTPUT", err)
 	}
@@ -89,7 +89,7 @@ func (r *ring) share(event int, name string) error {
 	return nil
 }
 
-func (r *ring) open(a unix.PerfEventAttr, cpu, pages int) error {
+func (r *ring) openEvent(a unix.PerfEventAttr, cpu, pages int) error {
 	fd, err := unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.0
 		a.Read_format = 0
@@ -117,7 +117,7 @@ func (r *ring) addSpaceEvent(cpu int, o Options) error {
 		r.output = -1
 		return os.NewSyscallError("perf_event_open", err)
 	}
-	if err := r.share(r.output, packetSpace); err != nil {
+	if err := r.redirectOutput(r.output, packetSpace); err != nil {
 		return err
 	}
 	if err := o.Space.Output(cpu, r.output); err != nil {
@@ -131,8 +131,8 @@ func (r *ring) addSpaceEvent(cpu int, o Options) error {
 	return nil
 }
 
-// read adds the samples of the ring to all, and the number of samples that had no room.
-func (r *ring) read(all *Samples) error {
+// readSamples adds the samples of the ring to all, and the number of samples that had no room.
+func (r *ring) readSamples(all *Samples) error {
 	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.memory[0]))
 	data := r.memory[unix.Getpagesize():]
 	begin, end := page.Data_tail, atomic.LoadUint64(&page.Data_head)
@@ -148,7 +148,7 @@ func (r *ring) read(all *Samples) error {
 	}
 	atomic.StoreUint64(&page.Data_tail, end)
 	before := all.Lost
-	if err := decode(whole, r.names, all); err != nil {
+	if err := decodeRecords(whole, r.names, all); err != nil {
 		return err
 	}
 	// The kernel writes a record about lost samples only when there is room again. Its counters include all of them.
@@ -171,9 +171,9 @@ func (r *ring) read(all *Samples) error {
 
 var errRecord = errors.New("ring of a perf event: a record is cut short")
 
-// decode adds the records in b to all. names has the names of events by their ids. The record of a namespace precedes
+// decodeRecords adds the records in b to all. names has the names of events by their ids. The record of a namespace precedes
 // its sample.
-func decode(b []byte, names map[uint64]string, all *Samples) error {
+func decodeRecords(b []byte, names map[uint64]string, all *Samples) error {
 	var space uint32
 	for len(b) > 0 {
 		if len(b) < 8 {
@@ -187,17 +187,17 @@ func decode(b []byte, names map[uint64]string, all *Samples) error {
 		b = b[size:]
 		switch kind {
 		case recordLost:
-			body.next() // the id of the event
-			all.Lost += body.next()
+			body.nextWord() // the id of the event
+			all.Lost += body.nextWord()
 		case recordThrottle:
 			all.Throttled++
 		case recordSample:
-			name := names[body.next()]
+			name := names[body.nextWord()]
 			if name == packetSpace {
-				space = body.raw()
+				space = body.readRawWord()
 				continue
 			}
-			s, ok := body.sample()
+			s, ok := body.readSample()
 			if !ok {
 				return errRecord
 			}
@@ -211,7 +211,7 @@ func decode(b []byte, names map[uint64]string, all *Samples) error {
 // fields is the part of a record that is not read yet. A missing field is read as 0.
 type fields []byte
 
-func (f *fields) next() uint64 {
+func (f *fields) nextWord() uint64 {
 	if len(*f) < 8 {
 		*f = nil
 		return 0
@@ -221,23 +221,23 @@ func (f *fields) next() uint64 {
 	return v
 }
 
-// raw reads the first word of raw data, which follows its size.
-func (f *fields) raw() uint32 {
-	return uint32(f.next() >> 32)
+// readRawWord reads the first word of raw data, which follows its size.
+func (f *fields) readRawWord() uint32 {
+	return uint32(f.nextWord() >> 32)
 }
 
-// sample reads the fields of sampleType after the identifier.
-func (f *fields) sample() (s Sample, ok bool) {
-	ids := f.next()
+// readSample reads the fields of sampleType after the identifier.
+func (f *fields) readSample() (s Sample, ok bool) {
+	ids := f.nextWord()
 	s.PID, s.Task = int(uint32(ids)), int(uint32(ids>>32))
-	s.Time, s.CPU, s.Period = int64(f.next()), int(uint32(f.next())), f.next()
-	n := f.next()
+	s.Time, s.CPU, s.Period = int64(f.nextWord()), int(uint32(f.nextWord())), f.nextWord()
+	n := f.nextWord()
 	if n > uint64(len(*f)/8) {
 		return s, false
 	}
 	into := &s.Kernel
 	for range n {
-		switch address := f.next(); {
+		switch address := f.nextWord(); {
 		case address == contextKernel:
 			into = &s.Kernel
 		case address == contextUser:

@@ -80,8 +80,8 @@ type Sampler struct {
 // ErrRight is the error of Open without the right to sample a CPU.
 var ErrRight = errors.New("no right to sample the CPU")
 
-// refusal returns the error for a missing right to sample, nil for another error.
-func refusal(err error) error {
+// missingRightError returns the error for a missing right to sample, nil for another error.
+func missingRightError(err error) error {
 	if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
 		return nil
 	}
@@ -104,21 +104,21 @@ func Open(o Options) (*Sampler, error) {
 	var err error
 	for _, event := range []string{Cycles, CPUClock} {
 		s.Event = event
-		if err = s.open(o, pages); err == nil {
+		if err = s.openRings(o, pages); err == nil {
 			return s, nil
 		}
 		err = errors.Join(err, s.Close())
 		s.rings = nil
-		if refused := refusal(err); refused != nil {
+		if refused := missingRightError(err); refused != nil {
 			return nil, refused
 		}
 	}
 	return nil, err
 }
 
-func (s *Sampler) open(o Options, pages int) error {
+func (s *Sampler) openRings(o Options, pages int) error {
 	for _, cpu := range o.CPUs {
-		r, err := openRing(attributes(s.Event, o.Rate), cpu, o, pages)
+		r, err := openRing(eventAttributes(s.Event, o.Rate), cpu, o, pages)
 		if err != nil {
 			return fmt.Errorf("sample CPU %d by %s: %w", cpu, s.Event, err)
 		}
@@ -128,12 +128,12 @@ func (s *Sampler) open(o Options, pages int) error {
 }
 
 // Start begins to take samples.
-func (s *Sampler) Start() error { return s.each(unix.PERF_EVENT_IOC_ENABLE) }
+func (s *Sampler) Start() error { return s.ioctlEvents(unix.PERF_EVENT_IOC_ENABLE) }
 
 // Stop stops taking samples.
-func (s *Sampler) Stop() error { return s.each(unix.PERF_EVENT_IOC_DISABLE) }
+func (s *Sampler) Stop() error { return s.ioctlEvents(unix.PERF_EVENT_IOC_DISABLE) }
 
-func (s *Sampler) each(request uint) error {
+func (s *Sampler) ioctlEvents(request uint) error {
 	var errs []error
 	for _, r := range s.rings {
 		for _, event := range r.events {
@@ -147,7 +147,7 @@ func (s *Sampler) each(request uint) error {
 func (s *Sampler) Read() (Samples, error) {
 	var all Samples
 	for _, r := range s.rings {
-		if err := r.read(&all); err != nil {
+		if err := r.readSamples(&all); err != nil {
 			return all, err
 		}
 	}
@@ -176,13 +176,13 @@ var sampling = unix.PerfEventAttr{
 	Wakeup:  1 << 31, // no reader waits for samples
 }
 
-// attributes returns the sampling events of a CPU: its cycle counter, or timers with different random periods.
-func attributes(event string, rate int) []unix.PerfEventAttr {
+// eventAttributes returns the sampling events of a CPU: its cycle counter, or timers with different random periods.
+func eventAttributes(event string, rate int) []unix.PerfEventAttr {
 	a := sampling
 	a.Type, a.Config, a.Read_format = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, unix.PERF_FORMAT_LOST
 	if event == Cycles {
 		a.Type, a.Config = unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES
-		a.Sample = prime(uint64((0.8 + 0.4*rand.Float64()) * cyclesPerSecond() / float64(rate)))
+		a.Sample = primeFrom(uint64((0.8 + 0.4*rand.Float64()) * cyclesPerSecond() / float64(rate)))
 		return []unix.PerfEventAttr{a}
 	}
 	all := make([]unix.PerfEventAttr, timers)
@@ -195,9 +195,9 @@ func attributes(event string, rate int) []unix.PerfEventAttr {
 	return all
 }
 
-// prime returns the least prime number that is at least n. A processor has few counters, so a trial samples with one
+// primeFrom returns the least prime number that is at least n. A processor has few counters, so a trial samples with one
 // period of cycles. Each trial and each CPU draws another prime, so that no load synchronizes with all of them.
-func prime(n uint64) uint64 {
+func primeFrom(n uint64) uint64 {
 	for n = max(n, 2); !big.NewInt(0).SetUint64(n).ProbablyPrime(0); n++ { // exact below 2^64
 	}
 	return n

@@ -38,11 +38,11 @@ func ReadKernel() (Symbols, error) {
 		return Symbols{}, fmt.Errorf("read kernel symbols: %w", err)
 	}
 	defer f.Close() // it was only read
-	return parse(f)
+	return parseSymbols(f)
 }
 
-// parse reads lines of address, type and name. It fails if all addresses are hidden.
-func parse(r io.Reader) (Symbols, error) {
+// parseSymbols reads lines of address, type and name. It fails if all addresses are hidden.
+func parseSymbols(r io.Reader) (Symbols, error) {
 	var s Symbols
 	lines := bufio.NewScanner(r)
 	seen := false

@@ -28,7 +28,7 @@ func Check(ctx context.Context, names ...string) ([]Finding, error) {
 	}
 	// Without the file the distribution is unknown, and the ways out are less precise.
 	osRelease, _ := os.ReadFile("/etc/os-release")
-	m := machine{family: Family(osRelease), release: release()}
+	m := machine{family: Family(osRelease), release: kernelRelease()}
 	var findings []Finding
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
@@ -36,7 +36,7 @@ func Check(ctx context.Context, names ...string) ([]Finding, error) {
 		}
 		i := slices.IndexFunc(requirements, func(r requirement) bool { return r.name == name })
 		if i < 0 {
-			findings = append(findings, requirement{name: name}.unknown("no such feature is known", "one of: "+strings.Join(Features(), ", ")))
+			findings = append(findings, requirement{name: name}.unknownFinding("no such feature is known", "one of: "+strings.Join(Features(), ", ")))
 			continue
 		}
 		findings = append(findings, requirements[i].check(ctx, m))
@@ -54,9 +54,9 @@ func (r requirement) check(ctx context.Context, m machine) Finding {
 		}
 	}
 	if try, ok := tries[r.name]; ok {
-		return r.judge(m, inThrowaway(ctx, try))
+		return r.findingFor(m, inThrowaway(ctx, try))
 	}
-	return r.judge(m, nil)
+	return r.findingFor(m, nil)
 }
 
 // inThrowaway runs try on a thread inside a namespace that is removed afterwards.
@@ -80,8 +80,8 @@ var refusals = []error{
 	unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOSYS, unix.ENOENT, unix.ENODEV, unix.ENOPROTOOPT, unix.EINVAL,
 }
 
-// judge turns the outcome of trying r into a finding.
-func (r requirement) judge(m machine, err error) Finding {
+// findingFor turns the outcome of trying r into a finding.
+func (r requirement) findingFor(m machine, err error) Finding {
 	var refused *programError
 	switch {
 	case err == nil:
@@ -89,14 +89,14 @@ func (r requirement) judge(m machine, err error) Finding {
 	case errors.Is(err, errNoRight):
 		return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: err.Error(), WayOut: "run as root, outside of any user namespace"}
 	case errors.Is(err, os.ErrPermission), errors.As(err, &refused) && refused.lacksRight():
-		return r.unknown(fmt.Sprintf("no right to try: %v", err), "run as root")
+		return r.unknownFinding(fmt.Sprintf("no right to try: %v", err), "run as root")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return r.unknown(fmt.Sprintf("it took longer than %s", patience), "try again when the machine is less busy")
+		return r.unknownFinding(fmt.Sprintf("it took longer than %s", patience), "try again when the machine is less busy")
 	case errors.Is(err, cgroup.ErrNoMount), errors.As(err, &refused), errors.Is(err, errors.ErrUnsupported),
 		slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
 		return r.lacksKernel(m, err.Error())
 	}
-	return r.unknown(err.Error(), "")
+	return r.unknownFinding(err.Error(), "")
 }
 
 // errNoRight is the error of a missing right that only root has.

@@ -50,7 +50,7 @@ func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 		set(facts.IdleBusy, strconv.FormatFloat(idle.Busy, 'f', 4, 64))
 		set(facts.IdleInterrupt, strconv.FormatFloat(idle.Interrupt, 'f', 4, 64))
 	}
-	hardware(set)
+	collectHardware(set)
 	for name, file := range map[string]string{
 		facts.Governor:     fmt.Sprintf("/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", c.CPUs[0]),
 		facts.Clocksource:  "/sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -72,9 +72,9 @@ func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 	return f, nil
 }
 
-// hardware passes the facts of the kernel and of the hardware to set.
-func hardware(set func(name, value string)) {
-	set(facts.Kernel, release())
+// collectHardware passes the facts of the kernel and of the hardware to set.
+func collectHardware(set func(name, value string)) {
+	set(facts.Kernel, kernelRelease())
 	// An unreadable file leaves its part of the hints empty.
 	info, _ := proc.ReadCPUInfo()
 	set(facts.CPUModel, info.Model)

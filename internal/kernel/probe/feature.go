@@ -105,7 +105,7 @@ func (r requirement) lacksKernel(m machine, said string) Finding {
 	return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: "the kernel refuses it: " + strings.ReplaceAll(said, "\n", "; "), WayOut: strings.Join(ways, "; or ")}
 }
 
-// unknown returns the finding that r could not be tried.
-func (r requirement) unknown(why, wayOut string) Finding {
+// unknownFinding returns the finding that r could not be tried.
+func (r requirement) unknownFinding(why, wayOut string) Finding {
 	return Finding{Feature: r.name, About: r.about, Missing: why, WayOut: wayOut}
 }

@@ -25,8 +25,8 @@ const (
 	little = 0.2
 )
 
-// verdict returns facts.IRQApart, facts.IRQInTask, or "" if the interval does not decide.
-func (i interval) verdict() string {
+// irqAccounting returns facts.IRQApart, facts.IRQInTask, or "" if the interval does not decide.
+func (i interval) irqAccounting() string {
 	missing, interrupts := float64(i.wall-i.task-i.wait), float64(i.interrupts)
 	if interrupts <= 0 || interrupts < enough*float64(i.wall) || float64(i.steal) > little*interrupts {
 		return ""

@@ -36,7 +36,7 @@ func IRQTime(ctx context.Context, n int) (verdict string, err error) {
 				return err
 			}
 			i, err := sendBusily(n)
-			verdict = i.verdict()
+			verdict = i.irqAccounting()
 			return err
 		})
 		if err != nil {
@@ -115,8 +115,8 @@ func selfConnected() (int, error) {
 	return fd, nil
 }
 
-// release returns the kernel's release, as in uname -r.
-func release() string {
+// kernelRelease returns the kernel's release, as in uname -r.
+func kernelRelease() string {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		return ""

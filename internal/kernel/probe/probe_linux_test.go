@@ -135,7 +135,7 @@ func TestJudge(t *testing.T) {
 		"too slow":       {context.DeadlineExceeded, Unknown, "try again when the machine is less busy"},
 		"anything":       {unix.ENOBUFS, Unknown, ""},
 	} {
-		f := r.judge(m, c.err)
+		f := r.findingFor(m, c.err)
 		if f.Outcome != c.outcome || f.WayOut != c.wayOut || (f.Missing == "") != (c.err == nil) {
 			t.Errorf("%s: %+v", name, f)
 		}
@@ -149,7 +149,7 @@ func TestJudge(t *testing.T) {
 // TestIRQTimeAgreesWithConfiguration: a kernel built without the option cannot account interrupts apart.
 func TestIRQTimeAgreesWithConfiguration(t *testing.T) {
 	needNamespaces(t)
-	config, err := os.ReadFile("/boot/config-" + release())
+	config, err := os.ReadFile("/boot/config-" + kernelRelease())
 	if f, openErr := os.Open("/proc/config.gz"); openErr == nil {
 		defer f.Close()
 		r, zipErr := gzip.NewReader(f)

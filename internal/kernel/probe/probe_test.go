@@ -23,7 +23,7 @@ func TestVerdict(t *testing.T) {
 		"a little stolen":     {interval{wall: 200 * ms, task: 182 * ms, interrupts: 90 * ms, steal: 17 * ms}, facts.IRQInTask},
 		"nothing":             {interval{}, ""},
 	} {
-		if got := c.i.verdict(); got != c.want {
+		if got := c.i.irqAccounting(); got != c.want {
 			t.Errorf("%s: %q, want %q (%+v)", name, got, c.want, c.i)
 		}
 	}

@@ -15,15 +15,15 @@ import (
 
 // tryProgram loads the shortest program that the verifier accepts.
 func tryProgram() error {
-	p, err := shortest(ebpf.ProgramSpec{Type: ebpf.SchedCLS})
+	p, err := loadShortestProgram(ebpf.ProgramSpec{Type: ebpf.SchedCLS})
 	if err != nil {
 		return err
 	}
 	return p.Close()
 }
 
-// shortest loads a program of the given kind that returns 1.
-func shortest(spec ebpf.ProgramSpec) (*ebpf.Program, error) {
+// loadShortestProgram loads a program of the given kind that returns 1.
+func loadShortestProgram(spec ebpf.ProgramSpec) (*ebpf.Program, error) {
 	spec.Name, spec.License = "probe", "GPL"
 	spec.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}
 	p, err := ebpf.NewProgram(&spec)
@@ -36,7 +36,7 @@ func shortest(spec ebpf.ProgramSpec) (*ebpf.Program, error) {
 
 // tryDevicePrograms attaches a program to each side of a device, as the dataplanes do.
 func tryDevicePrograms(h *link.Handle) error {
-	p, err := shortest(ebpf.ProgramSpec{Type: ebpf.SchedCLS})
+	p, err := loadShortestProgram(ebpf.ProgramSpec{Type: ebpf.SchedCLS})
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func tryDevicePrograms(h *link.Handle) error {
 // tryCgroupProgram attaches a program to the connect() of an empty cgroup.
 func tryCgroupProgram() error {
 	return inCgroup(func(dir string) error {
-		p, err := shortest(ebpf.ProgramSpec{Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect})
+		p, err := loadShortestProgram(ebpf.ProgramSpec{Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect})
 		if err != nil {
 			return err
 		}

@@ -51,10 +51,10 @@ var tries = map[string]probe{
 	"ipvlan":  addProbe(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
 	"netkit":  addProbe(link.Netkit{Name: name, Peer: "probe-np"}),
 	"iptables": func(ctx context.Context, _ *link.Handle) error {
-		return restore(ctx, "*filter\n:PROBE - [0:0]\n-A PROBE -j RETURN\nCOMMIT\n")
+		return restoreRules(ctx, "*filter\n:PROBE - [0:0]\n-A PROBE -j RETURN\nCOMMIT\n")
 	},
 	"nat": func(ctx context.Context, _ *link.Handle) error {
-		return restore(ctx, "*nat\n-A POSTROUTING -j MASQUERADE --random-fully\nCOMMIT\n")
+		return restoreRules(ctx, "*nat\n-A POSTROUTING -j MASQUERADE --random-fully\nCOMMIT\n")
 	},
 	"conntrack": func(_ context.Context, h *link.Handle) error {
 		_, err := conntrack.List(h.NS())
@@ -68,7 +68,7 @@ var tries = map[string]probe{
 		return nft.Load(ctx, h.NS(), t)
 	},
 	"ipset": func(ctx context.Context, _ *link.Handle) error {
-		return run(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
+		return runProgram(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
 	},
 	"ipvs":        addProbe(link.Dummy{Name: name}, link.Step(tryIPVS)),
 	"bpf":         func(context.Context, *link.Handle) error { return tryProgram() },
@@ -115,13 +115,13 @@ func tryNftables(h *link.Handle) error {
 	return nil
 }
 
-// restore loads rules into the thread's namespace.
-func restore(ctx context.Context, rules string) error {
-	return run(ctx, rules, "iptables-restore")
+// restoreRules loads rules into the thread's namespace.
+func restoreRules(ctx context.Context, rules string) error {
+	return runProgram(ctx, rules, "iptables-restore")
 }
 
-// run starts a program in the thread's namespace and waits for it.
-func run(ctx context.Context, input, program string, args ...string) error {
+// runProgram starts a program in the thread's namespace and waits for it.
+func runProgram(ctx context.Context, input, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &out

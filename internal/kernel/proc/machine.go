@@ -69,17 +69,17 @@ func ParseStatm(b []byte, pageSize int) (uint64, error) {
 
 // ParseMeminfo returns the memory in use from /proc/meminfo: MemTotal less MemAvailable, in bytes.
 func ParseMeminfo(b []byte) (uint64, error) {
-	total, available, err := meminfo(b)
+	total, available, err := totalAndAvailable(b)
 	return total - available, err
 }
 
 // ParseAvailable returns MemAvailable of /proc/meminfo in bytes.
 func ParseAvailable(b []byte) (uint64, error) {
-	_, available, err := meminfo(b)
+	_, available, err := totalAndAvailable(b)
 	return available, err
 }
 
-func meminfo(b []byte) (total, available uint64, err error) {
+func totalAndAvailable(b []byte) (total, available uint64, err error) {
 	kib := map[string]uint64{}
 	for line := range bytes.Lines(b) {
 		name, rest, ok := bytes.Cut(line, []byte(":"))

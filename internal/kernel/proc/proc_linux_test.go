@@ -157,7 +157,7 @@ func TestClocks(t *testing.T) {
 		if r.process, err = ProcessCPU(os.Getpid()); err != nil {
 			t.Fatal(err)
 		}
-		if r.self, err = clock(unix.CLOCK_PROCESS_CPUTIME_ID); err != nil {
+		if r.self, err = readClock(unix.CLOCK_PROCESS_CPUTIME_ID); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -182,7 +182,7 @@ func TestClocks(t *testing.T) {
 const perThread = 4
 
 func mustThreadCPU(t *testing.T, tid int) int64 {
-	ns, err := clock(int32(^tid<<3 | schedClock | perThread))
+	ns, err := readClock(int32(^tid<<3 | schedClock | perThread))
 	if err != nil {
 		t.Error(err)
 	}

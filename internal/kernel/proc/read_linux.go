@@ -34,33 +34,33 @@ var UserHz = sync.OnceValue(func() int64 {
 })
 
 // Stat reads the CPU lines of /proc/stat.
-func Stat() (map[int]sample.Time, error) { return read("/proc/stat", parseStat) }
+func Stat() (map[int]sample.Time, error) { return parseFile("/proc/stat", parseStat) }
 
 func parseStat(b []byte) (map[int]sample.Time, error) { return ParseStat(b, UserHz()) }
 
 // ThreadWait returns how long the calling thread has waited in a run queue, in ns. The caller must have locked its
 // goroutine to the thread.
 func ThreadWait() (int64, error) {
-	s, err := read("/proc/thread-self/schedstat", ParseSchedstat)
+	s, err := parseFile("/proc/thread-self/schedstat", ParseSchedstat)
 	return s.Waited, err
 }
 
 // WaitOf returns how long thread id of this process has waited in a run queue, in ns, without a wait that has not
 // ended.
 func WaitOf(id int) (int64, error) {
-	s, err := read("/proc/self/task/"+strconv.Itoa(id)+"/schedstat", ParseSchedstat)
+	s, err := parseFile("/proc/self/task/"+strconv.Itoa(id)+"/schedstat", ParseSchedstat)
 	return s.Waited, err
 }
 
 // MemoryAvailable returns how many bytes the machine has available for programs.
-func MemoryAvailable() (uint64, error) { return read("/proc/meminfo", ParseAvailable) }
+func MemoryAvailable() (uint64, error) { return parseFile("/proc/meminfo", ParseAvailable) }
 
 // Loadavg reads the load averages of 1, 5 and 15 minutes.
-func Loadavg() ([3]float64, error) { return read("/proc/loadavg", ParseLoadavg) }
+func Loadavg() ([3]float64, error) { return parseFile("/proc/loadavg", ParseLoadavg) }
 
 // ReadCPUInfo describes the first CPU.
 func ReadCPUInfo() (CPUInfo, error) {
-	return read("/proc/cpuinfo", func(b []byte) (CPUInfo, error) { return ParseCPUInfo(b), nil })
+	return parseFile("/proc/cpuinfo", func(b []byte) (CPUInfo, error) { return ParseCPUInfo(b), nil })
 }
 
 // Text returns a file's text without surrounding space, "" if it is unreadable.
@@ -75,7 +75,7 @@ func Text(name string) string {
 // OnlineCPUs returns the numbers of the machine's CPUs that are online.
 func OnlineCPUs() ([]int, error) { return number.ParseCPUs(Text("/sys/devices/system/cpu/online")) }
 
-func read[T any](name string, parse func([]byte) (T, error)) (T, error) {
+func parseFile[T any](name string, parse func([]byte) (T, error)) (T, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		var none T
@@ -124,9 +124,9 @@ func findHot(root string) map[int][]string {
 
 // hotStops returns how often the CPUs were throttled because of their temperature. It adds errors to failed.
 func (s *Sampler) hotStops(cpus []int, failed *[]error) (stops int64) {
-	for _, files := range only(s.hot, cpus) {
+	for _, files := range onlyKeys(s.hot, cpus) {
 		for _, file := range files {
-			stops += part(failed, file, func(b []byte) (int64, error) { return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64) })
+			stops += parseOptionalFile(failed, file, func(b []byte) (int64, error) { return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64) })
 		}
 	}
 	return stops
@@ -151,36 +151,36 @@ func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	// The counters of the CPU account are read first and together. Slow reads of values that do not change come later.
 	snap := Snapshot{At: thread.Monotonic()}
 	timers := timerList()
-	snap.KsoftirqdNs = s.clocks(cpus)
-	clocks, err := s.tasks.clocks()
+	snap.KsoftirqdNs = s.ksoftirqdClocks(cpus)
+	clocks, err := s.tasks.processClocks()
 	failed = append(failed, err)
-	snap.CPUs = only(part(&failed, "/proc/stat", parseStat), cpus)
+	snap.CPUs = onlyKeys(parseOptionalFile(&failed, "/proc/stat", parseStat), cpus)
 	snap.Tasks = s.tasks.byID(clocks)
 	idle, err := ParseIdle(timers, snap.At)
-	snap.IdleNs, failed = only(idle, cpus), append(failed, err)
+	snap.IdleNs, failed = onlyKeys(idle, cpus), append(failed, err)
 	if s.throttle != "" {
-		snap.ThrottledNs = part(&failed, s.throttle, func(b []byte) (int64, error) {
+		snap.ThrottledNs = parseOptionalFile(&failed, s.throttle, func(b []byte) (int64, error) {
 			account, _ := ParseThrottling(b)
 			return account.StoppedNs, nil
 		})
 	}
 	snap.HotStops = s.hotStops(cpus, &failed)
-	snap.Softnet = part(&failed, "/proc/thread-self/net/softnet_stat", ParseSoftnet)
-	snap.Devices = part(&failed, "/proc/thread-self/net/dev", ParseDev)
-	snap.SNMP = part(&failed, "/proc/thread-self/net/snmp", ParseSNMP)
-	extended := part(&failed, "/proc/thread-self/net/netstat", ParseSNMP)
+	snap.Softnet = parseOptionalFile(&failed, "/proc/thread-self/net/softnet_stat", ParseSoftnet)
+	snap.Devices = parseOptionalFile(&failed, "/proc/thread-self/net/dev", ParseDev)
+	snap.SNMP = parseOptionalFile(&failed, "/proc/thread-self/net/snmp", ParseSNMP)
+	extended := parseOptionalFile(&failed, "/proc/thread-self/net/netstat", ParseSNMP)
 	if snap.SNMP == nil {
 		snap.SNMP = extended
 	}
 	maps.Copy(snap.SNMP, extended)
-	snap.MemoryBytes = part(&failed, "/proc/self/statm", func(b []byte) (uint64, error) { return ParseStatm(b, os.Getpagesize()) })
-	snap.NodeMemoryUsedBytes = part(&failed, "/proc/meminfo", ParseMeminfo)
+	snap.MemoryBytes = parseOptionalFile(&failed, "/proc/self/statm", func(b []byte) (uint64, error) { return ParseStatm(b, os.Getpagesize()) })
+	snap.NodeMemoryUsedBytes = parseOptionalFile(&failed, "/proc/meminfo", ParseMeminfo)
 	return snap, errors.Join(failed...)
 }
 
-// part reads one file. It adds an error to failed, unless the file does not exist or this process may not read it.
-func part[T any](failed *[]error, name string, parse func([]byte) (T, error)) T {
-	v, err := read(name, parse)
+// parseOptionalFile reads one file. It adds an error to failed, unless the file does not exist or this process may not read it.
+func parseOptionalFile[T any](failed *[]error, name string, parse func([]byte) (T, error)) T {
+	v, err := parseFile(name, parse)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 		*failed = append(*failed, err)
 	}
@@ -188,12 +188,12 @@ func part[T any](failed *[]error, name string, parse func([]byte) (T, error)) T 
 }
 
 // ProcessCPU returns the CPU time of all threads of process pid, in ns. It works for kernel threads too.
-func ProcessCPU(pid int) (int64, error) { return clock(int32(^pid<<3 | schedClock)) }
+func ProcessCPU(pid int) (int64, error) { return readClock(int32(^pid<<3 | schedClock)) }
 
 // schedClock is the kind of clock in the low bits of a clock id, below the inverted process id.
 const schedClock = 2
 
-func clock(id int32) (int64, error) {
+func readClock(id int32) (int64, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {
 		return 0, os.NewSyscallError("clock_gettime", err)
@@ -201,10 +201,10 @@ func clock(id int32) (int64, error) {
 	return ts.Nano(), nil
 }
 
-// clocks reads the CPU clock of ksoftirqd of each of cpus, in ns; empty cpus means all.
-func (s *Sampler) clocks(cpus []int) map[int]int64 {
+// ksoftirqdClocks reads the CPU clock of ksoftirqd of each of cpus, in ns; empty cpus means all.
+func (s *Sampler) ksoftirqdClocks(cpus []int) map[int]int64 {
 	clocks := map[int]int64{}
-	for n, pid := range only(s.ksoftirqd, cpus) {
+	for n, pid := range onlyKeys(s.ksoftirqd, cpus) {
 		// A CPU that went offline has no ksoftirqd any more.
 		if ns, err := ProcessCPU(pid); err == nil {
 			clocks[n] = ns
@@ -213,8 +213,8 @@ func (s *Sampler) clocks(cpus []int) map[int]int64 {
 	return clocks
 }
 
-// only returns the entries of m whose keys are in keys; all of them if keys is empty.
-func only[V any](m map[int]V, keys []int) map[int]V {
+// onlyKeys returns the entries of m whose keys are in keys; all of them if keys is empty.
+func onlyKeys[V any](m map[int]V, keys []int) map[int]V {
 	if len(keys) == 0 {
 		return m
 	}

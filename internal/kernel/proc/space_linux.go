@@ -52,7 +52,7 @@ func Tasks() ([]Task, error) {
 		}
 		for _, t := range threads {
 			id, bad := strconv.Atoi(t.Name())
-			if inner, ok := innermost(Text(fmt.Sprintf("%s/task/%s/status", dir, t.Name()))); bad == nil && ok {
+			if inner, ok := innermostID(Text(fmt.Sprintf("%s/task/%s/status", dir, t.Name()))); bad == nil && ok {
 				all = append(all, Task{id, inner, space})
 			}
 		}
@@ -60,8 +60,8 @@ func Tasks() ([]Task, error) {
 	return all, nil
 }
 
-// innermost reads the last id of the NSpid line of a status.
-func innermost(status string) (int, bool) {
+// innermostID reads the last id of the NSpid line of a status.
+func innermostID(status string) (int, bool) {
 	for line := range strings.Lines(status) {
 		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
 			words := strings.Fields(ids)

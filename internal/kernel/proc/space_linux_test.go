@@ -20,12 +20,12 @@ func TestTasks(t *testing.T) {
 
 func TestInnermost(t *testing.T) {
 	for status, want := range map[string]int{"Name:\tx\nNSpid:\t4001\t12\t7\nNSpgid:\t1\n": 7, "NSpid:\t9\n": 9} {
-		if got, ok := innermost(status); !ok || got != want {
+		if got, ok := innermostID(status); !ok || got != want {
 			t.Errorf("%q: %d %v", status, got, ok)
 		}
 	}
 	for _, status := range []string{"", "Name:\tx\n", "NSpid:\n", "NSpid:\tx\n"} {
-		if got, ok := innermost(status); ok {
+		if got, ok := innermostID(status); ok {
 			t.Errorf("%q: %d", status, got)
 		}
 	}

@@ -25,7 +25,7 @@ func Spent() Usage {
 			u.CPU += time.Duration(r.Utime.Nano() + r.Stime.Nano())
 		}
 	}
-	u.KernelMemory, _ = read("/proc/meminfo", ParseKernelMemory)
+	u.KernelMemory, _ = parseFile("/proc/meminfo", ParseKernelMemory)
 	return u
 }
 

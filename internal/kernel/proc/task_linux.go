@@ -34,9 +34,9 @@ func newTasks() *tasks {
 	return &tasks{known: map[int]*process{}, self: os.Getpid(), parent: os.Getppid(), command: Text("/proc/self/comm")}
 }
 
-// clocks reads the CPU clocks of all processes but this one, by id. It takes 0.1 ms for a hundred of them, so all are
+// processClocks reads the CPU clocks of all processes but this one, by id. It takes 0.1 ms for a hundred of them, so all are
 // from about the same moment.
-func (t *tasks) clocks() (map[int]int64, error) {
+func (t *tasks) processClocks() (map[int]int64, error) {
 	if t == nil {
 		return nil, nil
 	}
@@ -72,7 +72,7 @@ func (t *tasks) byID(clocks map[int]int64) map[int]sample.Task {
 	for id, ns := range clocks {
 		p := t.known[id]
 		if p == nil || p.ns != ns {
-			p = t.look(id, ns)
+			p = t.readProcess(id, ns)
 		}
 		now[id] = p
 		maps.Copy(all, p.tasks)
@@ -81,10 +81,10 @@ func (t *tasks) byID(clocks map[int]int64) map[int]sample.Task {
 	return all
 }
 
-// look reads the tasks of process id; none if it is one of this run's agents or has ended.
-func (t *tasks) look(id int, ns int64) *process {
+// readProcess reads the tasks of process id; none if it is one of this run's agents or has ended.
+func (t *tasks) readProcess(id int, ns int64) *process {
 	p := &process{ns: ns}
-	stat, err := read(fmt.Sprintf("/proc/%d/stat", id), taskStat)
+	stat, err := parseFile(fmt.Sprintf("/proc/%d/stat", id), taskStat)
 	if err != nil || stat.Parent == t.self || stat.Parent == t.parent && stat.Command == t.command {
 		return p
 	}
@@ -109,8 +109,8 @@ func threadsOf(id int, command string) map[int]sample.Task {
 			continue
 		}
 		dir := fmt.Sprintf("/proc/%d/task/%d/", id, n)
-		times, failed := read(dir+"schedstat", ParseSchedstat)
-		if stat, err := read(dir+"stat", taskStat); err == nil && failed == nil {
+		times, failed := parseFile(dir+"schedstat", ParseSchedstat)
+		if stat, err := parseFile(dir+"stat", taskStat); err == nil && failed == nil {
 			all[n] = sample.Task{Command: command, CPU: stat.CPU, Ns: times.Ran}
 		}
 	}

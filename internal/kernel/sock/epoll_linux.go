@@ -45,18 +45,18 @@ func (p *Poll) Descriptor() int { return p.fd }
 
 // Add watches fd for the events in what. Reports about fd have tag. Closing fd ends the watch. Raw.
 func (p *Poll) Add(fd int, what uint32, tag uint32) syscall.Errno {
-	return p.control(unix.EPOLL_CTL_ADD, fd, what, tag)
+	return p.epollCtl(unix.EPOLL_CTL_ADD, fd, what, tag)
 }
 
 // Change changes the events that fd, which was added, is watched for. Raw.
 func (p *Poll) Change(fd int, what uint32, tag uint32) syscall.Errno {
-	return p.control(unix.EPOLL_CTL_MOD, fd, what, tag)
+	return p.epollCtl(unix.EPOLL_CTL_MOD, fd, what, tag)
 }
 
 // Remove ends watching fd, which was added. Raw.
-func (p *Poll) Remove(fd int) syscall.Errno { return p.control(unix.EPOLL_CTL_DEL, fd, 0, 0) }
+func (p *Poll) Remove(fd int) syscall.Errno { return p.epollCtl(unix.EPOLL_CTL_DEL, fd, 0, 0) }
 
-func (p *Poll) control(verb, fd int, what, tag uint32) syscall.Errno {
+func (p *Poll) epollCtl(verb, fd int, what, tag uint32) syscall.Errno {
 	e := unix.EpollEvent{Events: what, Fd: int32(tag)} // the kernel hands the data back as they are
 	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), uintptr(verb), uintptr(fd),
 		uintptr(unsafe.Pointer(&e)), 0, 0)
@@ -67,17 +67,17 @@ func (p *Poll) control(verb, fd int, what, tag uint32) syscall.Errno {
 func (p *Poll) Wait(limit int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(limit), 0, 0)
-	return count(n, e), e
+	return reportCount(n, e), e
 }
 
 // WaitPolite waits like Wait, but tells the Go scheduler that the thread may block.
 func (p *Poll) WaitPolite(limit int) (int, syscall.Errno) {
 	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(limit), 0, 0)
-	return count(n, e), e
+	return reportCount(n, e), e
 }
 
-func count(n uintptr, e syscall.Errno) int {
+func reportCount(n uintptr, e syscall.Errno) int {
 	if e != 0 {
 		return 0
 	}

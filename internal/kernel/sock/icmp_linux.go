@@ -42,7 +42,7 @@ func OpenEcho(to *Addr) (Echo, error) {
 		}
 	}
 	e.FD = fd
-	if err := e.settle(to); err != nil {
+	if err := e.connectTo(to); err != nil {
 		Close(fd)
 		return Echo{}, err
 	}
@@ -73,9 +73,9 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-func (e *Echo) settle(to *Addr) error {
+func (e *Echo) connectTo(to *Addr) error {
 	if e.Raw {
-		if err := e.filter(to.Family()); err != nil {
+		if err := e.passOnlyReplies(to.Family()); err != nil {
 			return err
 		}
 	}
@@ -90,8 +90,8 @@ func (e *Echo) settle(to *Addr) error {
 	return err
 }
 
-// filter makes a raw socket drop everything but echo replies.
-func (e *Echo) filter(family int) error {
+// passOnlyReplies makes a raw socket drop everything but echo replies.
+func (e *Echo) passOnlyReplies(family int) error {
 	if family == unix.AF_INET6 {
 		f := unix.ICMPv6Filter{}
 		for i := range f.Data {

@@ -54,7 +54,7 @@ func SetProcessCPUs(cpus []int) error {
 			if err != nil {
 				return err
 			}
-			if err := confine(tid, maskOf(cpus)); err != nil {
+			if err := setAffinity(tid, maskOf(cpus)); err != nil {
 				return fmt.Errorf("confine own thread %d to CPUs %v: %w", tid, cpus, err)
 			}
 		}
@@ -62,8 +62,8 @@ func SetProcessCPUs(cpus []int) error {
 	return nil
 }
 
-// confine confines a thread to set, unless the thread has ended.
-func confine(tid int, set *unix.CPUSet) error {
+// setAffinity confines a thread to set, unless the thread has ended.
+func setAffinity(tid int, set *unix.CPUSet) error {
 	var now unix.CPUSet
 	if err := unix.SchedGetaffinity(tid, &now); err == nil && now == *set {
 		return nil

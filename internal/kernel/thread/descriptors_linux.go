@@ -19,7 +19,7 @@ func OwnDescriptors(keep int) error {
 	if err := unix.CloseRange(math.MaxUint32, math.MaxUint32, unix.CLOSE_RANGE_UNSHARE); err != nil {
 		return os.NewSyscallError("close_range", err)
 	}
-	for _, fd := range descriptors() {
+	for _, fd := range listDescriptors() {
 		var s unix.Stat_t
 		if fd != keep && unix.Fstat(fd, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFSOCK {
 			_ = unix.Close(fd) // this thread's copy
@@ -28,8 +28,8 @@ func OwnDescriptors(keep int) error {
 	return nil
 }
 
-// descriptors lists the descriptors of the calling thread; none without /proc.
-func descriptors() []int {
+// listDescriptors lists the descriptors of the calling thread; none without /proc.
+func listDescriptors() []int {
 	dir, err := unix.Open("/proc/thread-self/fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil

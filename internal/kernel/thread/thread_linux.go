@@ -35,7 +35,7 @@ func Kick(id int) {
 }
 
 // CPUTime returns the CPU time that the calling thread has used.
-func CPUTime() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
+func CPUTime() int64 { return readClock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
 // CPUTimeOf returns the CPU time of thread id of this process until now, even while it runs; false if the thread has
 // ended.
@@ -58,13 +58,13 @@ func State(id int) byte {
 }
 
 // ProcessCPUTime returns the CPU time of all threads of the process, ended ones included.
-func ProcessCPUTime() int64 { return read(unix.CLOCK_PROCESS_CPUTIME_ID) }
+func ProcessCPUTime() int64 { return readClock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 // Yield lets other threads that are ready to run on this CPU run first.
 func Yield() { _, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // Monotonic returns CLOCK_MONOTONIC, the clock of SleepUntil.
-func Monotonic() int64 { return read(unix.CLOCK_MONOTONIC) }
+func Monotonic() int64 { return readClock(unix.CLOCK_MONOTONIC) }
 
 // SleepUntil sleeps until CLOCK_MONOTONIC shows at; a signal may end it early.
 func SleepUntil(at int64) {
@@ -74,7 +74,7 @@ func SleepUntil(at int64) {
 		uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
 
-func read(clock int32) int64 {
+func readClock(clock int32) int64 {
 	var ts unix.Timespec
 	// The clocks above exist on every Linux; the call cannot fail.
 	_, _, _ = syscall.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&ts)), 0)

@@ -24,7 +24,7 @@ const Ready = "ready\n"
 // device is configured through link.WireGuardSocket, from the same namespace. It fails if the kernel has no TUN
 // devices.
 func Serve(name string, mtu int, stdin io.Reader, stdout io.Writer) error {
-	if err := rename(sample.WireGuardThread); err != nil {
+	if err := renameThreads(sample.WireGuardThread); err != nil {
 		return err
 	}
 	listener, err := net.Listen("unix", link.WireGuardSocket(name))
@@ -32,7 +32,7 @@ func Serve(name string, mtu int, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	defer listener.Close()
-	t, err := open(name, mtu)
+	t, err := openTUN(name, mtu)
 	if err != nil {
 		return fmt.Errorf("make TUN device %s: %w", name, err)
 	}
@@ -57,9 +57,9 @@ func Serve(name string, mtu int, stdin io.Reader, stdout io.Writer) error {
 	return err
 }
 
-// open creates a TUN device that carries single packets. The kernel's WireGuard accepts super-packets and may merge
+// openTUN creates a TUN device that carries single packets. The kernel's WireGuard accepts super-packets and may merge
 // packets that it received; this device does neither.
-func open(name string, mtu int) (tun.Device, error) {
+func openTUN(name string, mtu int) (tun.Device, error) {
 	request, err := unix.NewIfreq(name)
 	if err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func open(name string, mtu int) (tun.Device, error) {
 	return device, nil
 }
 
-// rename renames the threads of this process; threads that they start inherit the name.
-func rename(name string) error {
+// renameThreads renames the threads of this process; threads that they start inherit the name.
+func renameThreads(name string) error {
 	threads, err := filepath.Glob("/proc/self/task/*/comm")
 	if err != nil {
 		return err

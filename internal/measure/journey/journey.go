@@ -50,7 +50,7 @@ func (p Point) String() string { return name(points, p) }
 func (p Point) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText reads a name.
-func (p *Point) UnmarshalText(b []byte) error { return read(points, b, p) }
+func (p *Point) UnmarshalText(b []byte) error { return parseName(points, b, p) }
 
 // Hook is a hook of netfilter: the kernel's number plus 1, so that 0 means no hook.
 type Hook uint8
@@ -67,7 +67,7 @@ func (h Hook) String() string { return name(hooks, h) }
 func (h Hook) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
 // UnmarshalText reads a name.
-func (h *Hook) UnmarshalText(b []byte) error { return read(hooks, b, h) }
+func (h *Hook) UnmarshalText(b []byte) error { return parseName(hooks, b, h) }
 
 // Direction is the direction of a packet.
 type Direction uint8
@@ -87,7 +87,7 @@ func (d Direction) String() string { return name(directions, d) }
 func (d Direction) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads a name.
-func (d *Direction) UnmarshalText(b []byte) error { return read(directions, b, d) }
+func (d *Direction) UnmarshalText(b []byte) error { return parseName(directions, b, d) }
 
 func name[T ~uint8](names []string, n T) string {
 	if int(n) < len(names) {
@@ -96,7 +96,7 @@ func name[T ~uint8](names []string, n T) string {
 	return fmt.Sprintf("#%d", n)
 }
 
-func read[T ~uint8](names []string, b []byte, to *T) error {
+func parseName[T ~uint8](names []string, b []byte, to *T) error {
 	i := slices.Index(names, string(b))
 	if i < 0 || len(b) == 0 {
 		return fmt.Errorf("%q is unknown: want one of %s", b, strings.TrimPrefix(strings.Join(names, ", "), ", "))

@@ -39,13 +39,13 @@ type other struct {
 // tick is the resolution of the CPU time of /proc/stat in ns.
 const tick = 10_000_000
 
-// balance returns the account of the path's CPUs, false if the machine's counters do not allow one.
-func (t *trial) balance() (a account, ok bool) {
+// cpuAccount returns the account of the path's CPUs, false if the machine's counters do not allow one.
+func (t *trial) cpuAccount() (a account, ok bool) {
 	var steal float64
 	for _, x := range []struct {
 		s       *side
 		counted map[int]sample.Time
-	}{{t.client, nil}, {t.server, t.shared()}} {
+	}{{t.client, nil}, {t.server, t.sharedCPUs()}} {
 		if x.s == nil && t.client != nil && t.client.Job != nil && len(t.client.Job.Elsewhere) == 0 {
 			continue
 		}
@@ -58,13 +58,13 @@ func (t *trial) balance() (a account, ok bool) {
 		if len(cpus) == 0 {
 			continue
 		}
-		h := x.s.host()
+		h := x.s.hostDelta()
 		if h.SpanNs <= 0 {
 			return a, false
 		}
 		steal += float64(sample.Sum(cpus)[sample.Steal]) / float64(h.SpanNs)
 		a.blur += math.Abs(float64(x.s.ElapsedNs-h.SpanNs)) / float64(h.SpanNs)
-		a.add(t, h, cpus, x.s == t.client || t.c.Apart)
+		a.addMachine(t, h, cpus, x.s == t.client || t.c.Apart)
 	}
 	a.blur += steal // whether clocks of tasks include it depends on the kernel
 	slices.SortStableFunc(a.others, func(x, y other) int {
@@ -76,8 +76,8 @@ func (t *trial) balance() (a account, ok bool) {
 	return a, a.cpus > 0
 }
 
-// add adds the CPUs of one machine. large means that it also adds tasks whose CPU is unknown.
-func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]sample.Time, large bool) {
+// addMachine adds the CPUs of one machine. large means that it also adds tasks whose CPU is unknown.
+func (a *account) addMachine(t *trial, h sample.HostDelta, cpus map[int]sample.Time, large bool) {
 	span := float64(h.SpanNs)
 	for n, modes := range cpus {
 		idle, exact := h.IdleNs[n]
@@ -118,9 +118,9 @@ func (a *account) addOther(o other) {
 	a.others[i].cpus += o.cpus
 }
 
-// missing returns the busy time, in CPUs, that is neither the path's nor the agents'. It is negative if the service
+// missingCPUs returns the busy time, in CPUs, that is neither the path's nor the agents'. It is negative if the service
 // demand counts more time than the CPUs were busy.
-func (a account) missing() float64 {
+func (a account) missingCPUs() float64 {
 	rest := a.busy - a.load - a.kernel
 	if rest > 0 {
 		return max(0, rest-a.meter)
@@ -161,7 +161,7 @@ func (a account) inTasks() (sum float64) {
 // otherLoad reports busy time of the path's CPUs that is neither the path's nor the agents', and the tasks that used
 // it. It also reports the opposite: the service demand counts more time than these CPUs were busy.
 func (t *trial) otherLoad() string {
-	a, ok := t.balance()
+	a, ok := t.cpuAccount()
 	if !ok {
 		return ""
 	}
@@ -169,15 +169,15 @@ func (t *trial) otherLoad() string {
 	if len(t.c.CPUs) == 0 || t.is.NewPods() { // the kernel creates and removes the namespaces of pods in its own tasks
 		share = strange
 	}
-	missing := a.missing()
+	missing := a.missingCPUs()
 	if interrupts := missing - a.inTasks(); t.idleInterrupts() != "" && interrupts > 0 {
 		missing -= interrupts // idleSoftIRQ reports them
 	}
 	switch {
 	case missing > a.tolerance(share):
-		return when(true, "other work took %s of the time of the path's CPUs: %s", number.Percent(missing/a.cpus), a.describeMissing(missing))
+		return evidenceIf(true, "other work took %s of the time of the path's CPUs: %s", number.Percent(missing/a.cpus), a.describeMissing(missing))
 	case -missing > a.tolerance(share):
-		return when(true, "load threads and the kernel's work for them have %s more time than the path's CPUs were busy", number.Percent(math.Abs(missing)/a.cpus))
+		return evidenceIf(true, "load threads and the kernel's work for them have %s more time than the path's CPUs were busy", number.Percent(math.Abs(missing)/a.cpus))
 	}
 	return ""
 }

@@ -118,7 +118,7 @@ func TestAccountClosesOnWhatDemandSays(t *testing.T) {
 	before, _ := Derive(w, c, s, Conditions{CPUs: []int{1}})
 	tr := &trial{w: w, is: w.Traits(), c: Conditions{CPUs: []int{1}}}
 	tr.client, tr.server = newSide(tr.is, c), newSide(tr.is, s)
-	a, ok := tr.balance()
+	a, ok := tr.cpuAccount()
 	if demand := before[metric.ServiceDemand] * tr.client.units() / float64(c.ElapsedNs); !ok || math.Abs(demand-a.load-a.kernel) > 0.01 {
 		t.Errorf("service demand x rate is %.4f CPUs, the account has %+v", demand, a)
 	}

@@ -80,14 +80,14 @@ var checks = []check{
 	{deviceDrop, eachSide((*trial).deviceDrop)},
 	{receiveBuffer, eachSide((*trial).receiveBuffer)},
 	{OfferedLoad, (*trial).offeredLoad},
-	{Disagree, (*trial).disagree},
+	{Disagree, (*trial).unequalCounts},
 	{AboveLineRate, (*trial).aboveLineRate},
 	{irqApart, (*trial).irqApart},
 	{irqUnknown, (*trial).irqUnknown},
 	{ksoftirqdHidden, (*trial).ksoftirqdHidden},
-	{Errors, eachSide((*trial).errors)},
-	{retransmits, eachSide((*trial).resent)},
-	{Congestion, eachSide((*trial).congestion)},
+	{Errors, eachSide((*trial).errorCounts)},
+	{retransmits, eachSide((*trial).resentSegments)},
+	{Congestion, eachSide((*trial).wrongCongestion)},
 	{meterHeavy, eachSide((*trial).meterHeavy)},
 	{CPUSteal, (*trial).cpuSteal},
 	{CPUThrottled, eachSide((*trial).cpuThrottled)},
@@ -98,7 +98,7 @@ var checks = []check{
 	{IdleSoftIRQ, (*trial).idleSoftIRQ},
 	{WindowSkew, (*trial).windowSkew},
 	{idleBackend, (*trial).idleBackend},
-	{Saturated, (*trial).saturated},
+	{Saturated, (*trial).responsesBehind},
 	{LateSender, (*trial).lateSender},
 	{sharedSpin, (*trial).sharedSpin},
 	{idSilentEnd, (*trial).silentEnding},
@@ -109,7 +109,7 @@ var checks = []check{
 	{lostMember, memberLost},
 }
 
-func (t *trial) check() []sample.Warning {
+func (t *trial) failedChecks() []sample.Warning {
 	var found []sample.Warning
 	for _, c := range checks {
 		if message := c.find(t); message != "" {
@@ -119,8 +119,8 @@ func (t *trial) check() []sample.Warning {
 	return found
 }
 
-// when returns the formatted evidence if found is true, otherwise "".
-func when(found bool, format string, args ...any) string {
+// evidenceIf returns the formatted evidence if found is true, otherwise "".
+func evidenceIf(found bool, format string, args ...any) string {
 	if !found {
 		return ""
 	}
@@ -145,18 +145,18 @@ func eachSide(find func(*trial, *side) string) func(*trial) string {
 
 func (t *trial) softnetDrop() string {
 	// Both sides may be on one machine and report the same drops.
-	dropped := max(t.client.host().SoftnetDropped, t.server.host().SoftnetDropped)
-	return when(dropped > 0, "%d packets were dropped because a CPU's receive backlog was full (net.core.netdev_max_backlog)", dropped)
+	dropped := max(t.client.hostDelta().SoftnetDropped, t.server.hostDelta().SoftnetDropped)
+	return evidenceIf(dropped > 0, "%d packets were dropped because a CPU's receive backlog was full (net.core.netdev_max_backlog)", dropped)
 }
 
 func (t *trial) deviceDrop(s *side) string {
-	return grown(s.host().Devices, func(counter string) bool {
+	return nonzeroCounters(s.hostDelta().Devices, func(counter string) bool {
 		return strings.HasSuffix(counter, "_dropped") || strings.HasSuffix(counter, "_errors")
 	})
 }
 
-// grown lists the counters above 0 that want selects, in the order of their names.
-func grown[N int64 | uint64](counters map[string]N, want func(string) bool) string {
+// nonzeroCounters lists the counters above 0 that want selects, in the order of their names.
+func nonzeroCounters[N int64 | uint64](counters map[string]N, want func(string) bool) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(counters)) {
 		if n := counters[name]; n > 0 && want(name) {
@@ -167,8 +167,8 @@ func grown[N int64 | uint64](counters map[string]N, want func(string) bool) stri
 }
 
 func (t *trial) receiveBuffer(s *side) string {
-	lost := s.host().SNMP["Udp.RcvbufErrors"]
-	return when(t.is.Protocol == plan.UDP && lost > 0,
+	lost := s.hostDelta().SNMP["Udp.RcvbufErrors"]
+	return evidenceIf(t.is.Protocol == plan.UDP && lost > 0,
 		"%d datagrams arrived and found the socket's receive buffer full: lost by the application, not by the network", lost)
 }
 
@@ -178,41 +178,41 @@ func (t *trial) offeredLoad() string {
 	}
 	offered, ok := t.metrics[metric.OfferedLoad]
 	intended := t.is.Rate * float64(len(t.directions()))
-	return when(ok && intended > 0 && offered < (1-shortfall)*intended, "%s left the sender, %s were intended", bitRate(offered), bitRate(intended))
+	return evidenceIf(ok && intended > 0 && offered < (1-shortfall)*intended, "%s left the sender, %s were intended", bitRate(offered), bitRate(intended))
 }
 
-func (t *trial) disagree() string {
+func (t *trial) unequalCounts() string {
 	if t.client != nil && t.client.Job != nil {
 		return jobBytes(t)
 	}
 	if t.client == nil || t.server == nil || t.is.Kernel() {
 		return ""
 	}
-	what, a, b := t.counts()
+	what, a, b := t.comparedCounts()
 	// The two windows differ, so this compares rates. Units in flight at the edges of each flow's window may differ.
 	each := slack
 	if t.is.Work == plan.Kilobyte {
 		each = buffered
 	}
 	room := float64(each*t.is.Concurrency()) / min(t.client.seconds(), t.server.seconds())
-	return when(math.Abs(a-b) > max(disagreement*max(a, b), room),
+	return evidenceIf(math.Abs(a-b) > max(disagreement*max(a, b), room),
 		"%s: %s by one side, %s by the other", what, number.WithUnit("1/s", a), number.WithUnit("1/s", b))
 }
 
-// counts returns the numbers that should be equal on both sides, per second of their own windows.
-func (t *trial) counts() (what string, a, b float64) {
+// comparedCounts returns the numbers that should be equal on both sides, per second of their own windows.
+func (t *trial) comparedCounts() (what string, a, b float64) {
 	switch t.is.Work {
 	case plan.Kilobyte:
-		a, _ = t.rate(direction.from, (*side).sent)
-		b, _ = t.rate(direction.to, (*side).received)
+		a, _ = t.summedRate(direction.from, (*side).sentBytes)
+		b, _ = t.summedRate(direction.to, (*side).receivedBytes)
 		return "bytes sent and received", a, b
 	case plan.Packet:
-		a, _ = t.rate(direction.from, func(s *side) float64 { return s.packets(s.sent()) })
-		b, _ = t.rate(direction.to, func(s *side) float64 {
+		a, _ = t.summedRate(direction.from, func(s *side) float64 { return s.datagramsIn(s.sentBytes()) })
+		b, _ = t.summedRate(direction.to, func(s *side) float64 {
 			if s.Datagrams == nil {
-				return s.packets(s.received())
+				return s.datagramsIn(s.receivedBytes())
 			}
-			return s.packets(s.received()) + float64(s.Datagrams.Lost)
+			return s.datagramsIn(s.receivedBytes()) + float64(s.Datagrams.Lost)
 		})
 		return "datagrams sent and received or lost", a, b
 	case plan.NewPod: // servers may answer beyond the window, and a pod that dialled again sent several requests
@@ -254,7 +254,7 @@ func (t *trial) aboveLineRate() string {
 			limit *= float64(payload) / float64(t.c.MTU+ethernetHeader)
 		}
 	}
-	return when(goodput > (1+shortfall)*limit,
+	return evidenceIf(goodput > (1+shortfall)*limit,
 		"goodput of %s is more than the %s that a line of %s can carry", bitRate(goodput), bitRate(limit), bitRate(t.c.LineRate))
 }
 
@@ -272,13 +272,13 @@ func (t *trial) irqApart() string {
 
 func (t *trial) irqUnknown() string {
 	_, demand := t.metrics[metric.ServiceDemand]
-	return when(demand && t.c.IRQUnknown, "cannot tell whether this kernel keeps interrupt time out of the CPU clocks of tasks: if it does, service demand lacks it")
+	return evidenceIf(demand && t.c.IRQUnknown, "cannot tell whether this kernel keeps interrupt time out of the CPU clocks of tasks: if it does, service demand lacks it")
 }
 
 func (t *trial) ksoftirqdHidden() string {
 	_, demand := t.metrics[metric.ServiceDemand]
 	_, whole := t.metrics[metric.KernelCPU]
-	return when(!t.c.IRQApart && demand && !whole, "ksoftirqd is not visible from this end: service demand lacks its CPU time")
+	return evidenceIf(!t.c.IRQApart && demand && !whole, "ksoftirqd is not visible from this end: service demand lacks its CPU time")
 }
 
 // idleInterrupts returns why softirq work may be charged to no task, "" if it cannot. A kernel without separate
@@ -304,23 +304,23 @@ func (t *trial) idleSoftIRQ() string {
 	if _, ok := t.metrics[metric.ServiceDemand]; !ok || why == "" {
 		return ""
 	}
-	a, ok := t.balance()
-	if !ok || t.client.host().KsoftirqdNs == nil {
+	a, ok := t.cpuAccount()
+	if !ok || t.client.hostDelta().KsoftirqdNs == nil {
 		return why + ": service demand is a lower bound"
 	}
-	untold := a.missing() - a.inTasks()
-	return when(untold > a.tolerance(unaccounted), "%s: service demand is a lower bound, and %s of the time of the path's CPUs is in no task",
+	untold := a.missingCPUs() - a.inTasks()
+	return evidenceIf(untold > a.tolerance(unaccounted), "%s: service demand is a lower bound, and %s of the time of the path's CPUs is in no task",
 		why, number.Percent(untold/a.cpus))
 }
 
-func (t *trial) errors(s *side) string {
+func (t *trial) errorCounts(s *side) string {
 	// The errors of rolled backends are the result. Servers of new pods see attempts that their clients abandon.
-	return grown(s.Errors, func(string) bool { return !t.rolled() && !(t.is.NewPods() && s == t.server) })
+	return nonzeroCounters(s.Errors, func(string) bool { return !t.hasRolls() && !(t.is.NewPods() && s == t.server) })
 }
 
-func (t *trial) resent(s *side) string {
+func (t *trial) resentSegments(s *side) string {
 	again, out, of := s.segments()
-	return when(t.is.Protocol == plan.TCP && again > resent*out, "%.0f of %.0f segments were retransmitted (%s)", again, out, of)
+	return evidenceIf(t.is.Protocol == plan.TCP && again > resent*out, "%.0f of %.0f segments were retransmitted (%s)", again, out, of)
 }
 
 // segments returns how many TCP segments a side retransmitted and sent, and the source of the counters: the flows, or
@@ -329,44 +329,44 @@ func (s *side) segments() (again, out float64, of string) {
 	if s.TCP != nil {
 		return float64(s.TCP.Retransmits), float64(s.TCP.SegmentsOut), "flows of this trial"
 	}
-	counters := s.host().SNMP
+	counters := s.hostDelta().SNMP
 	return float64(counters["Tcp.RetransSegs"]), float64(counters["Tcp.OutSegs"]), "all of the namespace"
 }
 
-func (t *trial) congestion(s *side) string {
+func (t *trial) wrongCongestion(s *side) string {
 	if s.TCP == nil || s.TCP.Congestion == "" {
 		return ""
 	}
-	return when(s.TCP.Congestion != t.is.Congestion, "congestion control is %s instead of %s", s.TCP.Congestion, t.is.Congestion)
+	return evidenceIf(s.TCP.Congestion != t.is.Congestion, "congestion control is %s instead of %s", s.TCP.Congestion, t.is.Congestion)
 }
 
 func (t *trial) meterHeavy(s *side) string {
 	own, all := float64(s.CPU.ThreadsNs), float64(s.CPU.ProcessNs)
-	return when(own > 0 && !t.is.NewPods() && all-own > max(heavyMeter*own, noticeable*float64(s.ElapsedNs)),
+	return evidenceIf(own > 0 && !t.is.NewPods() && all-own > max(heavyMeter*own, noticeable*float64(s.ElapsedNs)),
 		"the meter itself used %.0f%% as much CPU time as the load", 100*(all-own)/own)
 }
 
 func (t *trial) cpuSteal() string {
-	time := t.path()
+	time := t.pathTime()
 	share, ok := sample.Share(time[sample.Steal], time.Total())
-	return when(ok && share > stolen, "a hypervisor took %.1f%% of the path's CPU time", 100*share)
+	return evidenceIf(ok && share > stolen, "a hypervisor took %.1f%% of the path's CPU time", 100*share)
 }
 
 // cpuThrottled reports any time for which a limit of CPU time stopped the side: even the shortest stop lasts for the
 // rest of a period of 100 ms.
 func (t *trial) cpuThrottled(s *side) string {
-	stopped := time.Duration(s.host().ThrottledNs)
-	return when(stopped > 0, "a limit of CPU time stopped it for %s within %s (summed over CPUs)",
+	stopped := time.Duration(s.hostDelta().ThrottledNs)
+	return evidenceIf(stopped > 0, "a limit of CPU time stopped it for %s within %s (summed over CPUs)",
 		stopped, time.Duration(s.ElapsedNs).Round(time.Millisecond))
 }
 
 func (t *trial) cpuHot(s *side) string {
-	stops := s.host().HotStops
-	return when(stops > 0, "its processor slowed down because it was hot (%s)", number.Counted(int(stops), "time"))
+	stops := s.hostDelta().HotStops
+	return evidenceIf(stops > 0, "its processor slowed down because it was hot (%s)", number.Counted(int(stops), "time"))
 }
 
 func (t *trial) fewSamples() string {
-	return when(len(t.thin) > 0, "too few values for %s (%d must lie beyond a percentile)", strings.Join(t.thin, ", "), sample.Beyond)
+	return evidenceIf(len(t.thin) > 0, "too few values for %s (%d must lie beyond a percentile)", strings.Join(t.thin, ", "), sample.Beyond)
 }
 
 func (t *trial) fewOperations(s *side) string {
@@ -375,7 +375,7 @@ func (t *trial) fewOperations(s *side) string {
 	if t.is.Interval > 0 || t.is.Open() || s == t.server && t.is.Kernel() {
 		return ""
 	}
-	return when(s.Operations < uint64(fewest*t.is.Concurrency()),
+	return evidenceIf(s.Operations < uint64(fewest*t.is.Concurrency()),
 		"only %d operations: those cut by an edge of the window distort rates and service demand", s.Operations)
 }
 
@@ -384,5 +384,5 @@ func (t *trial) windowSkew() string {
 		return ""
 	}
 	a, b := t.client.seconds(), t.server.seconds()
-	return when(math.Abs(a-b) > disagreement*max(a, b), "the client's window took %.3g s, the server's %.3g s", a, b)
+	return evidenceIf(math.Abs(a-b) > disagreement*max(a, b), "the client's window took %.3g s, the server's %.3g s", a, b)
 }

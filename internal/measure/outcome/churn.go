@@ -6,8 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// churn derives the metrics of the changes during the trial. Their CPU time is not part of the service demand.
-func (t *trial) churn() {
+// deriveChurn derives the metrics of the changes during the trial. Their CPU time is not part of the service demand.
+func (t *trial) deriveChurn() {
 	c := t.c.Churn
 	if c == nil || t.client == nil {
 		return
@@ -24,7 +24,7 @@ func (t *trial) churn() {
 	}
 	t.metrics[metric.Enforcement+".mean"] = h.Mean()
 	t.metrics[metric.Enforcement+".max"] = float64(h.Max())
-	t.percentiles(metric.Enforcement, h)
+	t.derivePercentiles(metric.Enforcement, h)
 }
 
 // churnBehind reports changes that took longer than their rate allows.

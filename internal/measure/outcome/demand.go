@@ -8,42 +8,42 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// demand derives service demand and its parts. Each side's CPU time is divided by that side's own count of work. The
+// deriveDemand derives service demand and its parts. Each side's CPU time is divided by that side's own count of work. The
 // kernel's part is time that is charged to no task of either side.
 //
 // On a kernel that charges softirq work to the interrupted task, the kernel's part is ksoftirqd. On one that accounts
 // interrupts separately it is all interrupt time of the path's CPUs, less that of the idle machine; this includes
 // ksoftirqd. Without the whole kernel part of such a machine there is no service demand. On both it includes the
 // kernel's workers for the path, such as those that encrypt, on any CPU.
-func (t *trial) demand() {
+func (t *trial) deriveDemand() {
 	if t.is.Spin || t.is.Beside || t.is.Names.Races() {
 		return // the CPU time of polling, of a thread that waits to send, or of another stream is not part of a transaction
 	}
-	client, okClient := t.threads(t.client)
+	client, okClient := t.threadDemand(t.client)
 	// The client of an open loop polls the clock before it sends, which is not part of the path's cost. A tool sleeps, and
 	// so does the process that makes pods.
 	okClient = okClient && (!t.is.Open() || t.byTool() || t.is.NewPods())
-	server, okServer := t.threads(t.server)
+	server, okServer := t.threadDemand(t.server)
 	if t.is.Kernel() && !okServer && !t.is.Names.Given() {
 		// The kernel answers an echo and charges the time to the client's send or to ksoftirqd.
 		okServer = okClient
 	}
-	kernel, okKernel := t.kernel()
-	t.put(metric.ClientCPU, client, okClient)
-	t.put(metric.ServerCPU, server, okServer && server > 0)
-	t.put(metric.KernelCPU, kernel, okKernel)
-	t.put(metric.ServiceDemand, client+server+kernel, okClient && okServer && (okKernel || !t.c.IRQApart))
+	kernel, okKernel := t.kernelDemand()
+	t.putMetric(metric.ClientCPU, client, okClient)
+	t.putMetric(metric.ServerCPU, server, okServer && server > 0)
+	t.putMetric(metric.KernelCPU, kernel, okKernel)
+	t.putMetric(metric.ServiceDemand, client+server+kernel, okClient && okServer && (okKernel || !t.c.IRQApart))
 }
 
-// workers returns the CPU time in ns of the kernel's worker tasks for the path that side s reports: on its CPUs of
+// workerTime returns the CPU time in ns of the kernel's worker tasks for the path that side s reports: on its CPUs of
 // the path, except those in counted, and on CPUs outside the path. ksoftirqd on such an outside CPU counts too, for
 // at most the time of the workers there.
-func (t *trial) workers(s *side, counted map[int]sample.Time) (ns int64) {
+func (t *trial) workerTime(s *side, counted map[int]sample.Time) (ns int64) {
 	cpus := t.cpusOf(s, counted)
 	elsewhere := map[int]int64{}
-	for _, task := range s.host().Tasks {
+	for _, task := range s.hostDelta().Tasks {
 		_, here := cpus[task.CPU]
-		if !task.OfPath() || !here && !t.outside(s, task.CPU) {
+		if !task.OfPath() || !here && !t.countsOutside(s, task.CPU) {
 			continue
 		}
 		ns += task.Ns
@@ -51,7 +51,7 @@ func (t *trial) workers(s *side, counted map[int]sample.Time) (ns int64) {
 			elsewhere[task.CPU] += task.Ns
 		}
 	}
-	for _, task := range s.host().Tasks {
+	for _, task := range s.hostDelta().Tasks {
 		if strings.HasPrefix(task.Command, "ksoftirqd/") {
 			ns += min(task.Ns, elsewhere[task.CPU])
 		}
@@ -59,9 +59,9 @@ func (t *trial) workers(s *side, counted map[int]sample.Time) (ns int64) {
 	return ns
 }
 
-// outside reports whether side s counts CPU n as one outside the path. If both sides are on one machine, only the
+// countsOutside reports whether side s counts CPU n as one outside the path. If both sides are on one machine, only the
 // client counts such CPUs.
-func (t *trial) outside(s *side, n int) bool {
+func (t *trial) countsOutside(s *side, n int) bool {
 	if t.c.Apart {
 		_, own := t.cpusOf(s, nil)[n]
 		return !own
@@ -71,22 +71,22 @@ func (t *trial) outside(s *side, n int) bool {
 	return s == t.client && !client && !server
 }
 
-// threads returns the CPU time of a side's load threads per unit of its work.
-func (t *trial) threads(s *side) (float64, bool) {
+// threadDemand returns the CPU time of a side's load threads per unit of its work.
+func (t *trial) threadDemand(s *side) (float64, bool) {
 	if s == nil {
 		return 0, false
 	}
 	return sample.Demand(s.CPU.ThreadsNs, s.units())
 }
 
-// kernel returns the CPU time per unit of work that is charged to no task of either side. A CPU that both sides report
+// kernelDemand returns the CPU time per unit of work that is charged to no task of either side. A CPU that both sides report
 // is counted once, by the client's counters.
-func (t *trial) kernel() (float64, bool) {
+func (t *trial) kernelDemand() (float64, bool) {
 	client, ok := t.kernelOf(t.client, nil)
 	if !ok {
 		return 0, false
 	}
-	mine := t.shared()
+	mine := t.sharedCPUs()
 	if len(t.cpusOf(t.server, mine)) == 0 {
 		return client, true
 	}
@@ -100,11 +100,11 @@ func (t *trial) kernelOf(s *side, counted map[int]sample.Time) (float64, bool) {
 		return 0, false
 	}
 	var ns int64
-	ksoftirqd := s.host().KsoftirqdNs
+	ksoftirqd := s.hostDelta().KsoftirqdNs
 	if ksoftirqd != nil {
 		ns = *ksoftirqd
 	}
-	workers := t.workers(s, counted)
+	workers := t.workerTime(s, counted)
 	if !t.c.IRQApart {
 		return float64(ns+workers) / s.units(), ksoftirqd != nil
 	}
@@ -116,7 +116,7 @@ func (t *trial) kernelOf(s *side, counted map[int]sample.Time) (float64, bool) {
 // cpusOf returns the time of the CPUs of the path that a side reports, without those in counted.
 func (t *trial) cpusOf(s *side, counted map[int]sample.Time) map[int]sample.Time {
 	cpus := map[int]sample.Time{}
-	for n, modes := range s.host().CPUs {
+	for n, modes := range s.hostDelta().CPUs {
 		_, twice := counted[n]
 		if !twice && (len(t.c.CPUs) == 0 || slices.Contains(t.c.CPUs, n)) {
 			cpus[n] = modes
@@ -125,31 +125,31 @@ func (t *trial) cpusOf(s *side, counted map[int]sample.Time) map[int]sample.Time
 	return cpus
 }
 
-// shared returns the client's CPUs of the path if both sides are on one machine, otherwise nil.
-func (t *trial) shared() map[int]sample.Time {
+// sharedCPUs returns the client's CPUs of the path if both sides are on one machine, otherwise nil.
+func (t *trial) sharedCPUs() map[int]sample.Time {
 	if t.c.Apart {
 		return nil
 	}
 	return t.cpusOf(t.client, nil)
 }
 
-// path returns the time of all CPUs of the path, each once.
-func (t *trial) path() sample.Time {
+// pathTime returns the time of all CPUs of the path, each once.
+func (t *trial) pathTime() sample.Time {
 	time := sample.Sum(t.cpusOf(t.client, nil))
-	for mode, ns := range sample.Sum(t.cpusOf(t.server, t.shared())) {
+	for mode, ns := range sample.Sum(t.cpusOf(t.server, t.sharedCPUs())) {
 		time[mode] += ns
 	}
 	return time
 }
 
-func (t *trial) utilization() {
+func (t *trial) deriveUtilization() {
 	if t.is.Spin {
 		return
 	}
-	time := t.path()
+	time := t.pathTime()
 	busy := sample.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)
 	share, ok := sample.Share(busy, time.Total())
-	t.put(metric.CPUUtilization, share, ok)
+	t.putMetric(metric.CPUUtilization, share, ok)
 	share, ok = sample.Share(time.Interrupts(), time.Busy())
-	t.put(metric.SoftIRQShare, share, ok)
+	t.putMetric(metric.SoftIRQShare, share, ok)
 }

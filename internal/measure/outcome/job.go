@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// steps derives the metrics of a job from the merged observation of its members.
-func steps(t *trial) {
+// deriveSteps derives the metrics of a job from the merged observation of its members.
+func deriveSteps(t *trial) {
 	c := t.client
 	if c == nil || c.Job == nil {
 		return
@@ -21,19 +21,19 @@ func steps(t *trial) {
 		return
 	}
 	t.metrics[metric.StepRate] = c.perSecond(float64(c.Operations))
-	t.distribution(metric.StepTime, account.Step)
-	t.distribution(metric.ExchangeTime, account.Exchange)
+	t.deriveDistribution(metric.StepTime, account.Step)
+	t.deriveDistribution(metric.ExchangeTime, account.Exchange)
 	for i, h := range account.Hops {
-		t.percentiles(metric.HopTime+"."+strconv.Itoa(i+1), h)
+		t.derivePercentiles(metric.HopTime+"."+strconv.Itoa(i+1), h)
 	}
 	if mean := t.metrics[metric.ExchangeTime+".mean"]; mean > 0 && shape.Data() > 0 {
 		algorithm := 8 * shape.Data() / (mean / 1e9)
 		factor, ok := shape.BusFactor()
 		t.metrics[metric.AlgorithmBandwidth] = algorithm
-		t.put(metric.BusBandwidth, factor*algorithm, ok)
+		t.putMetric(metric.BusBandwidth, factor*algorithm, ok)
 	}
 	_, share := mostAwaited(t)
-	t.put(metric.WaitedShare, share, account.ChoiceNs > 0)
+	t.putMetric(metric.WaitedShare, share, account.ChoiceNs > 0)
 	jobDemand(t)
 }
 
@@ -45,7 +45,7 @@ func lossMetrics(t *trial, loss *sample.Loss) {
 		if h != nil && h.Count() > 0 {
 			t.metrics[family+".mean"] = h.Mean()
 			median, ok := h.Percentile(0.5)
-			t.put(family+".p50", float64(median), ok)
+			t.putMetric(family+".p50", float64(median), ok)
 		}
 	}
 }
@@ -94,8 +94,8 @@ func jobDemand(t *trial) {
 		more, ok := t.kernelOf(newSide(t.is, &o), nil)
 		kernel, known = kernel+more, known && ok
 	}
-	t.put(metric.KernelCPU, kernel, known)
-	t.put(metric.ServiceDemand, threads+kernel, known || !t.c.IRQApart)
+	t.putMetric(metric.KernelCPU, kernel, known)
+	t.putMetric(metric.ServiceDemand, threads+kernel, known || !t.c.IRQApart)
 }
 
 // mostLate is the share of their exchange time that members may spend waiting for one member without a warning.
@@ -107,11 +107,11 @@ func findStraggler(t *trial) string {
 		return ""
 	}
 	m, share := mostAwaited(t)
-	return when(share > mostLate && m.Waits >= fewest, "members that wait for several spend %s of their time waiting for %s alone", number.Percent(share), m.Name)
+	return evidenceIf(share > mostLate && m.Waits >= fewest, "members that wait for several spend %s of their time waiting for %s alone", number.Percent(share), m.Name)
 }
 
 // jobBytes reports that the members together sent and received different numbers of bytes.
 func jobBytes(t *trial) string {
 	c := t.client
-	return when(c.BytesSent != c.BytesReceived, "the members of the job sent %d bytes and received %d", c.BytesSent, c.BytesReceived)
+	return evidenceIf(c.BytesSent != c.BytesReceived, "the members of the job sent %d bytes and received %d", c.BytesSent, c.BytesReceived)
 }

@@ -34,14 +34,13 @@ type located struct {
 	Drops []sample.Drop
 }
 
-// locate returns where datagrams were lost, from the counters of the two sides and of the hosts between them. If drops
-// is nil it uses the devices of the two ends. It returns false without a loss, or without a receiver's count.
-//
-// From the receiver towards the sender, each counter explains a part of the loss. The rest is the path's: a filter, a
-// route, an unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and
-// the receiving device also count a packet that a full backlog drops, and a tunnel device counts the drops of the
-// queueing discipline below it, so locate subtracts these.
-func locate(client, server *sample.Observation, drops []sample.Drop) (located, bool) {
+// locateLosses returns where datagrams were lost, from the counters of the two sides and of the hosts between them. If drops
+// is nil it uses the devices of the two ends. It returns false without a loss, or without a receiver's count. From the
+// receiver towards the sender, each counter explains a part of the loss. The rest is the path's: a filter, a route, an
+// unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and the receiving
+// device also count a packet that a full backlog drops, and a tunnel device counts the drops of the queueing discipline
+// below it, so these are subtracted.
+func locateLosses(client, server *sample.Observation, drops []sample.Drop) (located, bool) {
 	d := datagramsOf(client, server)
 	if d == nil || d.Lost == 0 {
 		return located{}, false
@@ -63,7 +62,7 @@ func locate(client, server *sample.Observation, drops []sample.Drop) (located, b
 	take(inSocket, socketDrops(d, client, server))
 	take(inBacklog, backlog)
 	take(inQdisc, sums[sample.DropQdisc])
-	take(inDevice, above(sums[sample.DropTX], backlog+sums[sample.DropQdisc])+above(sums[sample.DropRX], backlog))
+	take(inDevice, excessOver(sums[sample.DropTX], backlog+sums[sample.DropQdisc])+excessOver(sums[sample.DropRX], backlog))
 	take(onPath, left)
 	return l, true
 }
@@ -105,7 +104,7 @@ func mostFirst(drops []sample.Drop) []sample.Drop {
 	return drops
 }
 
-func above(n, floor uint64) uint64 { return max(n, floor) - floor }
+func excessOver(n, floor uint64) uint64 { return max(n, floor) - floor }
 
 // datagramsOf returns the counts of the receiver, the sum of both if both sides receive, or nil.
 func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
@@ -196,7 +195,7 @@ func (t *trial) lossPlaces() {
 	if t.client == nil || t.server == nil {
 		return
 	}
-	l, ok := locate(t.client.Observation, t.server.Observation, t.c.Drops)
+	l, ok := locateLosses(t.client.Observation, t.server.Observation, t.c.Drops)
 	if !ok || l.Expected == 0 {
 		return
 	}

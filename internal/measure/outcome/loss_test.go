@@ -60,7 +60,7 @@ func TestLocate(t *testing.T) {
 		if tt.see != nil {
 			tt.see(c, s)
 		}
-		got, ok := locate(c, s, tt.drops)
+		got, ok := locateLosses(c, s, tt.drops)
 		if !ok {
 			t.Errorf("%s: nothing is located", tt.name)
 			continue
@@ -75,10 +75,10 @@ func TestLocate(t *testing.T) {
 			t.Errorf("%s: it says %q, want %q", tt.name, got, tt.says)
 		}
 	}
-	if _, ok := locate(lost0()); ok {
+	if _, ok := locateLosses(lost0()); ok {
 		t.Error("nothing was lost, and it is located")
 	}
-	if _, ok := locate(nil, nil, nil); ok {
+	if _, ok := locateLosses(nil, nil, nil); ok {
 		t.Error("nobody saw anything, and it is located")
 	}
 }
@@ -101,7 +101,7 @@ func TestLocateAddsUp(t *testing.T) {
 			kind := []string{sample.DropQdisc, sample.DropTX, sample.DropRX}[r.IntN(3)]
 			drops = append(drops, sample.Drop{Device: "eth0", Kind: kind, Packets: r.Uint64N(400)})
 		}
-		l, _ := locate(c, s, drops)
+		l, _ := locateLosses(c, s, drops)
 		sum := uint64(0)
 		for _, n := range l.At {
 			sum += n

@@ -5,8 +5,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// resolutions derives the metrics of resolved names.
-func resolutions(t *trial) {
+// deriveResolutions derives the metrics of resolved names.
+func deriveResolutions(t *trial) {
 	c := t.client
 	if c == nil {
 		return
@@ -14,15 +14,15 @@ func resolutions(t *trial) {
 	if !t.is.Open() {
 		t.metrics[metric.ResolutionRate] = c.perSecond(float64(c.Operations))
 	}
-	t.paced(c)
-	t.failures(c)
-	t.distribution(metric.ResolutionTime, c.RTT)
+	t.deriveOpenLoop(c)
+	t.deriveErrorRate(c)
+	t.deriveDistribution(metric.ResolutionTime, c.RTT)
 	n := c.Names
 	if n == nil {
 		return
 	}
 	t.metrics[metric.QueryRate] = c.perSecond(float64(n.Queries))
-	if all := float64(c.Operations) + c.failures(); all > 0 {
+	if all := float64(c.Operations) + c.failureCount(); all > 0 {
 		t.metrics[metric.QueriesPerResolution] = float64(n.Queries) / all
 		t.metrics[metric.ResolutionsWaited] = min(float64(n.Waited)/all, 1)
 	}

@@ -78,84 +78,84 @@ type trial struct {
 func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (map[string]float64, []sample.Warning) {
 	t := &trial{w: w.Normalize(), is: w.Traits(), c: c, metrics: map[string]float64{}}
 	t.client, t.server = newSide(t.is, client), newSide(t.is, server)
-	t.share()
+	t.shareToolWork()
 	t.sender, t.receiver = t.client, t.server
 	if t.is.Reverse {
 		t.sender, t.receiver = t.server, t.client
 	}
 	if t.byTool() {
-		return t.tool()
+		return t.toolOutcome()
 	}
 	if t.is.Job.Members > 0 {
-		steps(t)
-		t.churn()
-		t.utilization()
-		return t.metrics, t.check()
+		deriveSteps(t)
+		t.deriveChurn()
+		t.deriveUtilization()
+		return t.metrics, t.failedChecks()
 	}
 	switch t.is.Work {
 	case plan.Packet:
-		t.stream()
-		t.datagrams()
+		t.deriveStream()
+		t.deriveDatagrams()
 		t.lossPlaces()
 	case plan.Kilobyte:
-		t.stream()
-		t.retransmits()
+		t.deriveStream()
+		t.deriveRetransmits()
 	case plan.Request:
-		t.requests()
+		t.deriveRequests()
 	case plan.NewPod:
 		t.newPods()
 	default:
 		if t.is.Names.Given() {
-			resolutions(t)
+			deriveResolutions(t)
 			perResolution(t)
 		} else {
-			t.transactions()
+			t.deriveTransactions()
 		}
 	}
-	t.demand()
-	t.churn()
-	t.utilization()
-	t.memory()
-	return t.metrics, t.check()
+	t.deriveDemand()
+	t.deriveChurn()
+	t.deriveUtilization()
+	t.deriveMemory()
+	return t.metrics, t.failedChecks()
 }
 
-// put records a metric if ok.
-func (t *trial) put(name string, value float64, ok bool) {
+// putMetric records a metric if ok.
+func (t *trial) putMetric(name string, value float64, ok bool) {
 	if ok {
 		t.metrics[name] = value
 	}
 }
 
-func (t *trial) stream() {
-	bytes, ok := t.rate(direction.to, (*side).received)
-	t.put(metric.Goodput, 8*bytes, ok)
+func (t *trial) deriveStream() {
+	bytes, ok := t.summedRate(direction.to, (*side).receivedBytes)
+	t.putMetric(metric.Goodput, 8*bytes, ok)
 	if t.is.Bidirectional {
 		t.eachWay()
 	}
 }
 
-func (t *trial) retransmits() {
+func (t *trial) deriveRetransmits() {
 	counted := func(d direction) *side {
 		if d.sender == nil || d.sender.TCP == nil {
 			return nil
 		}
 		return d.sender
 	}
-	again, ok := t.rate(counted, func(s *side) float64 { return float64(s.TCP.Retransmits) })
+	again, ok := t.summedRate(counted, func(s *side) float64 { return float64(s.TCP.Retransmits) })
 	// Both are rates of their own window; their quotient is CPU time per byte.
 	if bytes := t.metrics[metric.Goodput] / 8; ok && bytes > 0 {
 		t.metrics[metric.RetransmitsPerG] = again / bytes * 1e9
 	}
 }
 
-func (t *trial) datagrams() {
-	bytes, ok := t.rate(direction.from, (*side).sent)
-	t.put(metric.OfferedLoad, 8*bytes, ok)
+func (t *trial) deriveDatagrams() {
+	bytes, ok := t.summedRate(direction.from, (*side).sentBytes)
+	t.putMetric(metric.OfferedLoad, 8*bytes, ok)
 	if t.receiver == nil {
 		return
 	}
-	packets, ok := t.rate(direction.to, func(s *side) float64 { return s.packets(s.received()) })
-	t.put(metric.PacketRate, packets, ok)
+	packets, ok := t.summedRate(direction.to, func(s *side) float64 { return s.datagramsIn(s.receivedBytes()) })
+	t.putMetric(metric.PacketRate, packets, ok)
 	if d := datagramsOf(t.observation(t.client), t.observation(t.server)); d != nil {
 		if d.Expected > 0 {
 			t.metrics[metric.FrameLossRate] = float64(d.Lost) / float64(d.Expected)
@@ -165,11 +165,11 @@ func (t *trial) datagrams() {
 		}
 	}
 	if h := t.receiver.Transit; h != nil && h.Count() > 0 {
-		t.percentile(metric.PDV, h, 0.999)
+		t.deriveQuantile(metric.PDV, h, 0.999)
 	}
 }
 
-func (t *trial) transactions() {
+func (t *trial) deriveTransactions() {
 	c := t.client
 	if c == nil {
 		return
@@ -178,14 +178,14 @@ func (t *trial) transactions() {
 	if t.is.Interval == 0 && !t.is.Open() {
 		t.metrics[metric.TransactionRate] = c.perSecond(float64(c.Operations))
 	}
-	t.failures(c)
-	t.paced(c)
+	t.deriveErrorRate(c)
+	t.deriveOpenLoop(c)
 	t.streamGoodput()
-	t.distribution(metric.RTT, c.RTT)
-	t.distribution(metric.ConnectTime, c.Connect)
+	t.deriveDistribution(metric.RTT, c.RTT)
+	t.deriveDistribution(metric.ConnectTime, c.Connect)
 }
 
-func (t *trial) memory() {
-	a, b := t.client.host().MemoryBytes, t.server.host().MemoryBytes
-	t.put(metric.Memory, float64(a)+float64(b), a > 0 && b > 0)
+func (t *trial) deriveMemory() {
+	a, b := t.client.hostDelta().MemoryBytes, t.server.hostDelta().MemoryBytes
+	t.putMetric(metric.Memory, float64(a)+float64(b), a > 0 && b > 0)
 }

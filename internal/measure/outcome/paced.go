@@ -15,17 +15,17 @@ const (
 	promptNs = 10_000
 )
 
-// paced derives the intended, offered and answered rates of an open loop.
-func (t *trial) paced(c *side) {
+// deriveOpenLoop derives the intended, offered and answered rates of an open loop.
+func (t *trial) deriveOpenLoop(c *side) {
 	if !t.is.Open() {
 		return
 	}
 	intended := t.is.Rate
 	if t.is.Load > 0 {
 		intended = t.is.Load * t.c.Capacity
-		t.put(metric.Capacity, t.c.Capacity, t.c.Capacity > 0)
+		t.putMetric(metric.Capacity, t.c.Capacity, t.c.Capacity > 0)
 	}
-	t.put(metric.IntendedRate, intended, intended > 0)
+	t.putMetric(metric.IntendedRate, intended, intended > 0)
 	t.metrics[metric.AnsweredRate] = c.perSecond(float64(c.Operations))
 	s := c.Schedule
 	if s == nil {
@@ -34,7 +34,7 @@ func (t *trial) paced(c *side) {
 	t.metrics[metric.OfferedRate] = c.perSecond(float64(s.Sent))
 	if h := s.Lag; h != nil && h.Count() > 0 {
 		// Too few values of the lag need no warning: the times have as many.
-		t.percentiles(metric.SendLag, h)
+		t.derivePercentiles(metric.SendLag, h)
 		t.metrics[metric.SendLag+".max"] = float64(h.Max())
 	}
 }
@@ -54,8 +54,8 @@ func (t *trial) schedule() sample.Schedule {
 	return *t.client.Schedule
 }
 
-// short reports whether n is less than due by more than shortfall and the requests that an edge of the window cuts.
-func (t *trial) short(n, due uint64) bool {
+// fallsShort reports whether n is less than due by more than shortfall and the requests that an edge of the window cuts.
+func (t *trial) fallsShort(n, due uint64) bool {
 	return float64(n) < (1-shortfall)*float64(due)-float64(slack*t.is.Concurrency())
 }
 
@@ -63,19 +63,19 @@ func (t *trial) short(n, due uint64) bool {
 func (t *trial) notSent() string {
 	s := t.schedule()
 	if t.is.NewPods() {
-		return when(t.short(s.Sent, s.Due), "%d pods were due in the window and %d were started: the machine could not make pods at this rate", s.Due, s.Sent)
+		return evidenceIf(t.fallsShort(s.Sent, s.Due), "%d pods were due in the window and %d were started: the machine could not make pods at this rate", s.Due, s.Sent)
 	}
-	return when(t.short(s.Sent, s.Due), "%d requests were scheduled in the window and %d went out, late ones included: "+
+	return evidenceIf(t.fallsShort(s.Sent, s.Due), "%d requests were scheduled in the window and %d went out, late ones included: "+
 		"the path or the client's threads could not keep up", s.Due, s.Sent)
 }
 
-// saturated reports responses that did not keep up with the schedule: the times are those of a growing queue.
-func (t *trial) saturated() string {
+// responsesBehind reports responses that did not keep up with the schedule: the times are those of a growing queue.
+func (t *trial) responsesBehind() string {
 	s := t.schedule()
 	if s.Due == 0 || t.is.NewPods() { // pods do not wait for each other
 		return ""
 	}
-	return when(t.short(t.client.Operations, s.Due), "%d requests were scheduled in the window and %d responses arrived, those to earlier requests included: "+
+	return evidenceIf(t.fallsShort(t.client.Operations, s.Due), "%d requests were scheduled in the window and %d responses arrived, those to earlier requests included: "+
 		"a queue grew, and the times depend on the length of the window", s.Due, t.client.Operations)
 }
 
@@ -83,13 +83,13 @@ func (t *trial) saturated() string {
 func (t *trial) lateSender() string {
 	lag, ok := t.metrics[metric.SendLag+".p99"]
 	tail, known := t.metrics[t.is.Times()+".p99"]
-	return when(ok && known && lag > max(promptNs, lateTail*tail), "1 %% of the requests left %s or more late, and the 99th percentile is %s: the client's busy CPU makes the tail, not the path",
+	return evidenceIf(ok && known && lag > max(promptNs, lateTail*tail), "1 %% of the requests left %s or more late, and the 99th percentile is %s: the client's busy CPU makes the tail, not the path",
 		time.Duration(lag).Round(time.Microsecond/10), time.Duration(tail).Round(time.Microsecond/10))
 }
 
 // sharedSpin reports two spinning ends on one CPU.
 func (t *trial) sharedSpin() string {
 	client := t.cpusOf(t.client, nil)
-	return when(t.is.Spin && len(client) == 1 && len(t.cpusOf(t.server, nil)) > 0 && len(t.cpusOf(t.server, client)) == 0,
+	return evidenceIf(t.is.Spin && len(client) == 1 && len(t.cpusOf(t.server, nil)) > 0 && len(t.cpusOf(t.server, client)) == 0,
 		"both ends spin on one CPU and yield it to each other: each time includes a switch of threads")
 }

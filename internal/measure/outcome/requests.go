@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// requests derives the metrics of http from the client's observation, because the client receives all payload.
-func (t *trial) requests() {
+// deriveRequests derives the metrics of http from the client's observation, because the client receives all payload.
+func (t *trial) deriveRequests() {
 	c := t.client
 	if c == nil {
 		return
@@ -18,28 +18,28 @@ func (t *trial) requests() {
 	if !t.is.Open() {
 		t.metrics[metric.RequestRate] = c.perSecond(float64(c.Operations))
 	}
-	t.paced(c)
-	t.metrics[metric.Goodput] = c.perSecond(8 * c.received())
-	t.metrics[metric.Transferred] = c.received()
-	t.failures(c)
-	t.distribution(metric.ResponseTime, c.RTT)
-	t.distribution(metric.ConnectTime, c.Connect)
-	t.shares()
-	t.rolls()
+	t.deriveOpenLoop(c)
+	t.metrics[metric.Goodput] = c.perSecond(8 * c.receivedBytes())
+	t.metrics[metric.Transferred] = c.receivedBytes()
+	t.deriveErrorRate(c)
+	t.deriveDistribution(metric.ResponseTime, c.RTT)
+	t.deriveDistribution(metric.ConnectTime, c.Connect)
+	t.deriveBackendShares()
+	t.deriveRolls()
 }
 
-// failures derives the share of the client's attempts that failed.
-func (t *trial) failures(c *side) {
-	failed := c.failures()
+// deriveErrorRate derives the share of the client's attempts that failed.
+func (t *trial) deriveErrorRate(c *side) {
+	failed := c.failureCount()
 	if attempts := float64(c.Operations) + failed; attempts > 0 {
 		t.metrics[metric.ErrorRate] = failed / attempts
 	}
 }
 
-// shares derives the smallest and the largest share of the requests that a backend answered, and the p value of a test
+// deriveBackendShares derives the smallest and the largest share of the requests that a backend answered, and the p value of a test
 // that all backends are equally likely. The test counts connections, because a Service chooses a backend for each
 // connection. It is omitted for rolled backends, and if a kept connection had no response in the window.
-func (t *trial) shares() {
+func (t *trial) deriveBackendShares() {
 	backends := t.backends()
 	if backends == nil {
 		return
@@ -55,7 +55,7 @@ func (t *trial) shares() {
 	t.metrics[metric.BackendShare+".min"] = float64(least) / float64(sum)
 	t.metrics[metric.BackendShare+".max"] = float64(most) / float64(sum)
 	p, ok := stat.EvenP(connections)
-	t.put(metric.BackendEvenness, p, ok && !t.rolled() && (t.is.Reconnect || answered >= t.is.Flows))
+	t.putMetric(metric.BackendEvenness, p, ok && !t.hasRolls() && (t.is.Reconnect || answered >= t.is.Flows))
 }
 
 // backends returns the work of each backend, idle ones included; nil if there is only one, or if the responses do not
@@ -82,6 +82,6 @@ func (t *trial) idleBackend() string {
 		}
 	}
 	const enough = 5 // connections for each backend: with this many, one backend in 150 has none by chance
-	return when(!t.rolled() && idle > 0 && connections >= enough*uint64(len(backends)),
+	return evidenceIf(!t.hasRolls() && idle > 0 && connections >= enough*uint64(len(backends)),
 		"%d of %d backends answered none of %d connections", idle, len(backends), connections)
 }

@@ -12,17 +12,17 @@ import (
 // others would have followed.
 const lastMoments = 0.05
 
-// rolled reports whether the backends of the trial left their Service and returned.
-func (t *trial) rolled() bool { return t.server != nil && len(t.server.Rolls) > 0 }
+// hasRolls reports whether the backends of the trial left their Service and returned.
+func (t *trial) hasRolls() bool { return t.server != nil && len(t.server.Rolls) > 0 }
 
-// rolls derives the metrics of the rolls. The times are the longest of the trial: the slowest node to learn determines
+// deriveRolls derives the metrics of the rolls. The times are the longest of the trial: the slowest node to learn determines
 // the failures of a client.
-func (t *trial) rolls() {
-	if !t.rolled() || t.client == nil {
+func (t *trial) deriveRolls() {
+	if !t.hasRolls() || t.client == nil {
 		return
 	}
 	rolls := t.server.Rolls
-	t.metrics[metric.FailuresPerRoll] = t.client.failures() / float64(len(rolls))
+	t.metrics[metric.FailuresPerRoll] = t.client.failureCount() / float64(len(rolls))
 	// A new kept connection only shows that another broke, not when the nodes have learned.
 	var removed, added int64
 	sawRemoval := t.is.Reconnect
@@ -32,8 +32,8 @@ func (t *trial) rolls() {
 		sawRemoval = sawRemoval && r.LastNs > 0 && !undrained(r.LastNs, r.DrainNs)
 		sawAddition = sawAddition && r.Returned && r.FirstNs > 0
 	}
-	t.put(metric.NetworkProgramming+".removed", float64(removed), sawRemoval)
-	t.put(metric.NetworkProgramming+".added", float64(added), sawAddition)
+	t.putMetric(metric.NetworkProgramming+".removed", float64(removed), sawRemoval)
+	t.putMetric(metric.NetworkProgramming+".added", float64(added), sawAddition)
 }
 
 // undrained reports whether connections came until the end of the drain.
@@ -41,7 +41,7 @@ func undrained(last, drain int64) bool { return float64(last) > (1-lastMoments)*
 
 // shortDrain reports backends that still got connections at the end of their drain.
 func (t *trial) shortDrain() string {
-	if !t.rolled() || t.is.Drain == 0 {
+	if !t.hasRolls() || t.is.Drain == 0 {
 		return ""
 	}
 	return t.countRolls("backends still got connections when their drain of "+t.is.Drain.Round(time.Millisecond).String()+" was over",
@@ -52,12 +52,12 @@ func (t *trial) shortDrain() string {
 // N is 0.
 func (t *trial) countRolls(what string, like func(sample.Roll) bool) string {
 	n := len(each.Where(t.server.Rolls, like))
-	return when(n > 0, "%d of %d %s", n, len(t.server.Rolls), what)
+	return evidenceIf(n > 0, "%d of %d %s", n, len(t.server.Rolls), what)
 }
 
 // absentBackend reports backends without a connection after their return, if each request has its own connection.
 func (t *trial) absentBackend() string {
-	if !t.rolled() || !t.is.Reconnect {
+	if !t.hasRolls() || !t.is.Reconnect {
 		return ""
 	}
 	return t.countRolls("backends got no connection after their return: the window may be too short for it",

@@ -25,11 +25,11 @@ func NewProbe(w plan.Throughput, rate float64, client, server *sample.Observatio
 	if c == nil || s == nil || s.Datagrams == nil {
 		return p
 	}
-	p.Offered, p.Delivered = c.perSecond(8*c.sent()), s.perSecond(8*s.received())
+	p.Offered, p.Delivered = c.perSecond(8*c.sentBytes()), s.perSecond(8*s.receivedBytes())
 	d := datagramsOf(client, server)
 	p.Lost, p.Expected = d.Lost, d.Expected
 	p.Held = p.Expected > 0 && float64(p.Lost) <= w.Loss*float64(p.Expected)
-	if l, ok := locate(client, server, drops); ok {
+	if l, ok := locateLosses(client, server, drops); ok {
 		p.At, p.Where = l.At, l.String()
 	}
 	return p
@@ -43,7 +43,7 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 	m, warnings := Derive(w.Probe(throughput), r.Client, r.Server, c)
 	m[metric.Throughput] = throughput
 	if of := m[metric.Goodput]; of > 0 {
-		m[metric.PacketRate] *= typical(r.Probes, func(p result.Probe) float64 { return p.Delivered }) / of
+		m[metric.PacketRate] *= confirmedMedian(r.Probes, func(p result.Probe) float64 { return p.Delivered }) / of
 	}
 	delete(m, metric.Goodput)
 	delete(m, metric.OfferedLoad)
@@ -64,10 +64,10 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 
 // Throughput returns the result of a search in bit/s, 0 without one. It is the median rate that the probes at the highest
 // confirmed rate carried. If the search ended at full speed, it is the median of the probes at full speed.
-func Throughput(probes []result.Probe) float64 { return typical(probes, result.Probe.Carried) }
+func Throughput(probes []result.Probe) float64 { return confirmedMedian(probes, result.Probe.Carried) }
 
-// typical returns the median of a number over the probes that confirmed the result, 0 without a result.
-func typical(probes []result.Probe, number func(result.Probe) float64) float64 {
+// confirmedMedian returns the median of a number over the probes that confirmed the result, 0 without a result.
+func confirmedMedian(probes []result.Probe, number func(result.Probe) float64) float64 {
 	rate, ok := confirmedRate(probes)
 	if !ok {
 		return 0

@@ -23,15 +23,15 @@ func newSide(is plan.Traits, o *sample.Observation) *side {
 
 func (s *side) perSecond(n float64) float64 { return n / (float64(s.ElapsedNs) / 1e9) }
 
-// host returns the changes of the machine's counters, the zero value without a side or without counters.
-func (s *side) host() sample.HostDelta {
+// hostDelta returns the changes of the machine's counters, the zero value without a side or without counters.
+func (s *side) hostDelta() sample.HostDelta {
 	if s == nil {
 		return sample.HostDelta{}
 	}
 	return hostOf(s.Observation)
 }
 
-// hostOf does the same as side.host for an observation, which may be nil.
+// hostOf does the same as side.hostDelta for an observation, which may be nil.
 func hostOf(o *sample.Observation) sample.HostDelta {
 	if o == nil || o.Host == nil {
 		return sample.HostDelta{}
@@ -39,10 +39,10 @@ func hostOf(o *sample.Observation) sample.HostDelta {
 	return *o.Host
 }
 
-func (s *side) sent() float64     { return float64(s.BytesSent) }
-func (s *side) received() float64 { return float64(s.BytesReceived) }
+func (s *side) sentBytes() float64     { return float64(s.BytesSent) }
+func (s *side) receivedBytes() float64 { return float64(s.BytesReceived) }
 
-func (s *side) failures() float64 {
+func (s *side) failureCount() float64 {
 	n := uint64(0)
 	for _, count := range s.Errors {
 		n += count
@@ -57,21 +57,21 @@ func (s *side) units() float64 {
 		return s.Tool.Work
 	}
 	if s.Job != nil {
-		return s.sent() / 1e9
+		return s.sentBytes() / 1e9
 	}
-	bytes := s.sent() + s.received()
+	bytes := s.sentBytes() + s.receivedBytes()
 	switch s.is.Work {
 	case plan.Kilobyte:
 		return bytes / 1000
 	case plan.Packet:
-		return s.packets(bytes)
+		return s.datagramsIn(bytes)
 	}
 	return float64(s.Operations)
 }
 
-// packets returns the number of datagrams of a stream in a number of bytes. For a mix of sizes it is the number of
+// datagramsIn returns the number of datagrams of a stream in a number of bytes. For a mix of sizes it is the number of
 // operations, if all have one direction.
-func (s *side) packets(bytes float64) float64 {
+func (s *side) datagramsIn(bytes float64) float64 {
 	if s.is.Mix && !s.is.Bidirectional {
 		return float64(s.Operations)
 	}
@@ -92,9 +92,9 @@ func (t *trial) directions() []direction {
 func (d direction) from() *side { return d.sender }
 func (d direction) to() *side   { return d.receiver }
 
-// rate returns number per second, summed over all directions. end selects the side of a direction that is counted. It
+// summedRate returns number per second, summed over all directions. end selects the side of a direction that is counted. It
 // returns false if such a side was not observed.
-func (t *trial) rate(end func(direction) *side, number func(*side) float64) (sum float64, ok bool) {
+func (t *trial) summedRate(end func(direction) *side, number func(*side) float64) (sum float64, ok bool) {
 	for _, d := range t.directions() {
 		s := end(d)
 		if s == nil {
@@ -108,10 +108,10 @@ func (t *trial) rate(end func(direction) *side, number func(*side) float64) (sum
 // eachWay derives the goodput of each direction.
 func (t *trial) eachWay() {
 	if t.server != nil {
-		t.metrics[metric.Goodput+".forward"] = t.server.perSecond(8 * t.server.received())
+		t.metrics[metric.Goodput+".forward"] = t.server.perSecond(8 * t.server.receivedBytes())
 	}
 	if t.client != nil {
-		t.metrics[metric.Goodput+".reverse"] = t.client.perSecond(8 * t.client.received())
+		t.metrics[metric.Goodput+".reverse"] = t.client.perSecond(8 * t.client.receivedBytes())
 	}
 }
 

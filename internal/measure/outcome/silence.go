@@ -22,14 +22,14 @@ const (
 // least silentFor. Otherwise it returns "", and always for dns, tools, rolled backends and windows without progress
 // rows.
 func Stalled(w plan.Workload, client, server *sample.Observation) string {
-	silence, side := silent(w, client, server)
-	return when(silence >= silentFor && !w.Traits().Roll && !w.Traits().Names.Given(), // dns waits for its timeouts
+	silence, side := longestSilence(w, client, server)
+	return evidenceIf(silence >= silentFor && !w.Traits().Roll && !w.Traits().Names.Given(), // dns waits for its timeouts
 		"the %s completed nothing in the last %s of its window", side, silence.Round(10*time.Millisecond))
 }
 
-// silent returns the longest silence of a side at the end of its window, and the side; 0 if no side was silent by the
+// longestSilence returns the longest silence of a side at the end of its window, and the side; 0 if no side was silent by the
 // rules of silentEnd.
-func silent(w plan.Workload, client, server *sample.Observation) (longest time.Duration, side string) {
+func longestSilence(w plan.Workload, client, server *sample.Observation) (longest time.Duration, side string) {
 	for _, o := range []*sample.Observation{client, server} {
 		if o == nil || o.Tool != nil {
 			continue
@@ -67,6 +67,6 @@ func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 // silentEnding reports a busy side that completed nothing at the end of its window, even if the silence is too short
 // for Stalled.
 func (t *trial) silentEnding() string {
-	silence, side := silent(t.w, t.observation(t.client), t.observation(t.server))
-	return when(silence > 0, "the %s completed nothing in the last %s of its window", side, silence.Round(time.Millisecond))
+	silence, side := longestSilence(t.w, t.observation(t.client), t.observation(t.server))
+	return evidenceIf(silence > 0, "the %s completed nothing in the last %s of its window", side, silence.Round(time.Millisecond))
 }

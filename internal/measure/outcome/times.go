@@ -7,17 +7,17 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// distribution derives the family of metrics of a distribution of times.
-func (t *trial) distribution(family string, h *sample.Histogram) {
+// deriveDistribution derives the family of metrics of a distribution of times.
+func (t *trial) deriveDistribution(family string, h *sample.Histogram) {
 	if h == nil || h.Count() == 0 {
 		return
 	}
 	t.metrics[family+".min"] = float64(h.Min())
 	t.metrics[family+".mean"] = h.Mean()
 	t.metrics[family+".max"] = float64(h.Max())
-	t.put(family+".stddev", h.Stddev(), h.Count() > 1)
+	t.putMetric(family+".stddev", h.Stddev(), h.Count() > 1)
 	for name, q := range metric.Percentiles(family) {
-		t.percentile(name, h, q)
+		t.deriveQuantile(name, h, q)
 	}
 }
 
@@ -25,9 +25,9 @@ func (t *trial) distribution(family string, h *sample.Histogram) {
 // warning on every cell would hide the important ones.
 const doubtful = 0.99
 
-// percentile derives one percentile. With too few values it adds the name to thin, unless the percentile is above
+// deriveQuantile derives one percentile. With too few values it adds the name to thin, unless the percentile is above
 // doubtful or the workload usually has few values.
-func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
+func (t *trial) deriveQuantile(name string, h *sample.Histogram, q float64) {
 	ns, ok := h.Percentile(q)
 	if !ok {
 		if q <= doubtful && (q <= 0.5 || !t.is.NewPods() && t.is.Job.Members == 0) { // new pods and steps are few
@@ -38,7 +38,7 @@ func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 	t.metrics[name] = float64(ns)
 }
 
-// percentiles derives the percentiles of a family that have enough values, without a warning about the others.
-func (t *trial) percentiles(family string, h *sample.Histogram) {
+// derivePercentiles derives the percentiles of a family that have enough values, without a warning about the others.
+func (t *trial) derivePercentiles(family string, h *sample.Histogram) {
 	maps.Insert(t.metrics, h.Percentiles(family))
 }

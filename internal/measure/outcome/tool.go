@@ -17,20 +17,20 @@ var toolChecks = []string{
 // byTool reports whether a tool was the client.
 func (t *trial) byTool() bool { return t.client != nil && t.client.Tool != nil }
 
-// tool returns the metrics that a tool reported, with our own of its process: CPU time over all its work, and memory.
+// toolOutcome returns the metrics that a tool reported, with our own of its process: CPU time over all its work, and memory.
 // It also returns the tool's notes and our warnings. CPU utilization is absent, because only the tool knows the time
 // of its window.
-func (t *trial) tool() (map[string]float64, []sample.Warning) {
+func (t *trial) toolOutcome() (map[string]float64, []sample.Warning) {
 	maps.Copy(t.metrics, t.client.Tool.Metrics)
-	t.demand()
-	t.memory()
-	checked := each.Where(t.check(), func(w sample.Warning) bool { return slices.Contains(toolChecks, w.ID) })
+	t.deriveDemand()
+	t.deriveMemory()
+	checked := each.Where(t.failedChecks(), func(w sample.Warning) bool { return slices.Contains(toolChecks, w.ID) })
 	return t.metrics, slices.Concat(t.client.Tool.Notes, checked)
 }
 
-// share gives the server of a tool the work of its client, because the server's own count is unknown. For datagrams,
+// shareToolWork gives the server of a tool the work of its client, because the server's own count is unknown. For datagrams,
 // lost ones are subtracted.
-func (t *trial) share() {
+func (t *trial) shareToolWork() {
 	if !t.byTool() || t.server == nil || t.server.Tool == nil {
 		return
 	}

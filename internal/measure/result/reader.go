@@ -46,12 +46,12 @@ type Reader struct {
 func NewReader(r io.Reader, name string) (*Reader, error) {
 	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{},
 		profiles: map[plan.Variant]plan.Variant{}, workloads: map[plan.Workload]plan.Workload{}}
-	b, err := rd.next()
+	b, err := rd.nextLine()
 	if errors.Is(err, io.EOF) {
 		if rd.cut {
-			return nil, rd.wrong("is cut within its header")
+			return nil, rd.fileError("is cut within its header")
 		}
-		return nil, rd.wrong("is empty")
+		return nil, rd.fileError("is empty")
 	}
 	if err != nil {
 		return nil, err
@@ -61,14 +61,14 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(b, &version); err != nil || !strings.HasPrefix(version.Schema, "cnibench.result/") {
-		return nil, rd.wrong("is not a cnibench result file: its first line is not a header")
+		return nil, rd.fileError("is not a cnibench result file: its first line is not a header")
 	}
 	if version.Schema != Schema {
-		return nil, advice.With(rd.wrong("has the schema %q, and this version reads %q", version.Schema, Schema),
+		return nil, advice.With(rd.fileError("has the schema %q, and this version reads %q", version.Schema, Schema),
 			"read it with the version of cnibench that wrote it")
 	}
 	if err := json.Unmarshal(b, &rd.header); err != nil {
-		return nil, rd.wrong("has a header that cannot be read: %w", describeJSONError(err))
+		return nil, rd.fileError("has a header that cannot be read: %w", describeJSONError(err))
 	}
 	return rd, nil
 }
@@ -79,7 +79,7 @@ func (r *Reader) Header() Header { return r.header }
 // Next returns the next record, or io.EOF after the last. It leaves out a last line without its newline, which was cut
 // during the write; Warning reports it.
 func (r *Reader) Next() (Record, error) {
-	b, err := r.next()
+	b, err := r.nextLine()
 	if err != nil {
 		return Record{}, err
 	}
@@ -92,10 +92,10 @@ func (r *Reader) Next() (Record, error) {
 		err = json.Unmarshal(b, &rec)
 	}
 	if err != nil {
-		return Record{}, r.wrong("line %d is not a record: %w", r.number, describeJSONError(err))
+		return Record{}, r.fileError("line %d is not a record: %w", r.number, describeJSONError(err))
 	}
 	if err := rec.check(); err != nil {
-		return Record{}, r.wrong("line %d: %w", r.number, err)
+		return Record{}, r.fileError("line %d: %w", r.number, err)
 	}
 	r.intern(&rec)
 	return rec, nil
@@ -124,17 +124,17 @@ const maxNames = 10_000
 
 // intern replaces the words that many records repeat by shared copies, so that the line's memory can be freed.
 func (r *Reader) intern(rec *Record) {
-	share(r.names, &rec.Type)
-	share(r.names, &rec.Status)
-	share(r.profiles, &rec.Profile)
-	share(r.workloads, &rec.Workload)
+	shareValue(r.names, &rec.Type)
+	shareValue(r.names, &rec.Status)
+	shareValue(r.profiles, &rec.Profile)
+	shareValue(r.workloads, &rec.Workload)
 	for i := range rec.Warnings {
-		share(r.names, &rec.Warnings[i].ID)
+		shareValue(r.names, &rec.Warnings[i].ID)
 	}
 }
 
-// share replaces *v by the equal value in all. If there is none, it adds *v to all, at most maxNames values.
-func share[T comparable](all map[T]T, v *T) {
+// shareValue replaces *v by the equal value in all. If there is none, it adds *v to all, at most maxNames values.
+func shareValue[T comparable](all map[T]T, v *T) {
 	if kept, ok := all[*v]; ok {
 		*v = kept
 	} else if len(all) < maxNames {
@@ -230,8 +230,8 @@ func (r *Reader) Warning() string {
 // keepLine is the largest buffer that is kept for the next line.
 const keepLine = 4 << 20
 
-// next returns the next whole line without its newline; it is valid until the next call.
-func (r *Reader) next() ([]byte, error) {
+// nextLine returns the next whole line without its newline; it is valid until the next call.
+func (r *Reader) nextLine() ([]byte, error) {
 	if cap(r.whole) > keepLine {
 		r.whole = nil
 	}
@@ -245,10 +245,10 @@ func (r *Reader) next() ([]byte, error) {
 			whole = append(whole, part...)
 			r.whole = whole
 		default:
-			return nil, r.wrong("cannot be read: %w", err)
+			return nil, r.fileError("cannot be read: %w", err)
 		}
 		if len(whole) > maxLine {
-			return nil, r.wrong("line %d is longer than %d bytes", r.number+1, maxLine)
+			return nil, r.fileError("line %d is longer than %d bytes", r.number+1, maxLine)
 		}
 		if errors.Is(err, io.EOF) {
 			r.cut = len(whole) > 0
@@ -262,7 +262,7 @@ func (r *Reader) next() ([]byte, error) {
 	}
 }
 
-func (r *Reader) wrong(format string, args ...any) error {
+func (r *Reader) fileError(format string, args ...any) error {
 	return fmt.Errorf("result file %q "+format, append([]any{r.name}, args...)...)
 }
 
@@ -315,7 +315,7 @@ func (r *Reader) Each(do func(*Record) error) error {
 			return err
 		}
 		if err := do(&rec); err != nil {
-			return r.wrong("line %d: %w", r.number, err)
+			return r.fileError("line %d: %w", r.number, err)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func Create(name string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create result file: %w", err)
 	}
-	return begin(f, name)
+	return newLockedWriter(f, name)
 }
 
 // Replace makes the result file called name, for this process alone. An existing file keeps its content until the header is
@@ -56,7 +56,7 @@ func Replace(name string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open result file: %w", err)
 	}
-	w, err := begin(f, name)
+	w, err := newLockedWriter(f, name)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Replace(name string) (*Writer, error) {
 	return w, nil
 }
 
-func begin(f *os.File, name string) (*Writer, error) {
+func newLockedWriter(f *os.File, name string) (*Writer, error) {
 	if err := lock(f, name); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -90,7 +90,7 @@ func takeOver(name string) (*Writer, error) {
 	if err != nil {
 		return nil, exists
 	}
-	w, err := begin(f, name)
+	w, err := newLockedWriter(f, name)
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", err, os.ErrExist)
 	}
@@ -113,7 +113,7 @@ func (w *Writer) Header(h Header) error {
 		}
 		w.fresh, w.replaces = true, false
 	}
-	if err := w.line(h); err != nil {
+	if err := w.writeLine(h); err != nil {
 		return err
 	}
 	w.fresh = false
@@ -125,22 +125,22 @@ func (w *Writer) Append(r Record) error {
 	if r.Type != TypeSampled && r.Type != TypeCounted {
 		r.Type = TypeTrial
 	}
-	return w.line(r)
+	return w.writeLine(r)
 }
 
 // Raised writes the cost of raising an instance.
 func (w *Writer) Raised(r Raised) error {
-	return w.line(RaisedLine{TypeRaised, r})
+	return w.writeLine(RaisedLine{TypeRaised, r})
 }
 
 // Finish writes the line that closes an invocation.
 func (w *Writer) Finish(e End) error {
-	return w.line(EndLine{TypeEnd, e})
+	return w.writeLine(EndLine{TypeEnd, e})
 }
 
-// line appends v and syncs. After an error it truncates the file to its last complete line, if it can, and every later
+// writeLine appends v and syncs. After an error it truncates the file to its last complete line, if it can, and every later
 // call returns the same error.
-func (w *Writer) line(v any) error {
+func (w *Writer) writeLine(v any) error {
 	if w.broken != nil {
 		return w.broken
 	}

@@ -22,7 +22,7 @@ func Merge(all []*Observation) *Observation {
 		sum.CPU.ThreadsNs += o.CPU.ThreadsNs
 		sum.CPU.ProcessNs += o.CPU.ProcessNs
 		sum.CPU.WaitedNs += o.CPU.WaitedNs
-		add(&sum.Errors, o.Errors)
+		addCounts(&sum.Errors, o.Errors)
 		sum.Threads = append(sum.Threads, o.Threads...)
 		sum.Rolls = append(sum.Rolls, o.Rolls...)
 		if o.Host != nil {
@@ -65,7 +65,7 @@ func (h *HostDelta) merge(o *HostDelta) {
 	}
 	if fresh {
 		h.SpanNs = max(h.SpanNs, o.SpanNs)
-		add(&h.IdleNs, o.IdleNs)
+		addCounts(&h.IdleNs, o.IdleNs)
 	}
 	// Tasks belong to the machine: another process may have reported them as well.
 	for _, t := range o.Tasks {
@@ -75,15 +75,15 @@ func (h *HostDelta) merge(o *HostDelta) {
 	}
 	h.SoftnetDropped = max(h.SoftnetDropped, o.SoftnetDropped)
 	h.SoftnetSqueezed = max(h.SoftnetSqueezed, o.SoftnetSqueezed)
-	add(&h.SNMP, o.SNMP)
-	add(&h.Devices, o.Devices)
+	addCounts(&h.SNMP, o.SNMP)
+	addCounts(&h.Devices, o.Devices)
 	h.MemoryBytes += o.MemoryBytes
 	h.ThrottledNs += o.ThrottledNs
 	h.HotStops = max(h.HotStops, o.HotStops)
 	h.NodeMemoryUsedBytes = max(h.NodeMemoryUsedBytes, o.NodeMemoryUsedBytes)
 }
 
-func add[K comparable, N int64 | uint64 | float64](into *map[K]N, counts map[K]N) {
+func addCounts[K comparable, N int64 | uint64 | float64](into *map[K]N, counts map[K]N) {
 	for name, n := range counts {
 		if *into == nil {
 			*into = map[K]N{}

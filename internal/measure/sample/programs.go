@@ -49,7 +49,7 @@ func Windows(all []Interval, ns int64) float64 {
 
 // Join adds the runs of another machine. EmptyNs becomes the mean of both, weighted by runs.
 func (p *Programs) Join(o *Programs) {
-	mine, others := p.runs(), o.runs()
+	mine, others := p.totalRuns(), o.totalRuns()
 	if all := mine + others; all > 0 {
 		p.EmptyNs = (p.EmptyNs*mine + o.EmptyNs*others) / all
 	}
@@ -63,7 +63,7 @@ func (p *Programs) Join(o *Programs) {
 	}
 }
 
-func (p *Programs) runs() (all float64) {
+func (p *Programs) totalRuns() (all float64) {
 	for _, x := range p.List {
 		all += float64(x.Runs)
 	}

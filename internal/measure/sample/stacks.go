@@ -81,7 +81,7 @@ const Ended = "ended tasks"
 func (s *Stacks) Alien(command string) {
 	s.Foreign++
 	if command != "" {
-		add(&s.Others, map[string]uint64{command: 1})
+		addCounts(&s.Others, map[string]uint64{command: 1})
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *Stacks) Happen(event string, h Happened, stack ...string) {
 	if s.happened[event] == nil {
 		s.happened[event] = map[int32]int{}
 	}
-	at := s.frame(stack)
+	at := s.frameIndex(stack)
 	place, ok := s.happened[event][at]
 	if !ok {
 		place = len(s.Events[event])
@@ -112,9 +112,9 @@ func (s *Stacks) Happen(event string, h Happened, stack ...string) {
 	x.Samples, x.Events = x.Samples+h.Samples, x.Events+h.Events
 }
 
-// frame returns the index of the innermost frame of a stack, and adds frames that are missing. stack begins with the
+// frameIndex returns the index of the innermost frame of a stack, and adds frames that are missing. stack begins with the
 // outermost frame.
-func (s *Stacks) frame(stack []string) int32 {
+func (s *Stacks) frameIndex(stack []string) int32 {
 	if s.names == nil {
 		s.names, s.frames = map[string]int32{}, map[[2]int32]int32{}
 	}
@@ -144,7 +144,7 @@ type Counted struct {
 
 // Add adds c to the counts of a stack in a slice. stack begins with the outermost frame.
 func (s *Stacks) Add(slice int, c Counted, stack ...string) {
-	at := s.frame(stack)
+	at := s.frameIndex(stack)
 	for len(s.places) <= slice {
 		s.places, s.Counts, s.Weights = append(s.places, map[int32]int{}), append(s.Counts, nil), append(s.Weights, nil)
 	}
@@ -164,8 +164,8 @@ func (s *Stacks) Join(o *Stacks, root func(string) string) {
 	s.Event, s.Rate = o.Event, o.Rate
 	s.Lost, s.Throttled, s.Foreign, s.Meter = s.Lost+o.Lost, s.Throttled+o.Throttled, s.Foreign+o.Foreign, s.Meter+o.Meter
 	s.Cut += o.Cut
-	add(&s.Others, o.Others)
-	add(&s.Counters, o.Counters)
+	addCounts(&s.Others, o.Others)
+	addCounts(&s.Counters, o.Counters)
 	s.Missing = each.Once(append(s.Missing, o.Missing...))
 	renamed := func(frame int32) []string {
 		stack := o.Stack(frame)

@@ -35,14 +35,14 @@ import (
 func Render(w io.Writer, d report.Document) error {
 	a := cmp.Or(d.Analysis, &compare.Analysis{})
 	b := bufio.NewWriter(w)
-	for _, f := range configuration(d) {
+	for _, f := range fileConfiguration(d) {
 		fmt.Fprintf(b, "%s: %s\n", f[0], f[1])
 	}
-	for _, s := range directions(a) {
+	for _, s := range unitMetadata(a) {
 		fmt.Fprintln(b, s)
 	}
-	for _, c := range gather(a) {
-		c.write(b)
+	for _, c := range groupTrials(a) {
+		c.writeTrials(b)
 	}
 	return b.Flush()
 }
@@ -56,9 +56,9 @@ var goNames = map[string]string{facts.Architecture: "goarch", facts.CPUModel: "c
 // mostValue is the largest width of a configuration value in columns. Readers of the format stop at a line of 64 KiB.
 const mostValue = 2000
 
-// configuration returns the keys and values of the run. It omits facts that differ between any two runs, because
+// fileConfiguration returns the keys and values of the run. It omits facts that differ between any two runs, because
 // benchstat only compares lines with the same configuration.
-func configuration(d report.Document) [][2]string {
+func fileConfiguration(d report.Document) [][2]string {
 	var out [][2]string
 	add := func(key, value string) {
 		value = number.Truncate(strings.TrimSpace(number.Clean(value)), mostValue)
@@ -77,8 +77,8 @@ func configuration(d report.Document) [][2]string {
 	return out
 }
 
-// directions returns a line for each unit of which lower or higher values are better.
-func directions(a *compare.Analysis) []string {
+// unitMetadata returns a line for each unit of which lower or higher values are better.
+func unitMetadata(a *compare.Analysis) []string {
 	word := map[metric.Better]string{metric.Lower: "lower", metric.Higher: "higher"}
 	var out []string
 	for i := range a.Cells {
@@ -100,15 +100,15 @@ type group struct {
 	failed int
 }
 
-// gather groups the values of cells by case and repetition. Cases are in the order of the report.
-func gather(a *compare.Analysis) []*group {
+// groupTrials groups the values of cells by case and repetition. Cases are in the order of the report.
+func groupTrials(a *compare.Analysis) []*group {
 	var all []*group
 	at := map[plan.Case]*group{}
 	for i := range a.Cells {
 		c := &a.Cells[i]
 		g := at[c.Case]
 		if g == nil {
-			g = &group{name: name(c.Case), trials: map[int][]string{}}
+			g = &group{name: benchmarkName(c.Case), trials: map[int][]string{}}
 			at[c.Case] = g
 			all = append(all, g)
 		}
@@ -121,8 +121,8 @@ func gather(a *compare.Analysis) []*group {
 	return all
 }
 
-// write writes a line for each repetition, and one for failed trials.
-func (g *group) write(w io.Writer) {
+// writeTrials writes a line for each repetition, and one for failed trials.
+func (g *group) writeTrials(w io.Writer) {
 	repetitions := slices.Sorted(maps.Keys(g.trials))
 	for _, r := range repetitions {
 		fmt.Fprintf(w, "Benchmark%s 1 %s\n", g.name, strings.Join(g.trials[r], " "))
@@ -132,18 +132,20 @@ func (g *group) write(w io.Writer) {
 	}
 }
 
-// name returns the benchmark name of a case. The locality is a part of its own, because a slash separates parts.
-func name(c plan.Case) string {
+// benchmarkName returns the benchmark name of a case. The locality is a part of its own, because a slash separates parts.
+func benchmarkName(c plan.Case) string {
 	path, locality, _ := strings.Cut(c.Path.String(), "/")
-	out := "CNI/profile=" + word(c.Profile.String()) + "/path=" + word(path)
+	out := "CNI/profile=" + namePart(c.Profile.String()) + "/path=" + namePart(path)
 	if locality != "" {
-		out += "/locality=" + word(locality)
+		out += "/locality=" + namePart(locality)
 	}
-	return out + "/workload=" + word(c.Workload.String())
+	return out + "/workload=" + namePart(c.Workload.String())
 }
 
-// word returns s with "_" for spaces and slashes, which may not occur in a part of a name.
-func word(s string) string { return strings.NewReplacer(" ", "_", "/", "_").Replace(number.Clean(s)) }
+// namePart returns s with "_" for spaces and slashes, which may not occur in a part of a name.
+func namePart(s string) string {
+	return strings.NewReplacer(" ", "_", "/", "_").Replace(number.Clean(s))
+}
 
 // stems has the first part of the unit for metrics of CPU time per unit of work: "cpu" in "cpu-ns/op".
 var stems = map[string]string{

@@ -43,18 +43,18 @@ func Render(w io.Writer, d report.Document) error {
 	if err != nil {
 		return err
 	}
-	style := styles()
+	style := styleSheet()
 	v.Style, v.Script = template.CSS(style), template.JS(scriptText)
-	v.CSP = policy(style, scriptText)
+	v.CSP = securityPolicy(style, scriptText)
 	if err := page().Execute(w, v); err != nil {
 		return fmt.Errorf("report as HTML: %w", err)
 	}
 	return nil
 }
 
-// policy returns the Content-Security-Policy, which allows only this style sheet, this script and images within the
+// securityPolicy returns the Content-Security-Policy, which allows only this style sheet, this script and images within the
 // page.
-func policy(style, script string) string {
+func securityPolicy(style, script string) string {
 	digest := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
@@ -62,9 +62,9 @@ func policy(style, script string) string {
 	return "default-src 'none'; style-src " + digest(style) + "; script-src " + digest(script) + "; img-src data:; base-uri 'none'; form-action 'none'"
 }
 
-// styles returns the style sheet: the colours of both themes, the classes of drawings, the shades of cells, then
+// styleSheet returns the style sheet: the colours of both themes, the classes of drawings, the shades of cells, then
 // styleText. A printed page has the light theme.
-func styles() string {
+func styleSheet() string {
 	var b strings.Builder
 	b.WriteString(":root{color-scheme:light;" + plot.Variables(plot.Light) + "}")
 	dark := "{color-scheme:dark;" + plot.Variables(plot.Dark) + "}"

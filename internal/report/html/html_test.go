@@ -238,7 +238,7 @@ func TestPolicy(t *testing.T) {
 				script = n.FirstChild.Data
 			}
 		})
-		if scripts != 1 || csp != policy(style, script) {
+		if scripts != 1 || csp != securityPolicy(style, script) {
 			t.Errorf("%s: %d scripts; the policy %q is not that of the page's style and script", name, scripts, csp)
 		}
 		if !strings.HasPrefix(csp, "default-src 'none'; ") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") ||

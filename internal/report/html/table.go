@@ -12,22 +12,22 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// sections returns the document's sections that have tables. In these tables profiles are rows and paths are columns.
+// tableSections returns the document's sections that have tables. In these tables profiles are rows and paths are columns.
 // figures has their dot plots.
-func (b *builder) sections(figures []report.Figure) []section {
+func (b *builder) tableSections(figures []report.Figure) []section {
 	var out []section
 	for i, s := range b.d.Sections {
 		if len(s.Tables) == 0 {
 			continue
 		}
 		sec := section{ID: fmt.Sprintf("metric-%d", i+1), Heading: s.Heading, Notes: s.Notes,
-			Tables: each.Of(s.Tables, func(t report.Table) table { return b.table(t, figures) })}
+			Tables: each.Of(s.Tables, func(t report.Table) table { return b.tableOf(t, figures) })}
 		out = append(out, sec)
 	}
 	return out
 }
 
-func (b *builder) table(t report.Table, figures []report.Figure) table {
+func (b *builder) tableOf(t report.Table, figures []report.Figure) table {
 	id := "t " + t.Metric + " " + t.Workload.String()
 	out := table{ID: b.uniqueAnchor(id), W: b.load[t.Workload], M: b.metric[t.Metric], Title: t.Title, Unit: t.Unit, Notes: t.Notes}
 	for _, r := range t.Rows {
@@ -55,23 +55,23 @@ func (b *builder) table(t report.Table, figures []report.Figure) table {
 	var samples []picture
 	for _, f := range figures {
 		if f.Kind == figure.Dots && f.Metric == t.Metric && f.Workload == t.Workload {
-			samples = append(samples, b.picture(f))
+			samples = append(samples, b.pictureOf(f))
 		}
 	}
 	out.Samples = b.packFigures(samples)
 	return out
 }
 
-func (b *builder) picture(f report.Figure) picture {
+func (b *builder) pictureOf(f report.Figure) picture {
 	return picture{
 		W: b.load[f.Workload], L: b.path[f.Path], M: b.metric[f.Metric], Heading: f.Heading, Chart: b.svg(f.Drawing),
 		Columns: f.Numbers.Columns, Rows: f.Numbers.Rows, Wide: f.Wide, Search: f.Search,
 	}
 }
 
-// pictures returns the figures of the sections whose Lead equals lead, with a part for each workload. Figures of folded
+// figureSections returns the figures of the sections whose Lead equals lead, with a part for each workload. Figures of folded
 // sections are added to the pack.
-func (b *builder) pictures(lead bool) []pictures {
+func (b *builder) figureSections(lead bool) []pictures {
 	var out []pictures
 	for _, s := range b.d.Sections {
 		if s.Lead != lead || len(s.Figures) == 0 {
@@ -88,7 +88,7 @@ func (b *builder) pictures(lead bool) []pictures {
 				p.Parts, last = append(p.Parts, part{Heading: heading}), f.Workload
 			}
 			at := &p.Parts[len(p.Parts)-1]
-			at.Figures = append(at.Figures, b.picture(f))
+			at.Figures = append(at.Figures, b.pictureOf(f))
 		}
 		for i := range p.Parts {
 			if s.Folded {

@@ -213,9 +213,9 @@ func viewOf(d report.Document) (view, error) {
 		v.Footnotes = append(v.Footnotes, footnote{i + 1, text})
 	}
 	if a := d.Analysis; a != nil {
-		enumerate(b.path, a.Paths)
-		enumerate(b.load, a.Workloads)
-		enumerate(b.metric, a.Metrics)
+		assignNumbers(b.path, a.Paths)
+		assignNumbers(b.load, a.Workloads)
+		assignNumbers(b.metric, a.Metrics)
 		v.Filters = b.filters()
 		b.pack.Heads, b.pack.Rows = b.allNumbers()
 		if n := len(b.pack.Rows); n > 0 {
@@ -228,15 +228,15 @@ func viewOf(d report.Document) (view, error) {
 			v.Plain = append(v.Plain, plain{fmt.Sprintf("part-%d", i+1), s})
 		}
 	}
-	v.Needs = b.needs()
+	v.Needs = b.needCards()
 	b.addGlance(&v)
 	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs have these lines
-	v.Sections = b.sections(figure.Tables(d))
+	v.Sections = b.tableSections(figure.Tables(d))
 	if len(v.Sections) > 0 {
 		v.Scale = shadeScale()
 	}
-	v.Lead, v.Pictures = b.pictures(true), b.pictures(false)
-	v.Nav = navigation(v)
+	v.Lead, v.Pictures = b.figureSections(true), b.figureSections(false)
+	v.Nav = navigationLinks(v)
 	// The description is for programs that show a link to the page.
 	v.Description, v.Icon, v.Share = append(slices.Clone(d.Lines), subtitle(d))[0], pageIcon(), d.Title
 	if d.Summary != nil && d.Summary.Message != "" {
@@ -246,8 +246,8 @@ func viewOf(d report.Document) (view, error) {
 	return v, b.err
 }
 
-// enumerate numbers xs from 1 in at.
-func enumerate[T comparable](at map[T]int, xs []T) {
+// assignNumbers numbers xs from 1 in at.
+func assignNumbers[T comparable](at map[T]int, xs []T) {
 	for i, x := range xs {
 		at[x] = i + 1
 	}
@@ -300,14 +300,14 @@ func (b *builder) notesOf(ns []int) []footnote {
 func (b *builder) filters() []filter {
 	a := b.d.Analysis
 	all := []filter{
-		{"Profiles", "p", options(a.Profiles)}, {"Paths", "l", options(a.Paths)},
-		{"Workloads", "w", options(a.Workloads)}, {"Metrics", "m", options(a.Metrics)},
+		{"Profiles", "p", filterOptions(a.Profiles)}, {"Paths", "l", filterOptions(a.Paths)},
+		{"Workloads", "w", filterOptions(a.Workloads)}, {"Metrics", "m", filterOptions(a.Metrics)},
 	}
 	return slices.DeleteFunc(all, func(f filter) bool { return len(f.Options) < 2 })
 }
 
-// options returns the values of a filter, numbered as by enumerate.
-func options[T any](xs []T) []option {
+// filterOptions returns the values of a filter, numbered as by assignNumbers.
+func filterOptions[T any](xs []T) []option {
 	var out []option
 	for i, x := range xs {
 		out = append(out, option{i + 1, number.Clean(fmt.Sprint(x))})
@@ -334,8 +334,8 @@ func shadeScale() []shade {
 	return append(out, shade{plot.Neutral, "inconclusive"})
 }
 
-// navigation returns links to the sections of the page.
-func navigation(v view) []link {
+// navigationLinks returns links to the sections of the page.
+func navigationLinks(v view) []link {
 	out := []link{{"answer", "Answer"}}
 	add := func(has bool, id, text string) {
 		if has {
@@ -368,7 +368,7 @@ type need struct {
 	Chart              template.HTML
 }
 
-func (b *builder) needs() []need {
+func (b *builder) needCards() []need {
 	var out []need
 	for _, n := range b.d.Needs {
 		card := need{W: b.load[n.Workload], L: b.path[n.Path], Chart: b.svg(figure.Standing(n, b.series))}

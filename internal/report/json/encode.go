@@ -14,14 +14,14 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// write writes a struct as JSON: a line for each member, and within lists a line for each element.
-func write(w io.Writer, document any) error {
+// writeStruct writes a struct as JSON: a line for each member, and within lists a line for each element.
+func writeStruct(w io.Writer, document any) error {
 	var b bytes.Buffer
-	err := members(&b, reflect.ValueOf(document), "\n  ", func(v reflect.Value) error {
+	err := encodeStruct(&b, reflect.ValueOf(document), "\n  ", func(v reflect.Value) error {
 		if v.Kind() == reflect.Slice {
-			return list(&b, v, "\n    ", "\n  ")
+			return encodeList(&b, v, "\n    ", "\n  ")
 		}
-		return encode(&b, v)
+		return encodeValue(&b, v)
 	})
 	if err != nil {
 		return fmt.Errorf("report as JSON: %w", err)
@@ -31,11 +31,11 @@ func write(w io.Writer, document any) error {
 	return err
 }
 
-// encode encodes v as encoding/json does, except that a nil list is empty and a number that is not finite is null.
-func encode(b *bytes.Buffer, v reflect.Value) error {
+// encodeValue encodes v as encoding/json does, except that a nil list is empty and a number that is not finite is null.
+func encodeValue(b *bytes.Buffer, v reflect.Value) error {
 	switch v.Interface().(type) {
 	case json.Marshaler, encoding.TextMarshaler:
-		return text(b, v)
+		return encodeUnescaped(b, v)
 	}
 	switch v.Kind() {
 	case reflect.Float64:
@@ -44,20 +44,20 @@ func encode(b *bytes.Buffer, v reflect.Value) error {
 			return nil
 		}
 	case reflect.Struct:
-		return members(b, v, "", func(v reflect.Value) error { return encode(b, v) })
+		return encodeStruct(b, v, "", func(v reflect.Value) error { return encodeValue(b, v) })
 	case reflect.Slice:
-		return list(b, v, "", "")
+		return encodeList(b, v, "", "")
 	}
-	err := text(b, v)
+	err := encodeUnescaped(b, v)
 	if unsupported := (*json.UnsupportedValueError)(nil); errors.As(err, &unsupported) && v.Kind() == reflect.Pointer {
-		return encode(b, v.Elem())
+		return encodeValue(b, v.Elem())
 	}
 	return err
 }
 
-// members encodes a struct. indent precedes each member; value encodes the value of a member. A field of type
+// encodeStruct encodes a struct. indent precedes each member; value encodes the value of a member. A field of type
 // []report.Subject becomes one member for each subject whose value is not nil.
-func members(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect.Value) error) error {
+func encodeStruct(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect.Value) error) error {
 	b.WriteString("{")
 	separator := ""
 	var err error
@@ -83,12 +83,12 @@ func members(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect
 	return err
 }
 
-// list encodes a list. indent precedes each element. end precedes the closing bracket, unless the list is empty.
-func list(b *bytes.Buffer, v reflect.Value, indent, end string) error {
+// encodeList encodes a list. indent precedes each element. end precedes the closing bracket, unless the list is empty.
+func encodeList(b *bytes.Buffer, v reflect.Value, indent, end string) error {
 	b.WriteString("[")
 	for i := range v.Len() {
 		b.WriteString(strings.Repeat(",", min(1, i)) + indent)
-		if err := encode(b, v.Index(i)); err != nil {
+		if err := encodeValue(b, v.Index(i)); err != nil {
 			return err
 		}
 	}
@@ -96,8 +96,8 @@ func list(b *bytes.Buffer, v reflect.Value, indent, end string) error {
 	return nil
 }
 
-// text encodes v as encoding/json does, without a line break at the end and without escapes for HTML.
-func text(b *bytes.Buffer, v reflect.Value) error {
+// encodeUnescaped encodes v as encoding/json does, without a line break at the end and without escapes for HTML.
+func encodeUnescaped(b *bytes.Buffer, v reflect.Value) error {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	err := e.Encode(v.Interface())

@@ -22,7 +22,7 @@ func Render(w io.Writer, d report.Document) error {
 		data = d
 	}
 	if lined, ok := data.(report.Lined); ok {
-		return write(w, lined.Lined())
+		return writeStruct(w, lined.Lined())
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -113,7 +113,7 @@ func TestEncode(t *testing.T) {
 		`["a<b",3,null]`: []any{"a<b", 3, nil}, `"pod-to-pod/cross-node"`: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode},
 	} {
 		var b bytes.Buffer
-		if err := encode(&b, reflect.ValueOf(v)); err != nil || b.String() != want {
+		if err := encodeValue(&b, reflect.ValueOf(v)); err != nil || b.String() != want {
 			t.Errorf("%v: got %s, %v, want %s", v, b.String(), err, want)
 		}
 	}

@@ -21,18 +21,18 @@ import (
 func Render(w io.Writer, d report.Document) error {
 	var p page
 	if d.Title != "" {
-		p.line("# %s\n", number.Markdown(d.Title))
+		p.writeLine("# %s\n", number.Markdown(d.Title))
 	}
-	p.bullets(d.Lines)
+	p.writeBullets(d.Lines)
 	p.pictures = d.Pictures
-	p.picture(figure.Name(report.Figure{Kind: figure.Answer}))
+	p.writePicture(figure.Name(report.Figure{Kind: figure.Answer}))
 	for _, s := range d.Sections {
-		p.section(s)
+		p.writeSection(s)
 	}
 	p.otherPictures()
-	p.legend(d)
+	p.writeLegend(d)
 	for _, s := range d.Appendix {
-		p.section(s)
+		p.writeSection(s)
 	}
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -44,11 +44,11 @@ type page struct {
 	pictures []report.Picture
 }
 
-// picture writes the picture of that name, if there is one.
-func (p *page) picture(name string) {
+// writePicture writes the picture of that name, if there is one.
+func (p *page) writePicture(name string) {
 	for _, x := range p.pictures {
 		if x.Name == name {
-			p.line("\n![%s](<%s>)", number.Markdown(x.Title), x.File)
+			p.writeLine("\n![%s](<%s>)", number.Markdown(x.Title), x.File)
 		}
 	}
 }
@@ -58,137 +58,137 @@ func (p *page) otherPictures() {
 	if !slices.ContainsFunc(p.pictures, func(x report.Picture) bool { return x.Apart }) {
 		return
 	}
-	p.line("\n## Pictures")
+	p.writeLine("\n## Pictures")
 	for _, x := range p.pictures {
 		if x.Apart {
-			p.picture(x.Name)
+			p.writePicture(x.Name)
 		}
 	}
 }
 
-func (p *page) line(format string, args ...any) {
+func (p *page) writeLine(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 	p.WriteByte('\n')
 }
 
-func (p *page) bullets(texts []string) {
+func (p *page) writeBullets(texts []string) {
 	for _, s := range texts {
-		p.line("- %s", number.Markdown(s))
+		p.writeLine("- %s", number.Markdown(s))
 	}
 }
 
-// head writes the heading of a table. align is the alignment of all columns except the first.
-func (p *page) head(label string, columns []string, align string) {
-	p.row(append([]string{label}, columns...), number.Markdown)
-	p.line("|---|%s", strings.Repeat(align, len(columns)))
+// writeTableHead writes the heading of a table. align is the alignment of all columns except the first.
+func (p *page) writeTableHead(label string, columns []string, align string) {
+	p.writeRow(append([]string{label}, columns...), number.Markdown)
+	p.writeLine("|---|%s", strings.Repeat(align, len(columns)))
 }
 
-// row writes a row of a table; escape is applied to each cell.
-func (p *page) row(cells []string, escape func(string) string) {
+// writeRow writes a row of a table; escape is applied to each cell.
+func (p *page) writeRow(cells []string, escape func(string) string) {
 	for _, c := range cells {
 		p.WriteString("| " + escape(c) + " ")
 	}
-	p.line("|")
+	p.writeLine("|")
 }
 
-func (p *page) grid(g report.Grid) {
+func (p *page) writeGrid(g report.Grid) {
 	if g.Title != "" {
-		p.line("\n### %s", number.Markdown(g.Title))
+		p.writeLine("\n### %s", number.Markdown(g.Title))
 	}
-	p.line("")
+	p.writeLine("")
 	if len(g.Labels) > 0 {
 		align := "---:|"
 		if g.Prose {
 			align = "---|"
 		}
-		p.head(g.Label, g.Columns, align)
+		p.writeTableHead(g.Label, g.Columns, align)
 		for i, label := range g.Labels {
-			p.row(append([]string{label}, g.Cells[i]...), number.Markdown)
+			p.writeRow(append([]string{label}, g.Cells[i]...), number.Markdown)
 		}
-		p.line("")
+		p.writeLine("")
 	}
-	p.bullets(g.Notes)
+	p.writeBullets(g.Notes)
 }
 
 // Table writes g as a table; nothing if it has no rows.
 func Table(w *strings.Builder, g report.Grid) {
 	var p page
 	if len(g.Labels) > 0 {
-		p.grid(g)
+		p.writeGrid(g)
 	}
 	w.WriteString(p.String())
 }
 
-func (p *page) section(s report.Section) {
+func (p *page) writeSection(s report.Section) {
 	if s.Pictured() {
 		return
 	}
 	if s.Heading != "" {
-		p.line("\n## %s", number.Markdown(s.Heading))
+		p.writeLine("\n## %s", number.Markdown(s.Heading))
 	}
 	for _, n := range s.Notes {
-		p.line("\n%s", number.Markdown(n))
+		p.writeLine("\n%s", number.Markdown(n))
 	}
 	for _, t := range s.Tables {
-		p.table(t)
+		p.writeTable(t)
 	}
 	for _, g := range s.Grids {
-		p.grid(g)
+		p.writeGrid(g)
 	}
 	for _, g := range finding.Groups(s.Findings) {
-		p.findings(g)
+		p.writeFindings(g)
 	}
-	p.items(s.Items)
+	p.writeItems(s.Items)
 }
 
-// findings writes findings of one rule and severity.
-func (p *page) findings(group []finding.Finding) {
+// writeFindings writes findings of one rule and severity.
+func (p *page) writeFindings(group []finding.Finding) {
 	f := group[0]
-	p.line("\n### %s: %s (`%s`)\n", f.Severity, number.Markdown(f.Title), f.ID)
+	p.writeLine("\n### %s: %s (`%s`)\n", f.Severity, number.Markdown(f.Title), f.ID)
 	for _, f := range group {
 		where := ""
 		if f.Where != "" {
 			where = "**" + number.Markdown(f.Where) + "**: "
 		}
-		p.line("- %s%s", where, number.Markdown(f.Saw))
+		p.writeLine("- %s%s", where, number.Markdown(f.Saw))
 	}
 	for _, x := range []struct{ lead, text string }{{"Why", f.Why}, {"Do", f.Do}, {"See", f.Source}} {
 		if x.text != "" {
-			p.line("\n%s: %s.", x.lead, number.Markdown(x.text))
+			p.writeLine("\n%s: %s.", x.lead, number.Markdown(x.text))
 		}
 	}
 }
 
-func (p *page) table(t report.Table) {
-	p.line("\n### %s (%s)\n", number.Markdown(t.Title), number.Markdown(t.Unit))
-	p.head("path", t.Columns, "---:|")
+func (p *page) writeTable(t report.Table) {
+	p.writeLine("\n### %s (%s)\n", number.Markdown(t.Title), number.Markdown(t.Unit))
+	p.writeTableHead("path", t.Columns, "---:|")
 	for _, r := range t.Rows {
 		cells := []string{number.Markdown(r.Label)}
-		cells = append(cells, each.Of(r.Entries, entry)...)
-		p.row(cells, strings.Clone)
+		cells = append(cells, each.Of(r.Entries, entryText)...)
+		p.writeRow(cells, strings.Clone)
 	}
-	p.picture(figure.Name(report.Figure{Kind: figure.Heat, Metric: t.Metric, Workload: t.Workload}))
-	p.conclusions(t.Conclusions)
+	p.writePicture(figure.Name(report.Figure{Kind: figure.Heat, Metric: t.Metric, Workload: t.Workload}))
+	p.writeConclusions(t.Conclusions)
 	if len(t.Notes) > 0 {
-		p.line("")
+		p.writeLine("")
 	}
-	p.bullets(t.Notes)
+	p.writeBullets(t.Notes)
 }
 
-// conclusions writes a table with the conclusion of each row.
-func (p *page) conclusions(all []report.Conclusion) {
+// writeConclusions writes a table with the conclusion of each row.
+func (p *page) writeConclusions(all []report.Conclusion) {
 	if len(all) == 0 {
 		return
 	}
-	p.line("")
-	p.head("path", []string{"conclusion"}, "---|")
+	p.writeLine("")
+	p.writeTableHead("path", []string{"conclusion"}, "---|")
 	for _, c := range all {
-		p.row([]string{c.Label, c.Text}, number.Markdown)
+		p.writeRow([]string{c.Label, c.Text}, number.Markdown)
 	}
 }
 
-// entry formats an entry: value, spread, ratio and verdict, as far as it has them, with its footnotes.
-func entry(e report.Entry) string {
+// entryText formats an entry: value, spread, ratio and verdict, as far as it has them, with its footnotes.
+func entryText(e report.Entry) string {
 	if e.Kind != report.Value {
 		return number.Markdown(e.Text) + e.Marker()
 	}
@@ -201,30 +201,30 @@ func entry(e report.Entry) string {
 	return strings.Join(parts, " ") + e.Marker()
 }
 
-func (p *page) legend(d report.Document) {
+func (p *page) writeLegend(d report.Document) {
 	if len(d.Legend) > 0 || len(d.Footnotes) > 0 {
-		p.line("\n## How to read this\n")
+		p.writeLine("\n## How to read this\n")
 	}
-	p.bullets(d.Legend)
+	p.writeBullets(d.Legend)
 	for i, f := range d.Footnotes {
-		p.line("- %s %s", report.Superscript(i+1), number.Markdown(f))
+		p.writeLine("- %s %s", report.Superscript(i+1), number.Markdown(f))
 	}
 }
 
-func (p *page) items(items []report.Item) {
+func (p *page) writeItems(items []report.Item) {
 	if len(items) > 0 {
-		p.line("")
+		p.writeLine("")
 	}
 	for _, i := range items {
 		if !i.Code {
-			p.line("- %s%s", boldName(i, ": "), number.Markdown(i.Text))
+			p.writeLine("- %s%s", boldName(i, ": "), number.Markdown(i.Text))
 			continue
 		}
 		fence := "```"
 		for strings.Contains(i.Text, fence) {
 			fence += "`"
 		}
-		p.line("- **%s**:\n\n  %s\n  %s\n  %s\n", number.Markdown(i.Name), fence, i.Text, fence)
+		p.writeLine("- **%s**:\n\n  %s\n  %s\n  %s\n", number.Markdown(i.Name), fence, i.Text, fence)
 	}
 }
 

@@ -40,15 +40,15 @@ type family struct {
 	info, summary bool
 }
 
-func (f family) sample() string {
+func (f family) sampleName() string {
 	if f.info {
 		return f.name + "_info"
 	}
 	return f.name
 }
 
-// head returns the lines before the samples of a family: type, unit and help.
-func (f family) head() string {
+// metadataText returns the lines before the samples of a family: type, unit and help.
+func (f family) metadataText() string {
 	name, kind := f.name, "gauge"
 	switch {
 	case f.info:
@@ -60,7 +60,7 @@ func (f family) head() string {
 	if f.unit != "" {
 		out += "# UNIT " + name + " " + f.unit + "\n"
 	}
-	return out + "# HELP " + name + " " + escape(f.help) + "\n"
+	return out + "# HELP " + name + " " + escapeText(f.help) + "\n"
 }
 
 // The families that are not metrics of the catalogue.
@@ -91,12 +91,12 @@ func Render(w io.Writer, d report.Document) error {
 		e.time = " " + strconv.FormatInt(d.Run.Created.Unix(), 10)
 	}
 	a := cmp.Or(d.Analysis, &compare.Analysis{})
-	e.run(d, a)
-	if err := e.metrics(a); err != nil {
+	e.writeRun(d, a)
+	if err := e.writeMetrics(a); err != nil {
 		return err
 	}
-	e.cells(a)
-	e.comparisons(a)
+	e.writeCells(a)
+	e.writeComparisons(a)
 	e.WriteString("# EOF\n")
 	_, err := e.WriteTo(w)
 	return err
@@ -117,12 +117,12 @@ type exposition struct {
 	time   string
 }
 
-// begin makes f the current family.
-func (e *exposition) begin(f family) { e.family, e.seen = f, map[string]bool{} }
+// beginFamily makes f the current family.
+func (e *exposition) beginFamily(f family) { e.family, e.seen = f, map[string]bool{} }
 
-// add writes a sample of the current family. It writes nothing if the value is not finite, or if the family already has
+// addSample writes a sample of the current family. It writes nothing if the value is not finite, or if the family already has
 // a sample with these labels. It omits labels with an empty value, which mean the same as missing labels.
-func (e *exposition) add(v float64, ls labels) {
+func (e *exposition) addSample(v float64, ls labels) {
 	if !number.Finite(v) {
 		return
 	}
@@ -132,7 +132,7 @@ func (e *exposition) add(v float64, ls labels) {
 	for i := 0; i+1 < len(ls); i += 2 {
 		if ls[i+1] != "" && !named[ls[i]] {
 			named[ls[i]] = true
-			set = append(set, ls[i]+`="`+escape(ls[i+1])+`"`)
+			set = append(set, ls[i]+`="`+escapeText(ls[i+1])+`"`)
 		}
 	}
 	text := strings.Join(set, ",")
@@ -140,54 +140,54 @@ func (e *exposition) add(v float64, ls labels) {
 		return
 	}
 	if len(e.seen) == 0 {
-		e.WriteString(e.family.head())
+		e.WriteString(e.family.metadataText())
 	}
 	e.seen[text] = true
 	if text != "" {
 		text = "{" + text + "}"
 	}
-	fmt.Fprintf(e, "%s%s %s%s\n", e.family.sample(), text, strconv.FormatFloat(v, 'g', -1, 64), e.time)
+	fmt.Fprintf(e, "%s%s %s%s\n", e.family.sampleName(), text, strconv.FormatFloat(v, 'g', -1, 64), e.time)
 }
 
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// escape converts untrusted text into a label value or a help text.
-func escape(s string) string { return escapes.Replace(number.Clean(s)) }
+// escapeText converts untrusted text into a label value or a help text.
+func escapeText(s string) string { return escapes.Replace(number.Clean(s)) }
 
 // addSingle writes a family with one sample. ls are label names and values in turn.
 func (e *exposition) addSingle(f family, v float64, ls ...string) {
-	e.begin(f)
-	e.add(v, ls)
+	e.beginFamily(f)
+	e.addSample(v, ls)
 }
 
-// run writes the families about the whole run.
-func (e *exposition) run(d report.Document, a *compare.Analysis) {
+// writeRun writes the families about the whole run.
+func (e *exposition) writeRun(d report.Document, a *compare.Analysis) {
 	r := d.Run
 	e.addSingle(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", a.Baseline.String(),
 		"seed", strconv.FormatUint(r.Plan.Seed, 10), "reason", r.Reason)
-	e.begin(factInfo)
+	e.beginFamily(factInfo)
 	for _, name := range d.Facts.Names() {
-		e.add(1, labels{"name", name, "value", d.Facts[name]})
+		e.addSample(1, labels{"name", name, "value", d.Facts[name]})
 	}
-	e.begin(profileInfo)
+	e.beginFamily(profileInfo)
 	for _, p := range d.Profiles {
 		state := "measured"
 		if p.Skipped != "" {
 			state = "skipped"
 		}
-		e.add(1, labels{"profile", p.Name.String(), "state", state, "reason", p.Skipped, "stand_in", strings.Join(p.StandIn, "; ")})
+		e.addSample(1, labels{"profile", p.Name.String(), "state", state, "reason", p.Skipped, "stand_in", strings.Join(p.StandIn, "; ")})
 	}
-	e.begin(runTrials)
-	e.add(float64(r.Trials-r.Failed), labels{"status", "ok"})
-	e.add(float64(r.Failed), labels{"status", "failed"})
+	e.beginFamily(runTrials)
+	e.addSample(float64(r.Trials-r.Failed), labels{"status", "ok"})
+	e.addSample(float64(r.Failed), labels{"status", "failed"})
 	if r.Wall > 0 {
 		e.addSingle(runWall, r.Wall.Seconds())
 		e.addSingle(runWindow, r.Windows.Seconds())
 	}
 }
 
-// metrics writes the families of the catalogue. It fails if a cell has a unit without a base unit.
-func (e *exposition) metrics(a *compare.Analysis) error {
+// writeMetrics writes the families of the catalogue. It fails if a cell has a unit without a base unit.
+func (e *exposition) writeMetrics(a *compare.Analysis) error {
 	type cut struct{ metric, unit string }
 	cells := map[cut][]*compare.Cell{}
 	for i := range a.Cells {
@@ -198,14 +198,14 @@ func (e *exposition) metrics(a *compare.Analysis) error {
 		k := cut{c.Metric, c.Unit}
 		cells[k] = append(cells[k], c)
 	}
-	for _, group := range families() {
+	for _, group := range catalogueGroups() {
 		for _, bound := range bounds {
-			e.begin(group.boundFamily(bound.words, bound.help))
+			e.beginFamily(group.boundFamily(bound.words, bound.help))
 			for _, m := range group.metrics {
 				_, quantile := quantileOf(m)
 				for _, c := range cells[cut{m, group.base}] {
 					if v, ok := bound.of(c); ok {
-						e.add(v/bases[group.base].size, append(caseLabels(c.Key), "quantile", quantile))
+						e.addSample(v/bases[group.base].size, append(caseLabels(c.Key), "quantile", quantile))
 					}
 				}
 			}
@@ -241,8 +241,8 @@ func (g group) boundFamily(words, help string) family {
 	return f
 }
 
-// families returns the groups in the order of the catalogue. A distribution is at the place of its first percentile.
-func families() []*group {
+// catalogueGroups returns the groups in the order of the catalogue. A distribution is at the place of its first percentile.
+func catalogueGroups() []*group {
 	var out []*group
 	at := map[string]*group{}
 	for _, m := range metric.All() {
@@ -286,32 +286,32 @@ func caseLabels(k compare.Key) labels {
 // cellLabels returns the labels of a cell: its case and its metric.
 func cellLabels(k compare.Key) labels { return slices.Clip(append(caseLabels(k), "metric", k.Metric)) }
 
-// cells writes the families about cells: number of values, confidence, failed trials, warnings.
-func (e *exposition) cells(a *compare.Analysis) {
+// writeCells writes the families about cells: number of values, confidence, failed trials, warnings.
+func (e *exposition) writeCells(a *compare.Analysis) {
 	each := func(f family, write func(c compare.Cell, at labels)) {
-		e.begin(f)
+		e.beginFamily(f)
 		for _, c := range a.Cells {
 			write(c, cellLabels(c.Key))
 		}
 	}
-	each(cellValues, func(c compare.Cell, at labels) { e.add(float64(c.N), at) })
+	each(cellValues, func(c compare.Cell, at labels) { e.addSample(float64(c.N), at) })
 	each(cellConfidence, func(c compare.Cell, at labels) {
 		if c.N > 1 {
-			e.add(c.Confidence, at)
+			e.addSample(c.Confidence, at)
 		}
 	})
-	each(cellFailed, func(c compare.Cell, at labels) { e.add(float64(c.Failed), at) })
+	each(cellFailed, func(c compare.Cell, at labels) { e.addSample(float64(c.Failed), at) })
 	each(cellDoubts, func(c compare.Cell, at labels) {
 		for _, w := range c.Warnings {
-			e.add(float64(w.Trials), append(at, "id", w.ID))
+			e.addSample(float64(w.Trials), append(at, "id", w.ID))
 		}
 	})
 }
 
-// comparisons writes the families of ratios, p values and verdicts, then the noise floors.
-func (e *exposition) comparisons(a *compare.Analysis) {
+// writeComparisons writes the families of ratios, p values and verdicts, then the noise floors.
+func (e *exposition) writeComparisons(a *compare.Analysis) {
 	each := func(f family, write func(x compare.Comparison, at labels)) {
-		e.begin(f)
+		e.beginFamily(f)
 		for _, x := range a.Comparisons {
 			at := append(cellLabels(x.Key), "baseline", x.Baseline.String())
 			if x.BaselinePath != (plan.Path{}) {
@@ -320,21 +320,21 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 			write(x, slices.Clip(at))
 		}
 	}
-	each(ratio, func(x compare.Comparison, at labels) { e.add(x.Ratio, at) })
-	each(ratioLow, func(x compare.Comparison, at labels) { e.add(x.Low, at) })
-	each(ratioHigh, func(x compare.Comparison, at labels) { e.add(x.High, at) })
+	each(ratio, func(x compare.Comparison, at labels) { e.addSample(x.Ratio, at) })
+	each(ratioLow, func(x compare.Comparison, at labels) { e.addSample(x.Low, at) })
+	each(ratioHigh, func(x compare.Comparison, at labels) { e.addSample(x.High, at) })
 	each(pValue, func(x compare.Comparison, at labels) {
-		e.add(x.P, append(at, "corrected", "no"))
-		e.add(x.Adjusted, append(at, "corrected", "yes"))
+		e.addSample(x.P, append(at, "corrected", "no"))
+		e.addSample(x.Adjusted, append(at, "corrected", "yes"))
 	})
 	each(verdict, func(x compare.Comparison, at labels) {
 		if x.Verdict != compare.None {
-			e.add(1, append(at, "verdict", string(x.Verdict)))
+			e.addSample(1, append(at, "verdict", string(x.Verdict)))
 		}
 	})
-	e.begin(floor)
+	e.beginFamily(floor)
 	for _, f := range a.Floors {
-		e.add(f.Share, labels{
+		e.addSample(f.Share, labels{
 			"workload", f.Workload.String(), "kind", string(f.Workload.Kind()), "metric", f.Metric, "measured", strconv.FormatBool(f.Measured),
 		})
 	}

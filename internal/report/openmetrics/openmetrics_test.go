@@ -65,15 +65,15 @@ func TestGolden(t *testing.T) {
 func allNames() []string {
 	var names []string
 	for _, f := range []family{runInfo, factInfo, profileInfo, runTrials, runWall, runWindow} {
-		names = append(names, f.sample())
+		names = append(names, f.sampleName())
 	}
-	for _, g := range families() {
+	for _, g := range catalogueGroups() {
 		for _, bound := range bounds {
 			names = append(names, g.boundFamily(bound.words, bound.help).name)
 		}
 	}
 	for _, f := range []family{cellValues, cellConfidence, cellFailed, cellDoubts, ratio, ratioLow, ratioHigh, pValue, verdict, floor} {
-		names = append(names, f.sample())
+		names = append(names, f.sampleName())
 	}
 	return names
 }

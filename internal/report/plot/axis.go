@@ -27,9 +27,9 @@ func (a axis) at(v float64) float64 {
 	return a.from + math.Min(1, math.Max(0, share))*(a.to-a.from)
 }
 
-// linear returns an axis that includes low and high, and about n ticks. Both ends of the axis are round numbers. The
+// linearAxis returns an axis that includes low and high, and about n ticks. Both ends of the axis are round numbers. The
 // caller sets from and to.
-func linear(low, high float64, n int) (axis, []float64) {
+func linearAxis(low, high float64, n int) (axis, []float64) {
 	low, high = finiteRange(low, high)
 	if high-low < 1e-9*math.Abs(high) || high == low {
 		pad := math.Max(math.Abs(high)*0.1, 1e-12)
@@ -68,10 +68,10 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// logarithmic returns a logarithmic axis that includes low and high. Both ends are 1, 2 or 5 times a power of ten. It also
+// logarithmicAxis returns a logarithmic axis that includes low and high. Both ends are 1, 2 or 5 times a power of ten. It also
 // returns at most about n ticks: all such numbers within the axis, or only powers of ten. If low is not positive, the
 // axis begins near a millionth of high. The caller sets from and to.
-func logarithmic(low, high float64, n int) (axis, []float64) {
+func logarithmicAxis(low, high float64, n int) (axis, []float64) {
 	low, high = finiteRange(low, high)
 	if low <= 0 {
 		low = math.Max(high*1e-6, math.SmallestNonzeroFloat64)
@@ -111,9 +111,9 @@ func logSteps(low, high float64) []float64 {
 	}
 }
 
-// frame draws the axes of a plot: a line and a text at each of ticks, which are for the vertical axis y, then marks, the
+// drawAxes draws the axes of a plot: a line and a text at each of ticks, which are for the vertical axis y, then marks, the
 // shapes of the horizontal axis x. names has the texts of y and x.
-func frame(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
+func drawAxes(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
 	g := Group{}
 	for _, t := range ticks {
 		g.Shapes = append(g.Shapes, line(Grid, 1, Point{x.from, y.at(t)}, Point{x.to, y.at(t)}),
@@ -126,8 +126,8 @@ func frame(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
 	return g
 }
 
-// span returns the least and the greatest of the finite values; false without any.
-func span(values ...float64) (low, high float64, ok bool) {
+// finiteBounds returns the least and the greatest of the finite values; false without any.
+func finiteBounds(values ...float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		if !number.Finite(v) {
@@ -163,14 +163,14 @@ func namesWidth(least float64, names ...string) float64 {
 	return min(room, mostLabel)
 }
 
-// fit truncates s to a width in pixels; size is the font size.
-func fit(s string, size, width float64) string {
+// fitText truncates s to a width in pixels; size is the font size.
+func fitText(s string, size, width float64) string {
 	return number.Truncate(s, int(width/(size*0.56)))
 }
 
-// spread moves sorted positions apart until neighbours have a distance of gap. It keeps them within from and to if
+// spreadPositions moves sorted positions apart until neighbours have a distance of gap. It keeps them within from and to if
 // there is room.
-func spread(ys []float64, gap, from, to float64) []float64 {
+func spreadPositions(ys []float64, gap, from, to float64) []float64 {
 	out := make([]float64, len(ys))
 	for i, y := range ys {
 		out[i] = max(y, from)

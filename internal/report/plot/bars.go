@@ -64,12 +64,12 @@ func (b Bars) Draw() Drawing {
 		if b.Stacked {
 			x, y, width = name, d.Height/float64(len(b.Columns))*float64(j), barStacked-name
 		}
-		head.Shapes = append(head.Shapes, bold(text(Ink, Point{x, y + 16}, fit(c.Name, textSize, width), Start)),
-			small(text(Muted, Point{x, y + 31}, fit(c.Unit, smallSize, width), Start)))
+		head.Shapes = append(head.Shapes, bold(text(Ink, Point{x, y + 16}, fitText(c.Name, textSize, width), Start)),
+			small(text(Muted, Point{x, y + 31}, fitText(c.Unit, smallSize, width), Start)))
 		for i, r := range b.Rows {
 			at := y + barHead + high*(float64(i)+0.5)
 			if j == 0 || b.Stacked {
-				rows[i].Shapes = append(rows[i].Shapes, text(Ink, Point{0, at + 4}, fit(r.Name, textSize, name-6), Start))
+				rows[i].Shapes = append(rows[i].Shapes, text(Ink, Point{0, at + 4}, fitText(r.Name, textSize, name-6), Start))
 			}
 			rows[i].Shapes = append(rows[i].Shapes, r.Bars[j].draw(x, at, width, high/3)...)
 		}
@@ -83,7 +83,7 @@ func (b Bars) Draw() Drawing {
 func (b Bar) draw(x, y, width, half float64) []Shape {
 	long := width - barText
 	if !number.Finite(b.Share) {
-		return []Shape{text(Muted, Point{x, y + 4}, fit(b.Text, textSize, width), Start)}
+		return []Shape{text(Muted, Point{x, y + 4}, fitText(b.Text, textSize, width), Start)}
 	}
 	at := func(share float64) float64 { return x + math.Min(1, math.Max(0, share))*long }
 	end := math.Max(x+2, at(b.Share))
@@ -93,7 +93,7 @@ func (b Bar) draw(x, y, width, half float64) []Shape {
 		shapes = append(shapes, line(Paper, 3.4, low, high), line(Ink, 1.4, low, high))
 		end = math.Max(end, at(b.High))
 	}
-	value := text(Ink, Point{end + 5, y + 4}, fit(b.Text, textSize, barText-5), Start)
+	value := text(Ink, Point{end + 5, y + 4}, fitText(b.Text, textSize, barText-5), Start)
 	value.Bold = b.Strong
 	return append(shapes, value)
 }
@@ -103,7 +103,7 @@ func (b Bar) draw(x, y, width, half float64) []Shape {
 func Card(title, sub string, foot [3]string, bars Bars) Drawing {
 	const width, height, margin, top, bottom, tallest = 1200.0, 630.0, 48.0, 122.0, 98.0, 48.0
 	sized := func(s Shape, size float64) Shape {
-		s.Text, s.Size = fit(s.Text, size, width-2*margin), size
+		s.Text, s.Size = fitText(s.Text, size, width-2*margin), size
 		return s
 	}
 	picture := bars.Draw()
@@ -117,6 +117,6 @@ func Card(title, sub string, foot [3]string, bars Bars) Drawing {
 		sized(text(Muted, Point{margin, height - 46}, foot[1], Start), 16),
 		sized(text(Muted, Point{margin, height - 22}, foot[2], Start), 14),
 	}}}}
-	out.Groups = append(out.Groups, transform(picture.Groups, Point{margin, top}, scale)...)
+	out.Groups = append(out.Groups, transformGroups(picture.Groups, Point{margin, top}, scale)...)
 	return out
 }

@@ -51,23 +51,23 @@ func (p Dots) Draw() Drawing {
 	if p.ReferenceName != "" {
 		all = append(all, p.Reference)
 	}
-	low, high, ok := span(all...)
+	low, high, ok := finiteBounds(all...)
 	if !ok {
 		low, high = 0, 1
 	}
-	a, ticks := linear(min(0, low), high, 4)
+	a, ticks := linearAxis(min(0, low), high, 4)
 	a.from = namesWidth(labelWidth, each.Of(p.Rows, func(r DotRow) string { return r.Name })...)
 	a.to = plotWidth - valueWidth - 6
 	d := Drawing{Width: plotWidth, Height: headHeight + rowHeight*float64(len(p.Rows)) + 8, Title: p.Title, Desc: p.Desc}
-	d.Groups = append(d.Groups, p.frame(a, ticks, d.Height))
+	d.Groups = append(d.Groups, p.drawAxis(a, ticks, d.Height))
 	for i, r := range p.Rows {
 		d.Groups = append(d.Groups, r.draw(a, headHeight+rowHeight*(float64(i)+0.5)))
 	}
 	return d
 }
 
-// frame draws the axis above the rows, and the reference.
-func (p Dots) frame(a axis, ticks []float64, height float64) Group {
+// drawAxis draws the axis above the rows, and the reference.
+func (p Dots) drawAxis(a axis, ticks []float64, height float64) Group {
 	g := Group{}
 	for _, t := range ticks {
 		x := a.at(t)
@@ -75,7 +75,7 @@ func (p Dots) frame(a axis, ticks []float64, height float64) Group {
 			line(Grid, 1, Point{x, headHeight - 6}, Point{x, height}),
 			small(text(Muted, Point{x, headHeight - 11}, tickText(t), Middle)))
 	}
-	g.Shapes = append(g.Shapes, small(text(Muted, Point{0, headHeight - 11}, fit(p.Unit, smallSize, a.from-20), Start)))
+	g.Shapes = append(g.Shapes, small(text(Muted, Point{0, headHeight - 11}, fitText(p.Unit, smallSize, a.from-20), Start)))
 	if p.ReferenceName != "" && number.Finite(p.Reference) {
 		x := a.at(p.Reference)
 		g.Shapes = append(g.Shapes,
@@ -101,7 +101,7 @@ func anchorWithin(x float64, s string) Anchor {
 func (r DotRow) draw(a axis, y float64) Group {
 	color, _ := Series(r.Series)
 	g := Group{Series: r.Series, Row: rowHeight, Tip: r.Name + ": " + r.Value}
-	g.Shapes = append(g.Shapes, text(Ink, Point{0, y + 4}, fit(r.Name, textSize, a.from-8), Start))
+	g.Shapes = append(g.Shapes, text(Ink, Point{0, y + 4}, fitText(r.Name, textSize, a.from-8), Start))
 	if number.Finite(r.Low) && number.Finite(r.High) {
 		g.Shapes = append(g.Shapes, faint(line(color, 7, Point{a.at(r.Low), y}, Point{a.at(r.High), y}), 0.28))
 	}
@@ -119,6 +119,6 @@ func (r DotRow) draw(a axis, y float64) Group {
 		x := a.at(r.Median)
 		g.Shapes = append(g.Shapes, line(Ink, 2.2, Point{x, y - 8}, Point{x, y + 8}))
 	}
-	g.Shapes = append(g.Shapes, text(Ink, Point{plotWidth, y + 4}, fit(r.Value, textSize, valueWidth), End))
+	g.Shapes = append(g.Shapes, text(Ink, Point{plotWidth, y + 4}, fitText(r.Value, textSize, valueWidth), End))
 	return g
 }

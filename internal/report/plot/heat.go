@@ -39,25 +39,25 @@ func (p Heat) Draw() Drawing {
 	head := 46.0
 	labels := namesWidth(labelWidth, each.Of(p.Rows, func(r HeatRow) string { return r.Name })...)
 	d := Drawing{Width: labels + heatCell*float64(len(p.Columns)), Height: head + heatHeight*float64(len(p.Rows)), Title: p.Title, Desc: p.Desc}
-	g := Group{Shapes: []Shape{small(text(Muted, Point{0, head - 8}, fit(p.Unit, smallSize, labels-8), Start))}}
+	g := Group{Shapes: []Shape{small(text(Muted, Point{0, head - 8}, fitText(p.Unit, smallSize, labels-8), Start))}}
 	for j, c := range p.Columns {
 		x := labels + heatCell*(float64(j)+0.5)
 		first, second := twoLines(c)
 		g.Shapes = append(g.Shapes,
-			small(text(Muted, Point{x, head - 22}, fit(first, smallSize, heatCell-4), Middle)),
-			small(text(Muted, Point{x, head - 8}, fit(second, smallSize, heatCell-4), Middle)))
+			small(text(Muted, Point{x, head - 22}, fitText(first, smallSize, heatCell-4), Middle)),
+			small(text(Muted, Point{x, head - 8}, fitText(second, smallSize, heatCell-4), Middle)))
 	}
 	d.Groups = append(d.Groups, g)
 	for i, r := range p.Rows {
 		y := head + heatHeight*float64(i)
 		row := Group{Series: r.Series, Row: heatHeight, Tip: r.Name}
-		row.Shapes = append(row.Shapes, text(Ink, Point{0, y + 22}, fit(r.Name, textSize, labels-8), Start))
+		row.Shapes = append(row.Shapes, text(Ink, Point{0, y + 22}, fitText(r.Name, textSize, labels-8), Start))
 		for j, c := range r.Cells {
 			x := labels + heatCell*float64(j)
 			row.Shapes = append(row.Shapes,
 				rect(c.Color, Point{x + 1, y + 1}, Point{x + heatCell - 1, y + heatHeight - 1}),
-				bold(text(Ink, Point{x + heatCell/2, y + 16}, fit(c.Value, textSize, heatCell-6), Middle)),
-				small(text(Ink, Point{x + heatCell/2, y + 29}, fit(c.Claim, smallSize, heatCell-6), Middle)))
+				bold(text(Ink, Point{x + heatCell/2, y + 16}, fitText(c.Value, textSize, heatCell-6), Middle)),
+				small(text(Ink, Point{x + heatCell/2, y + 29}, fitText(c.Claim, smallSize, heatCell-6), Middle)))
 		}
 		d.Groups = append(d.Groups, row)
 	}

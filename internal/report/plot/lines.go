@@ -47,10 +47,10 @@ type LinePoint struct {
 	Ring                bool
 }
 
-// drawable reports whether a point can be drawn.
-func (p LinePoint) drawable() bool { return p.X >= 0 && number.Finite(p.X) && positive(p.Value) }
+// isDrawable reports whether a point can be drawn.
+func (p LinePoint) isDrawable() bool { return p.X >= 0 && number.Finite(p.X) && isPositive(p.Value) }
 
-func positive(v float64) bool { return v > 0 && number.Finite(v) }
+func isPositive(v float64) bool { return v > 0 && number.Finite(v) }
 
 // Sizes of a plot with two axes.
 const (
@@ -80,12 +80,12 @@ func (p Lines) Draw() Drawing {
 	x := axis{low: 0, high: p.XHigh, from: frameLeft, to: plotWidth - room}
 	groups := each.Of(p.Lines, func(l Line) Group { return l.draw(x, y) })
 	height := nameLines(groups, names, room)
-	groups = append([]Group{frame(x, y, ticks, p.marks(x, y), [2]string{p.Unit, p.XName})}, groups...)
+	groups = append([]Group{drawAxes(x, y, ticks, p.drawTicks(x, y), [2]string{p.Unit, p.XName})}, groups...)
 	return Drawing{Width: plotWidth, Height: height, Title: p.Title, Desc: p.Desc, Groups: groups}
 }
 
-// marks draws the ticks of the horizontal axis.
-func (p Lines) marks(x, y axis) []Shape {
+// drawTicks draws the ticks of the horizontal axis.
+func (p Lines) drawTicks(x, y axis) []Shape {
 	var marks []Shape
 	free := x.from - 20 // the space to the left is used
 	for _, t := range p.Ticks {
@@ -108,12 +108,12 @@ func (l Line) draw(x, y axis) Group {
 	var points, rings, second []Point
 	var arms []Shape
 	for _, q := range l.Points {
-		if !q.drawable() {
+		if !q.isDrawable() {
 			continue
 		}
 		at := Point{x.at(q.X), y.at(q.Value)}
 		points = append(points, at)
-		if positive(q.Low) && positive(q.High) {
+		if isPositive(q.Low) && isPositive(q.High) {
 			arms = append(arms, faint(line(color, 2, Point{at.X, y.at(q.Low)}, Point{at.X, y.at(q.High)}), 0.35))
 		}
 		if q.Ring {
@@ -121,7 +121,7 @@ func (l Line) draw(x, y axis) Group {
 		}
 	}
 	for _, q := range l.Faint {
-		if q.drawable() {
+		if q.isDrawable() {
 			second = append(second, Point{x.at(q.X), y.at(q.Value)})
 		}
 	}
@@ -151,7 +151,7 @@ func (l Line) draw(x, y axis) Group {
 
 // PercentTicks returns the ticks of an axis from 0 to at least most percent, and the end of the axis.
 func PercentTicks(most float64) ([]Tick, float64) {
-	x, at := linear(0, most, 6)
+	x, at := linearAxis(0, most, 6)
 	return each.Of(at, func(v float64) Tick { return Tick{v, tickText(v) + "%"} }), x.high
 }
 
@@ -173,11 +173,11 @@ func NineTicks(high float64) []Tick {
 // timeAxis returns the vertical logarithmic axis of a plot, and its ticks. It ignores values that are not positive.
 func timeAxis(values []float64) (axis, []float64) {
 	values = slices.DeleteFunc(values, func(v float64) bool { return !(v > 0) })
-	low, high, ok := span(values...)
+	low, high, ok := finiteBounds(values...)
 	if !ok {
 		low, high = 1, 10
 	}
-	y, ticks := logarithmic(low, high, 7)
+	y, ticks := logarithmicAxis(low, high, 7)
 	y.from, y.to = frameHeight-frameBottom, frameTop
 	return y, ticks
 }
@@ -215,7 +215,7 @@ func nameLines(groups []Group, names []string, room float64) float64 {
 		g := &groups[e.line]
 		color, pattern := Series(g.Series)
 		g.Shapes = append(g.Shapes, dashed(line(color, 2, Point{x, y}, Point{x + 14, y}), pattern),
-			small(text(Ink, Point{x + 18, y + 4}, fit(names[e.line], smallSize, plotWidth-x-18), Start)))
+			small(text(Ink, Point{x + 18, y + 4}, fitText(names[e.line], smallSize, plotWidth-x-18), Start)))
 	}
 	if room < frameRight {
 		for i, e := range ends {
@@ -225,7 +225,7 @@ func nameLines(groups []Group, names []string, room float64) float64 {
 	}
 	slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.Y, b.Y) })
 	left := plotWidth - room + 6
-	for i, at := range spread(each.Of(ends, func(e end) float64 { return e.Y }), nameGap, 12, frameHeight-8) {
+	for i, at := range spreadPositions(each.Of(ends, func(e end) float64 { return e.Y }), nameGap, 12, frameHeight-8) {
 		g := &groups[ends[i].line]
 		color, _ := Series(g.Series)
 		g.Shapes = append(g.Shapes, faint(line(color, 1, ends[i].Point, Point{left, at}), 0.45))

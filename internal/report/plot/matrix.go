@@ -22,7 +22,7 @@ func (p Matrix) Draw() Drawing {
 	top := Group{Shapes: []Shape{small(text(Muted, Point{0, head - 8}, "from, to the right", Start))}}
 	for j, name := range p.Names {
 		if written {
-			top.Shapes = append(top.Shapes, small(text(Muted, Point{labels + size*(float64(j)+0.5), head - 8}, ending(name), Middle)))
+			top.Shapes = append(top.Shapes, small(text(Muted, Point{labels + size*(float64(j)+0.5), head - 8}, nameEnding(name), Middle)))
 		}
 	}
 	d.Groups = append(d.Groups, top)
@@ -30,7 +30,7 @@ func (p Matrix) Draw() Drawing {
 		y := head + size*float64(i)
 		row := Group{Row: size, Tip: name}
 		if size >= smallSize || i%2 == 0 {
-			row.Shapes = append(row.Shapes, small(text(Ink, Point{0, y + size/2 + 4}, fit(name, smallSize, labels-8), Start)))
+			row.Shapes = append(row.Shapes, small(text(Ink, Point{0, y + size/2 + 4}, fitText(name, smallSize, labels-8), Start)))
 		}
 		for j, c := range p.Cells[i] {
 			x := labels + size*float64(j)
@@ -39,7 +39,7 @@ func (p Matrix) Draw() Drawing {
 			}
 			row.Shapes = append(row.Shapes, rect(c.Color, Point{x + 0.5, y + 0.5}, Point{x + size - 0.5, y + size - 0.5}))
 			if written && c.Value != "" {
-				row.Shapes = append(row.Shapes, small(text(Ink, Point{x + size/2, y + size/2 + 4}, fit(c.Value, smallSize, size-2), Middle)))
+				row.Shapes = append(row.Shapes, small(text(Ink, Point{x + size/2, y + size/2 + 4}, fitText(c.Value, smallSize, size-2), Middle)))
 			}
 		}
 		d.Groups = append(d.Groups, row)
@@ -47,8 +47,8 @@ func (p Matrix) Draw() Drawing {
 	return d
 }
 
-// ending returns the digits at the end of a name. If there are none, it returns the last three bytes.
-func ending(name string) string {
+// nameEnding returns the digits at the end of a name. If there are none, it returns the last three bytes.
+func nameEnding(name string) string {
 	i := len(name)
 	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
 		i--

@@ -38,11 +38,11 @@ func (p Waterfall) Draw() Drawing {
 		at += p.Steps[i].By
 		low, high = min(low, at), max(high, at)
 	}
-	a, ticks := linear(low, high, 6)
+	a, ticks := linearAxis(low, high, 6)
 	a.from, a.to = nameWidth, partsWidth-endWidth
 	rows := float64(len(p.Steps) + 2)
 	d := Drawing{Width: partsWidth, Height: headHeight + rowHeight*rows + 8, Title: p.Title, Desc: p.Desc}
-	d.Groups = append(d.Groups, Dots{Unit: p.Unit}.frame(a, ticks, d.Height))
+	d.Groups = append(d.Groups, Dots{Unit: p.Unit}.drawAxis(a, ticks, d.Height))
 	y := headHeight
 	bar := func(s WaterfallStep, from, to float64, c Color) {
 		shape := rect(c, Point{a.at(min(from, to)), y + 3}, Point{max(a.at(max(from, to)), a.at(min(from, to))+1), y + rowHeight - 3})
@@ -50,7 +50,7 @@ func (p Waterfall) Draw() Drawing {
 			shape = faint(shape, 0.4)
 		}
 		d.Groups = append(d.Groups, Group{Row: rowHeight, Tip: s.Name + ": " + s.Value, Shapes: []Shape{
-			text(Ink, Point{0, y + 15}, fit(s.Name, textSize, nameWidth-8), Start), shape,
+			text(Ink, Point{0, y + 15}, fitText(s.Name, textSize, nameWidth-8), Start), shape,
 			small(text(Muted, Point{partsWidth, y + 15}, s.Value, End)),
 		}})
 		y += rowHeight
@@ -97,7 +97,7 @@ func (p Stacked) Draw() Drawing {
 		}
 		high = max(high, sum)
 	}
-	a, ticks := linear(0, high, 4)
+	a, ticks := linearAxis(0, high, 4)
 	a.from = namesWidth(labelWidth, each.Of(p.Bars, func(b StackedBar) string { return b.Name })...)
 	a.to = plotWidth - valueWidth - 6
 	const perLine = 2
@@ -105,16 +105,16 @@ func (p Stacked) Draw() Drawing {
 	legend := math.Ceil(float64(len(named)) / perLine)
 	bottom := headHeight + rowHeight*float64(len(p.Bars)) + 8
 	d := Drawing{Width: plotWidth, Height: bottom + 20*legend + 8, Title: p.Title, Desc: p.Desc}
-	d.Groups = append(d.Groups, Dots{Unit: p.Unit}.frame(a, ticks, bottom))
+	d.Groups = append(d.Groups, Dots{Unit: p.Unit}.drawAxis(a, ticks, bottom))
 	for i, b := range p.Bars {
 		y := headHeight + rowHeight*float64(i)
 		d.Groups = append(d.Groups, Group{Series: b.Series, Shapes: []Shape{
-			text(Ink, Point{0, y + 15}, fit(b.Name, textSize, a.from-8), Start), small(text(Muted, Point{plotWidth, y + 15}, b.Value, End)),
+			text(Ink, Point{0, y + 15}, fitText(b.Name, textSize, a.from-8), Start), small(text(Muted, Point{plotWidth, y + 15}, b.Value, End)),
 		}})
 		at := 0.0
 		for j, v := range b.Pieces {
 			d.Groups = append(d.Groups, Group{Series: b.Series, Tip: b.Name + ", " + p.Parts[j] + ": " + tickText(math.Round(v*1000)/1000) + " " + p.Unit, Shapes: []Shape{
-				piece(j, Point{a.at(at), y + 3}, Point{a.at(at + v), y + rowHeight - 3}),
+				pieceRect(j, Point{a.at(at), y + 3}, Point{a.at(at + v), y + rowHeight - 3}),
 			}})
 			at += v
 		}
@@ -122,7 +122,7 @@ func (p Stacked) Draw() Drawing {
 	for i, j := range named {
 		x, y := float64(i%perLine)*plotWidth/perLine, bottom+20*math.Floor(float64(i)/perLine)
 		d.Groups = append(d.Groups, Group{Shapes: []Shape{
-			piece(j, Point{x, y}, Point{x + 14, y + 12}), small(text(Ink, Point{x + 20, y + 11}, fit(p.Parts[j], smallSize, plotWidth/perLine-26), Start)),
+			pieceRect(j, Point{x, y}, Point{x + 14, y + 12}), small(text(Ink, Point{x + 20, y + 11}, fitText(p.Parts[j], smallSize, plotWidth/perLine-26), Start)),
 		}})
 	}
 	return d
@@ -139,8 +139,8 @@ func (p Stacked) usedParts() []int {
 	return out
 }
 
-// piece returns a rectangle in the colour of a part. Parts beyond the number of colours reuse the colours, paler.
-func piece(part int, from, to Point) Shape {
+// pieceRect returns a rectangle in the colour of a part. Parts beyond the number of colours reuse the colours, paler.
+func pieceRect(part int, from, to Point) Shape {
 	c, again := Series(part + 1)
 	s := rect(c, from, to)
 	if again > 0 {
@@ -187,7 +187,7 @@ func (p Flame) Draw() Drawing {
 				y := float64(depth) * flameHeight
 				g := Group{Tip: f.Tip, Shapes: []Shape{rect(f.color(), Point{x, y}, Point{x + w - 0.5, y + flameHeight - 1})}}
 				if w > 30 {
-					g.Shapes = append(g.Shapes, small(text(Ink, Point{x + 3, y + 12.5}, fit(f.Name, smallSize, w-4), Start)))
+					g.Shapes = append(g.Shapes, small(text(Ink, Point{x + 3, y + 12.5}, fitText(f.Name, smallSize, w-4), Start)))
 				}
 				d.Groups = append(d.Groups, g)
 				draw(f.Below, x, depth+1)

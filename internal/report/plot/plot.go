@@ -141,12 +141,12 @@ func Framed(d Drawing) Drawing {
 		s.Size = titleSize
 		head.Shapes = append(head.Shapes, s)
 	}
-	out.Groups = append([]Group{head}, transform(d.Groups, Point{margin, down}, 1)...)
+	out.Groups = append([]Group{head}, transformGroups(d.Groups, Point{margin, down}, 1)...)
 	return out
 }
 
-// transform returns groups scaled by scale, then moved so that their origin is at the point at.
-func transform(groups []Group, at Point, scale float64) []Group {
+// transformGroups returns groups scaled by scale, then moved so that their origin is at the point at.
+func transformGroups(groups []Group, at Point, scale float64) []Group {
 	return each.Of(groups, func(g Group) Group {
 		g.Shapes = each.Of(g.Shapes, func(s Shape) Shape {
 			s.Points = each.Of(s.Points, func(p Point) Point { return Point{at.X + p.X*scale, at.Y + p.Y*scale} })

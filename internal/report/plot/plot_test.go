@@ -211,9 +211,9 @@ func TestTicks(t *testing.T) {
 		{5, 5, 7, true, "[5 10]"},
 		{0, 10, 7, true, "[1e-05 0.0001 0.001 0.01 0.1 1 10]"},
 	} {
-		_, ticks := linear(c.low, c.high, c.n)
+		_, ticks := linearAxis(c.low, c.high, c.n)
 		if c.log {
-			_, ticks = logarithmic(c.low, c.high, c.n)
+			_, ticks = logarithmicAxis(c.low, c.high, c.n)
 		}
 		var texts []string
 		for _, v := range ticks {
@@ -231,7 +231,7 @@ func TestAxisSpans(t *testing.T) {
 	for range 5000 {
 		a, b := math.Exp(40*r.Float64()-20), math.Exp(40*r.Float64()-20)
 		low, high := min(a, b), max(a, b)
-		for name, made := range map[string]func(float64, float64, int) (axis, []float64){"linear": linear, "log": logarithmic} {
+		for name, made := range map[string]func(float64, float64, int) (axis, []float64){"linear": linearAxis, "log": logarithmicAxis} {
 			x, ticks := made(low, high, 5)
 			x.from, x.to = 10, 90
 			if x.low > low*(1+1e-9) || x.high < high*(1-1e-9) {
@@ -257,14 +257,14 @@ func TestSpread(t *testing.T) {
 			ys[i] = 300 * r.Float64()
 		}
 		slices.Sort(ys)
-		got := spread(ys, 14, 10, 290)
+		got := spreadPositions(ys, 14, 10, 290)
 		for i := range got {
 			if got[i] < 10-1e-9 || got[i] > 290+1e-9 || i > 0 && got[i]-got[i-1] < 14-1e-9 {
 				t.Fatalf("%v became %v", ys, got)
 			}
 		}
 	}
-	if got := spread([]float64{50, 100}, 14, 10, 290); got[0] != 50 || got[1] != 100 {
+	if got := spreadPositions([]float64{50, 100}, 14, 10, 290); got[0] != 50 || got[1] != 100 {
 		t.Errorf("moved without need: %v", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // svgTemplate escapes each text according to its place. A separate file includes its colours; a page has them in its
 // style sheet.
 var svgTemplate = template.Must(template.New("svg").Funcs(template.FuncMap{
-	"num": num, "path": path, "dash": dash, "anchor": anchor, "clean": number.Clean[string],
+	"num": formatCoordinate, "path": pathData, "dash": dashArray, "anchor": textAnchor, "clean": number.Clean[string],
 }).Parse(`<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {{num .D.Width}} {{num .D.Height}}" width="{{num .D.Width}}" height="{{num .D.Height}}" role="img" aria-labelledby="{{.ID}}-t {{.ID}}-d">
 <title id="{{.ID}}-t">{{clean .D.Title}}</title><desc id="{{.ID}}-d">{{clean .D.Desc}}</desc>
 {{- if .Style}}<style>{{.Style}}</style><rect class="f-paper" width="{{num .D.Width}}" height="{{num .D.Height}}"/>{{end}}
@@ -32,36 +32,36 @@ var svgTemplate = template.Must(template.New("svg").Funcs(template.FuncMap{
 </svg>
 `))
 
-// num formats a coordinate with at most one decimal.
-func num(v float64) string {
+// formatCoordinate formats a coordinate with at most one decimal.
+func formatCoordinate(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 1, 64)
 	return strings.TrimSuffix(s, ".0")
 }
 
-// path returns the path data of a line, a rectangle or dots. A dot is a line of length 0 with round ends.
-func path(s Shape) string {
+// pathData returns the path data of a line, a rectangle or dots. A dot is a line of length 0 with round ends.
+func pathData(s Shape) string {
 	var b strings.Builder
 	switch s.Kind {
 	case Fill:
 		p, q := s.Points[0], s.Points[1]
-		fmt.Fprintf(&b, "M%s %sH%sV%sH%sz", num(p.X), num(p.Y), num(q.X), num(q.Y), num(p.X))
+		fmt.Fprintf(&b, "M%s %sH%sV%sH%sz", formatCoordinate(p.X), formatCoordinate(p.Y), formatCoordinate(q.X), formatCoordinate(q.Y), formatCoordinate(p.X))
 	case Spots:
 		for _, p := range s.Points {
-			fmt.Fprintf(&b, "M%s %sh0", num(p.X), num(p.Y))
+			fmt.Fprintf(&b, "M%s %sh0", formatCoordinate(p.X), formatCoordinate(p.Y))
 		}
 	default:
 		for i, p := range s.Points {
-			b.WriteString([]string{"M", "L"}[min(i, 1)] + num(p.X) + " " + num(p.Y))
+			b.WriteString([]string{"M", "L"}[min(i, 1)] + formatCoordinate(p.X) + " " + formatCoordinate(p.Y))
 		}
 	}
 	return b.String()
 }
 
-func dash(s Shape) string {
-	return strings.Join(each.Of(dashes[max(0, s.Dash)%len(dashes)], func(d float64) string { return num(d) }), " ")
+func dashArray(s Shape) string {
+	return strings.Join(each.Of(dashes[max(0, s.Dash)%len(dashes)], func(d float64) string { return formatCoordinate(d) }), " ")
 }
 
-func anchor(a Anchor) string { return [...]string{"", "middle", "end"}[a] }
+func textAnchor(a Anchor) string { return [...]string{"", "middle", "end"}[a] }
 
 // svgData is the data for svgTemplate.
 type svgData struct {

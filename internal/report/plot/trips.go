@@ -69,10 +69,10 @@ func (p Trips) Draw() Drawing {
 			times = append(times, s.To)
 		}
 	}
-	_, most, _ := span(times...)
-	x, ticks := linear(0, most, 9)
+	_, most, _ := finiteBounds(times...)
+	x, ticks := linearAxis(0, most, 9)
 	x.from, x.to = tripLeft, tripWidth-tripRight
-	legend, top := p.legend()
+	legend, top := p.drawLegend()
 	top += 30
 	height := top
 	for _, l := range p.Lanes {
@@ -99,14 +99,14 @@ func (p Trips) Draw() Drawing {
 	}
 	y := top
 	for _, l := range p.Lanes {
-		d.Groups = append(d.Groups, p.draw(l, x, y)...)
+		d.Groups = append(d.Groups, p.drawLane(l, x, y)...)
 		y += l.height()
 	}
 	return d
 }
 
-// legend draws the names of the activities that occur. It also returns the height of the legend.
-func (p Trips) legend() (Group, float64) {
+// drawLegend draws the names of the activities that occur. It also returns the height of the legend.
+func (p Trips) drawLegend() (Group, float64) {
 	used := map[int]bool{}
 	for _, l := range p.Lanes {
 		for _, s := range l.Spans {
@@ -132,15 +132,15 @@ func (p Trips) legend() (Group, float64) {
 
 func (l Trip) height() float64 { return tripHead + tripRow*float64(len(l.Rows)) + tripGap }
 
-// draw draws a lane whose top is at the height y.
-func (p Trips) draw(l Trip, x axis, y float64) []Group {
+// drawLane draws a lane whose top is at the height y.
+func (p Trips) drawLane(l Trip, x axis, y float64) []Group {
 	head := Group{}
 	head.Shapes = append(head.Shapes, line(Grid, 1, Point{0, y + 1}, Point{tripWidth, y + 1}),
 		bold(text(Ink, Point{0, y + 16}, l.Name, Start)),
 		small(text(Muted, Point{tripWidth - tripRight, y + 16}, l.Note, End)))
 	middle := func(row int) float64 { return y + tripHead + tripRow*(float64(row)+0.5) }
 	for i, name := range l.Rows {
-		head.Shapes = append(head.Shapes, small(text(Muted, Point{tripLeft - 8, middle(i) + 4}, fit(name, smallSize, tripLeft-8), End)),
+		head.Shapes = append(head.Shapes, small(text(Muted, Point{tripLeft - 8, middle(i) + 4}, fitText(name, smallSize, tripLeft-8), End)),
 			faint(line(Grid, 1, Point{x.from, middle(i)}, Point{x.to, middle(i)}), 0.8))
 	}
 	groups := []Group{head}
@@ -156,7 +156,7 @@ func (p Trips) draw(l Trip, x axis, y float64) []Group {
 			rect(p.Kinds[s.Kind].Color, Point{x.at(s.From), middle(s.Row) - tripBar/2}, Point{max(x.at(s.To), x.at(s.From)+0.6), middle(s.Row) + tripBar/2}),
 		}})
 	}
-	return append(groups, l.labels(x, middle))
+	return append(groups, l.drawLabels(x, middle))
 }
 
 // joinSpans joins spans of one kind that follow each other in the same row, because a gap between two rectangles would be
@@ -174,8 +174,8 @@ func joinSpans(spans []TripSpan) []TripSpan {
 	return out
 }
 
-// labels draws the labels for which the row has room. middle returns the height of a row's centre.
-func (l Trip) labels(x axis, middle func(int) float64) Group {
+// drawLabels draws the labels for which the row has room. middle returns the height of a row's centre.
+func (l Trip) drawLabels(x axis, middle func(int) float64) Group {
 	const margin = 5.0
 	taken := map[int][]float64{} // the positions in a row where something begins
 	for i, s := range l.Spans {

@@ -36,7 +36,7 @@ func Growth() Result {
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Service, Locality: plan.Remote}}
 	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.CRR{}}.Normalize()}
 	p = p.Settle()
-	r := Result{Header: header(p)}
+	r := Result{Header: runHeader(p)}
 	r.Header.Profiles = nil
 	rnd := rand.New(rand.NewPCG(p.Seed, 7))
 	for i, s := range p.Swept() {

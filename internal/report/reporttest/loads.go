@@ -22,12 +22,12 @@ func Loads(repetitions int) Result {
 		p.Workloads = append(p.Workloads, plan.Workload{Spec: plan.RR{Load: load}}.Normalize())
 	}
 	p = p.Settle()
-	r := Result{Header: header(p)}
+	r := Result{Header: runHeader(p)}
 	rnd := rand.New(rand.NewPCG(p.Seed, 7))
 	at := r.Header.Created
 	for rep := 1; rep <= repetitions; rep++ {
 		for _, c := range p.Order(rep) {
-			if serves(r.Header, c) {
+			if servesCase(r.Header, c) {
 				r.Records = append(r.Records, loadTrial(c, rep, at, rnd))
 				at = at.Add(330 * time.Millisecond)
 			}

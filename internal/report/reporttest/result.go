@@ -47,18 +47,18 @@ func NinePaths(repetitions int) Result {
 	p := plan.Default()
 	p.Name, p.Seed, p.Repetitions, p.Duration = "nine-paths", 42, repetitions, 300*time.Millisecond
 	p.Profiles = plan.Variants("raw", "host", "bridge", "ptp", "flannel-vxlan", "canal", "calico-vxlan", "calico-underlay", "macvlan")
-	r := Result{Header: header(p)}
+	r := Result{Header: runHeader(p)}
 	rnd := rand.New(rand.NewPCG(p.Seed, 7))
 	at := r.Header.Created
 	for rep := 1; rep <= repetitions; rep++ {
 		drift := 0.04 * rnd.NormFloat64()
 		for _, c := range p.Order(rep) {
-			if !serves(r.Header, c) {
+			if !servesCase(r.Header, c) {
 				continue
 			}
-			t := trial(c, rep, at, rnd, drift)
+			t := finishedTrial(c, rep, at, rnd, drift)
 			t.Instance = rep
-			spoil(&t, rep)
+			spoilTrial(&t, rep)
 			r.Records = append(r.Records, t)
 			at = at.Add(time.Duration(t.WallNs))
 		}
@@ -70,8 +70,8 @@ func NinePaths(repetitions int) Result {
 	return r
 }
 
-// header returns the header of a run of p, with facts and profiles.
-func header(p plan.Plan) result.Header {
+// runHeader returns the header of a run of p, with facts and profiles.
+func runHeader(p plan.Plan) result.Header {
 	noPods := "two empty namespaces have no pods"
 	noVIP := "the node's stack, and kube-proxy in it, is bypassed"
 	raw := map[string]string{}
@@ -99,7 +99,7 @@ func header(p plan.Plan) result.Header {
 	}
 }
 
-func serves(h result.Header, c plan.Case) bool {
+func servesCase(h result.Header, c plan.Case) bool {
 	for _, p := range h.Profiles {
 		if p.Name == c.Profile {
 			return p.Skipped == "" && p.NotServed[c.Path.String()] == ""
@@ -108,8 +108,8 @@ func serves(h result.Header, c plan.Case) bool {
 	return true
 }
 
-// trial returns a finished trial with random values; drift shifts the logarithm of its CPU time.
-func trial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float64) result.Record {
+// finishedTrial returns a finished trial with random values; drift shifts the logarithm of its CPU time.
+func finishedTrial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float64) result.Record {
 	factor := cost[c.Profile.Original().String()]
 	f := factor[0]
 	if c.Path.From == plan.Pod || c.Path.To == plan.Pod {
@@ -141,8 +141,8 @@ func trial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float64) resu
 	}
 }
 
-// spoil makes a trial fail or adds a warning, depending on its case.
-func spoil(t *result.Record, rep int) {
+// spoilTrial makes a trial fail or adds a warning, depending on its case.
+func spoilTrial(t *result.Record, rep int) {
 	fail := func(kind, message string) {
 		t.Status, t.Metrics = result.Failed, nil
 		t.Error = &result.Failure{Side: "client", Kind: kind, Message: message}
@@ -183,7 +183,7 @@ func Small(repetitions int) Result {
 	rnd := rand.New(rand.NewPCG(p.Seed, 7))
 	for rep := 1; rep <= repetitions; rep++ {
 		for _, c := range p.Order(rep) {
-			r.Records = append(r.Records, trial(c, rep, r.Header.Created, rnd, 0))
+			r.Records = append(r.Records, finishedTrial(c, rep, r.Header.Created, rnd, 0))
 		}
 	}
 	return r

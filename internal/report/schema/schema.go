@@ -73,7 +73,7 @@ func resultSchema() (*jsonschema.Schema, error) {
 	raised.Properties["type"].Const = jsonschema.Ptr[any](result.TypeRaised)
 	trial.Properties["type"].Enum = []any{result.TypeTrial, result.TypeSampled, result.TypeCounted}
 	trial.Properties["status"].Enum = []any{result.OK, result.Failed}
-	trial.Properties["metrics"].Properties = metrics()
+	trial.Properties["metrics"].Properties = metricSchemas()
 	delete(trial.Properties, "end")
 	delete(trial.Properties, "raised")
 	return &jsonschema.Schema{
@@ -84,8 +84,8 @@ func resultSchema() (*jsonschema.Schema, error) {
 	}, nil
 }
 
-// metrics returns the schema of each metric of the catalogue by its name.
-func metrics() map[string]*jsonschema.Schema {
+// metricSchemas returns the schema of each metric of the catalogue by its name.
+func metricSchemas() map[string]*jsonschema.Schema {
 	all := map[string]*jsonschema.Schema{}
 	for _, m := range metric.All() {
 		all[m.Name] = &jsonschema.Schema{Type: "number", Description: m.Definition + " Unit: " + m.Unit + "."}

@@ -30,7 +30,7 @@ type Samples struct {
 func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	var b strings.Builder
 	b.WriteString(outputs.Magic + "\n")
-	for _, f := range preamble(h) {
+	for _, f := range preambleFields(h) {
 		fmt.Fprintf(&b, "# %s: %s\n", f[0], f[1])
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -43,8 +43,8 @@ func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 // reserved has the names with a meaning in the format. Facts with these names are omitted.
 var reserved = []string{"title", "baseline", "environment", "date", "window", "warmup"}
 
-// preamble returns the names and values of the lines before the first trial.
-func preamble(h result.Header) [][2]string {
+// preambleFields returns the names and values of the lines before the first trial.
+func preambleFields(h result.Header) [][2]string {
 	var out [][2]string
 	add := func(name, value string) {
 		value = strings.TrimSpace(number.Clean(value))
@@ -80,13 +80,13 @@ func (s *Samples) Add(rec *result.Record) error {
 	}
 	row := func(status, name, value, unit, note string) error {
 		return s.rows.Write([]string{
-			text(rec.Profile.String()), text(rec.Path.String()), text(rec.Workload.String()), strconv.Itoa(rec.Repetition),
-			text(name), value, unit, status, window, text(note),
+			fieldText(rec.Profile.String()), fieldText(rec.Path.String()), fieldText(rec.Workload.String()), strconv.Itoa(rec.Repetition),
+			fieldText(name), value, unit, status, window, fieldText(note),
 		})
 	}
 	var errs []error
 	if rec.Status != result.OK {
-		errs = append(errs, row(rec.Status, "", "", "", reason(rec.Error)))
+		errs = append(errs, row(rec.Status, "", "", "", failureReason(rec.Error)))
 	}
 	for _, w := range rec.Warnings {
 		errs = append(errs, row("warning", w.ID, "", "", w.Message))
@@ -102,8 +102,8 @@ func (s *Samples) Add(rec *result.Record) error {
 	return errors.Join(errs...)
 }
 
-// reason returns why a trial failed; "" if that is not recorded.
-func reason(f *result.Failure) string {
+// failureReason returns why a trial failed; "" if that is not recorded.
+func failureReason(f *result.Failure) string {
 	if f == nil {
 		return ""
 	}

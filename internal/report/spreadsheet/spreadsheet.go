@@ -50,26 +50,26 @@ func Rows(a *compare.Analysis) [][]string {
 	var rows [][]string
 	for i := range a.Cells {
 		c := &a.Cells[i]
-		rows = append(rows, slices.Concat(cell(c), comparison(at[c.Key]), []string{formatNumber(c.Recorded().Median), text(string(a.NIC(c.Case)))}))
+		rows = append(rows, slices.Concat(cellFields(c), comparisonFields(at[c.Key]), []string{formatNumber(c.Recorded().Median), fieldText(string(a.NIC(c.Case)))}))
 	}
 	return rows
 }
 
-// cell returns the fields of a row about the cell.
-func cell(c *compare.Cell) []string {
+// cellFields returns the fields of a row about the cell.
+func cellFields(c *compare.Cell) []string {
 	low, high, confidence := formatNumber(c.Low), formatNumber(c.High), formatNumber(c.Confidence)
 	if c.N < 2 { // one value has no interval
 		low, high, confidence = "", "", ""
 	}
 	ids := each.Of(c.Warnings, func(w stat.Warning) string { return w.ID })
 	return []string{
-		text(c.Profile.String()), text(c.Path.String()), text(c.Workload.String()), text(c.Metric), text(c.Unit),
-		strconv.Itoa(c.N), formatNumber(c.Median), low, high, confidence, strconv.Itoa(c.Failed), text(strings.Join(ids, " ")),
+		fieldText(c.Profile.String()), fieldText(c.Path.String()), fieldText(c.Workload.String()), fieldText(c.Metric), fieldText(c.Unit),
+		strconv.Itoa(c.N), formatNumber(c.Median), low, high, confidence, strconv.Itoa(c.Failed), fieldText(strings.Join(ids, " ")),
 	}
 }
 
-// comparison returns the fields of a row about the comparison, which are empty without one.
-func comparison(x *compare.Comparison) []string {
+// comparisonFields returns the fields of a row about the comparison, which are empty without one.
+func comparisonFields(x *compare.Comparison) []string {
 	if x == nil {
 		return make([]string, 8)
 	}
@@ -78,8 +78,8 @@ func comparison(x *compare.Comparison) []string {
 		path = x.BaselinePath
 	}
 	return []string{
-		text(x.Baseline.String()), text(path.String()), formatNumber(x.Ratio), formatNumber(x.Low), formatNumber(x.High),
-		formatNumber(x.P), formatNumber(x.Adjusted), text(string(x.Verdict)),
+		fieldText(x.Baseline.String()), fieldText(path.String()), formatNumber(x.Ratio), formatNumber(x.Low), formatNumber(x.High),
+		formatNumber(x.P), formatNumber(x.Adjusted), fieldText(string(x.Verdict)),
 	}
 }
 
@@ -95,9 +95,9 @@ func formatNumber(v float64) string {
 // readers of CSV.
 const formula = "=+-@#＝＋－＠"
 
-// text returns s as one line of printable characters. If it could be read as a formula or a comment, an apostrophe
+// fieldText returns s as one line of printable characters. If it could be read as a formula or a comment, an apostrophe
 // precedes it, so that a spreadsheet shows it as text.
-func text(s string) string {
+func fieldText(s string) string {
 	s = number.Clean(s)
 	if first := strings.TrimSpace(s); first != "" && strings.ContainsRune(formula, []rune(first)[0]) {
 		return "'" + s

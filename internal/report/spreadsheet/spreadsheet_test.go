@@ -93,7 +93,7 @@ func TestText(t *testing.T) {
 		"calico-vxlan": "calico-vxlan", "": "", "=1": "'=1", "+x": "'+x", "-x": "'-x", "@x": "'@x", "\t=1": "' =1", "\r=1": "' =1",
 		"  -1": "'  -1", "＝1": "'＝1", "#x": "'#x", "a=1": "a=1", "'=1": "'=1", "a\nb": "a b", "\x1b[2J": "\ufffd[2J",
 	} {
-		if got := text(in); got != want {
+		if got := fieldText(in); got != want {
 			t.Errorf("text(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -199,7 +199,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		var out bytes.Buffer
 		w := csv.NewWriter(&out)
-		want := []string{text(a), text(b), "1"}
+		want := []string{fieldText(a), fieldText(b), "1"}
 		if err := w.Write(want); err != nil {
 			t.Fatal(err)
 		}

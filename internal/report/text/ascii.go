@@ -41,8 +41,8 @@ func (p *printer) toASCII(s string) string {
 	return signs.Replace(b.String())
 }
 
-// mark returns the sign of a verdict, or in ASCII its word.
-func (p *printer) mark(v compare.Verdict) string {
+// verdictMark returns the sign of a verdict, or in ASCII its word.
+func (p *printer) verdictMark(v compare.Verdict) string {
 	switch {
 	case !p.ascii:
 		return report.Entry{Verdict: v}.Mark()
@@ -52,9 +52,9 @@ func (p *printer) mark(v compare.Verdict) string {
 	return string(v)
 }
 
-// claim returns the ratio of an entry with the mark of its verdict.
-func (p *printer) claim(e report.Entry) string {
-	mark := p.mark(e.Verdict)
+// claimText returns the ratio of an entry with the mark of its verdict.
+func (p *printer) claimText(e report.Entry) string {
+	mark := p.verdictMark(e.Verdict)
 	if p.ascii && e.Ratio != "" && mark != "" {
 		mark = " " + mark
 	}

@@ -35,20 +35,20 @@ func (p Progress) Percent() int {
 // height lines of at most o.Width columns.
 func Frame(i report.Interim, at Progress, o Options, height int) []string {
 	p := printer{width: max(20, o.Width), color: o.Color, ascii: o.ASCII, live: true}
-	p.line(p.bar(at))
+	p.writeLine(p.progressLine(at))
 	if at.Doing != "" {
-		p.line(p.style(number.Truncate(p.toASCII(number.Clean(at.Doing)), p.width), dim))
+		p.writeLine(p.applyStyle(number.Truncate(p.toASCII(number.Clean(at.Doing)), p.width), dim))
 	}
-	if room := height - lines(p.String()) - 1; i.Summary != nil && room > tableLines+1 {
+	if room := height - lineCount(p.String()) - 1; i.Summary != nil && room > tableLines+1 {
 		p.summaryTable(i.Summary, room)
-		p.line(number.Truncate(p.decidedText(i, at), p.width))
+		p.writeLine(number.Truncate(p.decidedText(i, at), p.width))
 	}
 	all := strings.Split(strings.TrimSuffix(p.String(), "\n"), "\n")
 	return all[:min(len(all), max(1, height))]
 }
 
-// bar returns the line with the percentage, the progress bar and the remaining time. It omits the bar if there is no room.
-func (p *printer) bar(at Progress) string {
+// progressLine returns the line with the percentage, the progress bar and the remaining time. It omits the bar if there is no room.
+func (p *printer) progressLine(at Progress) string {
 	left := at.Left.Round(time.Second).String() + " left"
 	if at.Repetition > 0 {
 		left = fmt.Sprintf("%s, repetition %d of %d", left, at.Repetition, max(at.Repetition, at.Repetitions))

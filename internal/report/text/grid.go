@@ -7,11 +7,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// grid writes g with its last column wrapped if that column has sentences, or else in blocks of columns that fit.
-func (p *printer) grid(g report.Grid) {
+// writeGrid writes g with its last column wrapped if that column has sentences, or else in blocks of columns that fit.
+func (p *printer) writeGrid(g report.Grid) {
 	if g.Title != "" {
 		p.blankLine()
-		p.heading(g.Title)
+		p.writeHeading(g.Title)
 	}
 	var l layout
 	for _, label := range g.Labels {
@@ -29,19 +29,19 @@ func (p *printer) grid(g report.Grid) {
 		}
 		l.columns = append(l.columns, c)
 	}
-	if g.Prose && p.prose(l) {
+	if g.Prose && p.writeProse(l) {
 		return
 	}
 	p.cutBlocks(&l)
 	if len(g.Labels) > 0 {
-		p.blocks(l)
+		p.writeBlocks(l)
 	}
-	p.bullets(g.Notes...)
+	p.writeBullets(g.Notes...)
 }
 
-// prose writes a grid whose last column is wrapped. It writes nothing and returns false if the last column would be too
+// writeProse writes a grid whose last column is wrapped. It writes nothing and returns false if the last column would be too
 // narrow.
-func (p *printer) prose(l layout) bool {
+func (p *printer) writeProse(l layout) bool {
 	const narrowest = 30
 	last := len(l.columns) - 1
 	used := l.label + len(gap)

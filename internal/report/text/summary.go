@@ -15,56 +15,56 @@ const screen = 60
 // fewRows is the number of rows of the table that are written even if the summary is then longer than a screen.
 const fewRows = 8
 
-// summary writes the summary of d, then the sections that the reader requested. If the summary is longer than a screen,
+// writeSummary writes the summary of d, then the sections that the reader requested. If the summary is longer than a screen,
 // rows of the table are dropped first, then lines that explain the table.
-func (p *printer) summary(d report.Document) {
+func (p *printer) writeSummary(d report.Document) {
 	s := d.Summary
 	p.letters = p.ascii && p.summaryWidth(s) > p.width
-	head := p.capture(func(p *printer) { p.answers(d) })
-	needs := p.capture(func(p *printer) { p.needs(s) })
-	tail := p.capture(func(p *printer) { p.readingLines(s) })
+	head := p.capturedText(func(p *printer) { p.writeAnswers(d) })
+	needs := p.capturedText(func(p *printer) { p.writeNeeds(s) })
+	tail := p.capturedText(func(p *printer) { p.readingLines(s) })
 	var next string
 	if len(s.Next) > 0 {
-		next = p.capture(func(p *printer) { p.line(""); p.items(s.Next) })
+		next = p.capturedText(func(p *printer) { p.writeLine(""); p.writeItems(s.Next) })
 	}
 	p.WriteString(head)
 	if len(s.Columns) > 0 {
-		room := max(screen-lines(head+needs+tail+next), min(len(s.Rows), fewRows)+tableLines)
-		p.WriteString(p.capture(func(p *printer) { p.summaryTable(s, room) }))
+		room := max(screen-lineCount(head+needs+tail+next), min(len(s.Rows), fewRows)+tableLines)
+		p.WriteString(p.capturedText(func(p *printer) { p.summaryTable(s, room) }))
 	}
-	if over := lines(p.String()+needs+tail+next) - screen; over > 0 {
+	if over := lineCount(p.String()+needs+tail+next) - screen; over > 0 {
 		kept := strings.SplitAfter(tail, "\n")
 		tail = strings.Join(kept[:max(0, len(kept)-2-over)], "") + "  More on how to read this: --all.\n"
 	}
 	p.WriteString(tail + needs + next)
 	for _, x := range d.Sections {
 		if x.Asked {
-			p.section(x)
+			p.writeSection(x)
 		}
 	}
 }
 
-// answers writes the title, the first lines and the grids of a summary. If the summary has no table of needs, it also
+// writeAnswers writes the title, the first lines and the grids of a summary. If the summary has no table of needs, it also
 // writes the lists.
-func (p *printer) answers(d report.Document) {
-	p.heading(d.Title)
-	p.bullets(d.Summary.Ground()...)
-	p.bullets(d.Summary.Lead...)
+func (p *printer) writeAnswers(d report.Document) {
+	p.writeHeading(d.Title)
+	p.writeBullets(d.Summary.Ground()...)
+	p.writeBullets(d.Summary.Lead...)
 	if len(d.Summary.Columns) == 0 {
 		for _, s := range d.Summary.Lists {
-			p.line("")
-			p.heading(number.Clean(s.Heading))
-			p.items(s.Items)
+			p.writeLine("")
+			p.writeHeading(number.Clean(s.Heading))
+			p.writeItems(s.Items)
 		}
 	}
 	for _, g := range d.Summary.Grids {
-		p.grid(g)
+		p.writeGrid(g)
 	}
 }
 
-// needs writes a line for each column of the table: the answer to its need. It omits the intervals of a line that would
+// writeNeeds writes a line for each column of the table: the answer to its need. It omits the intervals of a line that would
 // be too long.
-func (p *printer) needs(s *report.Summary) {
+func (p *printer) writeNeeds(s *report.Summary) {
 	if len(s.Columns) == 0 {
 		return
 	}
@@ -75,7 +75,7 @@ func (p *printer) needs(s *report.Summary) {
 		}
 		name = max(name, number.Width(names[j]))
 	}
-	p.line("")
+	p.writeLine("")
 	for j, c := range s.Columns {
 		lead, text := "  "+number.Left(names[j], name)+"  ", c.Line
 		if number.Width(p.toASCII(lead+text)) > p.width {
@@ -85,15 +85,15 @@ func (p *printer) needs(s *report.Summary) {
 	}
 }
 
-// capture returns what write writes, without adding it to p.
-func (p *printer) capture(write func(*printer)) string {
+// capturedText returns what write writes, without adding it to p.
+func (p *printer) capturedText(write func(*printer)) string {
 	q := *p
 	q.Builder = strings.Builder{}
 	write(&q)
 	return q.String()
 }
 
-func lines(s string) int { return strings.Count(s, "\n") }
+func lineCount(s string) int { return strings.Count(s, "\n") }
 
 // readingLines writes the lines that explain the table of a summary, and the notes.
 func (p *printer) readingLines(s *report.Summary) {
@@ -116,15 +116,15 @@ func (p *printer) readingLines(s *report.Summary) {
 				marks = append(marks, mark+": "+m.text)
 			}
 		}
-		p.bullets(strings.Join(append(marks, s.Certainty), "; ") + ".")
+		p.writeBullets(strings.Join(append(marks, s.Certainty), "; ") + ".")
 	}
 	if s.Loads != "" {
-		p.bullets(s.Loads + ".")
+		p.writeBullets(s.Loads + ".")
 	}
 	if s.Letters != "" {
-		p.bullets("does: "+s.Letters+".", "proof: "+s.Proofs+".")
+		p.writeBullets("does: "+s.Letters+".", "proof: "+s.Proofs+".")
 	}
-	p.bullets(s.Notes...)
+	p.writeBullets(s.Notes...)
 }
 
 // verdictLetters are the ASCII marks of verdicts if there is no room for words.
@@ -138,7 +138,7 @@ func (p *printer) summaryMark(v compare.Verdict) string {
 	if p.ascii && v == compare.Better {
 		return "best"
 	}
-	return p.mark(v)
+	return p.verdictMark(v)
 }
 
 // mostHeadings is the usual number of lines of the headings: name, unit and NIC model. Workload options in the name of a
@@ -192,7 +192,7 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		}
 		return line + end
 	}
-	p.line("")
+	p.writeLine("")
 	p.writeStyled(s.Title, bold)
 	high := 0
 	for _, c := range columns {
@@ -209,7 +209,7 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		if i == 0 {
 			end = after
 		}
-		p.line(p.style(strings.TrimRight(row("", heading, end), " "), bold))
+		p.writeLine(p.applyStyle(strings.TrimRight(row("", heading, end), " "), bold))
 	}
 	rows := s.Rows
 	if room := most - tableLines - max(0, high-mostHeadings) - min(1, len(left)); len(rows) > room {
@@ -220,7 +220,7 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		if after != "" {
 			end = gap + number.Left(r.Letters, letters) + gap + r.Proof
 		}
-		p.line(row(number.Truncate(p.toASCII(r.Profile), name), func(c column) string {
+		p.writeLine(row(number.Truncate(p.toASCII(r.Profile), name), func(c column) string {
 			return c.entries[i].styled + strings.Repeat(" ", max(0, c.width-number.Width(c.entries[i].plain)))
 		}, end))
 	}
@@ -229,13 +229,13 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		if p.live {
 			hint = "."
 		}
-		p.bullets(number.Counted(more, "more profile") + hint)
+		p.writeBullets(number.Counted(more, "more profile") + hint)
 	}
 	switch {
 	case len(left) > 0 && p.live: // in one line
-		p.bullets(number.Counted(len(left), "column") + " did not fit.")
+		p.writeBullets(number.Counted(len(left), "column") + " did not fit.")
 	case len(left) > 0:
-		p.bullets(strings.Join(left, "; ") + " did not fit: --all.")
+		p.writeBullets(strings.Join(left, "; ") + " did not fit: --all.")
 	}
 }
 
@@ -281,14 +281,14 @@ func (p *printer) summaryColumn(c report.SummaryColumn, entries []report.Entry) 
 	}
 	for _, e := range entries {
 		text := p.toASCII(e.Text)
-		styled := p.style(text, dim)
+		styled := p.applyStyle(text, dim)
 		if e.Kind == report.Value {
 			mark := p.summaryMark(e.Verdict)
 			pad := number.Right(e.Value, value) + " "
 			if spread > 0 {
 				pad = number.Right(e.Value, value) + number.Right(p.toASCII(e.Spread), spread) + " "
 			}
-			text, styled = pad+mark, pad+p.style(mark, verdictStyle[e.Verdict])
+			text, styled = pad+mark, pad+p.applyStyle(mark, verdictStyle[e.Verdict])
 		}
 		out.entries = append(out.entries, cell{text, styled})
 		out.width = max(out.width, number.Width(text))

@@ -36,19 +36,19 @@ type Options struct {
 func Render(w io.Writer, d report.Document, o Options) error {
 	p := printer{width: max(40, cmp.Or(o.Width, 80)), color: o.Color, ascii: o.ASCII}
 	if d.Summary != nil && !o.All {
-		p.summary(d)
+		p.writeSummary(d)
 		_, err := io.WriteString(w, p.String())
 		return err
 	}
-	p.heading(d.Title)
-	p.bullets(d.Lines...)
+	p.writeHeading(d.Title)
+	p.writeBullets(d.Lines...)
 	short := false
 	for _, s := range d.Sections {
-		short = p.section(s) || short
+		short = p.writeSection(s) || short
 	}
-	p.legend(d, short)
+	p.writeLegend(d, short)
 	for _, s := range d.Appendix {
-		p.section(s)
+		p.writeSection(s)
 	}
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -69,7 +69,7 @@ type printer struct {
 	letters bool
 }
 
-func (p *printer) line(s string) {
+func (p *printer) writeLine(s string) {
 	p.WriteString(strings.TrimRight(s, " "))
 	p.WriteByte('\n')
 }
@@ -82,15 +82,15 @@ const (
 	green = "32"
 )
 
-// style puts s between escape sequences for the style code, if these are allowed.
-func (p *printer) style(s, code string) string {
+// applyStyle puts s between escape sequences for the style code, if these are allowed.
+func (p *printer) applyStyle(s, code string) string {
 	if !p.color || s == "" || code == "" {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-func (p *printer) heading(s string) {
+func (p *printer) writeHeading(s string) {
 	if s != "" {
 		p.writeStyled(s, bold)
 	}
@@ -99,7 +99,7 @@ func (p *printer) heading(s string) {
 // writeStyled writes s in a style, wrapped to the width.
 func (p *printer) writeStyled(s, code string) {
 	for _, l := range number.Wrap(p.toASCII(s), p.width) {
-		p.line(p.style(l, code))
+		p.writeLine(p.applyStyle(l, code))
 	}
 }
 
@@ -107,11 +107,11 @@ func (p *printer) writeStyled(s, code string) {
 func (p *printer) hangingText(lead, text string) {
 	lead = p.toASCII(lead)
 	for _, l := range number.Hang(lead, strings.Repeat(" ", number.Width(lead)), p.toASCII(text), p.width) {
-		p.line(l)
+		p.writeLine(l)
 	}
 }
 
-func (p *printer) bullets(texts ...string) {
+func (p *printer) writeBullets(texts ...string) {
 	for _, s := range texts {
 		p.hangingText("  ", s)
 	}
@@ -120,41 +120,41 @@ func (p *printer) bullets(texts ...string) {
 // blankLine writes an empty line, except at the beginning.
 func (p *printer) blankLine() {
 	if p.Len() > 0 {
-		p.line("")
+		p.writeLine("")
 	}
 }
 
-// section writes a section. It returns true if a table had its short form. A section of only figures is omitted.
-func (p *printer) section(s report.Section) (short bool) {
+// writeSection writes a section. It returns true if a table had its short form. A section of only figures is omitted.
+func (p *printer) writeSection(s report.Section) (short bool) {
 	if s.Pictured() {
 		return false
 	}
 	p.blankLine()
-	p.heading(number.Clean(s.Heading))
+	p.writeHeading(number.Clean(s.Heading))
 	for _, n := range s.Notes {
 		p.hangingText("", number.Clean(n))
 	}
 	for _, t := range s.Tables {
-		short = p.table(t) || short
+		short = p.writeTable(t) || short
 	}
 	for _, g := range s.Grids {
-		p.grid(g)
+		p.writeGrid(g)
 	}
 	for _, g := range finding.Groups(s.Findings) {
-		p.findings(g)
+		p.writeFindings(g)
 	}
-	p.items(s.Items)
+	p.writeItems(s.Items)
 	return short
 }
 
-// findings writes findings of one rule and severity.
-func (p *printer) findings(group []finding.Finding) {
+// writeFindings writes findings of one rule and severity.
+func (p *printer) writeFindings(group []finding.Finding) {
 	f := group[0]
 	style := bold
 	if f.Severity.Alarm() {
 		style = red
 	}
-	p.line("")
+	p.writeLine("")
 	p.writeStyled(fmt.Sprintf("%s: %s (%s)", strings.ToUpper(string(f.Severity)), f.Title, f.ID), style)
 	for _, f := range group {
 		p.hangingText("  - ", number.Clean(f.Text()))
@@ -166,24 +166,24 @@ func (p *printer) findings(group []finding.Finding) {
 	}
 }
 
-func (p *printer) legend(d report.Document, short bool) {
+func (p *printer) writeLegend(d report.Document, short bool) {
 	if len(d.Legend) > 0 || len(d.Footnotes) > 0 {
 		p.blankLine()
-		p.heading("How to read this")
+		p.writeHeading("How to read this")
 	}
-	p.bullets(d.Legend...)
+	p.writeBullets(d.Legend...)
 	if p.marked && !p.ascii {
-		p.bullets("▲ better, ▼ worse, ≈ same (within the margin), ? inconclusive.")
+		p.writeBullets("▲ better, ▼ worse, ≈ same (within the margin), ? inconclusive.")
 	}
 	if short {
-		p.bullets("The terminal is narrow: spreads are omitted and names of paths are short (pod-svc remote is pod-to-service/remote). A wider terminal shows all.")
+		p.writeBullets("The terminal is narrow: spreads are omitted and names of paths are short (pod-svc remote is pod-to-service/remote). A wider terminal shows all.")
 	}
 	for i, f := range d.Footnotes {
 		p.hangingText("  "+report.Superscript(i+1)+" ", f)
 	}
 }
 
-func (p *printer) items(items []report.Item) {
+func (p *printer) writeItems(items []report.Item) {
 	name := 0
 	for _, i := range items {
 		name = max(name, min(number.Width(i.Name), 28))
@@ -192,39 +192,39 @@ func (p *printer) items(items []report.Item) {
 		lead := "  " + number.Left(i.Name, name) + "  "
 		if i.Code {
 			// Not wrapped, so that it can be copied.
-			p.line(lead + i.Text)
+			p.writeLine(lead + i.Text)
 			continue
 		}
 		if i.Text == "" {
-			p.line(lead)
+			p.writeLine(lead)
 		}
 		// A word that does not fit on the line of the name is written below it.
 		if slices.ContainsFunc(strings.Fields(i.Text), func(word string) bool { return number.Width(lead+word) > p.width }) {
-			p.line("  " + i.Name)
+			p.writeLine("  " + i.Name)
 			lead = "    "
 		}
 		p.hangingText(lead, i.Text)
 	}
 }
 
-// table writes t, in its short form if that needs fewer blocks. It returns whether it used the short form.
-func (p *printer) table(t report.Table) (short bool) {
-	full, brief := p.layout(t, false), p.layout(t, true)
+// writeTable writes t, in its short form if that needs fewer blocks. It returns whether it used the short form.
+func (p *printer) writeTable(t report.Table) (short bool) {
+	full, brief := p.layoutTable(t, false), p.layoutTable(t, true)
 	l := full
 	if len(brief.blocks) < len(full.blocks) {
 		l = brief
 	}
-	p.line("")
-	p.heading(fmt.Sprintf("%s (%s)", t.Title, t.Unit))
-	p.blocks(l)
-	p.conclusions(t.Conclusions, l)
-	p.bullets(t.Notes...)
+	p.writeLine("")
+	p.writeHeading(fmt.Sprintf("%s (%s)", t.Title, t.Unit))
+	p.writeBlocks(l)
+	p.writeConclusions(t.Conclusions, l)
+	p.writeBullets(t.Notes...)
 	return l.short
 }
 
-// conclusions writes a short line for each row with a significant difference, and one line about all other rows. Here
+// writeConclusions writes a short line for each row with a significant difference, and one line about all other rows. Here
 // complete sentences, as in Markdown and HTML, would distract from the numbers.
-func (p *printer) conclusions(all []report.Conclusion, l layout) {
+func (p *printer) writeConclusions(all []report.Conclusion, l layout) {
 	said, equal := 0, 0
 	for _, c := range all {
 		switch {
@@ -240,15 +240,15 @@ func (p *printer) conclusions(all []report.Conclusion, l layout) {
 			label = c.Short
 		}
 		for _, line := range number.Hang("  ", "    ", p.toASCII(label+": "+c.Brief), p.width-2) {
-			p.line(line)
+			p.writeLine(line)
 		}
 	}
 	switch {
 	case equal == 0:
 	case said == 0:
-		p.bullets("No two differ significantly in any row.")
+		p.writeBullets("No two differ significantly in any row.")
 	default:
-		p.bullets("No two differ significantly in the other rows.")
+		p.writeBullets("No two differ significantly in the other rows.")
 	}
 }
 
@@ -274,8 +274,8 @@ type cell struct{ plain, styled string }
 
 const gap = "  "
 
-// layout formats the entries of t and divides its columns into blocks.
-func (p *printer) layout(t report.Table, short bool) layout {
+// layoutTable formats the entries of t and divides its columns into blocks.
+func (p *printer) layoutTable(t report.Table, short bool) layout {
 	l := layout{short: short}
 	for _, r := range t.Rows {
 		label := r.Label
@@ -288,7 +288,7 @@ func (p *printer) layout(t report.Table, short bool) layout {
 	}
 	for j, name := range t.Columns {
 		entries := each.Of(t.Rows, func(r report.Row) report.Entry { return r.Entries[j] })
-		l.columns = append(l.columns, p.column(name, entries, short))
+		l.columns = append(l.columns, p.formatColumn(name, entries, short))
 	}
 	p.cutBlocks(&l)
 	return l
@@ -307,16 +307,16 @@ func (p *printer) cutBlocks(l *layout) {
 	}
 }
 
-// column formats the entries of a column with values, spreads, ratios and footnotes aligned.
-func (p *printer) column(name string, entries []report.Entry, short bool) column {
+// formatColumn formats the entries of a column with values, spreads, ratios and footnotes aligned.
+func (p *printer) formatColumn(name string, entries []report.Entry, short bool) column {
 	var value, spread, ratio, note int
 	for _, e := range entries {
-		value, spread, ratio = max(value, number.Width(p.toASCII(e.Value))), max(spread, number.Width(p.toASCII(e.Spread))), max(ratio, number.Width(p.claim(e)))
+		value, spread, ratio = max(value, number.Width(p.toASCII(e.Value))), max(spread, number.Width(p.toASCII(e.Spread))), max(ratio, number.Width(p.claimText(e)))
 		note = max(note, number.Width(p.toASCII(e.Marker())))
 	}
 	c := column{}
 	for _, e := range entries {
-		out := p.entry(e, short, [4]int{value, spread, ratio, note})
+		out := p.formatEntry(e, short, [4]int{value, spread, ratio, note})
 		c.entries = append(c.entries, out)
 		c.width = max(c.width, number.Width(out.plain))
 	}
@@ -328,17 +328,17 @@ func (p *printer) column(name string, entries []report.Entry, short bool) column
 	return c
 }
 
-// entry formats an entry. widths has the widths of the value, the spread, the ratio with its mark, and the footnotes.
-func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
+// formatEntry formats an entry. widths has the widths of the value, the spread, the ratio with its mark, and the footnotes.
+func (p *printer) formatEntry(e report.Entry, short bool, widths [4]int) cell {
 	if e.Kind != report.Value {
 		s := e.Text
 		if short {
 			s = e.Short
 		}
 		s = p.toASCII(s + e.Marker())
-		styled := p.style(s, dim)
+		styled := p.applyStyle(s, dim)
 		if e.Kind == report.Failed {
-			styled = p.style(s, red)
+			styled = p.applyStyle(s, red)
 		}
 		// A dash is aligned with the end of the values.
 		pad := strings.Repeat(" ", max(0, widths[0]-number.Width(s)))
@@ -350,11 +350,11 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 	}
 	styled := plain
 	if widths[2] > 0 {
-		claim := p.claim(e)
+		claim := p.claimText(e)
 		p.marked = p.marked || e.Mark() != ""
 		pad := " " + strings.Repeat(" ", widths[2]-number.Width(claim))
 		plain += pad + claim
-		styled += pad + p.style(claim, verdictStyle[e.Verdict])
+		styled += pad + p.applyStyle(claim, verdictStyle[e.Verdict])
 	}
 	if widths[3] > 0 {
 		note := number.Left(p.toASCII(e.Marker()), widths[3])
@@ -380,18 +380,18 @@ func wrapName(name string, width int) []string {
 	return append(lines, number.Truncate(line, 40))
 }
 
-// blocks writes the blocks of a table, one below the other.
-func (p *printer) blocks(l layout) {
+// writeBlocks writes the blocks of a table, one below the other.
+func (p *printer) writeBlocks(l layout) {
 	for i, b := range l.blocks {
 		if i > 0 {
-			p.line("")
+			p.writeLine("")
 		}
-		p.block(l, b)
+		p.writeBlock(l, b)
 	}
 }
 
-// block writes the columns of the range b side by side.
-func (p *printer) block(l layout, b [2]int) {
+// writeBlock writes the columns of the range b side by side.
+func (p *printer) writeBlock(l layout, b [2]int) {
 	columns := l.columns[b[0]:b[1]]
 	lines, total := 0, l.label
 	for _, c := range columns {
@@ -408,14 +408,14 @@ func (p *printer) block(l layout, b [2]int) {
 			}
 			line += gap + number.Left(text, c.width)
 		}
-		p.line(p.style(strings.TrimRight(line, " "), bold))
+		p.writeLine(p.applyStyle(strings.TrimRight(line, " "), bold))
 	}
-	p.line(strings.Repeat(p.toASCII("─"), min(total, max(p.width, l.label))))
+	p.writeLine(strings.Repeat(p.toASCII("─"), min(total, max(p.width, l.label))))
 	for i, label := range l.labels {
 		line := number.Left(label, l.label)
 		for _, c := range columns {
 			line += gap + c.entries[i].styled + strings.Repeat(" ", c.width-number.Width(c.entries[i].plain))
 		}
-		p.line(line)
+		p.writeLine(line)
 	}
 }

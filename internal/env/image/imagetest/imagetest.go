@@ -28,13 +28,13 @@ func (p Program) File(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "program")
-	if err := os.WriteFile(file, p.content(t), 0o700); err != nil {
+	if err := os.WriteFile(file, p.compileOnce(t), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return file
 }
 
-func (p Program) content(t testing.TB) []byte {
+func (p Program) compileOnce(t testing.TB) []byte {
 	t.Helper()
 	mu.Lock()
 	defer mu.Unlock()

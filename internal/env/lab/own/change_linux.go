@@ -40,8 +40,8 @@ func (p Place) Change(ctx context.Context) ([]io.Closer, error) {
 		key string
 		do  func(context.Context) error
 	}{
-		{"sysctls", p.sysctls}, {"routes", p.routes}, {"offloads", p.offloads}, {"rules", p.Rules}, {"nft", p.nft}, {"tc", p.tc},
-		{"bpf", func(context.Context) (err error) { programs, err = p.programs(); return err }},
+		{"sysctls", p.setSysctls}, {"routes", p.addRoutes}, {"offloads", p.setOffloads}, {"rules", p.Rules}, {"nft", p.runNFT}, {"tc", p.runTC},
+		{"bpf", func(context.Context) (err error) { programs, err = p.attachPrograms(); return err }},
 	} {
 		if err := step.do(ctx); err != nil {
 			return programs, fmt.Errorf("%s: %s: %w", p.Name, step.key, err)
@@ -50,7 +50,7 @@ func (p Place) Change(ctx context.Context) ([]io.Closer, error) {
 	return programs, nil
 }
 
-func (p Place) sysctls(context.Context) error {
+func (p Place) setSysctls(context.Context) error {
 	var list []netns.Setting
 	for _, name := range slices.Sorted(maps.Keys(p.Changes.Sysctls)) {
 		list = append(list, netns.Setting{Name: profilefile.SysctlPath(name), Value: p.Changes.Sysctls[name]})
@@ -58,7 +58,7 @@ func (p Place) sysctls(context.Context) error {
 	return netns.SetSysctls(p.NS, list)
 }
 
-func (p Place) routes(context.Context) error {
+func (p Place) addRoutes(context.Context) error {
 	if len(p.Changes.Routes) == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (p Place) routes(context.Context) error {
 	return link.In(p.NS, func(at *link.Handle) error { return at.Add(list...) })
 }
 
-func (p Place) offloads(context.Context) error {
+func (p Place) setOffloads(context.Context) error {
 	for _, dev := range slices.Sorted(maps.Keys(p.Changes.Offloads)) {
 		features, err := profilefile.ParseFeatures(p.Changes.Offloads[dev])
 		if err == nil {
@@ -105,16 +105,16 @@ func (p Place) Rules(ctx context.Context) error {
 	return tool.Change(ctx, p.NS, profilefile.Expand(p.Changes.Rules, p.Values))
 }
 
-func (p Place) nft(ctx context.Context) error {
-	return p.feed(ctx, "nft", p.Changes.NFT, "-f", "-")
+func (p Place) runNFT(ctx context.Context) error {
+	return p.feedProgram(ctx, "nft", p.Changes.NFT, "-f", "-")
 }
 
-func (p Place) tc(ctx context.Context) error {
-	return p.feed(ctx, "tc", p.Changes.TC, "-batch", "-")
+func (p Place) runTC(ctx context.Context) error {
+	return p.feedProgram(ctx, "tc", p.Changes.TC, "-batch", "-")
 }
 
-// feed runs a program with text, its variables expanded, as input. It does nothing if text is "".
-func (p Place) feed(ctx context.Context, program, text string, args ...string) error {
+// feedProgram runs a program with text, its variables expanded, as input. It does nothing if text is "".
+func (p Place) feedProgram(ctx context.Context, program, text string, args ...string) error {
 	if text == "" {
 		return nil
 	}
@@ -125,8 +125,8 @@ func (p Place) feed(ctx context.Context, program, text string, args ...string) e
 	return nil
 }
 
-// programs attaches the BPF programs. It returns those that it attached, also after an error.
-func (p Place) programs() ([]io.Closer, error) {
+// attachPrograms attaches the BPF programs. It returns those that it attached, also after an error.
+func (p Place) attachPrograms() ([]io.Closer, error) {
 	var all []io.Closer
 	for _, b := range p.Changes.BPF {
 		hook := attach.Ingress

@@ -78,14 +78,14 @@ func Open(o Options) (*Node, error) {
 // Prepare runs the commands of node.prepare, then starts the daemons one after another. It fails if a command fails, or
 // if a daemon is not ready in time.
 func (n *Node) Prepare(ctx context.Context) error {
-	if err := n.shells(ctx, n.Profile.Node.Prepare, n.Values, nil); err != nil {
+	if err := n.runShells(ctx, n.Profile.Node.Prepare, n.Values, nil); err != nil {
 		return err
 	}
 	for _, d := range n.Profile.Node.Daemons {
 		if d.On != "" && d.On != n.Name {
 			continue
 		}
-		if err := n.start(ctx, d); err != nil {
+		if err := n.startDaemon(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (n *Node) Prepare(ctx context.Context) error {
 func (n *Node) Join(ctx context.Context, peer map[string]string) error {
 	values := maps.Clone(n.Values)
 	maps.Copy(values, peer)
-	if err := n.shells(ctx, n.Profile.Node.Join, values, nil); err != nil {
+	if err := n.runShells(ctx, n.Profile.Node.Join, values, nil); err != nil {
 		return fmt.Errorf("join %s: %w", peer["peer"], err)
 	}
 	return nil
@@ -104,32 +104,32 @@ func (n *Node) Join(ctx context.Context, peer map[string]string) error {
 
 // Serve runs the commands of node.services, each with the objects of the Services as input.
 func (n *Node) Serve(ctx context.Context, objects []byte) error {
-	return n.shells(ctx, n.Profile.Node.Services, n.Values, objects)
+	return n.runShells(ctx, n.Profile.Node.Services, n.Values, objects)
 }
 
 // Shell runs one command that is not in the profile file, for a user or a test.
 func (n *Node) Shell(ctx context.Context, command string) error {
-	return n.shell(ctx, command, n.Values, nil)
+	return n.runShell(ctx, command, n.Values, nil)
 }
 
-// shells runs commands one after another until one fails, each with the same input.
-func (n *Node) shells(ctx context.Context, commands []string, values map[string]string, input []byte) error {
+// runShells runs commands one after another until one fails, each with the same input.
+func (n *Node) runShells(ctx context.Context, commands []string, values map[string]string, input []byte) error {
 	for _, command := range commands {
-		if err := n.shell(ctx, command, values, input); err != nil {
+		if err := n.runShell(ctx, command, values, input); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shell runs a command until it ends or its timeout passes, and kills the processes that it left. nil input is empty
+// runShell runs a command until it ends or its timeout passes, and kills the processes that it left. nil input is empty
 // input.
-func (n *Node) shell(ctx context.Context, command string, values map[string]string, input []byte) error {
+func (n *Node) runShell(ctx context.Context, command string, values map[string]string, input []byte) error {
 	limit := n.Profile.Node.Timeout.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	var said child.Tail
-	cmd := n.command(bounded, command, values, &said)
+	cmd := n.shellCommand(bounded, command, values, &said)
 	if input != nil {
 		cmd.Stdin = bytes.NewReader(input)
 	}
@@ -153,17 +153,17 @@ func (n *Node) shell(ctx context.Context, command string, values map[string]stri
 	return nil
 }
 
-// command returns a shell command, not started, with the node's namespace, cgroup and variables, in the directory of
+// shellCommand returns a shell command, not started, with the node's namespace, cgroup and variables, in the directory of
 // the profile file. Its output goes to said.
-func (n *Node) command(ctx context.Context, text string, values map[string]string, said *child.Tail) *exec.Cmd {
-	cmd := n.program(ctx, "/bin/sh", "-ec", text)
-	cmd.Env = environment(cmd, values)
+func (n *Node) shellCommand(ctx context.Context, text string, values map[string]string, said *child.Tail) *exec.Cmd {
+	cmd := n.programCommand(ctx, "/bin/sh", "-ec", text)
+	cmd.Env = commandEnv(cmd, values)
 	cmd.Stdout, cmd.Stderr = said, said
 	return cmd
 }
 
-// program returns a program, not started, with the node's namespace and cgroup, in the directory of the profile file.
-func (n *Node) program(ctx context.Context, path string, args ...string) *exec.Cmd {
+// programCommand returns a program, not started, with the node's namespace and cgroup, in the directory of the profile file.
+func (n *Node) programCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := n.room.Command(ctx, path, args...)
 	cmd.Dir = n.Profile.Dir
 	if n.Cgroup > 0 {
@@ -172,8 +172,8 @@ func (n *Node) program(ctx context.Context, path string, args ...string) *exec.C
 	return cmd
 }
 
-// environment returns the environment of cmd with the variables added.
-func environment(cmd *exec.Cmd, values map[string]string) []string {
+// commandEnv returns the environment of cmd with the variables added.
+func commandEnv(cmd *exec.Cmd, values map[string]string) []string {
 	env := append(cmd.Environ(), "TMPDIR="+child.Temporary)
 	for _, v := range profilefile.Variables {
 		if value, ok := values[v.Name]; ok {
@@ -207,10 +207,10 @@ type daemon struct {
 	err   error
 }
 
-// start starts a daemon and waits until it is ready. Close ends it, also after an error.
-func (n *Node) start(ctx context.Context, spec profilefile.Daemon) error {
+// startDaemon starts a daemon and waits until it is ready. Close ends it, also after an error.
+func (n *Node) startDaemon(ctx context.Context, spec profilefile.Daemon) error {
 	d := &daemon{Daemon: spec, node: n, ended: make(chan struct{})}
-	d.cmd = n.command(context.WithoutCancel(ctx), spec.Run, n.Values, &d.said)
+	d.cmd = n.shellCommand(context.WithoutCancel(ctx), spec.Run, n.Values, &d.said)
 	if err := n.room.Do(d.cmd.Start); err != nil {
 		return fmt.Errorf("%s: daemon %s: %w", n.Name, spec.Name, err)
 	}
@@ -233,8 +233,8 @@ func (d *daemon) awaitReady(ctx context.Context) error {
 	retry := time.NewTicker(retryTime)
 	defer retry.Stop()
 	for {
-		why := d.unready(bounded)
-		if err := d.dead(); err != nil {
+		why := d.whyUnready(bounded)
+		if err := d.exitError(); err != nil {
 			return err
 		}
 		if why == nil {
@@ -252,8 +252,8 @@ func (d *daemon) awaitReady(ctx context.Context) error {
 	}
 }
 
-// unready makes the readiness checks of the daemon's Ready once. It returns why the daemon is not ready, nil if it is.
-func (d *daemon) unready(ctx context.Context) error {
+// whyUnready makes the readiness checks of the daemon's Ready once. It returns why the daemon is not ready, nil if it is.
+func (d *daemon) whyUnready(ctx context.Context) error {
 	if d.Ready.File != "" {
 		if err := d.node.room.Do(func() error { _, err := os.Stat(d.Ready.File); return err }); err != nil {
 			return err
@@ -261,13 +261,13 @@ func (d *daemon) unready(ctx context.Context) error {
 	}
 	if d.Ready.Address != "" {
 		address := strings.ReplaceAll(d.Ready.Address, "${node-ip}", d.node.Values["node-ip"])
-		if err := d.node.dial(address); err != nil {
+		if err := d.node.checkDial(address); err != nil {
 			return err
 		}
 	}
 	if d.Ready.Command != "" {
 		var said child.Tail
-		cmd := d.node.command(ctx, d.Ready.Command, d.node.Values, &said)
+		cmd := d.node.shellCommand(ctx, d.Ready.Command, d.node.Values, &said)
 		err := d.node.room.Do(cmd.Start)
 		if err == nil {
 			err = cmd.Wait()
@@ -282,8 +282,8 @@ func (d *daemon) unready(ctx context.Context) error {
 // dialTime bounds one connection to a daemon.
 const dialTime = 200 * time.Millisecond
 
-// dial checks that a TCP address accepts a connection from the node.
-func (n *Node) dial(address string) error {
+// checkDial checks that a TCP address accepts a connection from the node.
+func (n *Node) checkDial(address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
@@ -297,8 +297,8 @@ func (n *Node) dial(address string) error {
 	})
 }
 
-// dead returns an error with the end of the output of a daemon that has ended, and nil for one that runs.
-func (d *daemon) dead() error {
+// exitError returns an error with the end of the output of a daemon that has ended, and nil for one that runs.
+func (d *daemon) exitError() error {
 	select {
 	case <-d.ended:
 		how := "it exited with 0"
@@ -315,7 +315,7 @@ func (d *daemon) dead() error {
 func (n *Node) Dead() error {
 	var errs []error
 	for _, d := range n.daemons {
-		errs = append(errs, d.dead())
+		errs = append(errs, d.exitError())
 	}
 	return errors.Join(errs...)
 }

@@ -66,8 +66,8 @@ func (n *Node) openPlugins() (*plugins, error) {
 	return &plugins{cni: libcni.NewCNIConfigWithCacheDir([]string{bin}, cache, &executor{node: n}), list: list}, nil
 }
 
-// runtime returns the parameters by which kubelet would describe the pod to the plugins.
-func (p Pod) runtime() *libcni.RuntimeConf {
+// runtimeConf returns the parameters by which kubelet would describe the pod to the plugins.
+func (p Pod) runtimeConf() *libcni.RuntimeConf {
 	name := strings.ReplaceAll(p.Name, "/", "-")
 	return &libcni.RuntimeConf{
 		ContainerID: name, NetNS: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), p.NS.FD()), IfName: Device,
@@ -86,12 +86,12 @@ func (n *Node) Try(ctx context.Context, p Pod) error {
 // Add connects a pod by ADD. It fails if ADD exceeds the deadline of ctx or the timeout of the profile file. After a
 // successful ADD, Close disconnects the pod unless Del did.
 func (n *Node) Add(ctx context.Context, p Pod) (at attached, err error) {
-	err = n.call(ctx, "ADD", p, func(bounded context.Context) error {
-		got, err := n.plugins.cni.AddNetworkList(bounded, n.plugins.list, p.runtime())
+	err = n.callPlugins(ctx, "ADD", p, func(bounded context.Context) error {
+		got, err := n.plugins.cni.AddNetworkList(bounded, n.plugins.list, p.runtimeConf())
 		if err != nil {
 			return err
 		}
-		at, err = n.read(got)
+		at, err = n.readResult(got)
 		return err
 	})
 	if err == nil {
@@ -100,8 +100,8 @@ func (n *Node) Add(ctx context.Context, p Pod) (at attached, err error) {
 	return at, err
 }
 
-// read returns the part of a result that the lab needs. It fails without an address of the lab's family.
-func (n *Node) read(got types.Result) (at attached, err error) {
+// readResult returns the part of a result that the lab needs. It fails without an address of the lab's family.
+func (n *Node) readResult(got types.Result) (at attached, err error) {
 	if got == nil {
 		return at, errors.New("the plugins returned no result")
 	}
@@ -134,22 +134,22 @@ func (n *Node) Check(ctx context.Context, p Pod) error {
 	if known, err := version.GreaterThanOrEqualTo(n.plugins.list.CNIVersion, "0.4.0"); err != nil || !known {
 		return nil
 	}
-	return n.call(ctx, "CHECK", p, func(bounded context.Context) error {
-		return n.plugins.cni.CheckNetworkList(bounded, n.plugins.list, p.runtime())
+	return n.callPlugins(ctx, "CHECK", p, func(bounded context.Context) error {
+		return n.plugins.cni.CheckNetworkList(bounded, n.plugins.list, p.runtimeConf())
 	})
 }
 
 // Del disconnects a pod by DEL. Close does not repeat it, even if it fails.
 func (n *Node) Del(ctx context.Context, p Pod) error {
 	n.pods = slices.DeleteFunc(n.pods, func(other Pod) bool { return other == p })
-	return n.call(ctx, "DEL", p, func(bounded context.Context) error {
-		return n.plugins.cni.DelNetworkList(bounded, n.plugins.list, p.runtime())
+	return n.callPlugins(ctx, "DEL", p, func(bounded context.Context) error {
+		return n.plugins.cni.DelNetworkList(bounded, n.plugins.list, p.runtimeConf())
 	})
 }
 
-// call runs do, which calls the plugins, until the timeout of the profile file or the deadline of ctx, whichever is
+// callPlugins runs do, which calls the plugins, until the timeout of the profile file or the deadline of ctx, whichever is
 // earlier. what names the call in errors, for example "ADD".
-func (n *Node) call(ctx context.Context, what string, p Pod, do func(context.Context) error) error {
+func (n *Node) callPlugins(ctx context.Context, what string, p Pod, do func(context.Context) error) error {
 	limit := n.Profile.CNI.Timeout.Or(profilefile.DefaultTimeout)
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end).Round(time.Millisecond))
@@ -181,7 +181,7 @@ const maxOutput = 1 << 20
 // ExecPlugin runs a plugin until it ends, and returns its stdout. It fails if the plugin fails, writes more than
 // maxOutput, or writes invalid JSON.
 func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
-	cmd := e.node.program(ctx, path)
+	cmd := e.node.programCommand(ctx, path)
 	cmd.Env = append(environ, "TMPDIR="+child.Temporary)
 	var said child.Tail
 	out := &child.Bounded{Limit: maxOutput, Burst: func() { _ = child.Signal(cmd, syscall.SIGKILL) }}
@@ -196,7 +196,7 @@ func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, en
 		if json.Unmarshal(out.Bytes(), &told) == nil && told.Msg != "" {
 			return nil, fmt.Errorf("%w%s", &told, lastWords(&said))
 		}
-		return nil, fmt.Errorf("%w%s%s", err, lastWords(&said), printed(out.Bytes()))
+		return nil, fmt.Errorf("%w%s%s", err, lastWords(&said), stdoutSuffix(out.Bytes()))
 	}
 	if written := bytes.TrimSpace(out.Bytes()); len(written) > 0 && !json.Valid(written) {
 		return nil, fmt.Errorf("it wrote what is not JSON: %q", clip(string(written)))
@@ -204,8 +204,8 @@ func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, en
 	return out.Bytes(), nil
 }
 
-// printed returns out, the stdout of a failed plugin, as the end of an error message; "" if it is empty.
-func printed(out []byte) string {
+// stdoutSuffix returns out, the stdout of a failed plugin, as the end of an error message; "" if it is empty.
+func stdoutSuffix(out []byte) string {
 	if text := strings.Join(strings.Fields(clip(string(out))), " "); text != "" {
 		return ": stdout: " + text
 	}

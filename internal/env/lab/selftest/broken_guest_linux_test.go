@@ -80,19 +80,19 @@ var breakagesInGuest = []breakage{
 // TestRemovedFlowtable: without its table a connection goes on by the rules, and neither node has anything of it in a flowtable.
 func TestRemovedFlowtable(t *testing.T) {
 	inst := raised(t, plan.Lab{}, "kindnet(flowtable=20)")
-	s, err := open(inst, table("kindnet"))
+	s, err := openScene(inst, table("kindnet"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := s.ends(dataplane.PodPodCross)
+	e, err := s.endsOf(dataplane.PodPodCross)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.exchange(e, 0, 10*longest).hold(t.Context(), func(client netip.AddrPort, round func() error) error {
+	err = s.newExchange(e, 0, 10*longest).holdConnection(t.Context(), func(client netip.AddrPort, round func() error) error {
 		if err := repeat(30, round); err != nil {
 			return err
 		}
-		if on, err := offloaded(s, client); err != nil || !slices.Equal(on, bothNodes) {
+		if on, err := offloadingNodes(s, client); err != nil || !slices.Equal(on, bothNodes) {
 			t.Errorf("in the flowtables of %v (%v), want those of both nodes", on, err)
 		}
 		for _, n := range inst.Nodes {
@@ -102,7 +102,7 @@ func TestRemovedFlowtable(t *testing.T) {
 		if !slices.ContainsFunc(rules, func(c counted) bool { return c.place == "filter FORWARD" }) {
 			t.Errorf("these rules count its packets, the forward hook's do not: %v", rules)
 		}
-		if on, err := offloaded(s, client); err != nil || len(on) > 0 {
+		if on, err := offloadingNodes(s, client); err != nil || len(on) > 0 {
 			t.Errorf("in the flowtables of %v (%v), want none", on, err)
 		}
 		return err

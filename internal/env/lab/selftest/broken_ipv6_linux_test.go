@@ -143,6 +143,6 @@ func TestIPv4IsNotIPv6(t *testing.T) {
 		{4, table("canal").inIPv6(), []string{"tunnel.device", "route.remote", "forwarding", "proxy_arp", "source@host-to-pod/same-node"}},
 	} {
 		inst := raised(t, plan.Lab{Family: tc.family}, "canal")
-		hold(t, run(t.Context(), inst, tc.want), tc.notices, []string{"exchange" + cross, "gateway"})
+		hold(t, testInstance(t.Context(), inst, tc.want), tc.notices, []string{"exchange" + cross, "gateway"})
 	}
 }

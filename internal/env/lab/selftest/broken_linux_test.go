@@ -607,7 +607,7 @@ func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
 	for _, name := range profile.Names() {
 		x := table(name)
 		x.policies, x.testServices, x.engine, x.merges, x.long, x.flowtable = 1, true, condition.ProxyIPVS, true, true, 20
-		for _, c := range checks(x) {
+		for _, c := range allChecks(x) {
 			if !failing[c.kind] {
 				t.Errorf("%s of %s: no test makes an assertion of its kind fail", c.id(), name)
 			}
@@ -623,7 +623,7 @@ func TestAnotherProfileIsNoticed(t *testing.T) {
 		t.Run(tc.raised+" as "+tc.table, func(t *testing.T) {
 			t.Parallel()
 			inst := raised(t, plan.Lab{}, tc.raised)
-			hold(t, run(context.Background(), inst, table(tc.table)), tc.notices, nil)
+			hold(t, testInstance(context.Background(), inst, table(tc.table)), tc.notices, nil)
 		})
 	}
 }

@@ -88,7 +88,7 @@ func TestMissingPoliciesAreNoticed(t *testing.T) {
 			if want.policed {
 				notices = append(notices, "policy.walk.egress"+cross, "policy.walk.ingress"+cross, "policy.egress"+cross, "source@external-to-nodeport/local")
 			}
-			hold(t, run(context.Background(), inst, want), notices, []string{"exchange" + cross})
+			hold(t, testInstance(context.Background(), inst, want), notices, []string{"exchange" + cross})
 		})
 	}
 }
@@ -105,7 +105,7 @@ func TestUntracked(t *testing.T) {
 			for _, a := range Failed(Run(context.Background(), raised(t, plan.Lab{}, name+"(conntrack=off)"))) {
 				t.Error(a)
 			}
-			hold(t, run(context.Background(), raised(t, plan.Lab{}, name), table(name).untracked()),
+			hold(t, testInstance(context.Background(), raised(t, plan.Lab{}, name), table(name).withoutTracking()),
 				notices, []string{"exchange" + cross})
 		})
 	}
@@ -122,7 +122,7 @@ func TestUnfilteredBridge(t *testing.T) {
 			for _, a := range Failed(got) {
 				t.Error(a)
 			}
-			hold(t, run(context.Background(), raised(t, plan.Lab{}, name), table(name).unfilteredBridge()),
+			hold(t, testInstance(context.Background(), raised(t, plan.Lab{}, name), table(name).unfilteredBridge()),
 				[]string{"bridge.filtering", "untouched" + same, "conntrack.inner" + same, "refused@pod-to-service/local"}, []string{"conntrack.inner" + cross, "exchange" + cross})
 		})
 	}
@@ -134,5 +134,5 @@ func TestNodesThatChooseForThemselves(t *testing.T) {
 	inst := raisedWith(t, lab.Options{TestServices: true}, "cilium-native")
 	want := table("cilium-native-dsr")
 	want.testServices = true
-	hold(t, run(context.Background(), inst, want), []string{"maglev"}, []string{"shared.even", "sticky"})
+	hold(t, testInstance(context.Background(), inst, want), []string{"maglev"}, []string{"shared.even", "sticky"})
 }

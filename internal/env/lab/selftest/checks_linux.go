@@ -31,8 +31,10 @@ type finding struct {
 	within bool
 }
 
-// failed returns the finding of a probe that failed with err.
-func failed(want string, err error) finding { return finding{want: want, got: "error: " + err.Error()} }
+// failedFinding returns the finding of a probe that failed with err.
+func failedFinding(want string, err error) finding {
+	return finding{want: want, got: "error: " + err.Error()}
+}
 
 func (c check) id() string {
 	if c.path == (plan.Path{}) {
@@ -55,9 +57,9 @@ func (c check) assert(ctx context.Context, s *scene) Assertion {
 	return a
 }
 
-// checks returns all checks of an expectation, in the order in which they must run. It needs no lab, so that tests can
+// allChecks returns all checks of an expectation, in the order in which they must run. It needs no lab, so that tests can
 // list the assertions.
-func checks(x expectation) []check {
+func allChecks(x expectation) []check {
 	list := nodeChecks(x)
 	for _, path := range plan.Paths {
 		if who, ok := x.Served[path]; ok {
@@ -70,7 +72,7 @@ func checks(x expectation) []check {
 	}
 	list = append(append(list, serviceChecks(x)...), flowtableChecks(x)...)
 	for _, path := range x.Refused {
-		list = append(list, check{"refused", path, "the path does not work", refused("refused", path)})
+		list = append(list, check{"refused", path, "the path does not work", refusedExchange("refused", path)})
 	}
 	// The neighbour entry of the gateway exists only after traffic.
 	if x.Attach != nil && x.Attach.Gateway != dataplane.NoGateway {
@@ -83,16 +85,16 @@ func checks(x expectation) []check {
 	}
 	// The programs count all drops only after all traffic.
 	if x.Programs != nil {
-		list = append(list, check{kind: "drops", what: "the packets that the nodes' programs dropped", probe: drops})
+		list = append(list, check{kind: "drops", what: "the packets that the nodes' programs dropped", probe: programDrops})
 	}
 	return list
 }
 
 // pathChecks returns the checks of one served path.
 func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
-	list := []check{{"exchange", path, "a TCP and a UDP exchange succeed", exchanged(path)}}
+	list := []check{{"exchange", path, "a TCP and a UDP exchange succeed", exchangeAnswered(path)}}
 	if seen := x.expectedClients(path, who); !slices.Contains(seen[:], dataplane.AnyAddress) {
-		list = append(list, check{"source", path, "the client's address as the backend sees it", source(path, seen)})
+		list = append(list, check{"source", path, "the client's address as the backend sees it", sourceAddresses(path, seen)})
 	}
 	if x.Unsaid {
 		return list
@@ -102,24 +104,24 @@ func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
 		list = append(list, programChecks(x, path)...)
 	case path.ByService() && x.engine != lab.FileServices: // the lab does not know where a file's engine translates
 		list = append(list,
-			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
-			check{"vip", path, "where the Service's own address is seen", vip(path)})
+			check{"dnat", path, "the translation in conntrack, and the node that has it", entryTranslation(path)},
+			check{"vip", path, "where the Service's own address is seen", hiddenVIP(path)})
 	}
 	if mark, ok := x.Marks[path]; ok {
-		list = append(list, check{"conntrack.mark", path, "the mark of the connection", marked(path, mark)})
+		list = append(list, check{"conntrack.mark", path, "the mark of the connection", connectionMark(path, mark)})
 	}
 	if dev, ok := x.Leave[path]; ok {
-		list = append(list, check{"wire.device", path, "the devices of the client's node, or of the entered one, that send to the wire", leaves(path, dev)})
+		list = append(list, check{"wire.device", path, "the devices of the client's node, or of the entered one, that send to the wire", leavingDevices(path, dev)})
 	}
-	if x.switched() && (path == dataplane.PodHostSame || path == dataplane.HostPodSame) {
-		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, "plain")})
+	if x.isSwitched() && (path == dataplane.PodHostSame || path == dataplane.HostPodSame) {
+		list = append(list, check{"wire", path, "what crosses the wire", wireCarriers(path, "plain")})
 	}
 	if path != dataplane.PodPodSame && path != dataplane.PodPodCross {
 		return list
 	}
 	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.Tracked || x.TrackedBetween && path == dataplane.PodPodCross)})
 	if x.Label != 0 {
-		list = append(list, check{"conntrack.label", path, "the labels of the connection, on each node", labelled(path, x.Label)})
+		list = append(list, check{"conntrack.label", path, "the labels of the connection, on each node", connectionLabels(path, x.Label)})
 	}
 	if x.Attach != nil {
 		ttl := x.Attach.SameTTL
@@ -129,18 +131,18 @@ func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
 		list = append(list, check{"ttl", path, "the remaining TTL (of 64) at the receiving pod", ttlLeft(path, ttl)})
 	}
 	if slices.Contains(x.deniedPaths(), path) {
-		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", refused("policy.denied", path)})
+		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", refusedExchange("policy.denied", path)})
 	}
 	if path == dataplane.PodPodSame {
 		carried := "nothing"
-		if x.switched() {
+		if x.isSwitched() {
 			carried = "plain"
 		}
-		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, carried)})
+		list = append(list, check{"wire", path, "what crosses the wire", wireCarriers(path, carried)})
 	}
 	// What encrypts is between two sockets of the nodes, whose packets their rules see.
-	if x.Untouched && !(x.sealed() && path == dataplane.PodPodCross) || x.unfiltered && path == dataplane.PodPodSame {
-		list = append(list, check{"untouched", path, "the rules of the nodes that count packets between pods", untouched(path)})
+	if x.Untouched && !(x.isSealed() && path == dataplane.PodPodCross) || x.unfiltered && path == dataplane.PodPodSame {
+		list = append(list, check{"untouched", path, "the rules of the nodes that count packets between pods", noCountingRules(path)})
 	}
 	return list
 }
@@ -151,11 +153,11 @@ func wireChecks(x expectation) []check {
 	if x.Unsaid {
 		return nil
 	}
-	if x.sealed() {
+	if x.isSealed() {
 		return append(sealedChecks(x.tunnel, path), policedChecks(x, path)...)
 	}
 	list := []check{
-		{"wire", path, "what carries a packet between nodes", between(path, x)},
+		{"wire", path, "what carries a packet between nodes", nodeCarriers(path, x)},
 		{"wire.addresses", path, "the addresses on the wire, outer before inner", wireAddresses(path, x.wireTunnel())},
 		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", frameLength(path)},
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
@@ -174,18 +176,18 @@ func wireChecks(x expectation) []check {
 func policedChecks(x expectation, path plan.Path) (list []check) {
 	if x.policed {
 		list = append(list,
-			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policed(0, "cali-fw-", x.acceptingChain("cali-po-", "cali-pro-"), !x.alwaysNew)},
-			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policed(1, "cali-tw-", x.acceptingChain("cali-pi-", "cali-pri-"), !x.alwaysNew)})
+			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policyCounters(0, "cali-fw-", x.acceptingChain("cali-po-", "cali-pro-"), !x.alwaysNew)},
+			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policyCounters(1, "cali-tw-", x.acceptingChain("cali-pi-", "cali-pri-"), !x.alwaysNew)})
 	}
 	if x.Firewall {
 		list = append(list,
-			check{"firewall.egress", path, "what the sending pod's chain KUBE-POD-FW counts", firewall(0)},
-			check{"firewall.ingress", path, "what the receiving pod's chain KUBE-POD-FW counts", firewall(1)})
+			check{"firewall.egress", path, "what the sending pod's chain KUBE-POD-FW counts", firewallCounters(0)},
+			check{"firewall.ingress", path, "what the receiving pod's chain KUBE-POD-FW counts", firewallCounters(1)})
 	}
 	if x.policies > 0 && x.policed {
 		list = append(list,
-			check{"policy.walk.egress", path, "the number of policies that the sending pod's first packet walks", walked(0, "cali-po-")},
-			check{"policy.walk.ingress", path, "the number of policies that the receiving pod's first packet walks", walked(1, "cali-pi-")})
+			check{"policy.walk.egress", path, "the number of policies that the sending pod's first packet walks", walkedPolicies(0, "cali-po-")},
+			check{"policy.walk.ingress", path, "the number of policies that the receiving pod's first packet walks", walkedPolicies(1, "cali-pi-")})
 	}
 	return list
 }
@@ -199,8 +201,8 @@ func (x expectation) acceptingChain(policy, profile string) string {
 	return profile
 }
 
-// carrier returns the encapsulation that the switch must see between nodes.
-func (x expectation) carrier() string {
+// expectedCarrier returns the encapsulation that the switch must see between nodes.
+func (x expectation) expectedCarrier() string {
 	t := x.wireTunnel()
 	switch {
 	case t == nil:
@@ -215,8 +217,8 @@ func (x expectation) carrier() string {
 func nodeChecks(x expectation) []check {
 	list := []check{
 		{kind: "mtu", what: "the MTU of pods, or of nodes with host-network pods", probe: podMTU},
-		{kind: "offload", what: "segmentation and aggregation on the devices", probe: offload},
-		{kind: "steering", what: "the CPUs that devices of nodes, pods and the client outside steer receive work to", probe: steering},
+		{kind: "offload", what: "segmentation and aggregation on the devices", probe: deviceFeatures},
+		{kind: "steering", what: "the CPUs that devices of nodes, pods and the client outside steer receive work to", probe: receiveSteering},
 		{kind: "switch.filtering", what: "whether netfilter filters the packets of the switch", probe: switchFiltering},
 	}
 	if x.long {
@@ -230,7 +232,7 @@ func nodeChecks(x expectation) []check {
 			list = append(list, check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDevice(t)})
 		}
 		if x.Diverted != "" {
-			list = append(list, check{kind: "rules.encryption", what: "the entries of the routing policy of each node", probe: diverted(x.Diverted)})
+			list = append(list, check{kind: "rules.encryption", what: "the entries of the routing policy of each node", probe: routingRules(x.Diverted)})
 		}
 		if t.esp {
 			list = append(list, check{kind: "tunnel.states", what: "the states and policies of IPsec on each node", probe: ipsecStates})
@@ -254,10 +256,10 @@ func nodeChecks(x expectation) []check {
 			check{kind: "services.ipvs.counted", what: "the use of the first node's virtual server for the other node's Service", probe: countedIPVS})
 	}
 	if x.Blackhole != 0 {
-		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackhole(x.Blackhole)})
+		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackholeRoute(x.Blackhole)})
 	}
 	if x.Remote != nil {
-		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: remote})
+		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: remoteRoute})
 	}
 	return list
 }
@@ -276,7 +278,7 @@ func attachChecks(x expectation) []check {
 	if x.Attach.Gateway != dataplane.NoGateway {
 		list = append(list,
 			check{kind: "gateway", what: "the pods' default route", probe: podGateway},
-			check{kind: "forwarding", what: "forwarding on the nodes", probe: nodeSysctl(x.setting("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"), "1")})
+			check{kind: "forwarding", what: "forwarding on the nodes", probe: nodeSysctl(x.sysctlName("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"), "1")})
 	}
 	if x.Attach.Bridge != "" {
 		filtering := "1"
@@ -285,7 +287,7 @@ func attachChecks(x expectation) []check {
 		}
 		list = append(list,
 			check{kind: "bridge", what: "the bridge of the pods' devices", probe: bridgePorts(x.Attach.Bridge)},
-			check{kind: "bridge.filtering", what: "whether netfilter filters bridged packets on the nodes", probe: nodeSysctl(x.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), filtering)})
+			check{kind: "bridge.filtering", what: "whether netfilter filters bridged packets on the nodes", probe: nodeSysctl(x.sysctlName("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), filtering)})
 	}
 	if x.netkit {
 		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: netkitPair})
@@ -300,7 +302,7 @@ func attachChecks(x expectation) []check {
 		list = append(list, check{kind: "device.mac", what: "the MAC address of the node's end of each pod's device", probe: hostMAC})
 	}
 	if x.Attach.ProxyARP {
-		list = append(list, check{kind: "proxy_arp", what: "whether the host side answers pods for any address (" + x.setting("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})
+		list = append(list, check{kind: "proxy_arp", what: "whether the host side answers pods for any address (" + x.sysctlName("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})
 	}
 	return list
 }

@@ -72,8 +72,8 @@ type tunnel struct {
 	spare bool
 }
 
-// expected returns the expectation for a profile in an IPv4 lab with the default conditions.
-func expected(p profile.Profile, x dataplane.Expectation) expectation {
+// newExpectation returns the expectation for a profile in an IPv4 lab with the default conditions.
+func newExpectation(p profile.Profile, x dataplane.Expectation) expectation {
 	full := expectation{
 		Expectation: x, netkit: p.PodDevice == "netkit",
 		policed: strings.HasPrefix(p.Policy, "calico-"), nft: p.Policy == "calico-nftables",
@@ -95,7 +95,7 @@ func (x expectation) wireTunnel() *tunnel {
 	return x.tunnel
 }
 
-func (x expectation) switched() bool { return x.Attach != nil && x.Attach.Switched }
+func (x expectation) isSwitched() bool { return x.Attach != nil && x.Attach.Switched }
 
 // remoteDevice returns the device of the route to another node's pods.
 func (x expectation) remoteDevice() string {
@@ -117,7 +117,7 @@ func (x expectation) keptLocal() expectation {
 	if _, ok := x.Served[dataplane.ExtPortLocal]; ok {
 		x.Served[dataplane.ExtPortLocal] = dataplane.OwnAddress
 	}
-	if x.switched() {
+	if x.isSwitched() {
 		// The pod replies directly, from an address that the client did not dial.
 		delete(x.Served, dataplane.ExtPortLocal)
 		x.Refused = append(x.Refused, dataplane.ExtPortLocal)
@@ -125,8 +125,8 @@ func (x expectation) keptLocal() expectation {
 	return x
 }
 
-// untracked returns x for a lab that does not track connections between pods.
-func (x expectation) untracked() expectation {
+// withoutTracking returns x for a lab that does not track connections between pods.
+func (x expectation) withoutTracking() expectation {
 	x.Tracked, x.TrackedBetween, x.alwaysNew = false, false, true
 	if x.tunnel != nil && !x.tunnel.sealed {
 		t := *x.tunnel
@@ -152,9 +152,9 @@ func (x expectation) unfilteredBridge() expectation {
 	return x
 }
 
-// balanced returns x with the path to a load balancer, which must behave like a node port path: through the first node,
+// withBalancer returns x with the path to a load balancer, which must behave like a node port path: through the first node,
 // or with externalTrafficPolicy Local through the backend's node.
-func (x expectation) balanced() expectation {
+func (x expectation) withBalancer() expectation {
 	like := dataplane.ExtPortRemote
 	if x.local {
 		like = dataplane.ExtPortLocal
@@ -201,8 +201,8 @@ func (x expectation) inIPv6() expectation {
 	return x
 }
 
-// setting returns the name of a sysctl: in6 for an IPv6 lab, otherwise in4.
-func (x expectation) setting(in4, in6 string) string {
+// sysctlName returns the name of a sysctl: in6 for an IPv6 lab, otherwise in4.
+func (x expectation) sysctlName(in4, in6 string) string {
 	if x.ipv6 {
 		return in6
 	}

@@ -15,14 +15,14 @@ func table(name string) expectation {
 	if err != nil {
 		panic(err)
 	}
-	return expected(spec.Profile, spec.Expect())
+	return newExpectation(spec.Profile, spec.Expect())
 }
 
 // ids returns what would be asserted of a profile.
 func ids(t *testing.T, name string) map[string]check {
 	t.Helper()
 	found := map[string]check{}
-	for _, c := range checks(table(name)) {
+	for _, c := range allChecks(table(name)) {
 		if _, twice := found[c.id()]; twice {
 			t.Errorf("%s: two checks are called %s", name, c.id())
 		}
@@ -78,7 +78,7 @@ func TestTablesAgreeOnPaths(t *testing.T) {
 			refused[path] = true
 		}
 		for _, path := range plan.Paths {
-			_, expected := x.balanced().Served[path]
+			_, expected := x.withBalancer().Served[path]
 			_, err := spec.Ends(path)
 			switch {
 			case expected && refused[path]:
@@ -101,7 +101,7 @@ func TestSet(t *testing.T) {
 		{[]string{"b"}, "b"},
 		{[]string{"b", "a", "b"}, "a, b"},
 	} {
-		if got := set(tc.words, "none"); got != tc.want {
+		if got := joinDistinct(tc.words, "none"); got != tc.want {
 			t.Errorf("set(%q) = %q, want %q", tc.words, got, tc.want)
 		}
 	}

@@ -19,12 +19,12 @@ import (
 func programChecks(x expectation, path plan.Path) []check {
 	var list []check
 	if path.ByService() {
-		seen := vip(path)
+		seen := hiddenVIP(path)
 		if path.To == plan.Service || path.To == plan.Self {
 			seen = vipBeside(path, x.Programs.VIP)
 		}
 		list = append(list,
-			check{"dnat", path, "the translations in the nodes' conntrack", untranslated(path)},
+			check{"dnat", path, "the translations in the nodes' conntrack", noTranslation(path)},
 			check{"vip", path, "where the Service's own address is seen", seen})
 	}
 	if path == dataplane.PodPodSame || path == dataplane.PodPodCross {
@@ -33,33 +33,33 @@ func programChecks(x expectation, path plan.Path) []check {
 			step = x.Programs.DoorstepSame
 		}
 		list = append(list,
-			check{"doorstep", path, "the packets at the node's end of the receiving pod's device", doorstep(path, step)},
-			check{"forward", path, "whether the chains of FORWARD count packets", forwards(path, x.Programs.Forwards && path == dataplane.PodPodCross)})
+			check{"doorstep", path, "the packets at the node's end of the receiving pod's device", doorstepPackets(path, step)},
+			check{"forward", path, "whether the chains of FORWARD count packets", countedByForward(path, x.Programs.Forwards && path == dataplane.PodPodCross)})
 	}
 	if path == dataplane.ExtPortRemote || path == dataplane.ExtBalanced && !x.local {
 		list = append(list,
-			check{"way", path, "the senders on the wire and the encapsulation, in both directions", way(path, x.Programs.Entered)},
-			check{"option", path, "the packets with the frontend in an IP option", option(path, x.Programs.Option)})
+			check{"way", path, "the senders on the wire and the encapsulation, in both directions", wireSenders(path, x.Programs.Entered)},
+			check{"option", path, "the packets with the frontend in an IP option", frontendOption(path, x.Programs.Option)})
 	}
 	return list
 }
 
-// between returns a probe of the encapsulation between nodes. If the VNI is the sender's identity, each direction has
+// nodeCarriers returns a probe of the encapsulation between nodes. If the VNI is the sender's identity, each direction has
 // its own VNI.
-func between(path plan.Path, x expectation) inspection {
+func nodeCarriers(path plan.Path, x expectation) inspection {
 	if x.Identity == nil {
-		return carriers(path, x.carrier())
+		return wireCarriers(path, x.expectedCarrier())
 	}
 	return trialProbe(path, func(_ *scene, t *trial) string {
-		return set(each.Of([]*lab.Host{t.client, t.server}, func(h *lab.Host) string {
+		return joinDistinct(each.Of([]*lab.Host{t.client, t.server}, func(h *lab.Host) string {
 			return fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, x.Identity(h.Addr))
 		}), "")
-	}, carried)
+	}, trialCarriers)
 }
 
-// untranslated returns a probe that requires that no conntrack entry has the address that the client dialled.
-func untranslated(path plan.Path) inspection {
-	return conntrackProbe(path, always("none"), translations)
+// noTranslation returns a probe that requires that no conntrack entry has the address that the client dialled.
+func noTranslation(path plan.Path) inspection {
+	return conntrackProbe(path, always("none"), dialTranslations)
 }
 
 // vipBeside returns a probe of where packets have the Service's own address: on the wire, at the backend, at the client's
@@ -93,17 +93,17 @@ func vipBeside(path plan.Path, want string) inspection {
 			}
 			look(place, slices.DeleteFunc(slices.Clone(frames), func(f capture.Frame) bool { return f.Device == nic }))
 		}
-		return set(where, "nowhere")
+		return joinDistinct(where, "nowhere")
 	})
 }
 
-// doorstep returns a probe that compares the packets at the node's end of the receiving pod's device with those in the
+// doorstepPackets returns a probe that compares the packets at the node's end of the receiving pod's device with those in the
 // pod. A packet that a program redirects into the pod does not appear at the node's end.
-func doorstep(path plan.Path, want string) inspection {
+func doorstepPackets(path plan.Path, want string) inspection {
 	return trialProbe(path, always(want), func(_ *scene, t *trial) string {
 		passed, arrived, later := 0, 0, 0
 		for _, f := range t.nodes[t.to] {
-			if f.Device != t.pod.HostDevice || !f.Outgoing || !t.towards(&f) {
+			if f.Device != t.pod.HostDevice || !f.Outgoing || !t.goesToServer(&f) {
 				continue
 			}
 			passed++
@@ -112,7 +112,7 @@ func doorstep(path plan.Path, want string) inspection {
 			}
 		}
 		for _, f := range t.backend {
-			if t.towards(&f) {
+			if t.goesToServer(&f) {
 				arrived++
 			}
 		}
@@ -130,9 +130,9 @@ func doorstep(path plan.Path, want string) inspection {
 	})
 }
 
-// forwards returns a probe of whether rules in chains of FORWARD count packets of a path. It requires that they do if yes
+// countedByForward returns a probe of whether rules in chains of FORWARD count packets of a path. It requires that they do if yes
 // is true, and that none does otherwise.
-func forwards(path plan.Path, yes bool) inspection {
+func countedByForward(path plan.Path, yes bool) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		text := func(yes bool) string {
 			if yes {
@@ -140,17 +140,17 @@ func forwards(path plan.Path, yes bool) inspection {
 			}
 			return "nothing"
 		}
-		rules, err := s.counting(ctx, s.inst.Nodes, "filter", path)
+		rules, err := s.countedRules(ctx, s.inst.Nodes, "filter", path)
 		if err != nil {
-			return failed(text(yes), err)
+			return failedFinding(text(yes), err)
 		}
 		found := slices.ContainsFunc(rules, func(c counted) bool { return strings.Contains(c.place, "FORWARD") })
 		return finding{want: text(yes), got: text(found)}
 	}
 }
 
-// way returns a probe of which hosts send on the wire, and with which encapsulation, in each direction.
-func way(path plan.Path, want string) inspection {
+// wireSenders returns a probe of which hosts send on the wire, and with which encapsulation, in each direction.
+func wireSenders(path plan.Path, want string) inspection {
 	return trialProbe(path, func(s *scene, t *trial) string {
 		if s.want.Identity == nil {
 			return want
@@ -160,14 +160,14 @@ func way(path plan.Path, want string) inspection {
 		var there, back []string
 		for _, f := range t.wire {
 			// A device of the switch has the name of its host.
-			step := f.Device + " " + carrier(f)
-			if t.towards(&f) {
+			step := f.Device + " " + frameCarrier(f)
+			if t.goesToServer(&f) {
 				there = append(there, step)
 			} else {
 				back = append(back, step)
 			}
 		}
-		return "there " + set(there, "nothing") + "; back " + set(back, "nothing")
+		return "there " + joinDistinct(there, "nothing") + "; back " + joinDistinct(back, "nothing")
 	})
 }
 
@@ -175,7 +175,7 @@ func way(path plan.Path, want string) inspection {
 // option.
 const dsrOption, dsrOption6 = 0x9a, 0x1b
 
-func option(path plan.Path, want string) inspection {
+func frontendOption(path plan.Path, want string) inspection {
 	return trialProbe(path, always(want), func(_ *scene, t *trial) string {
 		var found []string
 		for _, f := range t.wire {
@@ -194,24 +194,24 @@ func option(path plan.Path, want string) inspection {
 			if in.IP.Source.Is6() {
 				kind = dsrOption6
 			}
-			if in.IP.Options[0] != kind || !t.towards(&f) {
+			if in.IP.Options[0] != kind || !t.goesToServer(&f) {
 				text += " with another option or in the other direction"
 			}
 			found = append(found, text)
 		}
-		return set(found, "none")
+		return joinDistinct(found, "none")
 	})
 }
 
-// drops requires that programs dropped packets for each reason that the self-test causes on purpose, and for no other.
-func drops(_ context.Context, s *scene) finding {
+// programDrops requires that programs dropped packets for each reason that the self-test causes on purpose, and for no other.
+func programDrops(_ context.Context, s *scene) finding {
 	want := map[string]bool{"denied by policy": s.want.policies > 0, "service has no backend": s.want.unbacked}
 	dropped := map[string]bool{}
 	var others []string
 	for _, n := range s.inst.Nodes {
 		lines, err := n.Drops()
 		if err != nil {
-			return failed("the expected drops", fmt.Errorf("%s: %w", n.Name, err))
+			return failedFinding("the expected drops", fmt.Errorf("%s: %w", n.Name, err))
 		}
 		for _, line := range lines {
 			known := false
@@ -226,12 +226,12 @@ func drops(_ context.Context, s *scene) finding {
 		}
 	}
 	maps.DeleteFunc(want, func(_ string, wanted bool) bool { return !wanted })
-	return finding{want: set(slices.Collect(maps.Keys(want)), "nothing"), got: set(append(slices.Collect(maps.Keys(dropped)), others...), "nothing")}
+	return finding{want: joinDistinct(slices.Collect(maps.Keys(want)), "nothing"), got: joinDistinct(append(slices.Collect(maps.Keys(dropped)), others...), "nothing")}
 }
 
 func routeMTU(_ context.Context, s *scene) finding {
-	return collect(strconv.Itoa(s.podMTU()), s.allPods(), podName, func(p *lab.Pod) (string, error) {
-		list, err := routes(p.NS)
+	return comparePlaces(strconv.Itoa(s.podMTU()), s.allPods(), podName, func(p *lab.Pod) (string, error) {
+		list, err := routesIn(p.NS)
 		for _, r := range list {
 			if r.To.Bits() == 0 {
 				return strconv.Itoa(r.MTU), err

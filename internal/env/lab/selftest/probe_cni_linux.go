@@ -8,7 +8,7 @@ import (
 // checkedPods requires that CHECK of the CNI plugins succeeds for every pod.
 func checkedPods(ctx context.Context, s *scene) finding {
 	if err := s.inst.CheckPods(ctx); err != nil {
-		return failed("no error", err)
+		return failedFinding("no error", err)
 	}
 	return finding{want: "no error", got: "no error"}
 }
@@ -17,7 +17,7 @@ func checkedPods(ctx context.Context, s *scene) finding {
 func leftByDel(ctx context.Context, s *scene) finding {
 	left, err := s.inst.Rehearse(ctx)
 	if err != nil {
-		return failed("nothing", err)
+		return failedFinding("nothing", err)
 	}
 	if len(left) == 0 {
 		left = []string{"nothing"}

@@ -11,7 +11,7 @@ import (
 )
 
 // opening is the number of packets that open a TCP connection. mostRound is the largest number of packets in a round of
-// hold: one with a byte in each direction, and an acknowledgement of each.
+// holdConnection: one with a byte in each direction, and an acknowledgement of each.
 const (
 	opening   = 3
 	mostRound = 4
@@ -45,9 +45,9 @@ func flowtableChecks(x expectation) (list []check) {
 				}
 				want, have := got(*seen)
 				if seen.err != nil {
-					return failed(set(want, "none"), seen.err)
+					return failedFinding(joinDistinct(want, "none"), seen.err)
 				}
-				return finding{want: set(want, "none"), got: set(have, "none")}
+				return finding{want: joinDistinct(want, "none"), got: joinDistinct(have, "none")}
 			}
 		}
 		if x.flowtable >= opening {
@@ -66,16 +66,16 @@ func flowtableChecks(x expectation) (list []check) {
 // watchFlow holds a connection on the path until it has had many more packets than the threshold, and returns what the
 // nodes did with it.
 func watchFlow(ctx context.Context, s *scene, path plan.Path) *flow {
-	e, err := s.ends(path)
+	e, err := s.endsOf(path)
 	if err != nil {
 		return &flow{err: err}
 	}
 	f := &flow{way: []string{s.inst.Nodes[e.entry].Name, s.inst.Nodes[e.to].Name}}
-	f.err = s.exchange(e, 0, 10*longest).hold(ctx, func(client netip.AddrPort, round func() error) (err error) {
+	f.err = s.newExchange(e, 0, 10*longest).holdConnection(ctx, func(client netip.AddrPort, round func() error) (err error) {
 		if err = repeat((s.want.flowtable-opening)/mostRound, round); err != nil {
 			return err
 		}
-		if f.early, err = offloaded(s, client); err != nil {
+		if f.early, err = offloadingNodes(s, client); err != nil {
 			return err
 		}
 		// The kernel drops a flow whose route it has to look up again, and a later packet puts it back.
@@ -83,7 +83,7 @@ func watchFlow(ctx context.Context, s *scene, path plan.Path) *flow {
 			if err = repeat(s.want.flowtable+1, round); err != nil {
 				return err
 			}
-			if f.late, err = offloaded(s, client); err != nil {
+			if f.late, err = offloadingNodes(s, client); err != nil {
 				return err
 			}
 			rules, err := countedDuring(ctx, s, s.inst.Nodes, "", func() error { return repeat(20, round) })
@@ -96,7 +96,7 @@ func watchFlow(ctx context.Context, s *scene, path plan.Path) *flow {
 					f.rules = append(f.rules, c.place)
 				}
 			}
-			if set(f.late, "") == set(f.way, "") && f.rules == nil {
+			if joinDistinct(f.late, "") == joinDistinct(f.way, "") && f.rules == nil {
 				break
 			}
 		}
@@ -105,9 +105,9 @@ func watchFlow(ctx context.Context, s *scene, path plan.Path) *flow {
 	return f
 }
 
-// offloaded returns the nodes that have the client's connection in their flowtable.
-func offloaded(s *scene, client netip.AddrPort) (nodes []string, err error) {
-	tracks, err := s.connections()
+// offloadingNodes returns the nodes that have the client's connection in their flowtable.
+func offloadingNodes(s *scene, client netip.AddrPort) (nodes []string, err error) {
+	tracks, err := s.conntrackEntries()
 	for i, entries := range tracks {
 		q := conntrack.Tuple{Protocol: conntrack.TCP, Source: client.Addr(), SourcePort: client.Port()}
 		for _, e := range conntrack.Select(entries, q) {

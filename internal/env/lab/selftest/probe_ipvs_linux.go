@@ -30,7 +30,7 @@ func proxyIPVS(ctx context.Context, s *scene) finding {
 	text := func(addresses, beyond, chains int) string {
 		return fmt.Sprintf("%d addresses, %d virtual servers there, %d at each address of the node, %d chains", addresses, ports, beyond, chains)
 	}
-	return collect(text(addresses, nodePorts, 0), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+	return comparePlaces(text(addresses, nodePorts, 0), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		held, own, err := nodeAddresses(n)
 		if err != nil {
 			return "", err
@@ -58,7 +58,7 @@ func proxyIPVS(ctx context.Context, s *scene) finding {
 
 // nodeAddresses returns the addresses of kube-proxy's device and the addresses of the node's other devices.
 func nodeAddresses(n *lab.Node) (held, own []netip.Addr, err error) {
-	err = devices(n.NS, func(_ *link.Handle, d link.Device) error {
+	err = eachDevice(n.NS, func(_ *link.Handle, d link.Device) error {
 		for _, a := range d.Addresses {
 			switch d.Name {
 			case link.Loopback:
@@ -79,7 +79,7 @@ func countedIPVS(_ context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.RemoteService)
 	servers, err := ipvs.List(s.inst.Nodes[0].NS)
 	if err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	for _, v := range servers {
 		if v.Addr == netip.AddrPortFrom(svc.VIP, uint16(svc.Port)) && v.Connections > 0 {

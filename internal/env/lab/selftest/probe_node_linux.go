@@ -36,14 +36,14 @@ const calicoMAC = "ee:ee:ee:ee:ee:ee"
 // noMAC is the MAC address in the neighbour entry of a device without MAC addresses.
 const noMAC = "00:00:00:00:00:00"
 
-// collect compares want with the text that look returns for each place. Finding.got is want if all texts equal it,
+// comparePlaces compares want with the text that look returns for each place. Finding.got is want if all texts equal it,
 // otherwise the texts that differ, with the names of their places.
-func collect[T any](want string, places []T, name func(T) string, look func(T) (string, error)) finding {
+func comparePlaces[T any](want string, places []T, name func(T) string, look func(T) (string, error)) finding {
 	var texts, differ []string
 	for _, p := range places {
 		text, err := look(p)
 		if err != nil {
-			return failed(want, fmt.Errorf("%s: %w", name(p), err))
+			return failedFinding(want, fmt.Errorf("%s: %w", name(p), err))
 		}
 		texts = append(texts, text)
 		if text != want {
@@ -51,9 +51,9 @@ func collect[T any](want string, places []T, name func(T) string, look func(T) (
 		}
 	}
 	if len(differ) > 0 {
-		return finding{want: want, got: set(differ, "")}
+		return finding{want: want, got: joinDistinct(differ, "")}
 	}
-	return finding{want: want, got: set(texts, "nothing to look at")}
+	return finding{want: want, got: joinDistinct(texts, "nothing to look at")}
 }
 
 func nodeName(n *lab.Node) string { return n.Name }
@@ -61,17 +61,17 @@ func podName(p *lab.Pod) string   { return p.Name }
 
 func nodeSysctl(path, want string) inspection {
 	return func(_ context.Context, s *scene) finding {
-		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return netns.GetSysctl(n.NS, path) })
+		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return netns.GetSysctl(n.NS, path) })
 	}
 }
 
 func switchFiltering(_ context.Context, s *scene) finding {
-	got, err := netns.GetSysctl(s.inst.Switch.NS, s.want.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"))
+	got, err := netns.GetSysctl(s.inst.Switch.NS, s.want.sysctlName("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return finding{want: "0", got: "0"} // without the module no packets are filtered
 	}
 	if err != nil {
-		return failed("0", err)
+		return failedFinding("0", err)
 	}
 	return finding{want: "0", got: got}
 }
@@ -86,24 +86,24 @@ func podMTU(_ context.Context, s *scene) finding {
 		return strconv.Itoa(d.MTU), err
 	}
 	if s.want.Attach == nil && !s.want.Unsaid {
-		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return look(n.NS) })
+		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return look(n.NS) })
 	}
-	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) { return look(p.NS) })
+	return comparePlaces(want, s.allPods(), podName, func(p *lab.Pod) (string, error) { return look(p.NS) })
 }
 
-// offload checks the segmentation and aggregation features of every device but the loopbacks and dummies. If they must be
+// deviceFeatures checks the segmentation and aggregation features of every device but the loopbacks and dummies. If they must be
 // off and a device cannot disable them, as a macvlan, it must limit super-packets to one segment.
-func offload(_ context.Context, s *scene) finding {
+func deviceFeatures(_ context.Context, s *scene) finding {
 	var on []string
 	total := 0
 	for _, host := range s.inst.Hosts() {
-		err := devices(host.NS, func(h *link.Handle, d link.Device) error {
+		err := eachDevice(host.NS, func(h *link.Handle, d link.Device) error {
 			if d.Name == link.Loopback || d.Kind == "dummy" {
 				return nil // a dummy sends no packets
 			}
 			features, err := h.Segmentation(d.Name)
 			total++
-			if want, said := s.receiving(host, d); said && err == nil {
+			if want, said := s.receiveFeatures(host, d); said && err == nil {
 				if got := strings.Join(features, ","); got != want && !(want == "" && allSend(features)) {
 					on = append(on, fmt.Sprintf("%s of %s (%s instead of %s)", d.Name, host.Name, got, want))
 				}
@@ -115,24 +115,24 @@ func offload(_ context.Context, s *scene) finding {
 			return err
 		})
 		if err != nil {
-			return failed("off", fmt.Errorf("%s: %w", host.Name, err))
+			return failedFinding("off", fmt.Errorf("%s: %w", host.Name, err))
 		}
 	}
-	if s.segmented() {
+	if s.mustSegment() {
 		got := "off"
 		if len(on) > 0 {
-			got = "on at " + set(on, "")
+			got = "on at " + joinDistinct(on, "")
 		}
 		return finding{want: "off", got: got}
 	}
 	return finding{want: "on", got: fmt.Sprintf("on at %d of %d devices", len(on), total), within: len(on) > 0}
 }
 
-// receiving returns the receive features that must be on at device d of a host that merges frames: "" unless d is a NIC or
+// receiveFeatures returns the receive features that must be on at device d of a host that merges frames: "" unless d is a NIC or
 // the tunnel device. The second result is false for a host that does not merge frames.
-func (s *scene) receiving(host *lab.Host, d link.Device) (string, bool) {
+func (s *scene) receiveFeatures(host *lab.Host, d link.Device) (string, bool) {
 	node := slices.ContainsFunc(s.inst.Nodes, func(n *lab.Node) bool { return n.NS == host.NS })
-	switched := s.want.switched() && slices.ContainsFunc(s.allPods(), func(p *lab.Pod) bool { return &p.Host == host })
+	switched := s.want.isSwitched() && slices.ContainsFunc(s.allPods(), func(p *lab.Pod) bool { return &p.Host == host })
 	if !s.want.merges || !node && !switched {
 		return "", false
 	}
@@ -153,21 +153,21 @@ func allSend(features []string) bool {
 
 // superPackets checks the largest super-packet that each device but the loopbacks and dummies may send.
 func superPackets(_ context.Context, s *scene) finding {
-	return collect(strconv.Itoa(lab.BigTCP), s.inst.Hosts(), func(h *lab.Host) string { return h.Name }, func(h *lab.Host) (string, error) {
+	return comparePlaces(strconv.Itoa(lab.BigTCP), s.inst.Hosts(), func(h *lab.Host) string { return h.Name }, func(h *lab.Host) (string, error) {
 		var sizes []string
-		err := devices(h.NS, func(_ *link.Handle, d link.Device) error {
+		err := eachDevice(h.NS, func(_ *link.Handle, d link.Device) error {
 			if d.Name != link.Loopback && d.Kind != "dummy" {
 				sizes = append(sizes, strconv.Itoa(d.SuperPacket))
 			}
 			return nil
 		})
-		return set(sizes, "no device"), err
+		return joinDistinct(sizes, "no device"), err
 	})
 }
 
-// steering checks to which CPUs each device steers its receive work: those of its host if the host is steered, otherwise
+// receiveSteering checks to which CPUs each device steers its receive work: those of its host if the host is steered, otherwise
 // none. It omits the dummy device of kube-proxy, which receives nothing.
-func steering(_ context.Context, s *scene) finding {
+func receiveSteering(_ context.Context, s *scene) finding {
 	var wrong []string
 	want := "none"
 	for _, host := range s.inst.Distinct() {
@@ -177,7 +177,7 @@ func steering(_ context.Context, s *scene) finding {
 		}
 		masks, err := link.At(host.NS, (*link.Handle).Steering)
 		if err != nil {
-			return failed(want, fmt.Errorf("%s: %w", host.Name, err))
+			return failedFinding(want, fmt.Errorf("%s: %w", host.Name, err))
 		}
 		for dev, got := range masks {
 			if got != mask && dev != service.IPVSDevice {
@@ -186,15 +186,15 @@ func steering(_ context.Context, s *scene) finding {
 		}
 	}
 	if len(wrong) > 0 {
-		return finding{want: want, got: set(wrong, "")}
+		return finding{want: want, got: joinDistinct(wrong, "")}
 	}
 	return finding{want: want, got: want}
 }
 
 func podGateway(_ context.Context, s *scene) finding {
 	want := "via the gateway"
-	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
-		list, err := routes(p.NS)
+	return comparePlaces(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+		list, err := routesIn(p.NS)
 		if err != nil {
 			return "", err
 		}
@@ -227,7 +227,7 @@ func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 // gatewayMAC checks the client's neighbour entry for its gateway. If a device of the node has the gateway's address, the
 // entry must have the MAC address of that device.
 func gatewayMAC(_ context.Context, s *scene) finding {
-	pod := s.pod(0, 0)
+	pod := s.podAt(0, 0)
 	want := calicoMAC
 	if s.want.Attach.Gateway != dataplane.LinkLocal {
 		holder := s.want.Attach.Bridge
@@ -239,7 +239,7 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 		}
 		d, err := link.DeviceIn(pod.Node.NS, holder)
 		if err != nil {
-			return failed("that of "+holder, err)
+			return failedFinding("that of "+holder, err)
 		}
 		if want = d.MAC.String(); s.want.netkit {
 			want = noMAC
@@ -247,7 +247,7 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 	}
 	entries, err := link.At(pod.NS, func(h *link.Handle) ([]link.Neighbour, error) { return h.Neighbours(nic) })
 	if err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	for _, e := range entries {
 		if e.Addr == s.want.gatewayOf(pod.Node) {
@@ -268,7 +268,7 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 // if the name begins with "veth": the node's end of each pod's veth may have addr.
 func holderOf(ns *netns.NS, addr netip.Addr, usual string) string {
 	name := ""
-	err := devices(ns, func(_ *link.Handle, d link.Device) error {
+	err := eachDevice(ns, func(_ *link.Handle, d link.Device) error {
 		if name == "" && slices.ContainsFunc(d.Addresses, func(p netip.Prefix) bool { return p.Addr() == addr }) {
 			name = d.Name
 		}
@@ -282,13 +282,13 @@ func holderOf(ns *netns.NS, addr netip.Addr, usual string) string {
 }
 
 func proxyARP(_ context.Context, s *scene) finding {
-	return collect("1", s.allPods(), podName, func(p *lab.Pod) (string, error) {
-		return netns.GetSysctl(p.Node.NS, s.want.setting("net/ipv4/conf/"+p.HostDevice+"/proxy_arp", "net/ipv6/conf/"+p.HostDevice+"/proxy_ndp"))
+	return comparePlaces("1", s.allPods(), podName, func(p *lab.Pod) (string, error) {
+		return netns.GetSysctl(p.Node.NS, s.want.sysctlName("net/ipv4/conf/"+p.HostDevice+"/proxy_arp", "net/ipv6/conf/"+p.HostDevice+"/proxy_ndp"))
 	})
 }
 
 func hostMAC(_ context.Context, s *scene) finding {
-	return collect(s.want.Attach.HostMAC, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+	return comparePlaces(s.want.Attach.HostMAC, s.allPods(), podName, func(p *lab.Pod) (string, error) {
 		d, err := link.DeviceIn(p.Node.NS, p.HostDevice)
 		return d.MAC.String(), err
 	})
@@ -297,7 +297,7 @@ func hostMAC(_ context.Context, s *scene) finding {
 // netkitPair checks both ends of each pod's netkit pair.
 func netkitPair(_ context.Context, s *scene) finding {
 	const want = "netkit without MAC, netkit without MAC"
-	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+	return comparePlaces(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
 		inPod, err := link.DeviceIn(p.NS, nic)
 		if err != nil {
 			return "", err
@@ -315,7 +315,7 @@ func netkitPair(_ context.Context, s *scene) finding {
 
 func bridgePorts(bridge string) inspection {
 	return func(_ context.Context, s *scene) finding {
-		return collect(bridge, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+		return comparePlaces(bridge, s.allPods(), podName, func(p *lab.Pod) (string, error) {
 			d, err := link.DeviceIn(p.Node.NS, p.HostDevice)
 			if d.Master == "" {
 				d.Master = "none"
@@ -353,7 +353,7 @@ func tunnelDevice(t *tunnel) inspection {
 			model.Kind, model.MTU = wireGuardKind(s), model.MTU+t.inside
 		}
 		want := describe(model)
-		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 			d, err := link.DeviceIn(n.NS, t.device)
 			return describe(d), err
 		})
@@ -378,7 +378,7 @@ func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link
 		want = "a permanent one for each other node"
 	}
 	return func(_ context.Context, s *scene) finding {
-		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 			macs := map[netip.Addr]string{}
 			for _, other := range s.inst.Nodes {
 				if some && other != n {
@@ -395,7 +395,7 @@ func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link
 			}
 			var wrong []string
 			for _, e := range entries {
-				if noise(e.Addr) {
+				if isNoise(e.Addr) {
 					continue
 				}
 				if mac, ok := macs[e.Addr]; !ok || mac != e.MAC.String() || !e.Permanent {
@@ -406,19 +406,19 @@ func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link
 			for missing := range macs {
 				wrong = append(wrong, "none for "+missing.String())
 			}
-			return set(wrong, want), nil
+			return joinDistinct(wrong, want), nil
 		})
 	}
 }
 
-// noise reports whether IPv6 hosts send to a without being asked: a is multicast or IPv6 link-local.
-func noise(a netip.Addr) bool { return a.IsMulticast() || a.Is6() && a.IsLinkLocalUnicast() }
+// isNoise reports whether IPv6 hosts send to a without being asked: a is multicast or IPv6 link-local.
+func isNoise(a netip.Addr) bool { return a.IsMulticast() || a.Is6() && a.IsLinkLocalUnicast() }
 
-func blackhole(protocol int) inspection {
+func blackholeRoute(protocol int) inspection {
 	return func(_ context.Context, s *scene) finding {
 		want := fmt.Sprintf("blackhole proto %d", protocol)
-		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
-			list, err := routes(n.NS)
+		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+			list, err := routesIn(n.NS)
 			if err != nil {
 				return "", err
 			}
@@ -441,7 +441,7 @@ func (s *scene) leadsTo(r link.Route, n *lab.Node, shared bool) bool {
 	return n.PodCIDR.Contains(r.To.Addr())
 }
 
-func remote(_ context.Context, s *scene) finding {
+func remoteRoute(_ context.Context, s *scene) finding {
 	want := s.want.Remote
 	describe := func(device string, onLink bool, protocol int) string {
 		text := "dev " + device
@@ -453,8 +453,8 @@ func remote(_ context.Context, s *scene) finding {
 		}
 		return text
 	}
-	return collect(describe(s.want.remoteDevice(), want.OnLink, want.Protocol), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
-		list, err := routes(n.NS)
+	return comparePlaces(describe(s.want.remoteDevice(), want.OnLink, want.Protocol), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		list, err := routesIn(n.NS)
 		if err != nil {
 			return "", err
 		}
@@ -466,7 +466,7 @@ func remote(_ context.Context, s *scene) finding {
 				}
 			}
 		}
-		return set(found, "none"), nil
+		return joinDistinct(found, "none"), nil
 	})
 }
 
@@ -478,7 +478,7 @@ func podRules(_ context.Context, s *scene) finding {
 	if table != 0 {
 		want += ", one for each pod at 1536, one for the interface at 32765"
 	}
-	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+	return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		list, err := link.At(n.NS, (*link.Handle).Policy)
 		if err != nil {
 			return "", err

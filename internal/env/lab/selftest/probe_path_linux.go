@@ -24,10 +24,10 @@ func trialProbe(path plan.Path, want, got func(*scene, *trial) string) inspectio
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
 		if t == nil || t.server == nil || t.client == nil {
-			return failed("traffic on the path", errNoTraffic)
+			return failedFinding("traffic on the path", errNoTraffic)
 		}
 		if t.err != nil {
-			return failed(want(s, t), errNoTraffic)
+			return failedFinding(want(s, t), errNoTraffic)
 		}
 		return finding{want: want(s, t), got: got(s, t)}
 	}
@@ -38,7 +38,7 @@ func conntrackProbe(path plan.Path, want, got func(*scene, *trial) string) inspe
 	probe := trialProbe(path, want, got)
 	return func(ctx context.Context, s *scene) finding {
 		if s.trackErr != nil {
-			return failed("conntrack entries", s.trackErr)
+			return failedFinding("conntrack entries", s.trackErr)
 		}
 		return probe(ctx, s)
 	}
@@ -48,28 +48,28 @@ func always(text string) func(*scene, *trial) string {
 	return func(*scene, *trial) string { return text }
 }
 
-func exchanged(path plan.Path) inspection {
+func exchangeAnswered(path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "both answered"
 		t := s.trials[path]
 		if t == nil {
-			return failed(want, errNoTraffic)
+			return failedFinding(want, errNoTraffic)
 		}
 		if t.err != nil {
-			return failed(want, t.err)
+			return failedFinding(want, t.err)
 		}
 		return finding{want: want, got: want}
 	}
 }
 
-// refused returns a probe of the exchange that tryRefused made for the check with this kind and path. It requires that the
+// refusedExchange returns a probe of the exchange that tryRefused made for the check with this kind and path. It requires that the
 // client got no answer although a server listened.
-func refused(kind string, path plan.Path) inspection {
+func refusedExchange(kind string, path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "no answer"
 		switch o := s.refusals[check{kind: kind, path: path}.id()]; {
 		case o.listened == 0:
-			return failed(want, fmt.Errorf("not tried: %w", o.err))
+			return failedFinding(want, fmt.Errorf("not tried: %w", o.err))
 		case o.err == nil:
 			return finding{want: want, got: "answered"}
 		}
@@ -77,14 +77,14 @@ func refused(kind string, path plan.Path) inspection {
 	}
 }
 
-// source returns a probe that compares the client addresses that the server saw over TCP and UDP with the expected
+// sourceAddresses returns a probe that compares the client addresses that the server saw over TCP and UDP with the expected
 // ones.
-func source(path plan.Path, who [2]dataplane.Client) inspection {
+func sourceAddresses(path plan.Path, who [2]dataplane.Client) inspection {
 	both := func(s *scene, tcp, udp netip.Addr) string {
 		if tcp != udp {
-			return fmt.Sprintf("tcp %s, udp %s", s.describe(tcp), s.describe(udp))
+			return fmt.Sprintf("tcp %s, udp %s", s.describeAddr(tcp), s.describeAddr(udp))
 		}
-		return s.describe(tcp)
+		return s.describeAddr(tcp)
 	}
 	return trialProbe(path,
 		func(s *scene, t *trial) string { return both(s, s.clientSeen(t, who[0]), s.clientSeen(t, who[1])) },
@@ -110,17 +110,17 @@ func (s *scene) clientSeen(t *trial, who dataplane.Client) netip.Addr {
 	}
 }
 
-// translation returns a probe that requires that only the first node on the path translates the dialled address to the
+// entryTranslation returns a probe that requires that only the first node on the path translates the dialled address to the
 // server's.
-func translation(path plan.Path) inspection {
+func entryTranslation(path plan.Path) inspection {
 	return conntrackProbe(path, func(s *scene, t *trial) string {
 		real := netip.AddrPortFrom(t.server.Addr, t.listen)
 		return fmt.Sprintf("%s: %s is %s", s.inst.Nodes[t.entry].Name, t.dial, real)
-	}, translations)
+	}, dialTranslations)
 }
 
-// translations describes the conntrack entries of all nodes for the address that the client dialled.
-func translations(s *scene, t *trial) string {
+// dialTranslations describes the conntrack entries of all nodes for the address that the client dialled.
+func dialTranslations(s *scene, t *trial) string {
 	var found []string
 	q := conntrack.Tuple{Protocol: t.protocol, SourcePort: t.traced.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
 	for i, entries := range s.tracks {
@@ -129,12 +129,12 @@ func translations(s *scene, t *trial) string {
 			found = append(found, fmt.Sprintf("%s: %s is %s", s.inst.Nodes[i].Name, t.dial, real))
 		}
 	}
-	return set(found, "none")
+	return joinDistinct(found, "none")
 }
 
-// vip returns a probe that requires that no packet on the wire or to the backend has the dialled address. For an external
+// hiddenVIP returns a probe that requires that no packet on the wire or to the backend has the dialled address. For an external
 // client it does not check the wire, which has the address of the node port or load balancer.
-func vip(path plan.Path) inspection {
+func hiddenVIP(path plan.Path) inspection {
 	return trialProbe(path, always("nowhere"), func(s *scene, t *trial) string {
 		var where []string
 		for _, f := range t.wire {
@@ -145,7 +145,7 @@ func vip(path plan.Path) inspection {
 		}
 		arrived := 0
 		for _, f := range t.backend {
-			if !t.towards(&f) {
+			if !t.goesToServer(&f) {
 				continue
 			}
 			arrived++
@@ -156,7 +156,7 @@ func vip(path plan.Path) inspection {
 		if t.pod != nil && arrived == 0 {
 			return "nothing arrived"
 		}
-		return set(where, "nowhere")
+		return joinDistinct(where, "nowhere")
 	})
 }
 
@@ -164,11 +164,11 @@ func ttlLeft(path plan.Path, want int) inspection {
 	return trialProbe(path, always(strconv.Itoa(want)), func(_ *scene, t *trial) string {
 		var ttls []string
 		for _, f := range t.backend {
-			if t.towards(&f) {
+			if t.goesToServer(&f) {
 				ttls = append(ttls, strconv.Itoa(int(f.IP.TTL)))
 			}
 		}
-		return set(ttls, "nothing arrived")
+		return joinDistinct(ttls, "nothing arrived")
 	})
 }
 
@@ -181,7 +181,7 @@ func innerTracked(path plan.Path, yes bool) inspection {
 			if !yes {
 				names = nil
 			}
-			return set(names, "none")
+			return joinDistinct(names, "none")
 		},
 		func(s *scene, t *trial) string {
 			q := conntrack.Tuple{
@@ -194,27 +194,27 @@ func innerTracked(path plan.Path, yes bool) inspection {
 					names = append(names, s.inst.Nodes[i].Name)
 				}
 			}
-			return set(names, "none")
+			return joinDistinct(names, "none")
 		})
 }
 
-// marked returns a probe of the connection's mark on the first node that the client's packets pass.
-func marked(path plan.Path, mark uint32) inspection {
+// connectionMark returns a probe of the connection's mark on the first node that the client's packets pass.
+func connectionMark(path plan.Path, mark uint32) inspection {
 	return conntrackProbe(path, always(fmt.Sprintf("%#x", mark)), func(s *scene, t *trial) string {
-		return set(t.entries(s.tracks[t.entry:t.entry+1], func(e conntrack.Entry) string { return fmt.Sprintf("%#x", e.Mark) }), "not tracked")
+		return joinDistinct(t.entryTexts(s.tracks[t.entry:t.entry+1], func(e conntrack.Entry) string { return fmt.Sprintf("%#x", e.Mark) }), "not tracked")
 	})
 }
 
-// labelled returns a probe of the connection's labels on all nodes.
-func labelled(path plan.Path, label int) inspection {
+// connectionLabels returns a probe of the connection's labels on all nodes.
+func connectionLabels(path plan.Path, label int) inspection {
 	return conntrackProbe(path, always(fmt.Sprint([]int{label})), func(s *scene, t *trial) string {
-		return set(t.entries(s.tracks, func(e conntrack.Entry) string { return fmt.Sprint(e.Labels.Numbers()) }), "not tracked")
+		return joinDistinct(t.entryTexts(s.tracks, func(e conntrack.Entry) string { return fmt.Sprint(e.Labels.Numbers()) }), "not tracked")
 	})
 }
 
-// entries returns the texts of describe for the conntrack entries of the trial's connection to the dialled address. nodes
+// entryTexts returns the texts of describe for the conntrack entries of the trial's connection to the dialled address. nodes
 // has the entries of each node.
-func (t *trial) entries(nodes [][]conntrack.Entry, describe func(conntrack.Entry) string) (all []string) {
+func (t *trial) entryTexts(nodes [][]conntrack.Entry, describe func(conntrack.Entry) string) (all []string) {
 	q := conntrack.Tuple{Protocol: t.protocol, SourcePort: t.traced.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
 	for _, tracked := range nodes {
 		for _, e := range conntrack.Select(tracked, q) {
@@ -232,14 +232,14 @@ func outerTracked(path plan.Path, tunnel *tunnel) inspection {
 		func(s *scene, _ *trial) string {
 			var all []string
 			if tunnel.sealed && tunnel.tracked {
-				return set([]string{s.inst.Nodes[0].Name + " out replied", s.inst.Nodes[1].Name + " in replied"}, "")
+				return joinDistinct([]string{s.inst.Nodes[0].Name + " out replied", s.inst.Nodes[1].Name + " in replied"}, "")
 			}
 			for _, n := range s.inst.Nodes[:2] {
 				if tunnel.tracked {
 					all = append(all, n.Name+" in unreplied", n.Name+" out unreplied")
 				}
 			}
-			return set(all, "none")
+			return joinDistinct(all, "none")
 		},
 		func(s *scene, t *trial) string {
 			var all []string
@@ -252,7 +252,7 @@ func outerTracked(path plan.Path, tunnel *tunnel) inspection {
 					all = append(all, outerEntry(s.inst.Nodes[i], e))
 				}
 			}
-			return set(all, "none")
+			return joinDistinct(all, "none")
 		})
 }
 
@@ -267,8 +267,8 @@ func outerEntry(n *lab.Node, e conntrack.Entry) string {
 	return text + " unreplied"
 }
 
-// set joins the distinct words in alphabetical order, separated by commas. It returns none if there are no words.
-func set(words []string, none string) string {
+// joinDistinct joins the distinct words in alphabetical order, separated by commas. It returns none if there are no words.
+func joinDistinct(words []string, none string) string {
 	if len(words) == 0 {
 		return none
 	}

@@ -19,19 +19,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// policed returns a probe that connects pods of two nodes and checks the counters in the chain of the pod on one node. New
+// policyCounters returns a probe that connects pods of two nodes and checks the counters in the chain of the pod on one node. New
 // packets must reach the rule that names profile. If the connection is tracked, a rule must accept established packets.
-func policed(node int, chain, profile string, tracked bool) inspection {
+func policyCounters(node int, chain, profile string, tracked bool) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const both, onlyNew = "new and established packets", "new packets only"
 		want := both
 		if !tracked {
 			want = onlyNew
 		}
-		pod := s.pod(node, 0)
-		counted, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
+		pod := s.podAt(node, 0)
+		counted, err := s.countedRules(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
 		if err != nil {
-			return failed(want, err)
+			return failedFinding(want, err)
 		}
 		fresh, established := false, false
 		for _, c := range counted {
@@ -53,19 +53,19 @@ func policed(node int, chain, profile string, tracked bool) inspection {
 	}
 }
 
-// firewall returns a probe that connects pods of two nodes and checks kube-router's chain of the pod on one node. New
+// firewallCounters returns a probe that connects pods of two nodes and checks kube-router's chain of the pod on one node. New
 // packets must be marked there, and its first rule must accept established packets.
-func firewall(node int) inspection {
+func firewallCounters(node int) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const want = "new and established packets"
-		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
+		rules, err := s.countedRules(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
 		if err != nil {
-			return failed(want, err)
+			return failedFinding(want, err)
 		}
 		var seen []string
 		for _, c := range rules {
 			switch {
-			case c.place == "filter "+policy.RouterPodChain(s.pod(node, 0).Name) && strings.Contains(c.rule, "0x20000/0x20000"):
+			case c.place == "filter "+policy.RouterPodChain(s.podAt(node, 0).Name) && strings.Contains(c.rule, "0x20000/0x20000"):
 				seen = append(seen, "new")
 			case c.place == "filter "+policy.RouterCommon && strings.Contains(c.rule, "ESTABLISHED"):
 				seen = append(seen, "established")
@@ -74,47 +74,47 @@ func firewall(node int) inspection {
 		if len(seen) == 2 {
 			return finding{want: want, got: want}
 		}
-		return finding{want: want, got: set(seen, "no") + " packets"}
+		return finding{want: want, got: joinDistinct(seen, "no") + " packets"}
 	}
 }
 
 // tunnelRule checks that each node has one routing rule, for packets of its pods.
 func tunnelRule(_ context.Context, s *scene) finding {
 	const want = "from its pods lookup 77"
-	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+	return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		list, err := link.At(n.NS, (*link.Handle).Policy)
-		return set(each.Of(list, func(r link.PolicyEntry) string { return strings.Replace(r.Words, n.PodCIDR.String(), "its pods", 1) }), "none"), err
+		return joinDistinct(each.Of(list, func(r link.PolicyEntry) string { return strings.Replace(r.Words, n.PodCIDR.String(), "its pods", 1) }), "none"), err
 	})
 }
 
-func untouched(path plan.Path) inspection {
+func noCountingRules(path plan.Path) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const want = "nothing"
-		rules, err := s.counting(ctx, s.inst.Nodes, "", path)
+		rules, err := s.countedRules(ctx, s.inst.Nodes, "", path)
 		// IPv6 hosts also send packets by themselves. Rules that count the pods' packets do so every time.
 		for again := 0; again < 3 && err == nil && len(rules) > 0; again++ {
 			var more []counted
-			more, err = s.counting(ctx, s.inst.Nodes, "", path)
+			more, err = s.countedRules(ctx, s.inst.Nodes, "", path)
 			rules = slices.DeleteFunc(rules, func(c counted) bool { return !slices.Contains(more, c) })
 		}
 		if err != nil {
-			return failed(want, err)
+			return failedFinding(want, err)
 		}
-		return finding{want: want, got: set(each.Of(rules, func(c counted) string { return c.place }), want)}
+		return finding{want: want, got: joinDistinct(each.Of(rules, func(c counted) string { return c.place }), want)}
 	}
 }
 
 // counted is a rule that counted packets.
 type counted struct{ place, rule string }
 
-// counting makes a TCP exchange on the path, and returns the rules of table ("" is all) whose counters changed
+// countedRules makes a TCP exchange on the path, and returns the rules of table ("" is all) whose counters changed
 // meanwhile. Other packets of the nodes count, too.
-func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, path plan.Path) ([]counted, error) {
-	e, err := s.ends(path)
+func (s *scene) countedRules(ctx context.Context, nodes []*lab.Node, table string, path plan.Path) ([]counted, error) {
+	e, err := s.endsOf(path)
 	if err != nil {
 		return nil, err
 	}
-	return countedDuring(ctx, s, nodes, table, func() error { return s.tcp(ctx, e, question).err })
+	return countedDuring(ctx, s, nodes, table, func() error { return s.exchangeTCP(ctx, e, question).err })
 }
 
 // countedDuring runs do, and returns the nodes' rules whose counters changed meanwhile. It fails if do fails.
@@ -122,7 +122,7 @@ func countedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table strin
 	before := make([]map[string][]ipt.Counter, len(nodes))
 	var err error
 	for i, n := range nodes {
-		if before[i], err = s.counters(ctx, n, table); err != nil {
+		if before[i], err = s.ruleCounters(ctx, n, table); err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +131,7 @@ func countedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table strin
 	}
 	var list []counted
 	for i, n := range nodes {
-		after, err := s.counters(ctx, n, table)
+		after, err := s.ruleCounters(ctx, n, table)
 		if err != nil {
 			return nil, err
 		}
@@ -146,8 +146,8 @@ func countedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table strin
 	return list, nil
 }
 
-// counters returns the counters of a node's rules by table and chain; table is a name or "" for all.
-func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[string][]ipt.Counter, error) {
+// ruleCounters returns the counters of a node's rules by table and chain; table is a name or "" for all.
+func (s *scene) ruleCounters(ctx context.Context, n *lab.Node, table string) (map[string][]ipt.Counter, error) {
 	tool, err := s.inst.Iptables()
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func proxyNFT(ctx context.Context, s *scene) finding {
 		}
 		ports += entries
 	}
-	return collect(fmt.Sprintf("%d in the map, 0 chains in iptables", ports), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+	return comparePlaces(fmt.Sprintf("%d in the map, 0 chains in iptables", ports), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		entries, err := nft.Elements(n.NS, nft.FamilyOf(s.want.ipv6), service.TableNFT, service.MapServiceIPs)
 		if err != nil {
 			return "", err
@@ -223,7 +223,7 @@ func proxyNFT(ctx context.Context, s *scene) finding {
 
 // serviceChains returns the number of iptables chains of Services on a node.
 func (s *scene) serviceChains(ctx context.Context, n *lab.Node) (int, error) {
-	counters, err := s.counters(ctx, n, "nat")
+	counters, err := s.ruleCounters(ctx, n, "nat")
 	maps.DeleteFunc(counters, func(place string, _ []ipt.Counter) bool { return !strings.HasPrefix(place, "nat KUBE-SVC-") })
 	return len(counters), err
 }
@@ -240,18 +240,18 @@ func (x expectation) deniedPaths() []plan.Path {
 	})
 }
 
-// walked returns a probe that counts the policies to whose chains the pod's chain jumps for a new connection between pods
+// walkedPolicies returns a probe that counts the policies to whose chains the pod's chain jumps for a new connection between pods
 // of two nodes. It requires the number of policies that select the pod, because only the last one accepts.
-func walked(node int, chain string) inspection {
+func walkedPolicies(node int, chain string) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		want := strconv.Itoa(s.want.policies)
-		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
+		rules, err := s.countedRules(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
 		if err != nil {
-			return failed(want, err)
+			return failedFinding(want, err)
 		}
 		asked := 0
 		for _, c := range rules {
-			if strings.HasSuffix(c.place, s.pod(node, 0).HostDevice) && strings.Contains(c.rule, chain) {
+			if strings.HasSuffix(c.place, s.podAt(node, 0).HostDevice) && strings.Contains(c.rule, chain) {
 				asked++
 			}
 		}

@@ -19,8 +19,8 @@ import (
 // wireGuardOverhead is the length of WireGuard's header and authenticator, in bytes.
 const wireGuardOverhead = 32
 
-// sealed reports whether packets between nodes are encrypted.
-func (x expectation) sealed() bool { return x.tunnel != nil && x.tunnel.sealed }
+// isSealed reports whether packets between nodes are encrypted.
+func (x expectation) isSealed() bool { return x.tunnel != nil && x.tunnel.sealed }
 
 // sealedChecks returns the checks of packets between nodes for a tunnel that encrypts. On the wire, only nodes, port and
 // length are visible.
@@ -32,7 +32,7 @@ func sealedChecks(t *tunnel, path plan.Path) []check {
 		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", sealedLength(path)},
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
 		{"wire.mac", path, "the source MAC address on the wire", wireMAC(path)},
-		{"wire", dataplane.PodHostCross, "what crosses the wire", carriers(dataplane.PodHostCross, "plain")},
+		{"wire", dataplane.PodHostCross, "what crosses the wire", wireCarriers(dataplane.PodHostCross, "plain")},
 		{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, t)},
 	}
 }
@@ -42,16 +42,16 @@ func sealedChecks(t *tunnel, path plan.Path) []check {
 func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	nodes := s.inst.Nodes[:2]
 	of := func(f *capture.Frame, from, to *lab.Node) bool {
-		return f.IP.Source == s.want.tunnel.end(from) && f.IP.Destination == s.want.tunnel.end(to)
+		return f.IP.Source == s.want.tunnel.outerAddr(from) && f.IP.Destination == s.want.tunnel.outerAddr(to)
 	}
 	return each.Where(frames, func(f capture.Frame) bool {
 		return !f.Outgoing && f.IP != nil && outerProtocol(&f) == s.want.tunnel.sealedCarrier() && (of(&f, nodes[0], nodes[1]) || of(&f, nodes[1], nodes[0]))
 	})
 }
 
-// end returns the outer address of a node in a tunnel that encrypts: the gateway of its pods with IPsec, otherwise the
+// outerAddr returns the outer address of a node in a tunnel that encrypts: the gateway of its pods with IPsec, otherwise the
 // node's own address.
-func (t *tunnel) end(n *lab.Node) netip.Addr {
+func (t *tunnel) outerAddr(n *lab.Node) netip.Addr {
 	if t.esp {
 		return firstOf(n.PodCIDR)
 	}
@@ -92,16 +92,16 @@ func (s *scene) bareFrames(frames []capture.Frame) []capture.Frame {
 	return list
 }
 
-// outbound returns the frames that carry a trial's packets to the server.
-func (s *scene) outbound(t *trial) []capture.Frame {
+// outboundFrames returns the frames that carry a trial's packets to the server.
+func (s *scene) outboundFrames(t *trial) []capture.Frame {
 	var list []capture.Frame
 	for _, f := range t.wire {
-		if t.towards(&f) {
+		if t.goesToServer(&f) {
 			list = append(list, f)
 		}
 	}
 	for _, f := range t.sealed {
-		if f.IP.Source == s.want.tunnel.end(s.inst.Nodes[t.from]) {
+		if f.IP.Source == s.want.tunnel.outerAddr(s.inst.Nodes[t.from]) {
 			list = append(list, f)
 		}
 	}
@@ -112,21 +112,21 @@ func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
 	return trialProbe(path,
 		func(s *scene, _ *trial) string {
 			by := tunnel.sealedCarrier() + " from "
-			return set([]string{by + s.inst.Nodes[0].Name, by + s.inst.Nodes[1].Name}, "")
+			return joinDistinct([]string{by + s.inst.Nodes[0].Name, by + s.inst.Nodes[1].Name}, "")
 		},
 		func(s *scene, t *trial) string {
-			found := each.Of(t.wire, carrier)
+			found := each.Of(t.wire, frameCarrier)
 			for _, f := range t.sealed {
 				// A device of the switch has the name of its host.
 				found = append(found, outerProtocol(&f)+" from "+f.Device)
 			}
-			return set(found, "nothing")
+			return joinDistinct(found, "nothing")
 		})
 }
 
 func inClear(path plan.Path) inspection {
 	return trialProbe(path, always("none"), func(_ *scene, t *trial) string {
-		return set(each.Of(t.bare, addresses), "none")
+		return joinDistinct(each.Of(t.bare, frameAddresses), "none")
 	})
 }
 
@@ -147,7 +147,7 @@ func sealedLength(path plan.Path) inspection {
 		},
 		func(s *scene, t *trial) string {
 			longest, suffix := 0, ""
-			for _, f := range s.outbound(t) {
+			for _, f := range s.outboundFrames(t) {
 				longest = max(longest, f.Length)
 				if f.IP.Fragment {
 					suffix = " in fragments"
@@ -165,7 +165,7 @@ func espLength(inner int) int { return 20 + 8 + 8 + (inner+2+3)&^3 + 16 }
 // them.
 func ipsecStates(_ context.Context, s *scene) finding {
 	const want = "a state each way for each other node, and policies"
-	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+	return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		found, err := link.At(n.NS, (*link.Handle).XFRM)
 		if err != nil {
 			return "", err
@@ -197,7 +197,7 @@ func ipsecStates(_ context.Context, s *scene) finding {
 func tunnelPeers(t *tunnel) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "each other node at its address and port, for its pods and tunnels"
-		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 			h, err := link.Open(n.NS)
 			if err != nil {
 				return "", err
@@ -226,17 +226,17 @@ func tunnelPeers(t *tunnel) inspection {
 			for peer := range known {
 				missing = append(missing, "also "+peer)
 			}
-			return set(missing, want), nil
+			return joinDistinct(missing, want), nil
 		})
 	}
 }
 
-// diverted returns a probe that compares the routing rules of each node with want.
-func diverted(want string) inspection {
+// routingRules returns a probe that compares the routing rules of each node with want.
+func routingRules(want string) inspection {
 	return func(_ context.Context, s *scene) finding {
-		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 			list, err := link.At(n.NS, (*link.Handle).Policy)
-			return set(each.Of(list, func(e link.PolicyEntry) string { return fmt.Sprintf("%d %s", e.Priority, e.Words) }), "none"), err
+			return joinDistinct(each.Of(list, func(e link.PolicyEntry) string { return fmt.Sprintf("%d %s", e.Priority, e.Words) }), "none"), err
 		})
 	}
 }

@@ -31,15 +31,15 @@ func serviceChecks(x expectation) []check {
 	}
 	var list []check
 	if x.Programs != nil && x.Programs.Maglev && !x.local {
-		list = append(list, check{kind: "maglev", what: "the backends of an external client that enters by each node", probe: maglev})
+		list = append(list, check{kind: "maglev", what: "the backends of an external client that enters by each node", probe: maglevChoices})
 	}
 	return append(list, []check{
-		{kind: "none.udp", what: "a datagram to a Service without endpoints", probe: unserved("udp")},
-		{kind: "none.tcp", what: "a connection to a Service without endpoints", probe: unserved("tcp")},
-		{kind: "sticky", what: "the backends of " + client + " of a Service with session affinity", probe: sticky},
-		{kind: "shared.even", what: "the backends of connections to a Service with several backends", probe: evenly},
+		{kind: "none.udp", what: "a datagram to a Service without endpoints", probe: unservedOutcome("udp")},
+		{kind: "none.tcp", what: "a connection to a Service without endpoints", probe: unservedOutcome("tcp")},
+		{kind: "sticky", what: "the backends of " + client + " of a Service with session affinity", probe: stickyBackends},
+		{kind: "shared.even", what: "the backends of connections to a Service with several backends", probe: evenShares},
 		// The last check, because it changes the Service.
-		{kind: "shared.removed", what: "the backends of connections after one backend was removed", probe: removed},
+		{kind: "shared.removed", what: "the backends of connections after one backend was removed", probe: removedBackend},
 	}...)
 }
 
@@ -72,8 +72,8 @@ func (x expectation) unservedBy(network string) string {
 	return refusedAtOnce
 }
 
-// unserved returns a probe of the outcome of a call to the Service without endpoints.
-func unserved(network string) inspection {
+// unservedOutcome returns a probe of the outcome of a call to the Service without endpoints.
+func unservedOutcome(network string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		want, err := s.want.unservedBy(network), s.unserved[network]
 		switch {
@@ -86,7 +86,7 @@ func unserved(network string) inspection {
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), strings.Contains(err.Error(), "timeout"):
 			return finding{want: want, got: silence}
 		}
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 }
 
@@ -147,45 +147,45 @@ func (s *scene) dialTest(ctx context.Context, network string, svc *lab.Service) 
 	} else {
 		network += "4"
 	}
-	return s.dialers[&s.pod(0, 0).Host].Dial(ctx, network, netip.AddrPortFrom(svc.VIP, uint16(svc.Port)).String())
+	return s.dialers[&s.podAt(0, 0).Host].Dial(ctx, network, netip.AddrPortFrom(svc.VIP, uint16(svc.Port)).String())
 }
 
 // serviceCalls is the number of calls to a shared Service. It is enough to detect uneven shares, and calls to a removed
 // backend.
 const serviceCalls = 60
 
-// sticky checks that all calls to a Service with session affinity reach one backend. Calls within AffinityAfter of the
+// stickyBackends checks that all calls to a Service with session affinity reach one backend. Calls within AffinityAfter of the
 // first do not count.
-func sticky(ctx context.Context, s *scene) finding {
+func stickyBackends(ctx context.Context, s *scene) finding {
 	const want = "one of 2"
 	svc := s.inst.Service(lab.StickyService)
 	for began := time.Now(); time.Since(began) < s.want.AffinityAfter; {
-		if _, err := s.census(ctx, svc, svc.Backends, 1); err != nil {
-			return failed(want, err)
+		if _, err := s.countAnswers(ctx, svc, svc.Backends, 1); err != nil {
+			return failedFinding(want, err)
 		}
 	}
-	counts, err := s.census(ctx, svc, svc.Backends, serviceCalls/4)
+	counts, err := s.countAnswers(ctx, svc, svc.Backends, serviceCalls/4)
 	if err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	if len(counts) == 1 {
 		return finding{want: want, got: want}
 	}
-	return finding{want: want, got: tally(counts)}
+	return finding{want: want, got: formatCounts(counts)}
 }
 
-// evenly checks by a chi-squared test that the backends of a Service get even shares of calls. Random choices exceed the
+// evenShares checks by a chi-squared test that the backends of a Service get even shares of calls. Random choices exceed the
 // bounds, which depend on the degrees of freedom, in one of a million runs.
-func evenly(ctx context.Context, s *scene) finding {
+func evenShares(ctx context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.SharedService)
 	want := fmt.Sprintf("all %d evenly", len(svc.Backends))
-	counts, err := s.census(ctx, svc, svc.Backends, serviceCalls)
+	counts, err := s.countAnswers(ctx, svc, svc.Backends, serviceCalls)
 	if err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	bound := map[int]float64{1: 23.9, 2: 27.6, 3: 30.7, 4: 33.4}[len(svc.Backends)-1]
 	if chi := chiSquared(counts, svc.Backends); chi > bound {
-		return finding{want: want, got: tally(counts)}
+		return finding{want: want, got: formatCounts(counts)}
 	}
 	return finding{want: want, got: want}
 }
@@ -203,25 +203,25 @@ func chiSquared(counts map[string]int, backends []*lab.Pod) float64 {
 	return sum
 }
 
-// removed removes the last backend of a Service: no call may reach it or time out, and all others must answer. Then it
-// adds the backend again.
-func removed(ctx context.Context, s *scene) finding {
+// removedBackend checks that after the last backend of a Service was removed, no call reaches it or times out, and all
+// others answer. Then it adds the backend again.
+func removedBackend(ctx context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.SharedService)
 	all := slices.Clone(svc.Backends)
 	left := all[:len(all)-1]
 	want := fmt.Sprintf("the other %d", len(left))
 	if err := s.setBackends(ctx, left); err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	// All pods listen, so that a call to the removed backend would be answered and counted.
-	counts, err := s.census(ctx, svc, all, serviceCalls)
+	counts, err := s.countAnswers(ctx, svc, all, serviceCalls)
 	if err = errors.Join(err, s.setBackends(ctx, all)); err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	if counts[all[len(all)-1].Name] == 0 && len(counts) == len(left) {
 		return finding{want: want, got: want}
 	}
-	return finding{want: want, got: tally(counts)}
+	return finding{want: want, got: formatCounts(counts)}
 }
 
 func (s *scene) setBackends(ctx context.Context, pods []*lab.Pod) error {
@@ -236,19 +236,19 @@ func (s *scene) setBackends(ctx context.Context, pods []*lab.Pod) error {
 	return s.inst.SetBackends(ctx, lab.SharedService, refs)
 }
 
-// tally returns counts by pod as text, for example "12 x node-1/pod-2, 30 x node-2/pod-1".
-func tally(counts map[string]int) string {
+// formatCounts returns counts by pod as text, for example "12 x node-1/pod-2, 30 x node-2/pod-1".
+func formatCounts(counts map[string]int) string {
 	var words []string
 	for name, n := range counts {
 		words = append(words, fmt.Sprintf("%d x %s", n, name))
 	}
-	return set(words, "none")
+	return joinDistinct(words, "none")
 }
 
-// census makes calls to a Service while pods listen, and returns how many calls each pod answered, by its name. It fails
+// countAnswers makes calls to a Service while pods listen, and returns how many calls each pod answered, by its name. It fails
 // at the first call without an answer in time.
-func (s *scene) census(ctx context.Context, svc *lab.Service, pods []*lab.Pod, calls int) (map[string]int, error) {
-	stop, err := s.greet(ctx, pods, uint16(svc.TargetPort))
+func (s *scene) countAnswers(ctx context.Context, svc *lab.Service, pods []*lab.Pod, calls int) (map[string]int, error) {
+	stop, err := s.serveNames(ctx, pods, uint16(svc.TargetPort))
 	defer stop()
 	if err != nil {
 		return nil, err
@@ -257,16 +257,16 @@ func (s *scene) census(ctx context.Context, svc *lab.Service, pods []*lab.Pod, c
 	for range calls {
 		name, err := s.whoAnswers(ctx, svc)
 		if err != nil {
-			return nil, fmt.Errorf("after %s: %w", tally(counts), err)
+			return nil, fmt.Errorf("after %s: %w", formatCounts(counts), err)
 		}
 		counts[name]++
 	}
 	return counts, nil
 }
 
-// greet makes pods listen on port and send their names to every client, until stop is called. Call stop also after an
+// serveNames makes pods listen on port and send their names to every client, until stop is called. Call stop also after an
 // error.
-func (s *scene) greet(ctx context.Context, pods []*lab.Pod, port uint16) (stop func(), err error) {
+func (s *scene) serveNames(ctx context.Context, pods []*lab.Pod, port uint16) (stop func(), err error) {
 	var listeners []net.Listener
 	stop = func() {
 		for _, l := range listeners {
@@ -315,16 +315,16 @@ const clients = 12
 // firstClientPort is the external client's first source port. Its ports are below the system's ephemeral ports.
 const firstClientPort = 20001
 
-// maglev connects to the node port of both nodes from each of several source ports. It checks that both nodes choose
+// maglevChoices connects to the node port of both nodes from each of several source ports. It checks that both nodes choose
 // the same backend for a source port. With three backends, independent choices agree by chance in 1 of about 500,000
 // runs.
-func maglev(ctx context.Context, s *scene) finding {
+func maglevChoices(ctx context.Context, s *scene) finding {
 	const want = "the same backend at both nodes"
 	svc := s.inst.Service(lab.SharedService)
-	stop, err := s.greet(ctx, svc.Backends, uint16(svc.TargetPort))
+	stop, err := s.serveNames(ctx, svc.Backends, uint16(svc.TargetPort))
 	defer stop()
 	if err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	differ := 0
 	for i := range clients {
@@ -332,7 +332,7 @@ func maglev(ctx context.Context, s *scene) finding {
 		for node := range names {
 			at := netip.AddrPortFrom(s.inst.Nodes[node].Addr, uint16(svc.NodePort))
 			if names[node], err = s.fromOutside(ctx, firstClientPort+i, at); err != nil {
-				return failed(want, err)
+				return failedFinding(want, err)
 			}
 		}
 		if names[0] != names[1] {

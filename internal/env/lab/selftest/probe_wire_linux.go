@@ -21,17 +21,17 @@ const bulk = 256 << 10
 // ethernetHeader is the length of an Ethernet header in bytes.
 const ethernetHeader = 14
 
-func carriers(path plan.Path, want string) inspection {
-	return trialProbe(path, always(want), carried)
+func wireCarriers(path plan.Path, want string) inspection {
+	return trialProbe(path, always(want), trialCarriers)
 }
 
-// carried returns the encapsulations of a trial's packets on the wire, each once.
-func carried(_ *scene, t *trial) string {
-	return set(each.Of(t.wire, carrier), "nothing")
+// trialCarriers returns the encapsulations of a trial's packets on the wire, each once.
+func trialCarriers(_ *scene, t *trial) string {
+	return joinDistinct(each.Of(t.wire, frameCarrier), "nothing")
 }
 
-// carrier returns the encapsulation of a frame.
-func carrier(f capture.Frame) string {
+// frameCarrier returns the encapsulation of a frame.
+func frameCarrier(f capture.Frame) string {
 	switch {
 	case f.VXLAN != nil:
 		return fmt.Sprintf("vxlan udp %d vni %d", f.UDP.DestinationPort, f.VXLAN.VNI)
@@ -52,19 +52,19 @@ func wireAddresses(path plan.Path, tunnel *tunnel) inspection {
 			}
 			outer := fmt.Sprintf("%s > %s", s.inst.Nodes[t.from].Addr, s.inst.Nodes[t.to].Addr)
 			if tunnel.sealed {
-				return fmt.Sprintf("%s > %s", tunnel.end(s.inst.Nodes[t.from]), tunnel.end(s.inst.Nodes[t.to]))
+				return fmt.Sprintf("%s > %s", tunnel.outerAddr(s.inst.Nodes[t.from]), tunnel.outerAddr(s.inst.Nodes[t.to]))
 			}
 			return outer + ", " + inner
 		},
 		func(s *scene, t *trial) string {
-			return set(each.Of(s.outbound(t), addresses), "nothing")
+			return joinDistinct(each.Of(s.outboundFrames(t), frameAddresses), "nothing")
 		})
 }
 
-func addresses(f capture.Frame) string {
+func frameAddresses(f capture.Frame) string {
 	text := fmt.Sprintf("%s > %s", f.IP.Source, f.IP.Destination)
 	if f.Inner != nil && f.Inner.IP != nil {
-		text += ", " + addresses(*f.Inner)
+		text += ", " + frameAddresses(*f.Inner)
 	}
 	return text
 }
@@ -79,7 +79,7 @@ func frameLength(path plan.Path) inspection {
 		func(_ *scene, t *trial) string {
 			var found []string
 			for _, f := range t.wire {
-				if in := f.Innermost(); in.UDP == nil || !t.towards(&f) {
+				if in := f.Innermost(); in.UDP == nil || !t.goesToServer(&f) {
 					continue
 				}
 				text := strconv.Itoa(f.Length)
@@ -88,7 +88,7 @@ func frameLength(path plan.Path) inspection {
 				}
 				found = append(found, text)
 			}
-			return set(found, "nothing")
+			return joinDistinct(found, "nothing")
 		})
 }
 
@@ -100,21 +100,21 @@ func largestFrame(ctx context.Context, s *scene) finding {
 		limit = 64 << 10
 	}
 	// Packets are segmented before encryption.
-	segmented := s.segmented() || s.want.sealed()
+	segmented := s.mustSegment() || s.want.isSealed()
 	want := fmt.Sprintf("at most %d", limit)
 	if !segmented {
 		want = fmt.Sprintf("above %d", limit)
 	}
-	t, err := s.bulk(ctx)
+	t, err := s.transferBulk(ctx)
 	if err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	frames, err := s.wire.Drain()
 	if err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	own := t.receivedFrames(frames)
-	if s.want.sealed() {
+	if s.want.isSealed() {
 		own = s.sealedFrames(frames)
 	}
 	largest := 0
@@ -128,20 +128,20 @@ func largestFrame(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (cut || (largest <= limit) == segmented)}
 }
 
-// bulk makes a bulk transfer between nodes, and discards all frames captured before.
-func (s *scene) bulk(ctx context.Context) (*trial, error) {
+// transferBulk makes a bulk transfer between nodes, and discards all frames captured before.
+func (s *scene) transferBulk(ctx context.Context) (*trial, error) {
 	t := &trial{}
-	if t.ends, t.err = s.ends(s.want.crossPath()); t.err != nil {
+	if t.ends, t.err = s.endsOf(s.want.crossPath()); t.err != nil {
 		return t, t.err
 	}
-	if err := s.discard(); err != nil {
+	if err := s.discardFrames(); err != nil {
 		return t, err
 	}
 	size := bulk
 	if s.want.long {
 		size *= 16 // TCP sends the longest only with a window of several
 	}
-	t.tcp = s.tcp(ctx, t.ends, size)
+	t.tcp = s.exchangeTCP(ctx, t.ends, size)
 	return t, t.tcp.err
 }
 
@@ -150,16 +150,16 @@ func largestMerged(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
 	want := fmt.Sprintf("above %d", limit)
 	// Before a trial, a macvlan or ipvlan sends single segments, so they arrive one by one.
-	if d, err := link.DeviceIn(s.pod(0, 0).NS, nic); err == nil && d.Kind != "veth" && d.GSOMaxSegs == 1 {
+	if d, err := link.DeviceIn(s.podAt(0, 0).NS, nic); err == nil && d.Kind != "veth" && d.GSOMaxSegs == 1 {
 		return finding{want: "sent one by one", got: "sent one by one"}
 	}
-	t, err := s.bulk(ctx)
+	t, err := s.transferBulk(ctx)
 	if err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
-	frames, err := s.pods[s.pod(1, 0)].Drain()
+	frames, err := s.pods[s.podAt(1, 0)].Drain()
 	if err != nil {
-		return failed(want, err)
+		return failedFinding(want, err)
 	}
 	largest := 0
 	for _, f := range t.receivedFrames(frames) {
@@ -174,59 +174,59 @@ func wireMAC(path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
 		if t == nil || t.err != nil {
-			return failed("the sender's", errNoTraffic)
+			return failedFinding("the sender's", errNoTraffic)
 		}
 		node := &s.inst.Nodes[t.from].Host
 		owner := t.client
 		if s.want.Attach == nil || !s.want.Attach.OwnMAC {
 			owner = node
 		}
-		d, err := link.DeviceIn(owner.NS, s.sender(path, owner))
+		d, err := link.DeviceIn(owner.NS, s.sendingDevice(path, owner))
 		if err != nil {
-			return failed("that of "+owner.Name, err)
+			return failedFinding("that of "+owner.Name, err)
 		}
 		if owner != node {
 			below, err := link.DeviceIn(node.NS, nic)
 			if err != nil {
-				return failed("that of "+owner.Name, err)
+				return failedFinding("that of "+owner.Name, err)
 			}
 			if below.MAC.String() == d.MAC.String() {
 				return finding{want: owner.Name + "'s own", got: macOf(d.MAC, below.MAC, node.Name)}
 			}
 		}
 		var found []string
-		for _, f := range s.outbound(t) {
+		for _, f := range s.outboundFrames(t) {
 			if f.Ethernet != nil {
 				found = append(found, macOf(f.Ethernet.Source, d.MAC, owner.Name))
 			}
 		}
-		return finding{want: macOf(d.MAC, d.MAC, owner.Name), got: set(found, "nothing")}
+		return finding{want: macOf(d.MAC, d.MAC, owner.Name), got: joinDistinct(found, "nothing")}
 	}
 }
 
-// sender returns the device of owner whose MAC address the frames of a path must have.
-func (s *scene) sender(path plan.Path, owner *lab.Host) string {
+// sendingDevice returns the device of owner whose MAC address the frames of a path must have.
+func (s *scene) sendingDevice(path plan.Path, owner *lab.Host) string {
 	if dev, ok := s.want.Leave[path]; ok && slices.Contains(s.inst.NICs(owner), dev) {
 		return dev
 	}
 	return nic
 }
 
-// leaves returns a probe of the devices by which the first node on the path sends packets to the wire: the client's
+// leavingDevices returns a probe of the devices by which the first node on the path sends packets to the wire: the client's
 // node, or the node that the client entered.
-func leaves(path plan.Path, want string) inspection {
+func leavingDevices(path plan.Path, want string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
 		if t == nil || t.server == nil {
-			return failed(want, errNoTraffic)
+			return failedFinding(want, errNoTraffic)
 		}
 		names := map[string]string{}
-		err := devices(s.inst.Nodes[t.entry].NS, func(_ *link.Handle, d link.Device) error {
+		err := eachDevice(s.inst.Nodes[t.entry].NS, func(_ *link.Handle, d link.Device) error {
 			names[d.MAC.String()] = d.Name
 			return nil
 		})
 		if err != nil {
-			return failed(want, err)
+			return failedFinding(want, err)
 		}
 		var found []string
 		for _, f := range t.wire {
@@ -237,7 +237,7 @@ func leaves(path plan.Path, want string) inspection {
 				found = append(found, name)
 			}
 		}
-		return finding{want: want, got: set(found, "nothing")}
+		return finding{want: want, got: joinDistinct(found, "nothing")}
 	}
 }
 

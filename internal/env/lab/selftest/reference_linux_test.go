@@ -154,7 +154,7 @@ func connection(t *testing.T, pod *lab.Pod) string {
 	t.Helper()
 	var lines []string
 	add := func(where string, ns *netns.NS, names ...string) {
-		err := devices(ns, func(_ *link.Handle, d link.Device) error {
+		err := eachDevice(ns, func(_ *link.Handle, d link.Device) error {
 			if slices.Contains(names, d.Name) {
 				slices.SortFunc(d.Addresses, netip.Prefix.Compare)
 				lines = append(lines, fmt.Sprintf("%s device %s: %s MTU %d up %v master %q addresses %v", where, d.Name, d.Kind, d.MTU, d.Up, d.Master, d.Addresses))
@@ -164,7 +164,7 @@ func connection(t *testing.T, pod *lab.Pod) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := routes(ns)
+		list, err := routesIn(ns)
 		if err != nil {
 			t.Fatal(err)
 		}

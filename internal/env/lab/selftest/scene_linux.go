@@ -26,7 +26,7 @@ type scene struct {
 	want expectation
 	// wire captures on every device of the switch.
 	wire *capture.Capture
-	// pods capture at the pods that servers returns.
+	// pods capture at the pods that capturedPods returns.
 	pods map[*lab.Pod]*capture.Capture
 	// nodes capture on every device of the first two nodes; nil without BPF programs.
 	nodes []*capture.Capture
@@ -44,9 +44,9 @@ type scene struct {
 	patience patience
 }
 
-// open empties the conntrack tables, then opens all captures and dialers. It makes no traffic. It fails if the lab has
+// openScene empties the conntrack tables, then opens all captures and dialers. It makes no traffic. It fails if the lab has
 // fewer than two nodes.
-func open(inst *lab.Instance, want expectation) (*scene, error) {
+func openScene(inst *lab.Instance, want expectation) (*scene, error) {
 	if len(inst.Nodes) < 2 || inst.Switch == nil {
 		return nil, fmt.Errorf("%s has %d nodes, a self-test needs two and the switch between them", inst.Name, len(inst.Nodes))
 	}
@@ -55,14 +55,14 @@ func open(inst *lab.Instance, want expectation) (*scene, error) {
 		pods: map[*lab.Pod]*capture.Capture{}, dialers: map[*lab.Host]*lab.Dialer{},
 		trials: map[plan.Path]*trial{}, refusals: map[string]outcome{}, unserved: map[string]error{},
 	}
-	if err := s.flush(); err != nil {
+	if err := s.flushConntrack(); err != nil {
 		return nil, err
 	}
 	var err error
 	if s.wire, err = capture.Open(inst.Switch.NS, capture.Options{}); err != nil {
 		return nil, fmt.Errorf("switch: %w", err)
 	}
-	for _, p := range s.servers() {
+	for _, p := range s.capturedPods() {
 		if s.pods[p], err = capture.Open(p.NS, capture.Options{Device: nic}); err != nil {
 			delete(s.pods, p)
 			return nil, errors.Join(fmt.Errorf("pod %s: %w", p.Name, err), s.close())
@@ -91,7 +91,7 @@ func (s *scene) watchNodes() error {
 // openDialers makes a dialer for each client.
 func (s *scene) openDialers() error {
 	hosts := []*lab.Host{&s.inst.Nodes[0].Host, s.inst.External}
-	if pod := s.pod(0, 0); pod != nil {
+	if pod := s.podAt(0, 0); pod != nil {
 		hosts = append(hosts, &pod.Host)
 	}
 	for _, h := range hosts {
@@ -104,9 +104,9 @@ func (s *scene) openDialers() error {
 	return nil
 }
 
-// servers returns the pods whose traffic is captured: the servers of paths and, with BPF programs, the client. It omits
+// capturedPods returns the pods whose traffic is captured: the servers of paths and, with BPF programs, the client. It omits
 // host-network pods.
-func (s *scene) servers() []*lab.Pod {
+func (s *scene) capturedPods() []*lab.Pod {
 	var pods []*lab.Pod
 	seen := map[*lab.Pod]bool{}
 	add := func(p *lab.Pod) {
@@ -116,10 +116,10 @@ func (s *scene) servers() []*lab.Pod {
 		}
 	}
 	if s.want.Programs != nil {
-		add(s.pod(0, 0)) // the client, where no packets for Services may appear
+		add(s.podAt(0, 0)) // the client, where no packets for Services may appear
 	}
-	add(s.pod(0, 1))
-	add(s.pod(1, 0))
+	add(s.podAt(0, 1))
+	add(s.podAt(1, 0))
 	for _, name := range []string{lab.LocalService, lab.RemoteService, lab.SelfService} {
 		if svc := s.inst.Service(name); svc != nil {
 			add(svc.Backends[0])
@@ -128,8 +128,8 @@ func (s *scene) servers() []*lab.Pod {
 	return pods
 }
 
-// pod returns a pod by its indices, or nil.
-func (s *scene) pod(node, index int) *lab.Pod {
+// podAt returns a pod by its indices, or nil.
+func (s *scene) podAt(node, index int) *lab.Pod {
 	if pods := s.inst.Nodes[node].Pods; index < len(pods) {
 		return pods[index]
 	}
@@ -157,15 +157,15 @@ func (s *scene) close() error {
 	for _, d := range s.dialers {
 		dialers.Go(func() { _ = d.Close() }) // all exchanges are done
 	}
-	closed := each.AtOnce(s.captures(), func(_ int, c *capture.Capture) error { return c.Close() })
-	return errors.Join(closed, s.flush())
+	closed := each.AtOnce(s.allCaptures(), func(_ int, c *capture.Capture) error { return c.Close() })
+	return errors.Join(closed, s.flushConntrack())
 }
 
-func (s *scene) captures() []*capture.Capture {
+func (s *scene) allCaptures() []*capture.Capture {
 	return slices.Concat([]*capture.Capture{s.wire}, s.nodes, slices.Collect(maps.Values(s.pods)))
 }
 
-func (s *scene) flush() error {
+func (s *scene) flushConntrack() error {
 	var errs []error
 	for _, n := range s.inst.Nodes {
 		if err := conntrack.Flush(n.NS); err != nil {
@@ -175,8 +175,8 @@ func (s *scene) flush() error {
 	return errors.Join(errs...)
 }
 
-// describe returns an address as text, followed by the name of its host if it is known.
-func (s *scene) describe(a netip.Addr) string {
+// describeAddr returns an address as text, followed by the name of its host if it is known.
+func (s *scene) describeAddr(a netip.Addr) string {
 	if !a.IsValid() {
 		return "no address"
 	}
@@ -203,8 +203,8 @@ func (s *scene) describe(a netip.Addr) string {
 
 func firstOf(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
-// devices calls fn for each device of a namespace, with a handle.
-func devices(ns *netns.NS, fn func(*link.Handle, link.Device) error) error {
+// eachDevice calls fn for each device of a namespace, with a handle.
+func eachDevice(ns *netns.NS, fn func(*link.Handle, link.Device) error) error {
 	h, err := link.Open(ns)
 	if err != nil {
 		return err
@@ -222,13 +222,13 @@ func devices(ns *netns.NS, fn func(*link.Handle, link.Device) error) error {
 	return nil
 }
 
-// routes returns the routes of a namespace without those of the kernel.
-func routes(ns *netns.NS) ([]link.Route, error) {
+// routesIn returns the routes of a namespace without those of the kernel.
+func routesIn(ns *netns.NS) ([]link.Route, error) {
 	return link.At(ns, (*link.Handle).Routes)
 }
 
-// segmented reports whether devices must segment packets to the MTU: with the NIC model "wire".
-func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == plan.NICWire }
+// mustSegment reports whether devices must segment packets to the MTU: with the NIC model "wire".
+func (s *scene) mustSegment() bool { return s.inst.Spec.Lab.NIC == plan.NICWire }
 
 // podMTU returns the MTU of pods.
 func (s *scene) podMTU() int { return s.inst.Spec.PodMTU() }

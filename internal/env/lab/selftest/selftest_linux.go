@@ -35,9 +35,9 @@ func Failed(all []Assertion) []Assertion {
 // assertions fail with its cause.
 func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if inst.Err != nil {
-		return broken(inst, "up", "the profile is up", inst.Err)
+		return failedAssertion(inst, "up", "the profile is up", inst.Err)
 	}
-	want := expected(inst.Profile, inst.Spec.Expect())
+	want := newExpectation(inst.Profile, inst.Spec.Expect())
 	if inst.Spec.Lab.Family == lab.IPv6 {
 		want = want.inIPv6()
 	}
@@ -45,7 +45,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 		want = want.keptLocal()
 	}
 	if inst.Spec.Lab.Conntrack == condition.ConntrackOff {
-		want = want.untracked()
+		want = want.withoutTracking()
 	}
 	if inst.Spec.Lab.BridgeNetfilter == condition.BridgeNetfilterOff {
 		want = want.unfilteredBridge()
@@ -58,9 +58,9 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	want.testServices = inst.Service(lab.NoneService) != nil
 	want.unbacked = want.unbacked || want.testServices && want.Programs != nil && want.Programs.Mute
 	if inst.Spec.Balanced() {
-		want = want.balanced()
+		want = want.withBalancer()
 	}
-	return run(ctx, inst, want)
+	return testInstance(ctx, inst, want)
 }
 
 // Connect adds the standing connections to an instance that has passed its test, and asserts that the nodes track them.
@@ -72,30 +72,30 @@ func Connect(inst *lab.Instance) []Assertion {
 	const id, what = "connections", "each node tracks the standing connections"
 	tracked, err := inst.Connect()
 	if err != nil {
-		return broken(inst, id, what, err)
+		return failedAssertion(inst, id, what, err)
 	}
 	want := fmt.Sprintf("at least %d", inst.Spec.Lab.Connections)
 	return []Assertion{{Profile: inst.Name.String(), ID: id, What: what, Want: want, Got: strconv.Itoa(tracked), OK: tracked >= inst.Spec.Lab.Connections}}
 }
 
-// broken returns a failed assertion about a whole instance.
-func broken(inst *lab.Instance, id, what string, err error) []Assertion {
+// failedAssertion returns a failed assertion about a whole instance.
+func failedAssertion(inst *lab.Instance, id, what string, err error) []Assertion {
 	return []Assertion{{Profile: inst.Name.String(), ID: id, What: what, Want: "yes", Got: "error: " + err.Error()}}
 }
 
-// run compares an instance with a table of expectations.
-func run(ctx context.Context, inst *lab.Instance, want expectation) []Assertion {
-	s, err := open(inst, want)
+// testInstance compares an instance with a table of expectations.
+func testInstance(ctx context.Context, inst *lab.Instance, want expectation) []Assertion {
+	s, err := openScene(inst, want)
 	if err != nil {
-		return broken(inst, "observable", "its namespaces can be observed", err)
+		return failedAssertion(inst, "observable", "its namespaces can be observed", err)
 	}
-	s.rehearse(ctx)
+	s.makeTraffic(ctx)
 	var out []Assertion
-	for _, c := range checks(want) {
+	for _, c := range allChecks(want) {
 		out = append(out, c.assert(ctx, s))
 	}
 	if err := s.close(); err != nil {
-		out = append(out, broken(inst, "clean", "no connections or sockets are left", err)...)
+		out = append(out, failedAssertion(inst, "clean", "no connections or sockets are left", err)...)
 	}
 	return out
 }

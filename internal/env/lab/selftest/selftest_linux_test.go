@@ -188,7 +188,7 @@ func TestNothingStaysOpen(t *testing.T) {
 	Run(context.Background(), instances[0]) // whatever the runtime opens once is open now
 	before := count()
 	Run(context.Background(), instances[0])
-	run(context.Background(), instances[1], table("host"))
+	testInstance(context.Background(), instances[1], table("host"))
 	if after := count(); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}

@@ -52,19 +52,19 @@ type outcome struct {
 	err               error
 }
 
-// tcp runs the exchange over a new connection. Both ends are closed when it returns, the client's end with a reset to
+// runTCP runs the exchange over a new connection. Both ends are closed when it returns, the client's end with a reset to
 // avoid TIME_WAIT.
-func (x exchange) tcp(ctx context.Context) outcome {
+func (x exchange) runTCP(ctx context.Context) outcome {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
 	l, err := x.listenTCP(ctx)
 	if err != nil {
 		return outcome{err: fmt.Errorf("listen: %w", err)}
 	}
-	out := x.ports(l.Addr())
+	out := x.newOutcome(l.Addr())
 	seen := make(chan outcome, 1)
-	go func() { seen <- x.serve(ctx, l) }()
-	out.local, out.err = x.call(ctx, out.dialled)
+	go func() { seen <- x.serveOnce(ctx, l) }()
+	out.local, out.err = x.callServer(ctx, out.dialled)
 	cancel()
 	server := <-seen
 	out.seen = server.seen
@@ -111,9 +111,9 @@ func retryBind(ctx context.Context, bind func() error) error {
 	}
 }
 
-// ports returns an outcome with the ports of the exchange. listening is the server's address, with the port that the
+// newOutcome returns an outcome with the ports of the exchange. listening is the server's address, with the port that the
 // system chose if x.listen is 0.
-func (x exchange) ports(listening net.Addr) outcome {
+func (x exchange) newOutcome(listening net.Addr) outcome {
 	at, _ := netip.ParseAddrPort(listening.String()) // package net returns valid addresses
 	out := outcome{dialled: x.dial.Port(), listened: at.Port()}
 	if x.listen == 0 {
@@ -122,8 +122,8 @@ func (x exchange) ports(listening net.Addr) outcome {
 	return out
 }
 
-// serve accepts one connection, closes l, reads the request and sends the response.
-func (x exchange) serve(ctx context.Context, l net.Listener) outcome {
+// serveOnce accepts one connection, closes l, reads the request and sends the response.
+func (x exchange) serveOnce(ctx context.Context, l net.Listener) outcome {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // wakes Accept
 	defer stop()
 	conn, err := l.Accept()
@@ -147,8 +147,8 @@ func (x exchange) serve(ctx context.Context, l net.Listener) outcome {
 	return out
 }
 
-// call connects to the server by TCP, sends the request and reads the response. It returns the client's address.
-func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, err error) {
+// callServer connects to the server by TCP, sends the request and reads the response. It returns the client's address.
+func (x exchange) callServer(ctx context.Context, port uint16) (local netip.AddrPort, err error) {
 	conn, err := x.client.Dial(ctx, x.network("tcp"), netip.AddrPortFrom(x.dial.Addr(), port).String())
 	if err != nil {
 		return local, err
@@ -167,9 +167,9 @@ func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, 
 	return local, errors.Join(err, conn.(*net.TCPConn).SetLinger(0))
 }
 
-// hold keeps a connection open while use runs. use gets the client's address and a function round, which sends a byte and
+// holdConnection keeps a connection open while use runs. use gets the client's address and a function round, which sends a byte and
 // waits until the server has returned it.
-func (x exchange) hold(ctx context.Context, use func(client netip.AddrPort, round func() error) error) error {
+func (x exchange) holdConnection(ctx context.Context, use func(client netip.AddrPort, round func() error) error) error {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
 	l, err := x.listenTCP(ctx)
@@ -191,7 +191,7 @@ func (x exchange) hold(ctx context.Context, use func(client netip.AddrPort, roun
 			}
 		}
 	})
-	conn, err := x.client.Dial(ctx, x.network("tcp"), netip.AddrPortFrom(x.dial.Addr(), x.ports(l.Addr()).dialled).String())
+	conn, err := x.client.Dial(ctx, x.network("tcp"), netip.AddrPortFrom(x.dial.Addr(), x.newOutcome(l.Addr()).dialled).String())
 	if err != nil {
 		return err
 	}
@@ -210,8 +210,8 @@ func (x exchange) hold(ctx context.Context, use func(client netip.AddrPort, roun
 	})
 }
 
-// udp runs the exchange with one datagram in each direction.
-func (x exchange) udp(ctx context.Context) outcome {
+// runUDP runs the exchange with one datagram in each direction.
+func (x exchange) runUDP(ctx context.Context) outcome {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
 	var server *net.UDPConn
@@ -225,7 +225,7 @@ func (x exchange) udp(ctx context.Context) outcome {
 		return outcome{err: fmt.Errorf("listen: %w", err)}
 	}
 	defer closeQuietly(server)
-	out := x.ports(server.LocalAddr())
+	out := x.newOutcome(server.LocalAddr())
 	client, err := x.client.Dial(ctx, x.network("udp"), netip.AddrPortFrom(x.dial.Addr(), out.dialled).String())
 	if err != nil {
 		out.err = err
@@ -233,7 +233,7 @@ func (x exchange) udp(ctx context.Context) outcome {
 	}
 	defer closeQuietly(client)
 	out.local = client.LocalAddr().(*net.UDPAddr).AddrPort()
-	out.seen, out.err = x.datagrams(ctx, client, server)
+	out.seen, out.err = x.retryDatagram(ctx, client, server)
 	return out
 }
 
@@ -241,9 +241,9 @@ func (x exchange) udp(ctx context.Context) outcome {
 // busy machine loses one of thousands.
 const attempts = 4
 
-// datagrams repeats a request until its response arrives, at most attempts times. seen is the client's address at the
+// retryDatagram repeats a request until its response arrives, at most attempts times. seen is the client's address at the
 // server.
-func (x exchange) datagrams(ctx context.Context, client net.Conn, server *net.UDPConn) (seen netip.AddrPort, err error) {
+func (x exchange) retryDatagram(ctx context.Context, client net.Conn, server *net.UDPConn) (seen netip.AddrPort, err error) {
 	for range attempts {
 		deadline := time.Now().Add(x.timeout / attempts)
 		if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
@@ -252,15 +252,15 @@ func (x exchange) datagrams(ctx context.Context, client net.Conn, server *net.UD
 		if err := errors.Join(client.SetDeadline(deadline), server.SetDeadline(deadline)); err != nil {
 			return seen, err
 		}
-		if seen, err = x.datagram(client, server); !errors.Is(err, os.ErrDeadlineExceeded) {
+		if seen, err = x.exchangeDatagram(client, server); !errors.Is(err, os.ErrDeadlineExceeded) {
 			return seen, err
 		}
 	}
 	return seen, err
 }
 
-// datagram sends one request and one response.
-func (x exchange) datagram(client net.Conn, server *net.UDPConn) (seen netip.AddrPort, err error) {
+// exchangeDatagram sends one request and one response.
+func (x exchange) exchangeDatagram(client net.Conn, server *net.UDPConn) (seen netip.AddrPort, err error) {
 	if _, err := client.Write(make([]byte, x.size)); err != nil {
 		return seen, err
 	}

@@ -35,10 +35,10 @@ type ends struct {
 	pod *lab.Pod
 }
 
-// ends returns the ends of a path, also of one that the profile does not serve. The ports are those of the Service, and 0
+// endsOf returns the ends of a path, also of one that the profile does not serve. The ports are those of the Service, and 0
 // on a path without a Service. It fails if the lab lacks an end.
-func (s *scene) ends(p plan.Path) (ends, error) {
-	if (p.From == plan.Pod || p.To == plan.Pod) && s.pod(0, 0) == nil {
+func (s *scene) endsOf(p plan.Path) (ends, error) {
+	if (p.From == plan.Pod || p.To == plan.Pod) && s.podAt(0, 0) == nil {
 		return ends{}, errors.New("the lab has no pods")
 	}
 	way := s.inst.Spec.Way(p)
@@ -88,9 +88,9 @@ type trial struct {
 	err          error
 }
 
-// rehearse makes the traffic that several checks use. Served paths run one after another, so that each frame belongs to
+// makeTraffic makes the traffic that several checks use. Served paths run one after another, so that each frame belongs to
 // one path. conntrack is read once at the end, because each reading walks the table of the whole machine.
-func (s *scene) rehearse(ctx context.Context) {
+func (s *scene) makeTraffic(ctx context.Context) {
 	s.callUnserved(ctx)
 	s.tryRefused(ctx)
 	for _, p := range plan.Paths {
@@ -99,11 +99,11 @@ func (s *scene) rehearse(ctx context.Context) {
 		}
 		t := &trial{}
 		s.trials[p] = t
-		if t.ends, t.err = s.ends(p); t.err == nil {
-			t.err = s.run(ctx, t, s.size(p))
+		if t.ends, t.err = s.endsOf(p); t.err == nil {
+			t.err = s.runTrial(ctx, t, s.requestSize(p))
 		}
 	}
-	s.tracks, s.trackErr = s.connections()
+	s.tracks, s.trackErr = s.conntrackEntries()
 }
 
 // attempt is an exchange that must not work, for the check called id.
@@ -119,7 +119,7 @@ func (s *scene) tryRefused(ctx context.Context) {
 	all := map[netip.AddrPort][]*attempt{}
 	add := func(kind string, p plan.Path, port uint16) {
 		a := &attempt{id: check{kind: kind, path: p}.id()}
-		if a.ends, a.outcome.err = s.ends(p); a.outcome.err != nil {
+		if a.ends, a.outcome.err = s.endsOf(p); a.outcome.err != nil {
 			s.refusals[a.id] = a.outcome
 			return
 		}
@@ -139,7 +139,7 @@ func (s *scene) tryRefused(ctx context.Context) {
 	for _, attempts := range all {
 		wg.Go(func() {
 			for _, a := range attempts {
-				a.outcome = s.exchange(a.ends, question, impatience).tcp(ctx)
+				a.outcome = s.newExchange(a.ends, question, impatience).runTCP(ctx)
 			}
 		})
 	}
@@ -149,8 +149,8 @@ func (s *scene) tryRefused(ctx context.Context) {
 	}
 }
 
-// connections returns the conntrack entries of each node.
-func (s *scene) connections() ([][]conntrack.Entry, error) {
+// conntrackEntries returns the conntrack entries of each node.
+func (s *scene) conntrackEntries() ([][]conntrack.Entry, error) {
 	var all [][]conntrack.Entry
 	for _, n := range s.inst.Nodes {
 		entries, err := conntrack.List(n.NS)
@@ -162,9 +162,9 @@ func (s *scene) connections() ([][]conntrack.Entry, error) {
 	return all, nil
 }
 
-// size returns the size of the requests on a path in bytes. Between nodes a request fills the path's MTU, so that the
+// requestSize returns the size of the requests on a path in bytes. Between nodes a request fills the path's MTU, so that the
 // frame on the wire proves the overhead.
-func (s *scene) size(p plan.Path) int {
+func (s *scene) requestSize(p plan.Path) int {
 	if p == s.want.crossPath() {
 		return s.pathMTU() - s.ipUDPHeaders()
 	}
@@ -187,14 +187,14 @@ func (x expectation) crossPath() plan.Path {
 	return dataplane.PodPodCross
 }
 
-func (s *scene) run(ctx context.Context, t *trial, size int) error {
-	if err := s.discard(); err != nil {
+func (s *scene) runTrial(ctx context.Context, t *trial, size int) error {
+	if err := s.discardFrames(); err != nil {
 		return err
 	}
-	if t.tcp = s.tcp(ctx, t.ends, size); t.tcp.err != nil {
+	if t.tcp = s.exchangeTCP(ctx, t.ends, size); t.tcp.err != nil {
 		return fmt.Errorf("tcp: %w", t.tcp.err)
 	}
-	if t.udp = s.udp(ctx, t.ends, size); t.udp.err != nil {
+	if t.udp = s.exchangeUDP(ctx, t.ends, size); t.udp.err != nil {
 		return fmt.Errorf("udp: %w", t.udp.err)
 	}
 	t.traced, t.protocol = t.tcp, conntrack.TCP
@@ -206,7 +206,7 @@ func (s *scene) run(ctx context.Context, t *trial, size int) error {
 		return fmt.Errorf("switch: %w", err)
 	}
 	t.wire = t.receivedFrames(frames)
-	if s.want.sealed() {
+	if s.want.isSealed() {
 		t.sealed, t.bare = s.sealedFrames(frames), s.bareFrames(frames)
 	}
 	if c := s.pods[t.pod]; c != nil {
@@ -227,7 +227,7 @@ func (s *scene) collectNodes(t *trial) error {
 		}
 		t.nodes = append(t.nodes, t.exchangeFrames(frames))
 	}
-	pod := s.pod(0, 0)
+	pod := s.podAt(0, 0)
 	if c := s.pods[pod]; c != nil && t.client == &pod.Host && t.pod != pod {
 		frames, err := c.Drain()
 		if err != nil {
@@ -238,21 +238,21 @@ func (s *scene) collectNodes(t *trial) error {
 	return nil
 }
 
-// tcp makes a TCP exchange that must work.
-func (s *scene) tcp(ctx context.Context, e ends, size int) outcome {
-	return s.patience.wait(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).tcp(ctx) })
+// exchangeTCP makes a TCP exchange that must work.
+func (s *scene) exchangeTCP(ctx context.Context, e ends, size int) outcome {
+	return s.patience.runExchange(func(timeout time.Duration) outcome { return s.newExchange(e, size, timeout).runTCP(ctx) })
 }
 
-func (s *scene) udp(ctx context.Context, e ends, size int) outcome {
-	return s.patience.wait(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).udp(ctx) })
+func (s *scene) exchangeUDP(ctx context.Context, e ends, size int) outcome {
+	return s.patience.runExchange(func(timeout time.Duration) outcome { return s.newExchange(e, size, timeout).runUDP(ctx) })
 }
 
 // patience has the limit of the next exchange, and the duration of the slowest exchange that worked.
 type patience struct{ next, slowest time.Duration }
 
-// wait makes one exchange. After a failure it shortens the limit of the following exchanges to ten times the slowest
+// runExchange makes one exchange. After a failure it shortens the limit of the following exchanges to ten times the slowest
 // that worked: in a broken profile most of them fail, too, and would each wait for the whole limit.
-func (p *patience) wait(exchange func(timeout time.Duration) outcome) outcome {
+func (p *patience) runExchange(exchange func(timeout time.Duration) outcome) outcome {
 	began := time.Now()
 	o := exchange(p.next)
 	if o.err == nil {
@@ -263,16 +263,16 @@ func (p *patience) wait(exchange func(timeout time.Duration) outcome) outcome {
 	return o
 }
 
-func (s *scene) exchange(e ends, size int, timeout time.Duration) exchange {
+func (s *scene) newExchange(e ends, size int, timeout time.Duration) exchange {
 	return exchange{
 		client: s.dialers[e.client], server: e.server.NS, bind: e.server.Addr, dial: e.dial, listen: e.listen,
 		size: size, timeout: timeout,
 	}
 }
 
-// discard drops the frames of earlier traffic.
-func (s *scene) discard() error {
-	for _, c := range s.captures() {
+// discardFrames drops the frames of earlier traffic.
+func (s *scene) discardFrames() error {
+	for _, c := range s.allCaptures() {
 		if _, err := c.Drain(); err != nil {
 			return err
 		}
@@ -295,16 +295,16 @@ func (t *trial) exchangeFrames(frames []capture.Frame) []capture.Frame {
 		if in.IP == nil {
 			continue
 		}
-		if o := t.of(in); o.servedBy(source) || o.servedBy(destination) {
+		if o := t.outcomeOf(in); o.servedBy(source) || o.servedBy(destination) {
 			own = append(own, f)
 		}
 	}
 	return own
 }
 
-// of returns the exchange with the protocol of a packet. The protocol matters, because the client's port over TCP may
+// outcomeOf returns the exchange with the protocol of a packet. The protocol matters, because the client's port over TCP may
 // be the server's over UDP.
-func (t *trial) of(f *capture.Frame) outcome {
+func (t *trial) outcomeOf(f *capture.Frame) outcome {
 	if f.UDP != nil {
 		return t.udp
 	}
@@ -315,11 +315,11 @@ func (o outcome) servedBy(port uint16) bool {
 	return port != 0 && (port == o.dialled || port == o.listened)
 }
 
-// towards reports whether a frame goes from the client to the server.
-func (t *trial) towards(f *capture.Frame) bool {
+// goesToServer reports whether a frame goes from the client to the server.
+func (t *trial) goesToServer(f *capture.Frame) bool {
 	in := f.Innermost()
 	source, destination := in.Ports()
-	o := t.of(in)
+	o := t.outcomeOf(in)
 	if !o.servedBy(destination) {
 		return false
 	}

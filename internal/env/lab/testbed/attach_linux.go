@@ -99,13 +99,13 @@ func (s *server) Serve(instances func() []*lab.Instance) {
 		}
 		go func() {
 			defer c.Close()
-			_ = reply(c, instances()) // the client has disconnected
+			_ = answerRequest(c, instances()) // the client has disconnected
 		}()
 	}
 }
 
-// reply answers one request. Only root and the user of the lab get an answer; other users get an error.
-func reply(c *net.UnixConn, r hosts) error {
+// answerRequest answers one request. Only root and the user of the lab get an answer; other users get an error.
+func answerRequest(c *net.UnixConn, r hosts) error {
 	uid, err := handover.PeerUID(c)
 	if err != nil {
 		return err
@@ -165,17 +165,17 @@ func Names() ([]string, error) {
 // closes the namespace. Ask fails with ErrNoLab or ErrNoHost if there is no such lab or host. It trusts only labs of
 // root, of this process's user, and of the user with the id sudo ("" for none).
 func Ask(name, host, sudo string) (answer, *netns.NS, error) {
-	return ask(name, request{Host: host}, sudo)
+	return askLab(name, request{Host: host}, sudo)
 }
 
 // Describe returns the description that a process needs to measure in the lab called name. It trusts the same labs as
 // Ask.
 func Describe(name, sudo string) ([]lab.Description, error) {
-	a, ns, err := ask(name, request{Describe: true}, sudo)
+	a, ns, err := askLab(name, request{Describe: true}, sudo)
 	return a.Instances, errors.Join(err, ns.Close())
 }
 
-func ask(name string, q request, sudo string) (answer, *netns.NS, error) {
+func askLab(name string, q request, sudo string) (answer, *netns.NS, error) {
 	var a answer
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: prefix + name, Net: "unix"})
 	if err != nil {
@@ -189,7 +189,7 @@ func ask(name string, q request, sudo string) (answer, *netns.NS, error) {
 	if err := json.NewEncoder(c).Encode(q); err != nil {
 		return a, nil, fmt.Errorf("ask lab %q: %w", name, err)
 	}
-	ns, err := receive(c, &a)
+	ns, err := readAnswer(c, &a)
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
@@ -202,8 +202,8 @@ func ask(name string, q request, sudo string) (answer, *netns.NS, error) {
 	return a, ns, nil
 }
 
-// receive reads an answer and its namespace, if any.
-func receive(c *net.UnixConn, a *answer) (*netns.NS, error) {
+// readAnswer reads an answer and its namespace, if any.
+func readAnswer(c *net.UnixConn, a *answer) (*netns.NS, error) {
 	line := make([]byte, 64<<10)
 	n, file, err := handover.Receive(c, line, "netns")
 	if err != nil {

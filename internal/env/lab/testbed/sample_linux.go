@@ -31,9 +31,9 @@ type sampling struct {
 	turns map[plan.Route]int
 }
 
-// follow returns the programs that follow packets in this trial of a route, nil if it is not the turn of this trial. It
+// nextTracker returns the programs that follow packets in this trial of a route, nil if it is not the turn of this trial. It
 // fails if they cannot be loaded.
-func (s *sampling) follow(r plan.Route) (*space.Tracker, error) {
+func (s *sampling) nextTracker(r plan.Route) (*space.Tracker, error) {
 	s.load.Do(func() { s.tracker, s.failed = space.Load(); s.turns = map[plan.Route]int{} })
 	turn := s.turns[r]
 	s.turns[r]++
@@ -77,14 +77,14 @@ func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) 
 	if r.spaces, err = spacesOf(inst); err != nil {
 		return env.Recording{}, err
 	}
-	return e.sampling.begin(r, plan.Single(v, p), lab.CPUs(inst.Crossed(ends)), length)
+	return e.sampling.openRecording(r, plan.Single(v, p), lab.CPUs(inst.Crossed(ends)), length)
 }
 
-// begin opens the recorder of a route on cpus. If packets cannot be followed, r.Missing has the reason.
-func (s *sampling) begin(r *recorder, route plan.Route, cpus []int, length time.Duration) (_ env.Recording, err error) {
+// openRecording opens the recorder of a route on cpus. If packets cannot be followed, r.Missing has the reason.
+func (s *sampling) openRecording(r *recorder, route plan.Route, cpus []int, length time.Duration) (_ env.Recording, err error) {
 	o := record.Options{CPUs: cpus, Rate: s.rate, Length: length, Count: perf.Hardware}
 	var failed error
-	o.Tracker, failed = s.follow(route)
+	o.Tracker, failed = s.nextTracker(route)
 	r.unknown = o.Tracker == nil && failed == nil
 	if r.Recorder, err = record.Open(o); err != nil {
 		return env.Recording{}, err
@@ -92,12 +92,12 @@ func (s *sampling) begin(r *recorder, route plan.Route, cpus []int, length time.
 	if failed != nil {
 		r.Missing = append(r.Missing, "network namespaces of packets, so the switch is among the other parts: "+failed.Error())
 	}
-	return env.Recording{Start: r.Start, Finish: r.finish}, nil
+	return env.Recording{Start: r.Start, Finish: r.collectStacks}, nil
 }
 
 // Sample prepares to record what the CPUs of a path execute. It fails if the path is not served.
 func (e *Standing) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-	ends, err := e.ends(p)
+	ends, err := e.endsOf(p)
 	if err != nil {
 		return env.Recording{}, err
 	}
@@ -113,7 +113,7 @@ func (e *Standing) Sample(v plan.Variant, p plan.Path, length time.Duration) (en
 		}
 		r.spaces[uint32(inode)] = h.Name
 	}
-	return e.sampling.begin(r, plan.Single(v, p), e.Conditions().CPUs, length)
+	return e.sampling.openRecording(r, plan.Single(v, p), e.Conditions().CPUs, length)
 }
 
 func spacesOf(inst *lab.Instance) (map[uint32]string, error) {
@@ -128,9 +128,9 @@ func spacesOf(inst *lab.Instance) (map[uint32]string, error) {
 	return spaces, nil
 }
 
-// finish closes the recorder and returns the stacks of the load threads and of the kernel's work for them, counted per
+// collectStacks closes the recorder and returns the stacks of the load threads and of the kernel's work for them, counted per
 // slice of the client's window. Without both observations it returns no stacks.
-func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recorded, err error) {
+func (r *recorder) collectStacks(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
 		return seen, nil
@@ -151,15 +151,15 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 
 // Count prepares to count the runs of BPF programs. The count includes runs for other traffic of the machine.
 func (e *Environment) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
-	return count()
+	return openRunCounter()
 }
 
 // Count does the same as Environment.Count.
 func (e *Standing) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
-	return count()
+	return openRunCounter()
 }
 
-func count() (env.Recording, error) {
+func openRunCounter() (env.Recording, error) {
 	c, err := attach.CountRuns()
 	if err != nil {
 		return env.Recording{}, err

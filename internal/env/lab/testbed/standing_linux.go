@@ -71,7 +71,7 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 		return nil, fmt.Errorf("lab %q has no profile %q; it has %s", o.Lab, o.Profile, strings.Join(names, ", "))
 	}
 	e := &Standing{options: o, of: all[i], starter: netns.NewStarter(), facts: all[i].Facts, sampling: sampling{rate: sample.Rate, every: sample.FollowEvery}}
-	if err := e.between(o.From, o.To); err != nil {
+	if err := e.redirectPaths(o.From, o.To); err != nil {
 		e.starter.Close()
 		return nil, err
 	}
@@ -90,10 +90,10 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	return e, nil
 }
 
-// between makes the paths between nodes begin at from, and those to a host or a pod end at to. Paths of the external
+// redirectPaths makes the paths between nodes begin at from, and those to a host or a pod end at to. Paths of the external
 // client do not change. Paths of hosts use the node of a pod; paths of pods use the first pod of a node. It does nothing
 // if both are "". It fails if only one is "", if a place is unknown, or if both are on one node.
-func (e *Standing) between(from, to string) error {
+func (e *Standing) redirectPaths(from, to string) error {
 	if from == "" && to == "" {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (e *Standing) between(from, to string) error {
 		}
 		w.Client = ends[0][p.From]
 		if server := ends[1][p.To]; server != "" {
-			w.Server, w.Address = server, e.host(server).Addr
+			w.Server, w.Address = server, e.hostByName(server).Addr
 		}
 		e.of.Ends[p.String()] = w
 	}
@@ -159,8 +159,8 @@ func (e *Standing) Close(context.Context) error {
 	return e.sampling.close()
 }
 
-// ends returns the ends of a path. It fails with a *control.NotServedError if the lab does not serve it.
-func (e *Standing) ends(p plan.Path) (lab.Ends, error) {
+// endsOf returns the ends of a path. It fails with a *control.NotServedError if the lab does not serve it.
+func (e *Standing) endsOf(p plan.Path) (lab.Ends, error) {
 	ends, ok := e.of.Ends[p.String()]
 	if !ok {
 		return ends, &control.NotServedError{Profile: e.of.Name, Path: p.String(), Reason: e.of.Refused[p.String()]}
@@ -170,36 +170,36 @@ func (e *Standing) ends(p plan.Path) (lab.Ends, error) {
 
 // Endpoints returns the ends of a route with one server.
 func (e *Standing) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
-	ends, err := e.ends(r.Path)
+	ends, err := e.endsOf(r.Path)
 	if err != nil {
 		return control.Ends{}, err
 	}
-	client, server := e.endpoint(ends.Client), e.endpoint(ends.Server)
+	client, server := e.hostEndpoint(ends.Client), e.hostEndpoint(ends.Server)
 	server.ListenAddress, server.ListenPort = server.Address, ends.ListenPort
 	server.Address, server.Port = ends.Address.String(), ends.Port
 	return control.Ends{Client: client, Servers: []control.Endpoint{server}}, nil
 }
 
-func (e *Standing) endpoint(name string) control.Endpoint {
-	h := e.host(name)
+func (e *Standing) hostEndpoint(name string) control.Endpoint {
+	h := e.hostByName(name)
 	return control.Endpoint{
 		Name: name, Address: h.Addr.String(), CPUs: h.CPUs,
 		Start: func(ctx context.Context) (io.ReadWriteCloser, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			return e.start(h, "agent")
+			return e.startProgram(h, "agent")
 		},
 	}
 }
 
-func (e *Standing) host(name string) lab.HostDescription {
+func (e *Standing) hostByName(name string) lab.HostDescription {
 	i := slices.IndexFunc(e.of.Hosts, func(h lab.HostDescription) bool { return h.Name == name })
 	return e.of.Hosts[i] // names are from the description
 }
 
-// start starts this program with arguments in a host and in the host's cgroup, like the lab's own agents.
-func (e *Standing) start(h lab.HostDescription, args ...string) (io.ReadWriteCloser, error) {
+// startProgram starts this program with arguments in a host and in the host's cgroup, like the lab's own agents.
+func (e *Standing) startProgram(h lab.HostDescription, args ...string) (io.ReadWriteCloser, error) {
 	at, ns, err := Ask(e.options.Lab, e.prefix+h.Name, e.options.Sudo)
 	if err != nil {
 		return nil, err
@@ -220,16 +220,16 @@ func (e *Standing) start(h lab.HostDescription, args ...string) (io.ReadWriteClo
 
 // Places returns the ends of a route, their nodes and the switch.
 func (e *Standing) Places(r plan.Route) ([]env.Place, error) {
-	ends, err := e.ends(r.Path)
+	ends, err := e.endsOf(r.Path)
 	if err != nil {
 		return nil, err
 	}
 	var places []env.Place
-	for _, name := range []string{ends.Client, ends.Server, e.host(ends.Client).Node, e.host(ends.Server).Node, "switch"} {
+	for _, name := range []string{ends.Client, ends.Server, e.hostByName(ends.Client).Node, e.hostByName(ends.Server).Node, "switch"} {
 		if name == "" || slices.ContainsFunc(places, func(p env.Place) bool { return p.Name == name }) {
 			continue
 		}
-		h := e.host(name)
+		h := e.hostByName(name)
 		places = append(places, env.Place{Name: h.Name, Node: h.Node, Pod: h.Node != "" && h.Node != h.Name, Address: h.Addr.String()})
 	}
 	return places, nil
@@ -244,7 +244,7 @@ func (e *Standing) Shared() env.Shared {
 	svc := e.of.Shared[len(e.of.Shared)-1]
 	shared := env.Shared{Name: svc.Name, Address: svc.Address.String(), Port: svc.TargetPort}
 	for _, name := range svc.Backends {
-		h := e.host(name)
+		h := e.hostByName(name)
 		shared.Backends = append(shared.Backends, env.Place{Name: h.Name, Node: h.Node, Pod: true, Address: h.Addr.String()})
 	}
 	return shared
@@ -252,7 +252,7 @@ func (e *Standing) Shared() env.Shared {
 
 // Look runs "cnibench look" at a place until it ends, and returns its output.
 func (e *Standing) Look(ctx context.Context, place string, args ...string) ([]byte, error) {
-	stream, err := e.start(e.host(place), append([]string{"look"}, args...)...)
+	stream, err := e.startProgram(e.hostByName(place), append([]string{"look"}, args...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 		if len(selftest.Failed(tested.Assertions)) == 0 {
 			tested.setupErr = errors.Join(tested.setupErr, tested.Instance.AccountChange(ctx))
 		}
-		e.profiles = append(e.profiles, tested.state())
+		e.profiles = append(e.profiles, tested.profileRecord())
 	}
 	if e.facts, err = conditionsOf(ctx, l, p, o.Version); err != nil || ctx.Err() != nil {
 		return nil, env.Close(ctx, l, errors.Join(context.Cause(ctx), err))
@@ -165,8 +165,8 @@ func SelfTests(ctx context.Context, instances []*lab.Instance) []testedInstance 
 	return all
 }
 
-// state returns the record of a profile in the result file.
-func (t testedInstance) state() result.Profile {
+// profileRecord returns the record of a profile in the result file.
+func (t testedInstance) profileRecord() result.Profile {
 	p := result.Profile{Name: t.Instance.Name, StandIn: t.Instance.StandIn}
 	if t.Instance.Err != nil {
 		p.Skipped = strings.Join(strings.Fields(t.Instance.Err.Error()), " ")

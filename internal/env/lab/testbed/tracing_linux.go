@@ -46,7 +46,7 @@ func followRoute(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Option
 		return t, err
 	}
 	p := &pass{Options: o, inst: inst, ends: ends}
-	if err := p.dial(ctx); err != nil {
+	if err := p.dialAgents(ctx); err != nil {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, p.sides.Client.Close(), p.sides.Servers[0].Close()) }()
@@ -60,8 +60,8 @@ func followRoute(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Option
 	return t, err
 }
 
-// dial starts the agents of both ends and connects to them.
-func (p *pass) dial(ctx context.Context) error {
+// dialAgents starts the agents of both ends and connects to them.
+func (p *pass) dialAgents(ctx context.Context) error {
 	server, err := control.Dial(ctx, p.ends.Servers[0])
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (p *pass) followTraffic(ctx context.Context, t *journey.Trace, way lab.Ends
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := p.trial(ctx, surveyTime, func() error { return nil }); err != nil {
+	if _, err := p.runWorkload(ctx, surveyTime, func() error { return nil }); err != nil {
 		return fmt.Errorf("while netfilter hooks are listed: %w", err)
 	}
 	lists, err := f.Hooks()
@@ -112,7 +112,7 @@ func (p *pass) followTraffic(ctx context.Context, t *journey.Trace, way lab.Ends
 	for i, h := range t.Hosts {
 		t.Hosts[i].Hooks = lists[h.Name]
 	}
-	return (&probing{p, t, f, lists}).rounds(ctx)
+	return (&probing{p, t, f, lists}).measureRounds(ctx)
 }
 
 // probing is a pass with its probes, and the trace that they fill.
@@ -123,22 +123,22 @@ type probing struct {
 	lists    map[string][]journey.HookList
 }
 
-// rounds measures windows without probes, with probes at both ends, and with all probes. Every second round reverses
+// measureRounds measures windows without probes, with probes at both ends, and with all probes. Every second round reverses
 // this order. A failed window is repeated, up to twice the number of rounds in all.
-func (p *probing) rounds(ctx context.Context) error {
+func (p *probing) measureRounds(ctx context.Context) error {
 	p.trace.Rounds = make([]journey.Round, rounds)
 	spare := 2 * rounds
 	for n := range p.trace.Rounds {
 		r := &p.trace.Rounds[n]
 		steps := []func() error{
 			func() (err error) {
-				r.Plain, err = p.trial(ctx, p.window(), func() error { return nil })
+				r.Plain, err = p.runWorkload(ctx, p.windowLength(), func() error { return nil })
 				return err
 			},
-			func() error { return p.probed(ctx, follow.All, &r.All) },
+			func() error { return p.measureProbed(ctx, follow.All, &r.All) },
 		}
 		if p.follower.SeesEnds() {
-			steps = slices.Insert(steps, 1, func() error { return p.probed(ctx, follow.Ends, &r.Ends) })
+			steps = slices.Insert(steps, 1, func() error { return p.measureProbed(ctx, follow.Ends, &r.Ends) })
 		}
 		if n%2 == 1 {
 			slices.Reverse(steps)
@@ -155,19 +155,19 @@ func (p *probing) rounds(ctx context.Context) error {
 	return nil
 }
 
-func (p *pass) window() time.Duration { return min(p.Window/rounds, longest) }
+func (p *pass) windowLength() time.Duration { return min(p.Window/rounds, longest) }
 
-// probed measures one window with probes. It stores the window in into, and adds the events of its transactions to the
+// measureProbed measures one window with probes. It stores the window in into, and adds the events of its transactions to the
 // trace.
-func (p *probing) probed(ctx context.Context, which follow.Which, into *journey.Window) error {
+func (p *probing) measureProbed(ctx context.Context, which follow.Which, into *journey.Window) error {
 	t, f := p.trace, p.follower
-	w, err := p.trial(ctx, p.window(), func() error { return f.Attach(which, p.lists) })
+	w, err := p.runWorkload(ctx, p.windowLength(), func() error { return f.Attach(which, p.lists) })
 	if err != nil {
 		_, dropped := f.Read(0)
 		return fmt.Errorf("with probes: %w", errors.Join(err, dropped))
 	}
 	// Transactions of the warm-up are read, too, and are not in the window.
-	whole := float64(p.Transactions) / rounds * float64(p.window()+p.Warmup) / float64(p.window())
+	whole := float64(p.Transactions) / rounds * float64(p.windowLength()+p.Warmup) / float64(p.windowLength())
 	got, err := f.Read(int(math.Ceil(whole)))
 	if err != nil {
 		return err
@@ -195,9 +195,9 @@ func (p *probing) probed(ctx context.Context, which follow.Which, into *journey.
 	return nil
 }
 
-// trial runs the workload once and returns its window. It calls before when both sides are ready. It fails if no
+// runWorkload runs the workload once and returns its window. It calls before when both sides are ready. It fails if no
 // transaction was completed.
-func (p *pass) trial(ctx context.Context, window time.Duration, before func() error) (none journey.Window, err error) {
+func (p *pass) runWorkload(ctx context.Context, window time.Duration, before func() error) (none journey.Window, err error) {
 	ask := control.Prepare{Sampled: true, Workload: p.Workload, Warmup: p.Warmup, Window: window, Timeout: 5 * time.Second, Setup: 3 * time.Second}
 	if err := p.sides.Prepare(ctx, p.ends, ask); err != nil {
 		return none, err

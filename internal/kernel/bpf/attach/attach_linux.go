@@ -50,7 +50,7 @@ func (h Hook) String() string { return hooks[h].name }
 // replaces the program of an earlier call for the same hook. Closing c detaches prog.
 func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Closer, err error) {
 	err = ns.Do(func() error {
-		at, err := index(device)
+		at, err := deviceIndex(device)
 		if err != nil {
 			return err
 		}
@@ -60,12 +60,12 @@ func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Cl
 		}
 		c, err = link.AttachTCX(link.TCXOptions{Interface: at, Program: prog, Attach: hooks[hook].at})
 		if errors.Is(err, ebpf.ErrNotSupported) {
-			c, err = classic(ns, at, hook, prog)
+			c, err = addClassicFilter(ns, at, hook, prog)
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("attach %s to %s of %s: %w", name(prog), hook, device, err)
+		return nil, fmt.Errorf("attach %s to %s of %s: %w", programName(prog), hook, device, err)
 	}
 	return c, nil
 }
@@ -94,7 +94,7 @@ func Devices(ns *netns.NS, coll *ebpf.Collection, places ...Place) ([]io.Closer,
 // Index returns the index of the named device of ns.
 func Index(ns *netns.NS, device string) (at int, err error) {
 	err = ns.Do(func() (err error) {
-		at, err = index(device)
+		at, err = deviceIndex(device)
 		return err
 	})
 	if err != nil {
@@ -115,9 +115,9 @@ func Interface(ns *netns.NS, device string) (found *net.Interface, err error) {
 	return found, nil
 }
 
-// index returns the index of a device by an ioctl. Netlink, and so net.InterfaceByName, would wait for the kernel's
+// deviceIndex returns the index of a device by an ioctl. Netlink, and so net.InterfaceByName, would wait for the kernel's
 // lock over all devices. Attaching a program holds that lock for an RCU grace period.
-func index(device string) (int, error) {
+func deviceIndex(device string) (int, error) {
 	req, err := unix.NewIfreq(device)
 	if err != nil {
 		return 0, err
@@ -139,8 +139,8 @@ type classicFilter struct {
 	filter *netlink.BpfFilter
 }
 
-// classic attaches prog as a filter on the device's clsact qdisc, which it creates if necessary.
-func classic(ns *netns.NS, index int, hook Hook, prog *ebpf.Program) (io.Closer, error) {
+// addClassicFilter attaches prog as a filter on the device's clsact qdisc, which it creates if necessary.
+func addClassicFilter(ns *netns.NS, index int, hook Hook, prog *ebpf.Program) (io.Closer, error) {
 	parent := uint32(netlink.HANDLE_MIN_INGRESS)
 	if hook == Egress {
 		parent = netlink.HANDLE_MIN_EGRESS
@@ -156,7 +156,7 @@ func classic(ns *netns.NS, index int, hook Hook, prog *ebpf.Program) (io.Closer,
 		FilterAttrs: netlink.FilterAttrs{
 			LinkIndex: index, Parent: parent, Handle: 1, Priority: 1, Protocol: 3, // ETH_P_ALL
 		},
-		Fd: prog.FD(), Name: name(prog), DirectAction: true,
+		Fd: prog.FD(), Name: programName(prog), DirectAction: true,
 	}
 	if err := netlink.FilterReplace(f); err != nil {
 		return nil, fmt.Errorf("bpf filter: %w", err)
@@ -179,7 +179,7 @@ func (c *classicFilter) Close() error {
 func Cgroup(path string, at ebpf.AttachType, prog *ebpf.Program) (io.Closer, error) {
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: path, Attach: at, Program: prog})
 	if err != nil {
-		return nil, fmt.Errorf("attach %s to cgroup %s: %w", name(prog), path, err)
+		return nil, fmt.Errorf("attach %s to cgroup %s: %w", programName(prog), path, err)
 	}
 	return l, nil
 }
@@ -255,8 +255,8 @@ func CloseAll(list []io.Closer) error {
 	return errors.Join(errs...)
 }
 
-// name returns a program's name in the kernel, "program" if unknown.
-func name(prog *ebpf.Program) string {
+// programName returns a program's name in the kernel, "program" if unknown.
+func programName(prog *ebpf.Program) string {
 	if i, err := prog.Info(); err == nil && i.Name != "" {
 		return i.Name
 	}

@@ -62,7 +62,7 @@ func TestDevice(t *testing.T) {
 		"best": func(ns *netns.NS, side Hook) (io.Closer, error) { return Device(ns, "lo", side, prog) },
 		"classic": func(ns *netns.NS, side Hook) (c io.Closer, err error) {
 			return c, ns.Do(func() error {
-				c, err = classic(ns, 1, side, prog)
+				c, err = addClassicFilter(ns, 1, side, prog)
 				return err
 			})
 		},

@@ -69,7 +69,7 @@ func RunCall() {
 
 func (c Call) run() (netip.AddrPort, string, error) {
 	if strings.HasPrefix(c.Network, "udp") && !c.Connected {
-		return c.datagram()
+		return c.exchangeDatagrams()
 	}
 	conn, err := net.DialTimeout(c.Network, c.Addr.String(), Patience)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c Call) run() (netip.AddrPort, string, error) {
 	return saw, peer, err
 }
 
-func (c Call) datagram() (netip.AddrPort, string, error) {
+func (c Call) exchangeDatagrams() (netip.AddrPort, string, error) {
 	conn, err := net.ListenUDP(c.Network, nil)
 	if err != nil {
 		return netip.AddrPort{}, "-", err

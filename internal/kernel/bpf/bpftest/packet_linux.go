@@ -49,10 +49,10 @@ func (p Packet) Bytes() []byte {
 	body := p.Raw
 	src, dst := netip.MustParseAddr(p.Src), netip.MustParseAddr(p.Dst)
 	if body == nil {
-		body = p.transport(src, dst)
+		body = p.transportBytes(src, dst)
 	}
 	if src.Is6() {
-		return p.bytes6(src, dst, body)
+		return p.ipv6Frame(src, dst, body)
 	}
 	ip := make([]byte, 20, 20+len(p.Options))
 	ip[0] = 0x40 | byte(5+len(p.Options)/4)
@@ -72,7 +72,7 @@ func (p Packet) Bytes() []byte {
 	return append(append(frame, ip...), body...)
 }
 
-func (p Packet) bytes6(src, dst netip.Addr, body []byte) []byte {
+func (p Packet) ipv6Frame(src, dst netip.Addr, body []byte) []byte {
 	frame := []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd}
 	frame = binary.BigEndian.AppendUint16(append(frame, 0x60, 0, 0, 0), uint16(len(p.Options)+len(body)))
 	next, hops := p.Proto, p.TTL
@@ -86,7 +86,7 @@ func (p Packet) bytes6(src, dst netip.Addr, body []byte) []byte {
 	return append(append(frame, p.Options...), body...)
 }
 
-func (p Packet) transport(src, dst netip.Addr) []byte {
+func (p Packet) transportBytes(src, dst netip.Addr) []byte {
 	var h []byte
 	at := -1
 	switch p.Proto {
@@ -105,7 +105,7 @@ func (p Packet) transport(src, dst netip.Addr) []byte {
 	case 58:
 		h = []byte{128, 0, 0, 0, byte(p.SrcPort >> 8), byte(p.SrcPort), 0, 1}
 		h = append(h, make([]byte, p.Payload)...)
-		binary.BigEndian.PutUint16(h[2:], Sum(append(pseudo(src, dst, p.Proto, len(h)), h...)))
+		binary.BigEndian.PutUint16(h[2:], Sum(append(pseudoHeader(src, dst, p.Proto, len(h)), h...)))
 		return h
 	default:
 		h = make([]byte, 8)
@@ -116,12 +116,12 @@ func (p Packet) transport(src, dst netip.Addr) []byte {
 	}
 	h = append(h, make([]byte, p.Payload)...)
 	if at >= 0 {
-		binary.BigEndian.PutUint16(h[at:], Sum(append(pseudo(src, dst, p.Proto, len(h)), h...)))
+		binary.BigEndian.PutUint16(h[at:], Sum(append(pseudoHeader(src, dst, p.Proto, len(h)), h...)))
 	}
 	return h
 }
 
-func pseudo(src, dst netip.Addr, proto uint8, length int) []byte {
+func pseudoHeader(src, dst netip.Addr, proto uint8, length int) []byte {
 	b := append(src.AsSlice(), dst.AsSlice()...)
 	if src.Is6() {
 		return append(binary.BigEndian.AppendUint32(b, uint32(length)), 0, 0, 0, proto)
@@ -152,7 +152,7 @@ func Sums(frame []byte) string {
 		body := ip[40 : 40+int(binary.BigEndian.Uint16(ip[4:]))]
 		src, dst := netip.AddrFrom16([16]byte(ip[8:24])), netip.AddrFrom16([16]byte(ip[24:40]))
 		if proto := ip[6]; proto == 6 || proto == 17 || proto == 58 {
-			if Sum(append(pseudo(src, dst, proto, len(body)), body...)) != 0 {
+			if Sum(append(pseudoHeader(src, dst, proto, len(body)), body...)) != 0 {
 				return "the transport checksum is wrong"
 			}
 		}
@@ -164,7 +164,7 @@ func Sums(frame []byte) string {
 	}
 	body := ip[size:binary.BigEndian.Uint16(ip[2:])]
 	if proto := ip[9]; proto == 6 || proto == 17 {
-		if Sum(append(pseudo(netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20])), proto, len(body)), body...)) != 0 {
+		if Sum(append(pseudoHeader(netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20])), proto, len(body)), body...)) != 0 {
 			return "the transport checksum is wrong"
 		}
 	}

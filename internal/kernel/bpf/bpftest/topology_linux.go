@@ -58,7 +58,7 @@ const bridge = "br0"
 func NewTopology(t *testing.T, v6 bool) *Topology {
 	t.Helper()
 	top := &Topology{t: t, v6: v6, Switch: NewNS(t)}
-	top.at = open(t, top.Switch)
+	top.at = openHandle(t, top.Switch)
 	must(t, top.at.Add(link.Bridge{Name: bridge, MulticastSnooping: true}))
 	In(t, top.Switch, func() error {
 		// Missing if br_netfilter is not loaded, which has the same effect.
@@ -83,11 +83,11 @@ func NewNS(t *testing.T) *netns.NS {
 		_, _ = Sysctl("net/ipv6/conf/all/accept_dad", "0"), Sysctl("net/ipv6/conf/default/accept_dad", "0")
 		return nil
 	})
-	must(t, open(t, ns).Up(link.Loopback))
+	must(t, openHandle(t, ns).Up(link.Loopback))
 	return ns
 }
 
-func open(t *testing.T, ns *netns.NS) *link.Handle {
+func openHandle(t *testing.T, ns *netns.NS) *link.Handle {
 	t.Helper()
 	h, err := link.Open(ns)
 	must(t, err)
@@ -113,7 +113,7 @@ func In(t *testing.T, ns *netns.NS, fn func() error) {
 func (top *Topology) Node(last byte) *Node {
 	top.t.Helper()
 	n := &Node{t: top.t, NS: NewNS(top.t), IP: netip.AddrFrom4([4]byte{10, 10, 0, last})}
-	n.at = open(top.t, n.NS)
+	n.at = openHandle(top.t, n.NS)
 	bits := 24
 	if top.v6 {
 		n.IP, bits = netip.AddrFrom16([16]byte{0: 0xfd, 3: 0x10, 5: 0x10, 15: last}), 64
@@ -122,7 +122,7 @@ func (top *Topology) Node(last byte) *Node {
 	must(top.t,
 		top.at.Add(link.Veth{Name: port, Peer: "eth0", PeerIn: n.at}), top.at.Add(link.Port{Bridge: bridge, Dev: port}),
 		n.at.Add(link.Address{Dev: "eth0", Addr: netip.PrefixFrom(n.IP, bits)}))
-	n.MAC = mac(top.t, n.at)
+	n.MAC = eth0MAC(top.t, n.at)
 	In(top.t, n.NS, func() (err error) {
 		if top.v6 {
 			err = Sysctl("net/ipv6/conf/all/forwarding", "1")
@@ -139,7 +139,7 @@ func (top *Topology) Node(last byte) *Node {
 func (n *Node) Pod(ip, gateway netip.Addr, mtu int) *Pod {
 	n.t.Helper()
 	p := &Pod{NS: NewNS(n.t), IP: ip, Device: fmt.Sprintf("lxc%d", len(n.Pods)+1)}
-	in := open(n.t, p.NS)
+	in := openHandle(n.t, p.NS)
 	everywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	if ip.Is6() {
 		everywhere = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
@@ -150,13 +150,13 @@ func (n *Node) Pod(ip, gateway netip.Addr, mtu int) *Pod {
 		in.Add(link.Route{To: netip.PrefixFrom(gateway, gateway.BitLen()), Dev: "eth0", LinkScope: true}),
 		in.Add(link.Route{To: everywhere, Via: gateway, Dev: "eth0", MTU: mtu}))
 	In(n.t, n.NS, func() error { return Sysctl("net/ipv4/conf/"+p.Device+"/rp_filter", "0") })
-	p.MAC = mac(n.t, in)
+	p.MAC = eth0MAC(n.t, in)
 	n.Pods = append(n.Pods, p)
 	return p
 }
 
-// mac returns the MAC address of eth0.
-func mac(t *testing.T, h *link.Handle) net.HardwareAddr {
+// eth0MAC returns the MAC address of eth0.
+func eth0MAC(t *testing.T, h *link.Handle) net.HardwareAddr {
 	t.Helper()
 	devices, err := h.Devices()
 	must(t, err)

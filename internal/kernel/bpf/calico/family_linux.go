@@ -45,11 +45,11 @@ func familyOf(a netip.Addr) *family {
 // has reports whether an address belongs to the family.
 func (f *family) has(a netip.Addr) bool { return familyOf(a) == f }
 
-// bits returns the length of an address in bits.
-func (f *family) bits() int { return 8 * f.address }
+// addressBits returns the length of an address in bits.
+func (f *family) addressBits() int { return 8 * f.address }
 
-// zero returns the bytes that mean no address in keys and values: zeros.
-func (f *family) zero() []byte { return make([]byte, f.address) }
+// zeroAddress returns the bytes that mean no address in keys and values: zeros.
+func (f *family) zeroAddress() []byte { return make([]byte, f.address) }
 
 // encoder encodes keys and values of tables in the layout of the C structs. Addresses, ports and be64 are in network
 // order, other fields in the machine's.
@@ -79,8 +79,8 @@ func (e *encoder) port(v uint16) *encoder {
 
 func (e *encoder) address(a netip.Addr) *encoder { return e.u8(a.AsSlice()...) }
 
-// be16 returns a port as a program loads it from a packet's bytes.
-func be16(port uint16) uint16 {
+// bigEndianPort returns a port as a program loads it from a packet's bytes.
+func bigEndianPort(port uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
 }
 
@@ -108,7 +108,7 @@ func routeKey(p netip.Prefix) []byte {
 
 // routeValue returns a struct route_value. An invalid hop is encoded as zeros.
 func (f *family) routeValue(flags uint32, hop netip.Addr, ifindex uint32) []byte {
-	address := f.zero()
+	address := f.zeroAddress()
 	if hop.IsValid() {
 		address = hop.AsSlice()
 	}
@@ -117,7 +117,7 @@ func (f *family) routeValue(flags uint32, hop netip.Addr, ifindex uint32) []byte
 
 // natKey returns a struct nat_fe_key for any client: its prefix ends before the client's address.
 func (f *family) natKey(a netip.AddrPort, proto Proto) []byte {
-	return new(encoder).u32(uint32(f.bits()+32)).address(a.Addr()).port(a.Port()).u8(uint8(proto), 0).u8(f.zero()...).bytes
+	return new(encoder).u32(uint32(f.addressBits()+32)).address(a.Addr()).port(a.Port()).u8(uint8(proto), 0).u8(f.zeroAddress()...).bytes
 }
 
 // backendKey returns a struct nat_be_key.

@@ -83,13 +83,13 @@ func Load(o Options) (*Node, error) {
 		opts: o, family: familyOf(o.NodeIP), cache: btf.NewCache(), workloads: map[string]*workload{}, next: jumpPolicy,
 		services: map[frontend]*service{},
 	}
-	if err := n.load(); err != nil {
+	if err := n.loadAndAttach(); err != nil {
 		return nil, errors.Join(fmt.Errorf("calico dataplane: %w", err), n.Close())
 	}
 	return n, nil
 }
 
-func (n *Node) load() error {
+func (n *Node) loadAndAttach() error {
 	spec, err := n.family.mains()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (n *Node) load() error {
 	if err := n.fillJumps(); err != nil {
 		return err
 	}
-	if err := n.SetRoute(Route{Prefix: single(n.opts.NodeIP), Kind: LocalHost}); err != nil {
+	if err := n.SetRoute(Route{Prefix: hostPrefix(n.opts.NodeIP), Kind: LocalHost}); err != nil {
 		return err
 	}
 	if n.opts.Tunnel != "" {
@@ -204,7 +204,7 @@ func (n *Node) AddWorkload(w Workload) error {
 		return fmt.Errorf("calico dataplane: workload %s: device %s has one already", w.IP, w.Device)
 	}
 	if err := n.addWorkload(w); err != nil {
-		return errors.Join(fmt.Errorf("calico dataplane: workload %s: %w", w.IP, err), n.remove(w.Device))
+		return errors.Join(fmt.Errorf("calico dataplane: workload %s: %w", w.IP, err), n.detachWorkload(w.Device))
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func (n *Node) addWorkload(w Workload) error {
 		flags |= routeNATOut
 	}
 	r := n.family.routeValue(flags, netip.Addr{}, uint32(dev))
-	if err := n.table("routes").Put(routeKey(single(w.IP)), r); err != nil {
+	if err := n.table("routes").Put(routeKey(hostPrefix(w.IP)), r); err != nil {
 		return err
 	}
 	if err := n.attachPreamble(&added.links, w.Device, fromWorkload, added.egress[0]); err != nil {
@@ -248,7 +248,7 @@ func (n *Node) RemoveWorkload(device string) error {
 	if w == nil {
 		return fmt.Errorf("calico dataplane: no workload on device %s to remove", device)
 	}
-	err := errors.Join(n.remove(device), attach.Absent(n.table("routes").Delete(routeKey(single(w.ip)))))
+	err := errors.Join(n.detachWorkload(device), attach.Absent(n.table("routes").Delete(routeKey(hostPrefix(w.ip)))))
 	slots := slices.Concat(w.ingress, w.egress)
 	for _, slot := range slots {
 		err = errors.Join(err, attach.Absent(n.mains.Maps["cali_jump"].Delete(slot)))
@@ -274,8 +274,8 @@ func (n *Node) takeSlot() (uint32, error) {
 	return n.next - 1, nil
 }
 
-// remove detaches a pod's programs and removes the pod from n.workloads. It does nothing for an unknown device.
-func (n *Node) remove(device string) error {
+// detachWorkload detaches a pod's programs and removes the pod from n.workloads. It does nothing for an unknown device.
+func (n *Node) detachWorkload(device string) error {
 	w := n.workloads[device]
 	if w == nil {
 		return nil
@@ -371,7 +371,7 @@ func (n *Node) Close() error {
 	defer n.mu.Unlock()
 	var errs []error
 	for device := range n.workloads {
-		errs = append(errs, n.remove(device))
+		errs = append(errs, n.detachWorkload(device))
 	}
 	errs = append(errs, attach.CloseAll(n.links))
 	n.links = nil
@@ -384,5 +384,5 @@ func (n *Node) Close() error {
 // table returns the node's table of this name, for its family.
 func (n *Node) table(name string) *ebpf.Map { return n.mains.Maps[n.family.tables+name] }
 
-// single returns the prefix that has only the address a.
-func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+// hostPrefix returns the prefix that has only the address a.
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

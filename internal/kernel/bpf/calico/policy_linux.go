@@ -83,7 +83,7 @@ func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
 // loadRules generates the program of these rules, loads it and puts it into a slot. otherwise is the slot of the program
 // that runs next if no rule matches.
 func (n *Node) loadRules(slot uint32, rules []Rule, peer int16, otherwise uint32) error {
-	code, err := n.generate(rules, peer, otherwise)
+	code, err := n.policyInstructions(rules, peer, otherwise)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (n *Node) loadRules(slot uint32, rules []Rule, peer int16, otherwise uint32
 	return errors.Join(err, prog.Close())
 }
 
-// generate returns a program that compares a packet with one rule after the other, so the cost grows linearly with the
+// policyInstructions returns a program that compares a packet with one rule after the other, so the cost grows linearly with the
 // rules. peer is the offset of the peer's address in struct state. It fails for a rule with a port but no protocol.
 // The program:
 //
@@ -107,7 +107,7 @@ func (n *Node) loadRules(slot uint32, rules []Rule, peer int16, otherwise uint32
 //	deny:  tail call denied
 //	none:  tail call otherwise
 //	allow: tail call state->accepted
-func (n *Node) generate(rules []Rule, peer int16, otherwise uint32) (asm.Instructions, error) {
+func (n *Node) policyInstructions(rules []Rule, peer int16, otherwise uint32) (asm.Instructions, error) {
 	code := asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.StoreImm(asm.RFP, -4, 0, asm.Word),
@@ -126,7 +126,7 @@ func (n *Node) generate(rules []Rule, peer int16, otherwise uint32) (asm.Instruc
 			return nil, fmt.Errorf("rule %d names a port but no protocol", i)
 		}
 		next := fmt.Sprintf("rule%d", i+1)
-		one := n.match(r, peer, next)
+		one := n.matchInstructions(r, peer, next)
 		verdict := "deny"
 		if r.Allow {
 			verdict = "allow"
@@ -152,14 +152,14 @@ func (n *Node) generate(rules []Rule, peer int16, otherwise uint32) (asm.Instruc
 	), nil
 }
 
-// match returns the instructions that compare a packet with one rule. A mismatch jumps to the label next.
-func (n *Node) match(r Rule, peer int16, next string) asm.Instructions {
+// matchInstructions returns the instructions that compare a packet with one rule. A mismatch jumps to the label next.
+func (n *Node) matchInstructions(r Rule, peer int16, next string) asm.Instructions {
 	var code asm.Instructions
 	if r.Proto != AnyProto {
 		code = append(code, asm.LoadMem(asm.R1, asm.R9, n.family.stateProto(), asm.Byte), asm.JNE.Imm(asm.R1, int32(r.Proto), next))
 	}
 	if r.Port != 0 {
-		code = append(code, asm.LoadMem(asm.R1, asm.R9, n.family.stateDport(), asm.Half), asm.JNE.Imm(asm.R1, int32(be16(r.Port)), next))
+		code = append(code, asm.LoadMem(asm.R1, asm.R9, n.family.stateDport(), asm.Half), asm.JNE.Imm(asm.R1, int32(bigEndianPort(r.Port)), next))
 	}
 	if r.Set != 0 {
 		code = append(code, n.writeSetKey(r.Set, peer)...)
@@ -193,8 +193,8 @@ func (n *Node) writeSetKey(set uint64, peer int16) asm.Instructions {
 		code = append(code, asm.LoadMem(asm.R1, asm.R9, peer+int16(at), size),
 			asm.StoreMem(asm.RFP, int16(setKeyStack+setKeyAddr+at), asm.R1, size))
 	}
-	none, _ := netip.AddrFromSlice(n.family.zero())
-	key := setKey(set, single(none))
+	none, _ := netip.AddrFromSlice(n.family.zeroAddress())
+	key := setKey(set, hostPrefix(none))
 	for at := 0; at < len(key); at += 4 {
 		if at >= setKeyAddr && at < setKeyAddr+n.family.address {
 			continue

@@ -63,13 +63,13 @@ func newBench(t *testing.T, p *plan) *bench {
 	}
 	for id := range 2 {
 		v := p.routeValue(routeWorkload|routeLocal|routeInPool|routeNATOut, netip.Addr{}, loopback)
-		if err := n.table("routes").Put(routeKey(single(p.pod(0, id))), v); err != nil {
+		if err := n.table("routes").Put(routeKey(hostPrefix(p.pod(0, id))), v); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, r := range []Route{
-		{Prefix: single(p.own(1)), Kind: LocalHost},
-		{Prefix: single(p.own(2)), Kind: RemoteHost},
+		{Prefix: hostPrefix(p.own(1)), Kind: LocalHost},
+		{Prefix: hostPrefix(p.own(2)), Kind: RemoteHost},
 		{Prefix: p.pool(1), Kind: Tunneled, NextHop: p.own(2)},
 	} {
 		if err := n.SetRoute(r); err != nil {

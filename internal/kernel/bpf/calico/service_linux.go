@@ -92,7 +92,7 @@ func (n *Node) writeService(s Service, cur *service) error {
 	if fresh {
 		return nil
 	}
-	return n.forget(cur.id, all)
+	return n.forgetAffinity(cur.id, all)
 }
 
 // DeleteService deletes a frontend. New flows are not translated any more.
@@ -109,14 +109,14 @@ func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 	for i := range cur.count {
 		errs = append(errs, attach.Absent(n.table("nat_be").Delete(backendKey(cur.id, i))))
 	}
-	if err := errors.Join(append(errs, n.forget(cur.id, nil))...); err != nil {
+	if err := errors.Join(append(errs, n.forgetAffinity(cur.id, nil))...); err != nil {
 		return fmt.Errorf("calico dataplane: delete service %s: %w", at, err)
 	}
 	return nil
 }
 
-// forget ends the affinity of clients of a service to backends that are not in keep.
-func (n *Node) forget(id uint32, keep []netip.AddrPort) error {
+// forgetAffinity ends the affinity of clients of a service to backends that are not in keep.
+func (n *Node) forgetAffinity(id uint32, keep []netip.AddrPort) error {
 	have := map[string]bool{}
 	for _, b := range keep {
 		have[string(backendValue(b))] = true

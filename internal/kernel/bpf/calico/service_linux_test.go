@@ -228,7 +228,7 @@ func testNodesOwnDatagrams(t *testing.T, p *plan) {
 		}
 		return netlink.RouteAdd(&netlink.Route{
 			LinkIndex: in.Attrs().Index, Scope: netlink.SCOPE_LINK, Src: n.IP.AsSlice(),
-			Dst: &net.IPNet{IP: vip.AsSlice(), Mask: net.CIDRMask(p.bits(), p.bits())},
+			Dst: &net.IPNet{IP: vip.AsSlice(), Mask: net.CIDRMask(p.addressBits(), p.addressBits())},
 		})
 	})
 	o := w.planes[0].opts
@@ -257,7 +257,7 @@ func testOutgoing(t *testing.T, p *plan) {
 	w := newWorld(t, p, "vxlan.calico", false)
 	defer w.explain(t)
 	bpftest.Masquerade(t, w.nodes[0].NS, 0x3800000)
-	if err := w.planes[0].remove(w.pods[0].Device); err != nil {
+	if err := w.planes[0].detachWorkload(w.pods[0].Device); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.planes[0].AddWorkload(Workload{IP: w.pods[0].IP, Device: w.pods[0].Device, NATOutgoing: true}); err != nil {

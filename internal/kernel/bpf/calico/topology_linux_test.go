@@ -53,7 +53,7 @@ func (p *plan) at(second, third, last int) netip.Addr {
 
 // pool is where the pods of a node have their addresses.
 func (p *plan) pool(node int) netip.Prefix {
-	return netip.PrefixFrom(p.at(20, node+1, 0), p.bits()*3/4).Masked()
+	return netip.PrefixFrom(p.at(20, node+1, 0), p.addressBits()*3/4).Masked()
 }
 
 func (p *plan) pod(node, id int) netip.Addr { return p.at(20, node+1, 10+id) }
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, p *plan, tunnel string, dsr bool) *world {
 		w.nodes[i] = top.Node(byte(i + 1))
 		if tunnel != "" {
 			w.nodes[i].VXLAN(tunnel, 4789)
-			w.nodes[i].Address(tunnel, single(p.pool(i).Addr()))
+			w.nodes[i].Address(tunnel, hostPrefix(p.pool(i).Addr()))
 			bpftest.In(t, w.nodes[i].NS, func() error {
 				l, err := netlink.LinkByName(tunnel)
 				if err != nil {
@@ -116,7 +116,7 @@ func newWorld(t *testing.T, p *plan, tunnel string, dsr bool) *world {
 			return errors.Join(bpftest.Sysctl("net/ipv4/conf/"+w.pods[i].Device+"/proxy_arp", "1"),
 				bpftest.Sysctl("net/ipv4/neigh/"+w.pods[i].Device+"/proxy_delay", "0"))
 		})
-		n.Route(single(w.pods[i].IP), netip.Addr{}, w.pods[i].Device, 0)
+		n.Route(hostPrefix(w.pods[i].IP), netip.Addr{}, w.pods[i].Device, 0)
 	}
 	for i := range w.planes {
 		w.load(t, i, Options{NS: w.nodes[i].NS, NodeIP: w.nodes[i].IP, Wire: "eth0", Tunnel: tunnel, DSR: dsr, Flows: 4096})
@@ -138,13 +138,13 @@ func (w *world) load(t *testing.T, i int, o Options) {
 	remote := Route{Prefix: w.pool(other), Kind: RemoteWorkload, NextHop: w.nodes[other].IP}
 	if o.Tunnel != "" {
 		remote.Kind = Tunneled
-		own := Route{Prefix: single(w.pool(i).Addr()), Kind: LocalHost}
+		own := Route{Prefix: hostPrefix(w.pool(i).Addr()), Kind: LocalHost}
 		if err := n.SetRoute(own); err != nil {
 			t.Fatal(err)
 		}
 	}
 	err = errors.Join(n.SetRoute(remote),
-		n.SetRoute(Route{Prefix: single(w.nodes[other].IP), Kind: RemoteHost}))
+		n.SetRoute(Route{Prefix: hostPrefix(w.nodes[other].IP), Kind: RemoteHost}))
 	for id, node := range []int{0, 0, 1} {
 		if node == i {
 			err = errors.Join(err, n.AddWorkload(Workload{IP: w.pods[id].IP, Device: w.pods[id].Device}))

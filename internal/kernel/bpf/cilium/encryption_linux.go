@@ -24,9 +24,9 @@ var variants = map[string][2]string{
 	"to_host":        {"", "to_host_ipsec"},
 }
 
-// variant returns the name of the program that this node uses instead of program: its replacement in variants, or
+// programVariant returns the name of the program that this node uses instead of program: its replacement in variants, or
 // program itself.
-func (n *Node) variant(program string) string {
+func (n *Node) programVariant(program string) string {
 	in := variants[program]
 	switch e := n.opts.Encryption; {
 	case e.WireGuard != "" && in[0] != "":
@@ -41,7 +41,7 @@ func (n *Node) variant(program string) string {
 func (n *Node) removeUnused(spec *ebpf.CollectionSpec) {
 	for plain, others := range variants {
 		for _, name := range []string{plain, others[0], others[1]} {
-			if name != n.variant(plain) {
+			if name != n.programVariant(plain) {
 				delete(spec.Programs, name)
 			}
 		}
@@ -113,6 +113,6 @@ func (n *Node) encryptionKey() uint8 {
 
 // SetNode stores the number of another node under a, an address of that node. It requires IPsec on this node.
 func (n *Node) SetNode(a netip.Addr, number uint16) error {
-	key := hostNodeKey{Family: n.fam.number, Ip: words(a)}
+	key := hostNodeKey{Family: n.fam.number, Ip: addressWords(a)}
 	return n.host.Maps["cilium_node_map"].Put(key, hostNodeEntry{Id: number, Key: n.opts.Encryption.IPsec})
 }

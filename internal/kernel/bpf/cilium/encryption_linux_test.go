@@ -73,8 +73,8 @@ func TestSealedInIPv4(t *testing.T) {
 func TestIPsec(t *testing.T) {
 	b := newBench(t, numberings[0], func(o *Options) { o.Legacy = false })
 	b.opts.Encryption.IPsec = 3
-	if err := errors.Join(b.loadEncryption(), b.SetNode(b.peer, 2), b.SetIPCache(b.fam.single(b.remote), 1003, b.peer),
-		b.SetIPCache(b.fam.single(b.podA), identities[0], netip.Addr{})); err != nil {
+	if err := errors.Join(b.loadEncryption(), b.SetNode(b.peer, 2), b.SetIPCache(b.fam.hostPrefix(b.remote), 1003, b.peer),
+		b.SetIPCache(b.fam.hostPrefix(b.podA), identities[0], netip.Addr{})); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {

@@ -80,8 +80,8 @@ func (n *Node) addEndpoint(p *pod) error {
 	spec := n.lxc.Copy()
 	table := spec.Maps["cilium_policy"]
 	table.MaxEntries = max(table.MaxEntries, uint32(n.opts.Sizes.Policy))
-	self := lxcEndpointConfig{Ip: words(e.IP), Identity: uint32(e.Identity), Ifindex: uint32(dev.Index), Id: e.ID}
-	self.Netkit = flag(e.Netkit)
+	self := lxcEndpointConfig{Ip: addressWords(e.IP), Identity: uint32(e.Identity), Ifindex: uint32(dev.Index), Id: e.ID}
+	self.Netkit = flagByte(e.Netkit)
 	copy(self.HostMac.Addr[:], dev.HardwareAddr)
 	if err := errors.Join(spec.Variables["self"].Set(self), spec.Variables["node"].Set(n.config)); err != nil {
 		return err
@@ -108,14 +108,14 @@ func (n *Node) addEndpoint(p *pod) error {
 	if err := n.host.Maps["cilium_lxc"].Put(n.fam.endpointKey(e.IP), info); err != nil {
 		return err
 	}
-	if err := n.SetIPCache(n.fam.single(e.IP), e.Identity, netip.Addr{}); err != nil {
+	if err := n.SetIPCache(n.fam.hostPrefix(e.IP), e.Identity, netip.Addr{}); err != nil {
 		return err
 	}
 	hook := attach.Ingress
 	if e.Netkit {
 		hook = attach.Peer
 	}
-	p.link, err = attach.Device(n.opts.NS, e.Device, hook, coll.Programs[n.variant("from_container")])
+	p.link, err = attach.Device(n.opts.NS, e.Device, hook, coll.Programs[n.programVariant("from_container")])
 	return err
 }
 
@@ -132,7 +132,7 @@ func (n *Node) RemoveEndpoint(id uint16) error {
 		p.close(),
 		attach.Absent(n.host.Maps["cilium_call_policy"].Delete(uint32(id))),
 		attach.Absent(n.host.Maps["cilium_lxc"].Delete(n.fam.endpointKey(p.IP))),
-		n.DeleteIPCache(n.fam.single(p.IP)),
+		n.DeleteIPCache(n.fam.hostPrefix(p.IP)),
 	)
 	if err != nil {
 		return fmt.Errorf("cilium dataplane: remove endpoint %d: %w", id, err)
@@ -164,7 +164,7 @@ func (n *Node) SetRule(id uint16, r Rule, in bool) error {
 	if p == nil {
 		return fmt.Errorf("cilium dataplane: no endpoint %d to set a rule for", id)
 	}
-	k, e, err := r.entry()
+	k, e, err := r.policyEntry()
 	if err == nil && in {
 		err = p.policy.Put(k, e)
 	} else if err == nil {
@@ -179,7 +179,7 @@ func (n *Node) SetRule(id uint16, r Rule, in bool) error {
 func (p *pod) setPolicy(rules []Rule) error {
 	want := map[lxcPolicyKey]lxcPolicyEntry{}
 	for _, r := range rules {
-		k, e, err := r.entry()
+		k, e, err := r.policyEntry()
 		if err != nil {
 			return err
 		}
@@ -207,9 +207,9 @@ func (p *pod) setPolicy(rules []Rule) error {
 	return nil
 }
 
-// entry returns the key and value of the rule in the policy table; policy.h describes the key. It fails for a port
+// policyEntry returns the key and value of the rule in the policy table; policy.h describes the key. It fails for a port
 // without a protocol.
-func (r Rule) entry() (lxcPolicyKey, lxcPolicyEntry, error) {
+func (r Rule) policyEntry() (lxcPolicyKey, lxcPolicyEntry, error) {
 	const static = 40
 	if r.Port != 0 && r.Proto == AnyProto {
 		return lxcPolicyKey{}, lxcPolicyEntry{}, fmt.Errorf("rule for port %d names no protocol", r.Port)
@@ -222,8 +222,8 @@ func (r Rule) entry() (lxcPolicyKey, lxcPolicyEntry, error) {
 		bits = 8
 	}
 	k := lxcPolicyKey{
-		Prefixlen: static + uint32(bits), Identity: uint32(r.Identity), Egress: flag(r.Egress), Proto: uint8(r.Proto),
-		Dport: be16(r.Port),
+		Prefixlen: static + uint32(bits), Identity: uint32(r.Identity), Egress: flagByte(r.Egress), Proto: uint8(r.Proto),
+		Dport: bigEndianPort(r.Port),
 	}
-	return k, lxcPolicyEntry{Deny: flag(r.Deny), Prefixlen: uint8(bits), Precedence: r.Precedence}, nil
+	return k, lxcPolicyEntry{Deny: flagByte(r.Deny), Prefixlen: uint8(bits), Precedence: r.Precedence}, nil
 }

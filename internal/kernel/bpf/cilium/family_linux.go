@@ -51,17 +51,17 @@ const ipcacheStatic = 32
 // String returns "IPv4" or "IPv6".
 func (f *family) String() string { return fmt.Sprintf("IPv%d", f.version) }
 
-// table returns the name of a table for this family: %d in name becomes 4 or 6.
-func (f *family) table(name string) string { return fmt.Sprintf(name, f.version) }
+// tableName returns the name of a table for this family: %d in name becomes 4 or 6.
+func (f *family) tableName(name string) string { return fmt.Sprintf(name, f.version) }
 
 // has reports whether an address belongs to the family. An IPv4-mapped address belongs to none.
 func (f *family) has(a netip.Addr) bool { return a.IsValid() && a.BitLen() == f.bits && !a.Is4In6() }
 
-// single returns the prefix that has only the address a.
-func (f *family) single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, f.bits) }
+// hostPrefix returns the prefix that has only the address a.
+func (f *family) hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, f.bits) }
 
-// words returns an address in the format for both families: IPv4 uses only the first of four words.
-func words(a netip.Addr) (w [4]uint32) {
+// addressWords returns an address in the format for both families: IPv4 uses only the first of four words.
+func addressWords(a netip.Addr) (w [4]uint32) {
 	b := a.AsSlice()
 	for i := range len(b) / 4 {
 		w[i] = binary.NativeEndian.Uint32(b[4*i:])
@@ -69,22 +69,22 @@ func words(a netip.Addr) (w [4]uint32) {
 	return w
 }
 
-// mask returns the mask of a prefix of this many bits, in the format of words.
-func (f *family) mask(bits int) [4]uint32 {
+// maskWords returns the mask of a prefix of this many bits, in the format of addressWords.
+func (f *family) maskWords(bits int) [4]uint32 {
 	ones := netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	if f.bits == 128 {
 		ones = netip.AddrFrom16([16]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255})
 	}
-	return words(netip.PrefixFrom(ones, bits).Masked().Addr())
+	return addressWords(netip.PrefixFrom(ones, bits).Masked().Addr())
 }
 
 func (f *family) endpointKey(a netip.Addr) hostEndpointKey {
-	return hostEndpointKey{Ip: words(a), Family: f.number}
+	return hostEndpointKey{Ip: addressWords(a), Family: f.number}
 }
 
 func (f *family) ipcacheKey(p netip.Prefix) hostIpcacheKey {
 	return hostIpcacheKey{
-		Prefixlen: ipcacheStatic + uint32(p.Bits()), Family: f.number, Ip: words(p.Masked().Addr()),
+		Prefixlen: ipcacheStatic + uint32(p.Bits()), Family: f.number, Ip: addressWords(p.Masked().Addr()),
 	}
 }
 
@@ -108,13 +108,13 @@ func addrPort(at netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(at.Addr().AsSlice(), at.Port())
 }
 
-// be16 returns a port whose bytes in memory are in network order.
-func be16(port uint16) uint16 {
+// bigEndianPort returns a port whose bytes in memory are in network order.
+func bigEndianPort(port uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
 }
 
-// flag returns 1 for true, 0 for false.
-func flag(b bool) uint8 {
+// flagByte returns 1 for true, 0 for false.
+func flagByte(b bool) uint8 {
 	if b {
 		return 1
 	}

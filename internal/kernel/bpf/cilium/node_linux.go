@@ -51,7 +51,7 @@ func Load(o Options) (*Node, error) {
 	}
 	o.Sizes = o.Sizes.withDefaults()
 	n := newNode(o)
-	if err := n.load(); err != nil {
+	if err := n.loadAndAttach(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cilium dataplane: %w", err), n.Close())
 	}
 	return n, nil
@@ -64,8 +64,8 @@ func newNode(o Options) *Node {
 	}
 }
 
-func (n *Node) load() error {
-	if err := n.configure(); err != nil {
+func (n *Node) loadAndAttach() error {
+	if err := n.fillConfig(); err != nil {
 		return err
 	}
 	spec, err := n.fam.host()
@@ -102,18 +102,18 @@ func (n *Node) load() error {
 // firstPort is the lowest port for source translation; lower ports belong to the node's own sockets.
 const firstPort = 32768
 
-// configure sets n.config, the constants of the node's programs. It fails if a device is missing.
-func (n *Node) configure() error {
+// fillConfig sets n.config, the constants of the node's programs. It fails if a device is missing.
+func (n *Node) fillConfig() error {
 	o := n.opts
 	c := hostNodeConfig{
-		NodeIp: words(o.NodeIP), Gateway: words(o.Gateway), HostRouting: flag(!o.Legacy), Tunnel: flag(o.Overlay != ""),
-		Masquerade: flag(o.Masquerade.IsValid()), PacketLb: flag(o.PacketLB), Nodeport: flag(o.NodePort != NodePortOff),
-		Dsr: flag(o.NodePort == NodePortDSR), Maglev: flag(o.Maglev),
+		NodeIp: addressWords(o.NodeIP), Gateway: addressWords(o.Gateway), HostRouting: flagByte(!o.Legacy), Tunnel: flagByte(o.Overlay != ""),
+		Masquerade: flagByte(o.Masquerade.IsValid()), PacketLb: flagByte(o.PacketLB), Nodeport: flagByte(o.NodePort != NodePortOff),
+		Dsr: flagByte(o.NodePort == NodePortDSR), Maglev: flagByte(o.Maglev),
 		NatMin: firstPort, NatMax: uint16(firstPort + o.Sizes.Ports - 1),
 	}
 	if o.Masquerade.IsValid() {
-		c.NativeCidr = words(o.Masquerade.Masked().Addr())
-		c.NativeMask = n.fam.mask(o.Masquerade.Bits())
+		c.NativeCidr = addressWords(o.Masquerade.Masked().Addr())
+		c.NativeMask = n.fam.maskWords(o.Masquerade.Bits())
 	}
 	if o.Overlay != "" {
 		dev, err := attach.Interface(o.NS, o.Overlay)
@@ -134,10 +134,10 @@ func (n *Node) setCapacities(spec *ebpf.CollectionSpec) {
 		"cilium_ct%d": s.FlowsTCP, "cilium_ct_any%d": s.FlowsAny, "cilium_snat%d": s.SNAT,
 		"cilium_lb%d_affinity": s.FlowsAny, "cilium_lb%d_reverse_sk": s.FlowsAny,
 	} {
-		spec.Maps[n.fam.table(name)].MaxEntries = uint32(entries)
+		spec.Maps[n.fam.tableName(name)].MaxEntries = uint32(entries)
 	}
 	for _, name := range []string{"cilium_lb%d_services", "cilium_lb%d_backends", "cilium_lb%d_reverse_nat"} {
-		m := spec.Maps[n.fam.table(name)]
+		m := spec.Maps[n.fam.tableName(name)]
 		m.MaxEntries = max(m.MaxEntries, uint32(s.LB))
 	}
 	spec.Maps["cilium_policystats"].MaxEntries = uint32(s.Stats)
@@ -146,11 +146,11 @@ func (n *Node) setCapacities(spec *ebpf.CollectionSpec) {
 func (n *Node) attachDevices() error {
 	o := n.opts
 	list := []attach.Place{
-		{Device: o.Wire, Hook: attach.Ingress, Program: n.variant("from_netdev")},
-		{Device: o.Wire, Hook: attach.Egress, Program: n.variant("to_netdev")},
+		{Device: o.Wire, Hook: attach.Ingress, Program: n.programVariant("from_netdev")},
+		{Device: o.Wire, Hook: attach.Egress, Program: n.programVariant("to_netdev")},
 		{Device: o.Pair[0], Hook: attach.Egress, Program: "from_host"},
-		{Device: o.Pair[0], Hook: attach.Ingress, Program: n.variant("to_host")},
-		{Device: o.Pair[1], Hook: attach.Ingress, Program: n.variant("to_host")},
+		{Device: o.Pair[0], Hook: attach.Ingress, Program: n.programVariant("to_host")},
+		{Device: o.Pair[1], Hook: attach.Ingress, Program: n.programVariant("to_host")},
 	}
 	if o.Overlay != "" {
 		list = append(list,
@@ -211,7 +211,7 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 	}
 	if tunnel.IsValid() {
 		const hasTunnel, tunnelV6 = 1 << 1, 1 << 2 // HAS_TUNNEL, TUNNEL_V6
-		e.Tunnel, e.Flags = words(tunnel.Unmap()), hasTunnel
+		e.Tunnel, e.Flags = addressWords(tunnel.Unmap()), hasTunnel
 		if isV6(tunnel) {
 			e.Flags |= tunnelV6
 		}
@@ -240,7 +240,7 @@ func (n *Node) SetNodeAddress(a netip.Addr, id Identity) error {
 	if err := n.host.Maps["cilium_lxc"].Put(n.fam.endpointKey(a), hostEndpointInfo{Flags: own}); err != nil {
 		return fmt.Errorf("cilium dataplane: node address %s: %w", a, err)
 	}
-	return n.SetIPCache(n.fam.single(a), id, netip.Addr{})
+	return n.SetIPCache(n.fam.hostPrefix(a), id, netip.Addr{})
 }
 
 // Close detaches every program and frees the tables.

@@ -48,7 +48,7 @@ func newBench(t *testing.T, where numbering, change func(*Options)) *bench {
 	b.Node = n
 	overlay := o.Overlay
 	n.opts.Overlay = ""
-	if err := n.configure(); err != nil {
+	if err := n.fillConfig(); err != nil {
 		t.Fatal(err)
 	}
 	if overlay != "" {
@@ -76,7 +76,7 @@ func newBench(t *testing.T, where numbering, change func(*Options)) *bench {
 			t.Fatal(err)
 		}
 	}
-	if err := n.SetIPCache(n.fam.single(b.remote), 1003, b.peer); err != nil {
+	if err := n.SetIPCache(n.fam.hostPrefix(b.remote), 1003, b.peer); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -90,7 +90,7 @@ func (b *bench) endpoint(t *testing.T, i int, ip netip.Addr) *ebpf.Collection {
 	}
 	b.setCapacities(spec)
 	id := identities[i]
-	self := lxcEndpointConfig{Ip: words(ip), Identity: uint32(id), Ifindex: uint32(i + 1), Id: uint16(i + 1)}
+	self := lxcEndpointConfig{Ip: addressWords(ip), Identity: uint32(id), Ifindex: uint32(i + 1), Id: uint16(i + 1)}
 	copy(self.HostMac.Addr[:], macs[i])
 	if err := spec.Variables["self"].Set(self); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func (b *bench) endpoint(t *testing.T, i int, ip netip.Addr) *ebpf.Collection {
 			t.Fatal(err)
 		}
 	}
-	if err := b.SetIPCache(b.fam.single(ip), id, netip.Addr{}); err != nil {
+	if err := b.SetIPCache(b.fam.hostPrefix(ip), id, netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
 	return coll
@@ -356,7 +356,7 @@ func testPolicy(t *testing.T, where numbering) {
 			before := b.total(t, "denied by policy")
 			frame := b.toB.With(func(p *bpftest.Packet) { p.SrcPort = port })
 			got, _ := bpftest.Run(t, prog, frame.Bytes())
-			if denied := b.total(t, "denied by policy") - before; got != c.want || denied != uint64(flag(c.want == shot)) {
+			if denied := b.total(t, "denied by policy") - before; got != c.want || denied != uint64(flagByte(c.want == shot)) {
 				t.Errorf("verdict %d, want %d; %d denials counted", got, c.want, denied)
 			}
 		})

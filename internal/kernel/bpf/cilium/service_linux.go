@@ -84,7 +84,7 @@ func (n *Node) setService(s Service) error {
 	f := frontend{s.Frontend, s.Proto}
 	cur := n.services.known[f]
 	if cur == nil {
-		id, err := n.services.number()
+		id, err := n.services.takeNumber()
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (n *Node) setService(s Service) error {
 		next = [2][]netip.AddrPort{scopeExternal: s.LocalBackends, scopeInternal: s.Backends}
 	}
 	for _, list := range next {
-		if err := n.hold(list, s.Proto); err != nil {
+		if err := n.holdBackends(list, s.Proto); err != nil {
 			return err
 		}
 	}
@@ -118,11 +118,11 @@ func (n *Node) setService(s Service) error {
 			return err
 		}
 	}
-	return n.release(slices.Concat(old[0], old[1]), s.Proto)
+	return n.releaseBackends(slices.Concat(old[0], old[1]), s.Proto)
 }
 
-// number returns an unused number for a frontend. It fails if all 65,535 are used.
-func (s *services) number() (uint16, error) {
+// takeNumber returns an unused number for a frontend. It fails if all 65,535 are used.
+func (s *services) takeNumber() (uint16, error) {
 	if last := len(s.free) - 1; last >= 0 {
 		id := s.free[last]
 		s.free = s.free[:last]
@@ -154,7 +154,7 @@ func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 			errs = append(errs, attach.Absent(m.Delete(lbKey(at, proto, i, scope))))
 		}
 	}
-	errs = append(errs, attach.Absent(n.table("cilium_lb%d_reverse_nat").Delete(cur.id)), n.release(slices.Concat(cur.scopes[0], cur.scopes[1]), proto))
+	errs = append(errs, attach.Absent(n.table("cilium_lb%d_reverse_nat").Delete(cur.id)), n.releaseBackends(slices.Concat(cur.scopes[0], cur.scopes[1]), proto))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cilium dataplane: delete service %s: %w", at, err)
 	}
@@ -192,9 +192,9 @@ func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrP
 	return nil
 }
 
-// hold adds one reference to each backend of list. If a backend has none yet, hold first writes it to the kernel's map. It stops
-// at the first error.
-func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
+// holdBackends adds one reference to each backend of list. It first writes a backend without references to the kernel's map.
+// It stops at the first error.
+func (n *Node) holdBackends(list []netip.AddrPort, proto Proto) error {
 	for _, b := range list {
 		ref := n.services.backends[backend{b, proto}]
 		if ref == nil {
@@ -210,8 +210,8 @@ func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
 	return nil
 }
 
-// release drops one reference to each backend of list. It deletes the backends that no service uses any more.
-func (n *Node) release(list []netip.AddrPort, proto Proto) error {
+// releaseBackends drops one reference to each backend of list. It deletes the backends that no service uses any more.
+func (n *Node) releaseBackends(list []netip.AddrPort, proto Proto) error {
 	for _, b := range list {
 		ref := n.services.backends[backend{b, proto}]
 		if ref.uses--; ref.uses > 0 {
@@ -248,4 +248,4 @@ func (n *Node) setMaglev(id uint16, list []netip.AddrPort, proto Proto) error {
 }
 
 // table returns the node's table of this name, in which %d becomes 4 or 6.
-func (n *Node) table(name string) *ebpf.Map { return n.host.Maps[n.fam.table(name)] }
+func (n *Node) table(name string) *ebpf.Map { return n.host.Maps[n.fam.tableName(name)] }

@@ -40,7 +40,7 @@ func newWorld(t *testing.T, where numbering, change func(*Options)) *world {
 			w.nodes[i].Address("eth0", w.tunnels().wirePrefix(byte(i+1)))
 		}
 		w.nodes[i].Veth("cilium_host", "cilium_net", true)
-		w.nodes[i].Address("cilium_host", w.single(w.gateway(i)))
+		w.nodes[i].Address("cilium_host", w.hostPrefix(w.gateway(i)))
 		if probe.Overlay != "" {
 			w.nodes[i].VXLAN(probe.Overlay, 8472)
 		}
@@ -55,7 +55,7 @@ func newWorld(t *testing.T, where numbering, change func(*Options)) *world {
 		var via netip.Addr
 		if w.version == 4 {
 			via = w.gateway(i)
-			n.Route(w.single(via), netip.Addr{}, "cilium_host", 0)
+			n.Route(w.hostPrefix(via), netip.Addr{}, "cilium_host", 0)
 		}
 		n.Route(own, via, "cilium_host", 0)
 		if probe.Overlay != "" {
@@ -94,7 +94,7 @@ func (w *world) load(t *testing.T, i int, change func(*Options)) {
 		if node == i {
 			err = n.AddEndpoint(Endpoint{ID: uint16(id + 1), Identity: identities[id], IP: p.IP, Device: p.Device, MAC: p.MAC})
 		} else {
-			err = n.SetIPCache(w.single(p.IP), identities[id], w.tunnelTo(o, node))
+			err = n.SetIPCache(w.hostPrefix(p.IP), identities[id], w.tunnelTo(o, node))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -102,8 +102,8 @@ func (w *world) load(t *testing.T, i int, change func(*Options)) {
 	}
 	other := 1 - i
 	if err := errors.Join(
-		n.SetIPCache(w.single(w.nodes[other].IP), RemoteNode, netip.Addr{}),
-		n.SetIPCache(w.single(w.gateway(other)), RemoteNode, w.tunnelTo(o, other)),
+		n.SetIPCache(w.hostPrefix(w.nodes[other].IP), RemoteNode, netip.Addr{}),
+		n.SetIPCache(w.hostPrefix(w.gateway(other)), RemoteNode, w.tunnelTo(o, other)),
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func fitToKernel(spec *ebpf.CollectionSpec) (missing []string, err error) {
 	if err != nil {
 		return nil, advice.With(fmt.Errorf("%w: %w", ErrNoBTF, err), "use a kernel with CONFIG_DEBUG_INFO_BTF=y")
 	}
-	if missing, err = reduce(spec, kernel); err != nil {
+	if missing, err = fitToTracepoints(spec, kernel); err != nil {
 		return nil, err
 	}
 	if err := features.HaveProgramType(ebpf.Netfilter); errors.Is(err, ebpf.ErrNotSupported) {
@@ -123,13 +123,13 @@ func fitToKernel(spec *ebpf.CollectionSpec) (missing []string, err error) {
 // Open loads the probes. It attaches only those that find out, from traffic, which netfilter hooks and queues are in use.
 func Open(o Options) (*Follower, error) {
 	f := &Follower{o: o, names: hosts{}}
-	if err := f.open(); err != nil {
+	if err := f.loadProbes(); err != nil {
 		return nil, errors.Join(fmt.Errorf("follow transactions: %w", err), f.Close())
 	}
 	return f, nil
 }
 
-func (f *Follower) open() error {
+func (f *Follower) loadProbes() error {
 	spec, err := loadPrograms()
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (f *Follower) open() error {
 	if f.Missing, err = fitToKernel(spec); err != nil {
 		return err
 	}
-	settings, err := f.settings(spec)
+	settings, err := f.prepareSettings(spec)
 	if err != nil {
 		return err
 	}
@@ -153,12 +153,12 @@ func (f *Follower) open() error {
 			return fmt.Errorf("note a namespace: %w", err)
 		}
 	}
-	return errors.Join(f.trace("on_survey"), f.trace("on_survey_queue"))
+	return errors.Join(f.attachToTracepoint("on_survey"), f.attachToTracepoint("on_survey_queue"))
 }
 
-// reduce removes from spec the programs whose tracepoints the kernel lacks, and returns what is then not recorded. It
+// fitToTracepoints removes from spec the programs whose tracepoints the kernel lacks, and returns what is then not recorded. It
 // fails with ErrNoTracepoint if nothing can be recorded.
-func reduce(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err error) {
+func fitToTracepoints(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err error) {
 	for _, t := range tracepoints {
 		_, err := kernel.AnyTypesByName("btf_trace_" + t.name)
 		switch {
@@ -176,8 +176,8 @@ func reduce(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err 
 	return missing, nil
 }
 
-// settings returns the settings of the programs. It also sets f.names and f.begin.
-func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err error) {
+// prepareSettings returns the settings of the programs. It also sets f.names and f.begin.
+func (f *Follower) prepareSettings(spec *ebpf.CollectionSpec) (s programsSettings, err error) {
 	s = programsSettings{Room: buffer - mostRecords*(recordSize+recordHeader), Family: 4, Protocol: 6, Begin: uint8(journey.Send)}
 	for _, h := range f.o.Hosts {
 		inode, err := h.NS.Inode()
@@ -214,8 +214,8 @@ func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err 
 	return s, nil
 }
 
-// trace attaches a program to its tracepoint. It does nothing if fitToKernel removed the program.
-func (f *Follower) trace(program string) error {
+// attachToTracepoint attaches a program to its tracepoint. It does nothing if fitToKernel removed the program.
+func (f *Follower) attachToTracepoint(program string) error {
 	p := f.coll.Programs[program]
 	if p == nil {
 		return nil
@@ -250,7 +250,7 @@ func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 				}
 				// Other functions have other private data.
 				if strings.HasPrefix(fn.Name, "nft_do_chain") || fn.Name == "ipt_do_table" || fn.Name == "ip6t_do_table" {
-					fn.Table, fn.Chain = text(e.Table[:]), text(e.Chain[:])
+					fn.Table, fn.Chain = cString(e.Table[:]), cString(e.Chain[:])
 				}
 				l.Functions = append(l.Functions, fn)
 			}
@@ -289,14 +289,14 @@ func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) erro
 		if which == Ends && !f.atEnd(t.program) || t.program == "on_queue" && queues == 0 {
 			continue
 		}
-		if err := f.trace(t.program); err != nil {
+		if err := f.attachToTracepoint(t.program); err != nil {
 			return err
 		}
 	}
 	if which == All {
 		for _, h := range f.o.Hosts {
 			for _, l := range lists[h.Name] {
-				if err := f.hook(h, l.Hook); err != nil {
+				if err := f.attachToHook(h, l.Hook); err != nil {
 					return err
 				}
 			}
@@ -305,7 +305,7 @@ func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) erro
 	if err := f.coll.Variables["sampled"].Get(&f.before); err != nil {
 		return err
 	}
-	return errors.Join(f.coll.Variables["passed"].Set(uint32(0)), f.set("armed", 1))
+	return errors.Join(f.coll.Variables["passed"].Set(uint32(0)), f.setVariable("armed", 1))
 }
 
 // atEnd reports whether a program records the beginning or the end of a transaction.
@@ -317,9 +317,9 @@ func (f *Follower) atEnd(program string) bool {
 	return program == begin || program == "on_deliver"
 }
 
-// hook attaches probes before the first and after the last function of a netfilter hook of h. Only conntrack's
+// attachToHook attaches probes before the first and after the last function of a netfilter hook of h. Only conntrack's
 // confirmation of a new connection runs after the last probe.
-func (f *Follower) hook(h Host, hook journey.Hook) error {
+func (f *Follower) attachToHook(h Host, hook journey.Hook) error {
 	family := link.NetfilterProtocolFamily(link.NetfilterProtoIPv4)
 	if f.o.IPv6 {
 		family = link.NetfilterProtoIPv6
@@ -346,8 +346,8 @@ func (f *Follower) hook(h Host, hook journey.Hook) error {
 	return nil
 }
 
-// set sets a variable of the programs.
-func (f *Follower) set(variable string, value uint8) error {
+// setVariable sets a variable of the programs.
+func (f *Follower) setVariable(variable string, value uint8) error {
 	return f.coll.Variables[variable].Set(value)
 }
 
@@ -365,7 +365,7 @@ type Seen struct {
 // Read detaches the probes and returns the events of evenly chosen transactions: at least the given number if so many
 // were followed, and less than twice that number.
 func (f *Follower) Read(transactions int) (s Seen, err error) {
-	if err := errors.Join(f.set("armed", 0), f.set("active", 0), f.detach()); err != nil {
+	if err := errors.Join(f.setVariable("armed", 0), f.setVariable("active", 0), f.detach()); err != nil {
 		return s, err
 	}
 	var sampled, passed uint32
@@ -390,7 +390,7 @@ func (f *Follower) Read(transactions int) (s Seen, err error) {
 		if err != nil {
 			return s, fmt.Errorf("read events: %w", err)
 		}
-		e, err := f.names.decode(rec.RawSample)
+		e, err := f.names.decodeRecord(rec.RawSample)
 		if err != nil {
 			return s, err
 		}

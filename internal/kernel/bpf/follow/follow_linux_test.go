@@ -38,16 +38,16 @@ func TestKernelsWithoutTracepoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := len(spec.Programs)
-	_, err = reduce(spec, kernelWith(t, "netif_receive_skb"))
+	_, err = fitToTracepoints(spec, kernelWith(t, "netif_receive_skb"))
 	if !errors.Is(err, ErrNoTracepoint) || !strings.Contains(err.Error(), "net_dev_start_xmit") || advice.Of(err) == "" {
 		t.Errorf("without transmission: %v", err)
 	}
-	missing, err := reduce(spec, kernelWith(t, "net_dev_start_xmit", "netif_receive_skb", "netif_rx", "net_dev_queue", "sk_data_ready", "tcp_probe"))
+	missing, err := fitToTracepoints(spec, kernelWith(t, "net_dev_start_xmit", "netif_receive_skb", "netif_rx", "net_dev_queue", "sk_data_ready", "tcp_probe"))
 	if err != nil || len(missing) != 2 || len(spec.Programs) != all-2 || spec.Programs["on_send"] != nil {
 		t.Errorf("of %d programs %d are left, missing %q: %v", all, len(spec.Programs), missing, err)
 	}
 	f := Follower{o: Options{Ports: []int{7000}}, names: hosts{}}
-	if s, err := f.settings(spec); err != nil || s.Begin != 3 {
+	if s, err := f.prepareSettings(spec); err != nil || s.Begin != 3 {
 		t.Errorf("without the tracepoint of sending, a transaction begins at point %d: %v", s.Begin, err)
 	}
 }

@@ -16,9 +16,9 @@ const recordSize = 40
 // hosts has the names of namespaces by their inode.
 type hosts map[uint32]string
 
-// decode decodes a record of the programs, in the byte order of this machine. It fails if a field has an unknown
+// decodeRecord decodes a record of the programs, in the byte order of this machine. It fails if a field has an unknown
 // value.
-func (names hosts) decode(b []byte) (journey.Event, error) {
+func (names hosts) decodeRecord(b []byte) (journey.Event, error) {
 	if len(b) != recordSize {
 		return journey.Event{}, fmt.Errorf("a record of %d bytes, want %d", len(b), recordSize)
 	}
@@ -46,8 +46,8 @@ func (names hosts) decode(b []byte) (journey.Event, error) {
 	return e, nil
 }
 
-// text returns the C string in b, with "?" for bytes that are not UTF-8.
-func text(b []byte) string {
+// cString returns the C string in b, with "?" for bytes that are not UTF-8.
+func cString(b []byte) string {
 	if end := slices.Index(b, 0); end >= 0 {
 		b = b[:end]
 	}

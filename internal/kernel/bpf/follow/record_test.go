@@ -30,7 +30,7 @@ func TestDecode(t *testing.T) {
 		Time: 12345, Transaction: 3, Host: "node-1", Index: 2, Point: journey.HookEnd, Hook: 3, Direction: journey.Response,
 		Sequence: 77, Flags: 0x18, Length: 1, Depth: 1, Took: 95, Vain: 2,
 	}
-	if got, err := someHosts.decode(raw()); err != nil || got != want || got.Hook.String() != "FORWARD" {
+	if got, err := someHosts.decodeRecord(raw()); err != nil || got != want || got.Hook.String() != "FORWARD" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for want, change := range map[string]func(b []byte) []byte{
@@ -41,7 +41,7 @@ func TestDecode(t *testing.T) {
 		"an unknown hook":      func(b []byte) []byte { b[29] = 5; return b },
 		"without a direction":  func(b []byte) []byte { b[30] = 3; return b },
 	} {
-		if _, err := someHosts.decode(change(raw())); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := someHosts.decodeRecord(change(raw())); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
@@ -51,7 +51,7 @@ func TestDecode(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(raw())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := someHosts.decode(b)
+		e, err := someHosts.decodeRecord(b)
 		if err != nil {
 			return
 		}

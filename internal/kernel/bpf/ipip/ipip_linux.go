@@ -38,13 +38,13 @@ func Load(o Options) (*Tunnel, error) {
 		return nil, fmt.Errorf("ipip stand-in: node address %q is not IPv4, or the namespace is missing", o.NodeIP)
 	}
 	t := &Tunnel{}
-	if err := t.load(o); err != nil {
+	if err := t.loadAndAttach(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("ipip stand-in: %w", err), t.Close())
 	}
 	return t, nil
 }
 
-func (t *Tunnel) load(o Options) error {
+func (t *Tunnel) loadAndAttach(o Options) error {
 	wire, err := attach.Interface(o.NS, o.Wire)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (t *Tunnel) load(o Options) error {
 	if err != nil {
 		return err
 	}
-	c := programsTunnelConfig{NodeIp: be32(o.NodeIP), Wire: uint32(wire.Index), Tunnel: uint32(tunnel.Index)}
+	c := programsTunnelConfig{NodeIp: addressWord(o.NodeIP), Wire: uint32(wire.Index), Tunnel: uint32(tunnel.Index)}
 	copy(c.TunnelMac.Addr[:], tunnel.HardwareAddr)
 	spec, err := loadPrograms()
 	if err != nil {
@@ -76,8 +76,8 @@ func (t *Tunnel) SetPeer(prefix netip.Prefix, node netip.Addr) error {
 	if !prefix.Addr().Is4() || !node.Is4() {
 		return fmt.Errorf("ipip stand-in: peer %s behind %s: not IPv4", prefix, node)
 	}
-	key := programsPeerKey{Prefixlen: uint32(prefix.Bits()), Addr: be32(prefix.Masked().Addr())}
-	if err := t.coll.Maps["ipip_peers"].Put(key, be32(node)); err != nil {
+	key := programsPeerKey{Prefixlen: uint32(prefix.Bits()), Addr: addressWord(prefix.Masked().Addr())}
+	if err := t.coll.Maps["ipip_peers"].Put(key, addressWord(node)); err != nil {
 		return fmt.Errorf("ipip stand-in: peer %s behind %s: %w", prefix, node, err)
 	}
 	return nil
@@ -109,7 +109,7 @@ func (t *Tunnel) Close() error {
 	return err
 }
 
-func be32(a netip.Addr) uint32 {
+func addressWord(a netip.Addr) uint32 {
 	b := a.As4()
 	return binary.NativeEndian.Uint32(b[:])
 }

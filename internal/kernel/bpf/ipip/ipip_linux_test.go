@@ -128,7 +128,7 @@ func programs(t *testing.T) *ebpf.Collection {
 		t.Fatal(err)
 	}
 	node := netip.MustParseAddr("10.10.0.1")
-	if err := spec.Variables["config"].Set(programsTunnelConfig{NodeIp: be32(node), Wire: 1, Tunnel: 1}); err != nil {
+	if err := spec.Variables["config"].Set(programsTunnelConfig{NodeIp: addressWord(node), Wire: 1, Tunnel: 1}); err != nil {
 		t.Fatal(err)
 	}
 	coll, err := attach.Load("ipip", spec, ebpf.CollectionOptions{})
@@ -139,8 +139,8 @@ func programs(t *testing.T) *ebpf.Collection {
 		t.Fatal(err)
 	}
 	t.Cleanup(coll.Close)
-	peer := programsPeerKey{Prefixlen: 24, Addr: be32(netip.MustParseAddr("10.20.2.0"))}
-	if err := coll.Maps["ipip_peers"].Put(peer, be32(netip.MustParseAddr("10.10.0.2"))); err != nil {
+	peer := programsPeerKey{Prefixlen: 24, Addr: addressWord(netip.MustParseAddr("10.20.2.0"))}
+	if err := coll.Maps["ipip_peers"].Put(peer, addressWord(netip.MustParseAddr("10.10.0.2"))); err != nil {
 		t.Fatal(err)
 	}
 	return coll

@@ -22,7 +22,7 @@ const next = -1
 // Attach attaches a program to the ingress of a device. For each packet, the program counts down from n. Closing the
 // result detaches the program.
 func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
-	return put(ns, device, asm.Instructions{
+	return attachWork(ns, device, asm.Instructions{
 		asm.Mov.Imm(asm.R1, n),
 		asm.Sub.Imm(asm.R1, 1).WithSymbol("again"),
 		asm.JNE.Imm(asm.R1, 0, "again"),
@@ -32,7 +32,7 @@ func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
 // Burst attaches a program to the ingress of a device. For each packet in the first part of each period, the program
 // counts down from n. period is at most 2 s. Closing the result detaches the program.
 func Burst(ns *netns.NS, device string, n int32, part, period time.Duration) (io.Closer, error) {
-	return put(ns, device, asm.Instructions{
+	return attachWork(ns, device, asm.Instructions{
 		asm.FnKtimeGetNs.Call(),
 		asm.Mod.Imm(asm.R0, int32(period)),
 		asm.JGT.Imm(asm.R0, int32(part), "rest"),
@@ -56,7 +56,7 @@ func Walk(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make memory to walk: %w", err)
 	}
-	c, err := put(ns, device, asm.Instructions{
+	c, err := attachWork(ns, device, asm.Instructions{
 		asm.LoadMapValue(asm.R6, memory.FD(), 0),
 		asm.LoadMem(asm.R8, asm.R6, 0, asm.DWord), // the place is kept in the first bytes
 		asm.Mov.Imm(asm.R7, n),
@@ -79,7 +79,7 @@ const Copied = 64
 // Copy attaches a program to the ingress of a device. The program copies the first Copied bytes of each packet n
 // times. Closing the result detaches the program.
 func Copy(ns *netns.NS, device string, n int32) (io.Closer, error) {
-	return put(ns, device, asm.Instructions{
+	return attachWork(ns, device, asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.Mov.Imm(asm.R7, n),
 		asm.Mov.Reg(asm.R1, asm.R6).WithSymbol("again"),
@@ -93,8 +93,8 @@ func Copy(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	})
 }
 
-// put attaches a program to the ingress of a device. For each packet, the program executes work and passes the packet on.
-func put(ns *netns.NS, device string, work asm.Instructions) (io.Closer, error) {
+// attachWork attaches a program to the ingress of a device. For each packet, the program executes work and passes the packet on.
+func attachWork(ns *netns.NS, device string, work asm.Instructions) (io.Closer, error) {
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: Name, Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
 		Instructions: append(work, asm.Mov.Imm(asm.R0, next), asm.Return()),

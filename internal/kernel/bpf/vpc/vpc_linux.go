@@ -51,7 +51,7 @@ func Open(stations map[netip.Addr]net.HardwareAddr) (*Router, error) {
 		}
 	}
 	if err == nil {
-		r.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: Name, Type: ebpf.SchedCLS, License: "GPL", Instructions: route(table)})
+		r.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: Name, Type: ebpf.SchedCLS, License: "GPL", Instructions: routerInstructions(table)})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("router of the VPC: %w", err), r.Close())
@@ -59,8 +59,8 @@ func Open(stations map[netip.Addr]net.HardwareAddr) (*Router, error) {
 	return r, nil
 }
 
-// route returns the instructions of the program: R6 is the frame, R0 the entry of its destination.
-func route(table *ebpf.Map) asm.Instructions {
+// routerInstructions returns the instructions of the program: R6 is the frame, R0 the entry of its destination.
+func routerInstructions(table *ebpf.Map) asm.Instructions {
 	const key, pass = -4, "pass"
 	return asm.Instructions{
 		asm.LoadMem(asm.R6, asm.R1, dataStart, asm.Word),
