@@ -204,7 +204,7 @@ var waiting = map[string]string{
 	"neighbour_linux.go burst":    "rests between bursts of work",
 	"up_linux.go fail":            "gives the cause of a failure time to arrive before the failure is printed",
 	"newpods_linux.go sleepUntil": "new pods come at their intended times",
-	"newpods.go run":              "the same on a cluster",
+	"newpods.go runTrial":         "the same on a cluster",
 }
 
 // TestNobodyWaitsForTime finds sleeps in disguise: a function that makes a timer or a context with a time limit and then

@@ -75,7 +75,7 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 	}
 	c := &Client{HeartbeatLimit: heartbeatLimit, name: e.Name, stream: stream, enc: NewEncoder(stream), changed: make(chan struct{}), left: make(chan struct{})}
 	c.state.heard = time.Now()
-	go c.read()
+	go c.readMessages()
 	if e.Lifeline > 0 {
 		go c.sendHeartbeats(e.Lifeline / 3)
 	}
@@ -83,7 +83,7 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 	if err == nil {
 		c.hello = *a.hello
 		if c.hello.Version != Version {
-			err = c.wrap(&Error{Kind: KindVersion, Message: fmt.Sprintf("the agent speaks version %d of the protocol, this controller %d: use the same cnibench at both ends", c.hello.Version, Version)})
+			err = c.wrapError(&Error{Kind: KindVersion, Message: fmt.Sprintf("the agent speaks version %d of the protocol, this controller %d: use the same cnibench at both ends", c.hello.Version, Version)})
 		}
 	}
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 			return Ready{}, err
 		}
 	}
-	a, err := c.ask(ctx, Message{Type: TypePrepare, Trial: trial, Prepare: &p}, func(a answers) bool { return a.ready != nil }, TypeReady)
+	a, err := c.sendAndAwait(ctx, Message{Type: TypePrepare, Trial: trial, Prepare: &p}, func(a answers) bool { return a.ready != nil }, TypeReady)
 	if err != nil {
 		return Ready{}, err
 	}
@@ -126,7 +126,7 @@ func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 // busy machine the client may otherwise send before the server measures. If a trial fails after it has started, Wait
 // returns the error, not Start.
 func (c *Client) Start(ctx context.Context, delay time.Duration) error {
-	a, err := c.ask(ctx, Message{Type: TypeStart, Trial: c.trial(), Start: &Start{delay}}, func(a answers) bool { return a.started || a.done != nil }, TypeStarted)
+	a, err := c.sendAndAwait(ctx, Message{Type: TypeStart, Trial: c.trialNumber(), Start: &Start{delay}}, func(a answers) bool { return a.started || a.done != nil }, TypeStarted)
 	if a.started {
 		return nil
 	}
@@ -136,8 +136,8 @@ func (c *Client) Start(ctx context.Context, delay time.Duration) error {
 // RoundTrip returns the shortest time that an answer of the agent took; 0 before the first Prepare.
 func (c *Client) RoundTrip() time.Duration { return c.roundTrip }
 
-// ask sends m and waits until have is true of the answers. It keeps the shortest round trip.
-func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool, want messageType) (answers, error) {
+// sendAndAwait sends m and waits until have is true of the answers. It keeps the shortest round trip.
+func (c *Client) sendAndAwait(ctx context.Context, m Message, have func(answers) bool, want messageType) (answers, error) {
 	begin := time.Now()
 	if err := c.send(ctx, m); err != nil {
 		return answers{}, err
@@ -161,22 +161,22 @@ func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
 // Finish tells a server that its client has ended: the server of a tool serves until then. Wait returns the server's
 // observation.
 func (c *Client) Finish(ctx context.Context) error {
-	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trial()})
+	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trialNumber()})
 }
 
 // Leave tells a server of http that it was taken out of its Service: it serves for the time drain, and ends. It returns
 // when the server has confirmed. A later failure fails the trial: see Wait.
 func (c *Client) Leave(ctx context.Context, drain time.Duration) error {
-	return c.roll(ctx, Message{Type: TypeLeave, Leave: &leave{Drain: drain}})
+	return c.requestRoll(ctx, Message{Type: TypeLeave, Leave: &leave{Drain: drain}})
 }
 
 // Return tells a server that has left to listen again, and returns when it listens. A later failure fails the trial:
 // see Wait.
 func (c *Client) Return(ctx context.Context) error {
-	return c.roll(ctx, Message{Type: TypeReturn})
+	return c.requestRoll(ctx, Message{Type: TypeReturn})
 }
 
-func (c *Client) roll(ctx context.Context, m Message) error {
+func (c *Client) requestRoll(ctx context.Context, m Message) error {
 	c.mu.Lock()
 	m.Trial = c.state.trial
 	before := c.state.rolled
@@ -193,7 +193,7 @@ func (c *Client) roll(ctx context.Context, m Message) error {
 // cancel both sides when both are done.
 func (c *Client) Cancel() error {
 	var trial uint64
-	c.note(func(a *answers) {
+	c.updateState(func(a *answers) {
 		if a.abandoned || a.trial == 0 || a.gone != nil {
 			return
 		}
@@ -211,7 +211,7 @@ func (c *Client) Cancel() error {
 // Close ends the agent. It may be called twice.
 func (c *Client) Close() error {
 	c.once.Do(func() { close(c.left) })
-	c.end(&Error{Kind: KindGone, Message: "the controller closed the stream"})
+	c.endConversation(&Error{Kind: KindGone, Message: "the controller closed the stream"})
 	if err := c.stream.Close(); err != nil {
 		return fmt.Errorf("close agent at %s: %w", c.name, err)
 	}
@@ -235,7 +235,7 @@ func (c *Client) sendHeartbeats(beat time.Duration) {
 	}
 }
 
-func (c *Client) trial() uint64 {
+func (c *Client) trialNumber() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state.trial
@@ -252,11 +252,11 @@ func (c *Client) send(ctx context.Context, m Message) error {
 		if err == nil {
 			return nil
 		}
-		return c.wrap(c.end(&Error{Kind: KindGone, Message: c.withLastWords(err.Error())}))
+		return c.wrapError(c.endConversation(&Error{Kind: KindGone, Message: c.withLastWords(err.Error())}))
 	case <-timer.C:
-		return c.wrap(c.end(&Error{Kind: KindLost, Message: fmt.Sprintf("it took no %s for %s", m.Type, c.HeartbeatLimit)}))
+		return c.wrapError(c.endConversation(&Error{Kind: KindLost, Message: fmt.Sprintf("it took no %s for %s", m.Type, c.HeartbeatLimit)}))
 	case <-ctx.Done():
-		return c.wrap(ctx.Err())
+		return c.wrapError(ctx.Err())
 	}
 }
 
@@ -275,22 +275,22 @@ func (c *Client) awaitAnswer(ctx context.Context, want messageType, have func(an
 		c.mu.Unlock()
 		switch {
 		case a.failed != nil:
-			return a, c.wrap(a.failed)
+			return a, c.wrapError(a.failed)
 		case have(a):
 			return a, nil
 		case a.gone != nil:
-			return a, c.wrap(a.gone)
+			return a, c.wrapError(a.gone)
 		}
 		left := limit - time.Since(a.heard)
 		if left <= 0 {
-			return a, c.wrap(c.end(&Error{Kind: KindLost, Message: c.withLastWords(fmt.Sprintf("nothing heard for %s, and a heartbeat is due each second", limit))}))
+			return a, c.wrapError(c.endConversation(&Error{Kind: KindLost, Message: c.withLastWords(fmt.Sprintf("nothing heard for %s, and a heartbeat is due each second", limit))}))
 		}
 		timer.Reset(left)
 		select {
 		case <-changed:
 		case <-timer.C:
 		case <-ctx.Done():
-			return a, c.wrap(&LateError{want, a.stands, ctx.Err()})
+			return a, c.wrapError(&LateError{want, a.stands, ctx.Err()})
 		}
 	}
 }
@@ -311,31 +311,31 @@ func (e *LateError) Error() string {
 }
 func (e *LateError) Unwrap() error { return e.Err }
 
-// read handles the messages of the agent until the stream ends.
-func (c *Client) read() {
+// readMessages handles the messages of the agent until the stream ends.
+func (c *Client) readMessages() {
 	d := NewDecoder(c.stream)
 	for {
 		m, err := d.Decode()
 		var bad *lineError
 		switch {
 		case errors.As(err, &bad):
-			c.end(&Error{Kind: KindProtocol, Message: c.withLastWords(err.Error())})
+			c.endConversation(&Error{Kind: KindProtocol, Message: c.withLastWords(err.Error())})
 			return
 		case err != nil:
 			cause := "the stream ended"
 			if !errors.Is(err, io.EOF) {
 				cause = err.Error()
 			}
-			c.end(&Error{Kind: KindGone, Message: c.withLastWords(cause)})
+			c.endConversation(&Error{Kind: KindGone, Message: c.withLastWords(cause)})
 			return
 		}
-		c.take(m)
+		c.takeMessage(m)
 	}
 }
 
-// take handles one message. An answer to an earlier trial only shows that the agent lives.
-func (c *Client) take(m Message) {
-	c.note(func(a *answers) {
+// takeMessage handles one message. An answer to an earlier trial only shows that the agent lives.
+func (c *Client) takeMessage(m Message) {
+	c.updateState(func(a *answers) {
 		a.heard = time.Now()
 		if m.Type == TypeHello && a.hello == nil {
 			a.hello = m.Hello
@@ -360,17 +360,17 @@ func (c *Client) take(m Message) {
 	})
 }
 
-// end records why the conversation is over, unless it is over already. It returns the first reason.
-func (c *Client) end(why *Error) (first *Error) {
-	c.note(func(a *answers) {
+// endConversation records why the conversation is over, unless it is over already. It returns the first reason.
+func (c *Client) endConversation(why *Error) (first *Error) {
+	c.updateState(func(a *answers) {
 		a.gone = cmp.Or(a.gone, why)
 		first = a.gone
 	})
 	return first
 }
 
-// note changes the state, and wakes the goroutines that wait for a change.
-func (c *Client) note(change func(*answers)) {
+// updateState changes the state, and wakes the goroutines that wait for a change.
+func (c *Client) updateState(change func(*answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.state)
@@ -388,4 +388,4 @@ func (c *Client) withLastWords(cause string) string {
 	return cause
 }
 
-func (c *Client) wrap(err error) error { return fmt.Errorf("agent at %s: %w", c.name, err) }
+func (c *Client) wrapError(err error) error { return fmt.Errorf("agent at %s: %w", c.name, err) }

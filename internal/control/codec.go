@@ -36,7 +36,7 @@ func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReaderSize(r
 // the stream, and io.ErrUnexpectedEOF in the middle of a line.
 func (d *Decoder) Decode() (Message, error) {
 	for {
-		line, err := d.next()
+		line, err := d.nextLine()
 		if err != nil {
 			return Message{}, err
 		}
@@ -54,8 +54,8 @@ func (d *Decoder) Decode() (Message, error) {
 	}
 }
 
-// next returns one line without its end. It holds at most maxLine bytes, whatever the peer sends.
-func (d *Decoder) next() ([]byte, error) {
+// nextLine returns one line without its end. It holds at most maxLine bytes, whatever the peer sends.
+func (d *Decoder) nextLine() ([]byte, error) {
 	var line []byte
 	tooLong := false
 	for {

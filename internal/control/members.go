@@ -13,11 +13,11 @@ import (
 // Members are the agents of the members of a job: the client is the first, the servers are the others in order.
 type Members Sides
 
-// ends returns the endpoints of all members.
-func (m Members) ends(e Ends) []Endpoint { return append([]Endpoint{e.Client}, e.Servers...) }
+// allEndpoints returns the endpoints of all members.
+func (m Members) allEndpoints(e Ends) []Endpoint { return append([]Endpoint{e.Client}, e.Servers...) }
 
-// all returns the agents of all members.
-func (m Members) all() []*Client { return append([]*Client{m.Client}, m.Servers...) }
+// allClients returns the agents of all members.
+func (m Members) allClients() []*Client { return append([]*Client{m.Client}, m.Servers...) }
 
 // sideOf returns the side of a member.
 func sideOf(rank int) string {
@@ -35,7 +35,7 @@ func (m Members) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 			return err
 		}
 	}
-	ends, all := m.ends(e), m.all()
+	ends, all := m.allEndpoints(e), m.allClients()
 	peers := each.Of(ends, func(end Endpoint) Peer { return Peer{Name: end.Name, Address: end.Address, Port: end.Port} })
 	for rank := len(all) - 1; rank >= 0; rank-- {
 		ask.Side, ask.Seat = sideOf(rank), &Seat{Rank: rank, Members: peers}
@@ -82,7 +82,7 @@ func (m Members) Without(rank int, e Ends) (Members, Ends) {
 // Run starts all members, from the last to the first, calls running, and waits for all of them. It returns their merged
 // observation. If members fail, Run gives up the others and returns one error, preferably of a member whose agent is gone. The error is a *LostError if continues is set and the other members can continue.
 func (m Members) Run(ctx context.Context, continues bool, running func()) (*sample.Observation, error) {
-	all := m.all()
+	all := m.allClients()
 	for rank := len(all) - 1; rank >= 0; rank-- {
 		if err := all[rank].Start(ctx, 0); err != nil {
 			return nil, &SideError{sideOf(rank), err}

@@ -145,18 +145,18 @@ func Subnet(cluster netip.Prefix, number int) netip.Prefix {
 	b := cluster.Masked().Addr().AsSlice()
 	bits := nodeBits[8*len(b)]
 	b[bits/8-1] = byte(number)
-	return netip.PrefixFrom(address(b), bits)
+	return netip.PrefixFrom(addrFromSlice(b), bits)
 }
 
 // Nth returns address n of p, counted from 0; n must be below 256.
 func Nth(p netip.Prefix, n int) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	b[len(b)-1] += byte(n)
-	return address(b)
+	return addrFromSlice(b)
 }
 
-// address returns the address with these 4 or 16 bytes.
-func address(b []byte) netip.Addr {
+// addrFromSlice returns the address with these 4 or 16 bytes.
+func addrFromSlice(b []byte) netip.Addr {
 	a, _ := netip.AddrFromSlice(b)
 	return a
 }

@@ -74,7 +74,7 @@ func parseChurn(text string) (churn, error) {
 		kind, rate = string(ChurnEndpoints), kind
 	}
 	var wrong []string
-	kind, err := word(kind, Texts(churnKinds)...)
+	kind, err := parseWord(kind, Texts(churnKinds)...)
 	if err != nil {
 		wrong = append(wrong, err.Error())
 	}
@@ -125,7 +125,7 @@ func (fs *faults) checkChurn(p Plan, field string, v Variant) {
 		return
 	}
 	if why := v.Unchanged(p.Lab); why != "" {
-		if v.Profile() != profile.Raw || v.sets("churn") { // as the baseline it is measured without churn
+		if v.Profile() != profile.Raw || v.setsCondition("churn") { // as the baseline it is measured without churn
 			fs.Add(field, "%s: %s; leave it out", v, why)
 		}
 		return

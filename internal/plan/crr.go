@@ -10,7 +10,7 @@ import (
 // CRR opens a TCP connection for each request: connect, request, response, close.
 type CRR struct {
 	Flows int
-	// Rate, Load and Arrival define the schedule of requests; see pace.
+	// Rate, Load and Arrival define the schedule of requests; see checkPacing.
 	Rate, Load                float64
 	Arrival                   string
 	RequestSize, ResponseSize int
@@ -24,21 +24,21 @@ type CRR struct {
 var crrKind = kind{name: "crr", about: "a connection for each request and response", title: "A connection for each request", zero: CRR{}, options: slices.Concat(
 	[]option{
 		onlyTransport[CRR](TCP),
-		field("flows", "flows", "threads, each with one connection at a time", wholeNumbers(1, maxFlows), func(s *CRR) *int { return &s.Flows }),
+		fieldOption("flows", "flows", "threads, each with one connection at a time", wholeNumbers(1, maxFlows), func(s *CRR) *int { return &s.Flows }),
 	},
-	pacing(func(s *CRR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
+	pacingOptions(func(s *CRR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
-		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *CRR) *int { return &s.RequestSize }),
-		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *CRR) *int { return &s.ResponseSize }),
-		field("close", "close", "how the client ends a connection", oneOf("rst", "fin"), func(s *CRR) *string { return &s.Close }),
-		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *CRR) *string { return &s.Congestion }),
-		field("wait", "wait", "how threads wait for data", waits, func(s *CRR) *string { return &s.Wait }),
+		fieldOption("requestSize", "request", "payload of a request", sizeValues(MaxRequest), func(s *CRR) *int { return &s.RequestSize }),
+		fieldOption("responseSize", "response", "payload of a response", sizeValues(MaxRequest), func(s *CRR) *int { return &s.ResponseSize }),
+		fieldOption("close", "close", "how the client ends a connection", oneOf("rst", "fin"), func(s *CRR) *string { return &s.Close }),
+		fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *CRR) *string { return &s.Congestion }),
+		fieldOption("wait", "wait", "how threads wait for data", waits, func(s *CRR) *string { return &s.Wait }),
 		byTool,
 		byWindow,
 	},
 )}
 
-func (s CRR) kind() *kind { return &crrKind }
+func (s CRR) kindEntry() *kind { return &crrKind }
 
 // Traits implements Spec.
 func (s CRR) Traits() Traits {
@@ -53,14 +53,14 @@ func (s CRR) Traits() Traits {
 
 func (s CRR) normalize() Spec {
 	s.Flows = max(s.Flows, 1)
-	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
+	s.Arrival = normalizeArrival(s.Rate, s.Load, s.Arrival)
 	s.RequestSize, s.ResponseSize = cmp.Or(s.RequestSize, 1), cmp.Or(s.ResponseSize, 1)
 	s.Close, s.Wait = cmp.Or(s.Close, "rst"), cmp.Or(s.Wait, "sleep")
 	s.Congestion = cmp.Or(s.Congestion, DefaultCongestion)
 	return s
 }
 
-func (s CRR) check(f *faultList) {
+func (s CRR) addFaults(f *faultList) {
 	n := s.normalize().(CRR)
-	f.pace(n.Rate, n.Load, n.Arrival)
+	f.checkPacing(n.Rate, n.Load, n.Arrival)
 }

@@ -31,9 +31,9 @@ var Payloads = []int{18, 18, 524, 18, 18, 524, 18, 1472, 524, 18, 18, 524}
 // meanPayload is the mean of Payloads, rounded up to a whole byte.
 const meanPayload = (7*18 + 4*524 + 1472 + 11) / 12
 
-// messages returns the option for the size of messages, at most high bytes, or for a mix of sizes.
-func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) option {
-	v := sizes(high)
+// messageOption returns the option for the size of messages, at most high bytes, or for a mix of sizes.
+func messageOption[S Spec](high int, fields func(s *S) (size *int, mix *string)) option {
+	v := sizeValues(high)
 	return option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: v.describe() + ", imix", schema: position.AnyOf(v.schema, position.Enum(IMIX)),
 		set: func(w *Workload, text string) error {
 			s := w.Spec.(S)
@@ -71,8 +71,8 @@ func datagramForm(size int, mix, mode string) (int, string) {
 	return size, mode
 }
 
-// datagrams adds faults for datagrams that cannot be sent with this size, mix and mode.
-func (f *faultList) datagrams(size int, mix, mode string) {
-	f.datagram("message", size, UDP)
-	f.refuse(mix != "" && mode == GSO, "mode gso cuts packets of one size, and imix has three")
+// checkDatagrams adds faults for datagrams that cannot be sent with this size, mix and mode.
+func (f *faultList) checkDatagrams(size int, mix, mode string) {
+	f.checkDatagramSize("message", size, UDP)
+	f.refuseIf(mix != "" && mode == GSO, "mode gso cuts packets of one size, and imix has three")
 }

@@ -219,24 +219,24 @@ func (p Plan) windowFor(cases int) time.Duration {
 		share = fitSharePrecision
 	}
 	trials := cases * p.Repetitions
-	budget := p.Budget - p.raising(cases)
+	budget := p.Budget - p.totalRaiseTime(cases)
 	if p.Explain {
 		budget -= time.Duration(trials) * samplingTime
 		trials += sampledWindows*trials + trials/countEvery
 	}
-	if own, ofOwn, others := p.windows(); ofOwn > 0 && others > 0 {
+	if own, ofOwn, others := p.countWindows(); ofOwn > 0 && others > 0 {
 		all := float64(trials) / float64(ofOwn+others)
 		return time.Duration(max(0, float64(budget)*share-all*float64(own)) / (all * float64(others)))
 	}
 	each := float64(budget) / float64(max(1, trials))
 	// With many short trials, their overhead exceeds the rest of the budget.
-	return time.Duration(min(each*share, each*fullShare-float64(p.Warmup+pause(p))))
+	return time.Duration(min(each*share, each*fullShare-float64(p.Warmup+trialOverhead(p))))
 }
 
 // Expected returns about how long the measurement of this number of cases takes with the least number of repetitions.
 // The plan must have its window.
 func (p Plan) Expected(cases int) time.Duration {
-	return time.Duration(cases*p.Repetitions)*p.TrialTime() + p.raising(cases)
+	return time.Duration(cases*p.Repetitions)*p.TrialTime() + p.totalRaiseTime(cases)
 }
 
 // Block returns how many repetitions are measured on one instance of a profile, if profiles can be raised again. It returns
@@ -267,9 +267,9 @@ func (p Plan) RaiseTime(variants []Variant) time.Duration {
 	return all
 }
 
-// raising returns about how long a run of this number of cases takes to raise its profiles again, with the least number of
+// totalRaiseTime returns about how long a run of this number of cases takes to raise its profiles again, with the least number of
 // repetitions. For the first instances it includes only the time to load their Services and policies.
-func (p Plan) raising(cases int) time.Duration {
+func (p Plan) totalRaiseTime(cases int) time.Duration {
 	variants := p.Measured()[:min(len(p.Measured()), cases)]
 	first := p.RaiseTime(variants) - time.Duration(len(variants))*raiseTime // for all the Services of the first instances
 	if p.OnCluster() {
@@ -285,15 +285,15 @@ func (p Plan) Instances() int { return (p.Repetitions + p.Block() - 1) / p.Block
 // TrialTime returns about how long one trial takes, including its sampled trial if there is one. The plan must have its
 // window.
 func (p Plan) TrialTime() time.Duration {
-	one := p.Warmup + p.meanWindow() + pause(p)
+	one := p.Warmup + p.meanWindow() + trialOverhead(p)
 	if p.Explain {
 		one += p.Warmup + p.SampledWindow() + betweenTrials + samplingTime
 	}
 	return one
 }
 
-// pause returns the time that a trial takes in addition to its warm-up and window.
-func pause(p Plan) time.Duration {
+// trialOverhead returns the time that a trial takes in addition to its warm-up and window.
+func trialOverhead(p Plan) time.Duration {
 	if p.OnCluster() {
 		return betweenClusterTrials
 	}
@@ -302,18 +302,19 @@ func pause(p Plan) time.Duration {
 
 // meanWindow returns the mean window of the workloads, each on the paths that it supports.
 func (p Plan) meanWindow() time.Duration {
-	own, ofOwn, others := p.windows()
+	own, ofOwn, others := p.countWindows()
 	if ofOwn+others == 0 {
 		return p.Duration
 	}
 	return (own + time.Duration(others)*p.Duration) / time.Duration(ofOwn+others)
 }
 
-// windows counts the windows of one repetition under one profile, over the paths that each workload supports. ofOwn is the
-// number of windows whose length differs from the plan's, and own the sum of their lengths. others is the number of other windows.
-func (p Plan) windows() (own time.Duration, ofOwn, others int) {
+// countWindows counts the windows of one repetition under one profile, over the paths that each workload supports. ofOwn is
+// the number of windows whose length differs from the plan's, and own is the sum of their lengths. others is the number of
+// windows with the plan's length.
+func (p Plan) countWindows() (own time.Duration, ofOwn, others int) {
 	for _, w := range p.Workloads {
-		paths := max(len(p.Paths)-len(p.barred(w)), 1) // a workload without a path costs nothing, and a plan without paths has no other estimate
+		paths := max(len(p.Paths)-len(p.barredPaths(w)), 1) // a workload without a path costs nothing, and a plan without paths has no other estimate
 		window, _ := w.Measured(p.Duration, 0)
 		window += w.kindEntry().wait
 		if window == p.Duration {

@@ -15,7 +15,7 @@ type dnsSpec struct {
 	Protocol Protocol
 	// Flows is the number of threads that resolve, each one name at a time.
 	Flows int
-	// Rate, Load and Arrival define the schedule of resolutions; see pace.
+	// Rate, Load and Arrival define the schedule of resolutions; see checkPacing.
 	Rate, Load float64
 	Arrival    string
 	names.Shape
@@ -28,23 +28,23 @@ const serverKey = "server"
 
 var dnsKind = kind{name: "dns", about: "names to resolve, A and AAAA at once as the C library does", title: "Names resolved", zero: dnsSpec{}, options: slices.Concat(
 	[]option{
-		transport(func(s *dnsSpec) *Protocol { return &s.Protocol }, UDP, TCP),
-		field(serverKey, serverKey, "who answers: a server of ours (own), the resolver of the pod (cluster), or an address", text(names.BadServer), func(s *dnsSpec) *string { return &s.Server }),
-		field("flows", "flows", "threads, each with one resolution at a time", wholeNumbers(1, maxFlows), func(s *dnsSpec) *int { return &s.Flows }),
+		transportOption(func(s *dnsSpec) *Protocol { return &s.Protocol }, UDP, TCP),
+		fieldOption(serverKey, serverKey, "who answers: a server of ours (own), the resolver of the pod (cluster), or an address", textValues(names.BadServer), func(s *dnsSpec) *string { return &s.Server }),
+		fieldOption("flows", "flows", "threads, each with one resolution at a time", wholeNumbers(1, maxFlows), func(s *dnsSpec) *int { return &s.Flows }),
 	},
-	pacing(func(s *dnsSpec) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
+	pacingOptions(func(s *dnsSpec) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
-		field("name", "name", "name to resolve", text(names.BadName), func(s *dnsSpec) *string { return &s.Name }),
-		field("queries", "queries", "what is asked for a name: A and AAAA at once from one socket (race: by two threads at the same instant), or A", oneOf(names.Queries()...), func(s *dnsSpec) *string { return &s.Queries }),
-		field("ndots", "ndots", "dots that a name needs to be asked for before the search list; Kubernetes sets 5", wholeNumbers(1, names.MaxNdots), func(s *dnsSpec) *int { return &s.Ndots }),
-		field("timeout", "timeout", "time without an answer after which a query is sent again", spans(names.MinTimeout, names.MaxTimeout), func(s *dnsSpec) *time.Duration { return &s.Timeout }),
-		field("attempts", "attempts", "how often a query is sent to a server", wholeNumbers(1, names.MaxAttempts), func(s *dnsSpec) *int { return &s.Attempts }),
-		field("backends", "backends", "servers behind the Service", wholeNumbers(1, MaxBackends), func(s *dnsSpec) *int { return &s.Backends }),
+		fieldOption("name", "name", "name to resolve", textValues(names.BadName), func(s *dnsSpec) *string { return &s.Name }),
+		fieldOption("queries", "queries", "what is asked for a name: A and AAAA at once from one socket (race: by two threads at the same instant), or A", oneOf(names.Queries()...), func(s *dnsSpec) *string { return &s.Queries }),
+		fieldOption("ndots", "ndots", "dots that a name needs to be asked for before the search list; Kubernetes sets 5", wholeNumbers(1, names.MaxNdots), func(s *dnsSpec) *int { return &s.Ndots }),
+		fieldOption("timeout", "timeout", "time without an answer after which a query is sent again", durationValues(names.MinTimeout, names.MaxTimeout), func(s *dnsSpec) *time.Duration { return &s.Timeout }),
+		fieldOption("attempts", "attempts", "how often a query is sent to a server", wholeNumbers(1, names.MaxAttempts), func(s *dnsSpec) *int { return &s.Attempts }),
+		fieldOption("backends", "backends", "servers behind the Service", wholeNumbers(1, MaxBackends), func(s *dnsSpec) *int { return &s.Backends }),
 		byWindow,
 	},
 )}
 
-func (s dnsSpec) kind() *kind { return &dnsKind }
+func (s dnsSpec) kindEntry() *kind { return &dnsKind }
 
 // Traits implements Spec.
 func (s dnsSpec) Traits() Traits {
@@ -55,23 +55,23 @@ func (s dnsSpec) Traits() Traits {
 
 func (s dnsSpec) normalize() Spec {
 	s.Protocol, s.Flows = cmp.Or(s.Protocol, UDP), max(s.Flows, 1)
-	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
+	s.Arrival = normalizeArrival(s.Rate, s.Load, s.Arrival)
 	s.Shape = s.WithDefaults()
 	s.Backends = cmp.Or(s.Backends, 1)
 	return s
 }
 
-func (s dnsSpec) check(f *faultList) {
+func (s dnsSpec) addFaults(f *faultList) {
 	n := s.normalize().(dnsSpec)
-	f.pace(n.Rate, n.Load, n.Arrival)
-	f.refuse(n.Races() && n.Protocol == TCP, "queries race is for udp: a TCP connection exists before its queries")
-	f.refuse(n.Elsewhere() && s.Backends > 1, "backends are servers of ours: server %s takes none", s.Server)
-	f.refuse(n.Elsewhere() && n.Load > 0, "load asks a server of ours for its capacity first: give a rate for server %s", s.Server)
-	f.refuse(n.Elsewhere() && n.Arrival == Saturate, "arrival saturate is for servers of ours: give a rate for server %s", s.Server)
+	f.checkPacing(n.Rate, n.Load, n.Arrival)
+	f.refuseIf(n.Races() && n.Protocol == TCP, "queries race is for udp: a TCP connection exists before its queries")
+	f.refuseIf(n.Elsewhere() && s.Backends > 1, "backends are servers of ours: server %s takes none", s.Server)
+	f.refuseIf(n.Elsewhere() && n.Load > 0, "load asks a server of ours for its capacity first: give a rate for server %s", s.Server)
+	f.refuseIf(n.Elsewhere() && n.Arrival == Saturate, "arrival saturate is for servers of ours: give a rate for server %s", s.Server)
 }
 
-// barred implements chooser: it returns why the spec does not support a path.
-func (s dnsSpec) barred(p Path) string {
+// whyBarred implements chooser: it returns why the spec does not support a path.
+func (s dnsSpec) whyBarred(p Path) string {
 	if s.Elsewhere() && (p.From != Pod || p.To != Service) {
 		return "the server of the workload is not at the end of the path: want pod-to-service/local or pod-to-service/remote"
 	}

@@ -28,11 +28,11 @@ var ZeroPath = Path{Host, Host, CrossNode}
 // Cases returns every case of the plan: by path, then by workload, then by profile. Cases of the baseline raw
 // come last if the plan does not measure their workload on ZeroPath anyway.
 func (p Plan) Cases() []Case {
-	return append(slices.Concat(p.groups()...), p.zeros()...)
+	return append(slices.Concat(p.caseGroups()...), p.zeroCases()...)
 }
 
-// groups returns the cases of each path and workload, without those from zeros.
-func (p Plan) groups() [][]Case {
+// caseGroups returns the cases of each path and workload, without the cases from zeroCases.
+func (p Plan) caseGroups() [][]Case {
 	var groups [][]Case
 	profiles := p.Measured()
 	for _, path := range p.Paths {
@@ -47,9 +47,9 @@ func (p Plan) groups() [][]Case {
 	return groups
 }
 
-// zeros returns the cases of the baseline raw on ZeroPath, for each workload that the groups do not measure there: results
-// on other paths are compared with them. It returns nil if raw is not the baseline.
-func (p Plan) zeros() []Case {
+// zeroCases returns the cases of the baseline raw on ZeroPath, for each workload that caseGroups does not measure there:
+// results on other paths are compared with them. It returns nil if raw is not the baseline.
+func (p Plan) zeroCases() []Case {
 	if !isRaw(p.Baseline) {
 		return nil
 	}
@@ -84,11 +84,11 @@ func (p Plan) Order(repetition int) []Case {
 		return cases
 	}
 	r := rand.New(rand.NewPCG(p.Seed, uint64(repetition)))
-	groups := p.groups()
+	groups := p.caseGroups()
 	r.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })
 	// A case that all groups of a workload are compared with is measured in a random one of them: always using the
 	// first would give drift within a repetition a direction.
-	for _, z := range p.zeros() {
+	for _, z := range p.zeroCases() {
 		var like []int
 		for i, g := range groups {
 			if len(g) > 0 && g[0].Workload == z.Workload {

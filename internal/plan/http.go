@@ -11,7 +11,7 @@ import (
 
 // HTTP sends requests of HTTP/1.1, one at a time on each connection.
 type HTTP struct {
-	// Rate, Load and Arrival define the schedule of requests; see pace.
+	// Rate, Load and Arrival define the schedule of requests; see checkPacing.
 	Rate, Load float64
 	Arrival    string
 	// ResponseSize is the length of the body in bytes.
@@ -45,23 +45,23 @@ const (
 
 var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP requests", zero: HTTP{}, options: slices.Concat(
 	[]option{onlyTransport[HTTP](TCP)},
-	pacing(func(s *HTTP) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
+	pacingOptions(func(s *HTTP) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
-		field("responseSize", "response", "length of the body", sizes(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
-		field("threads", "threads", "threads of the client", wholeNumbers(1, MaxThreads), func(s *HTTP) *int { return &s.Threads }),
-		field("connections", "connections", "connections of the client, at least one for each thread", wholeNumbers(1, MaxConnections),
+		fieldOption("responseSize", "response", "length of the body", sizeValues(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
+		fieldOption("threads", "threads", "threads of the client", wholeNumbers(1, MaxThreads), func(s *HTTP) *int { return &s.Threads }),
+		fieldOption("connections", "connections", "connections of the client, at least one for each thread", wholeNumbers(1, MaxConnections),
 			func(s *HTTP) *int { return &s.Connections }),
-		field("connection", "connection", "what the client does after a response", oneOf("keep-alive", "close"), func(s *HTTP) *string { return &s.Connection }),
-		field("backends", "backends", "servers behind the Service", wholeNumbers(1, MaxBackends), func(s *HTTP) *int { return &s.Backends }),
-		field("drain", "drain", "how long a backend serves after it was taken out", spans(0, maxDrain), func(s *HTTP) *time.Duration { return &s.Drain }),
-		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *HTTP) *string { return &s.Congestion }),
+		fieldOption("connection", "connection", "what the client does after a response", oneOf("keep-alive", "close"), func(s *HTTP) *string { return &s.Connection }),
+		fieldOption("backends", "backends", "servers behind the Service", wholeNumbers(1, MaxBackends), func(s *HTTP) *int { return &s.Backends }),
+		fieldOption("drain", "drain", "how long a backend serves after it was taken out", durationValues(0, maxDrain), func(s *HTTP) *time.Duration { return &s.Drain }),
+		fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *HTTP) *string { return &s.Congestion }),
 		byTool,
 		byWindow,
-		truth("roll", "take each backend out of the Service in turn, and put it back", func(s *HTTP) *bool { return &s.Roll }),
+		boolOption("roll", "take each backend out of the Service in turn, and put it back", func(s *HTTP) *bool { return &s.Roll }),
 	},
 )}
 
-func (s HTTP) kind() *kind { return &httpKind }
+func (s HTTP) kindEntry() *kind { return &httpKind }
 
 // Traits implements Spec.
 func (s HTTP) Traits() Traits {
@@ -75,7 +75,7 @@ func (s HTTP) Traits() Traits {
 }
 
 func (s HTTP) normalize() Spec {
-	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
+	s.Arrival = normalizeArrival(s.Rate, s.Load, s.Arrival)
 	s.ResponseSize = cmp.Or(s.ResponseSize, defaultBody)
 	s.Threads = cmp.Or(s.Threads, DefaultThreads)
 	s.Connections = cmp.Or(s.Connections, max(DefaultConnections, s.Threads))
@@ -88,13 +88,13 @@ func (s HTTP) normalize() Spec {
 	return s
 }
 
-func (s HTTP) check(f *faultList) {
+func (s HTTP) addFaults(f *faultList) {
 	n := s.normalize().(HTTP)
-	f.pace(n.Rate, n.Load, n.Arrival)
-	f.refuse(n.Arrival == Saturate, "http has no arrival saturate: a closed loop over its connections measures its capacity")
-	f.refuse(n.Connections < n.Threads, "connections %d are fewer than the %d threads: want one for each thread", n.Connections, n.Threads)
-	f.refuse(s.Roll && s.Backends < 2, "roll takes one backend after the other out of the Service: want backends=2 or more")
-	f.refuse(s.Drain != 0 && !s.Roll, "drain is for backends that are rolled: want roll, too")
+	f.checkPacing(n.Rate, n.Load, n.Arrival)
+	f.refuseIf(n.Arrival == Saturate, "http has no arrival saturate: a closed loop over its connections measures its capacity")
+	f.refuseIf(n.Connections < n.Threads, "connections %d are fewer than the %d threads: want one for each thread", n.Connections, n.Threads)
+	f.refuseIf(s.Roll && s.Backends < 2, "roll takes one backend after the other out of the Service: want backends=2 or more")
+	f.refuseIf(s.Drain != 0 && !s.Roll, "drain is for backends that are rolled: want roll, too")
 }
 
 // maxDrain bounds HTTP.Drain; Kubernetes' default grace period of a pod is 30 s.
@@ -114,8 +114,8 @@ func (w Workload) RollStep(window time.Duration, i int) (out, back time.Duration
 	return time.Duration((float64(i) + rollOut) * step), time.Duration((float64(i) + rollBack) * step)
 }
 
-// unfit implements fitter: it returns why a window is too short to roll the backends.
-func (s HTTP) unfit(window time.Duration) string {
+// whyUnfit implements fitter: it returns why a window is too short to roll the backends.
+func (s HTTP) whyUnfit(window time.Duration) string {
 	t := s.Traits()
 	if !t.Roll {
 		return ""

@@ -34,21 +34,21 @@ const (
 
 var jobKind = kind{name: "job", about: "steps of a job over several nodes: all-reduce, broadcast, shuffle, replication, incast, requests", title: "Steps of a job over several nodes", zero: jobSpec{}, options: []option{
 	onlyTransport[jobSpec](TCP),
-	field(patternKey, patternKey, "what the members exchange in a step", oneOf(job.Patterns()...), func(s *jobSpec) *string { return &s.Pattern }),
-	field("via", "via", "way of the pattern: ring or doubling (allreduce), tree or flat (broadcast), chain or fan-out (replicate)", oneOf(job.Ways()...), func(s *jobSpec) *string { return &s.Via }),
-	field("members", "members", "pods that take part, each on a node of its own", wholeNumbers(job.LeastMembers, job.MostMembers), func(s *jobSpec) *int { return &s.Members }),
-	field("size", "size", "bytes of a member's data, or of an answer", sizes(job.MaxSize), func(s *jobSpec) *int { return &s.Size }),
-	field("skew", "skew", "share of each member's data that goes to the first member beyond its even part (shuffle)", shares("skew", 0, job.MaxSkew, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Skew }),
-	field("fanout", "fanout", "requests that follow from one (microservice)", wholeNumbers(1, job.MostMembers-1), func(s *jobSpec) *int { return &s.Fanout }),
-	field("service", "service", "time that a member works for each request (microservice)", spans(0, job.MaxService), func(s *jobSpec) *time.Duration { return &s.Service }),
-	field("compute", "compute", "share of a step in which members compute, under the baseline", shares("compute share", 0, maxCompute, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Compute }),
-	field("pause", "pause", "time in which members compute in each step", spans(0, maxPause), func(s *jobSpec) *time.Duration { return &s.Pause }),
-	field("lost", "lost", "what follows when a member other than the first is lost: the trial ends, or the others continue without it", oneOf(job.Losses()...), func(s *jobSpec) *string { return &s.Lost }),
-	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *jobSpec) *string { return &s.Congestion }),
+	fieldOption(patternKey, patternKey, "what the members exchange in a step", oneOf(job.Patterns()...), func(s *jobSpec) *string { return &s.Pattern }),
+	fieldOption("via", "via", "way of the pattern: ring or doubling (allreduce), tree or flat (broadcast), chain or fan-out (replicate)", oneOf(job.Ways()...), func(s *jobSpec) *string { return &s.Via }),
+	fieldOption("members", "members", "pods that take part, each on a node of its own", wholeNumbers(job.LeastMembers, job.MostMembers), func(s *jobSpec) *int { return &s.Members }),
+	fieldOption("size", "size", "bytes of a member's data, or of an answer", sizeValues(job.MaxSize), func(s *jobSpec) *int { return &s.Size }),
+	fieldOption("skew", "skew", "share of each member's data that goes to the first member beyond its even part (shuffle)", shareValues("skew", 0, job.MaxSkew, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Skew }),
+	fieldOption("fanout", "fanout", "requests that follow from one (microservice)", wholeNumbers(1, job.MostMembers-1), func(s *jobSpec) *int { return &s.Fanout }),
+	fieldOption("service", "service", "time that a member works for each request (microservice)", durationValues(0, job.MaxService), func(s *jobSpec) *time.Duration { return &s.Service }),
+	fieldOption("compute", "compute", "share of a step in which members compute, under the baseline", shareValues("compute share", 0, maxCompute, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Compute }),
+	fieldOption("pause", "pause", "time in which members compute in each step", durationValues(0, maxPause), func(s *jobSpec) *time.Duration { return &s.Pause }),
+	fieldOption("lost", "lost", "what follows when a member other than the first is lost: the trial ends, or the others continue without it", oneOf(job.Losses()...), func(s *jobSpec) *string { return &s.Lost }),
+	fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *jobSpec) *string { return &s.Congestion }),
 	byWindow,
 }}
 
-func (s jobSpec) kind() *kind { return &jobKind }
+func (s jobSpec) kindEntry() *kind { return &jobKind }
 
 // Traits implements Spec.
 func (s jobSpec) Traits() Traits {
@@ -62,12 +62,12 @@ func (s jobSpec) normalize() Spec {
 	return s
 }
 
-func (s jobSpec) check(f *faultList) {
+func (s jobSpec) addFaults(f *faultList) {
 	n := s.normalize().(jobSpec)
 	for _, fault := range n.Faults() {
-		f.refuse(true, "%s", fault)
+		f.refuseIf(true, "%s", fault)
 	}
-	f.refuse(s.Compute > 0 && s.Pause > 0, "compute and pause both say how long members compute: give one of them")
+	f.refuseIf(s.Compute > 0 && s.Pause > 0, "compute and pause both say how long members compute: give one of them")
 }
 
 // Title returns the name of the workload in a report. It includes the pattern, members and compute time of a job, and UDP.
@@ -92,8 +92,8 @@ func (w Workload) Title() string {
 	return title
 }
 
-// barred implements chooser: it returns why the spec does not support a path.
-func (s jobSpec) barred(p Path) string {
+// whyBarred implements chooser: it returns why the spec does not support a path.
+func (s jobSpec) whyBarred(p Path) string {
 	if p.Locality != CrossNode || p.From != p.To {
 		return "the members of a job are pods, or hosts, on several nodes: want pod-to-pod/cross-node or host-to-host/cross-node"
 	}

@@ -130,12 +130,12 @@ func (p Plan) Lifetime() time.Duration {
 	case p.Pairs.Given(): // only the cluster knows their number
 		return longestTTL
 	}
-	return min(max(leastTTL, 2*p.longest()+aroundTrials), longestTTL)
+	return min(max(leastTTL, 2*p.longestRun()+aroundTrials), longestTTL)
 }
 
-// longest returns about how long the measurement takes with its most repetitions and with throughput searches that send
+// longestRun returns about how long the measurement takes with its most repetitions and with throughput searches that send
 // the maximum number of probes.
-func (p Plan) longest() time.Duration {
+func (p Plan) longestRun() time.Duration {
 	p = p.everyContext()
 	cases := p.Cases()
 	p = p.Fit(len(cases))
@@ -242,11 +242,11 @@ func (p Plan) installsCNIs() bool { return p.Environment == EnvKind || p.Cluster
 func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 	base, context := name.Profile(), name.Context()
 	switch {
-	case name.conditioned(ofLab):
+	case name.hasCondition(ofLab):
 		fs.Add(field, "%s: on a cluster, a variant may have version and set.KEY; other conditions are for the lab", name)
-	case name.conditioned(ofRecipe) && !p.installsCNIs():
+	case name.hasCondition(ofRecipe) && !p.installsCNIs():
 		fs.Add(field, "%s: version and set.KEY are for what the run installs: add --install or --env kind", name)
-	case name.conditioned(ofRecipe) && base == profile.Host:
+	case name.hasCondition(ofRecipe) && base == profile.Host:
 		fs.Add(field, "%s: nothing is installed for host", name)
 	case !clusterName.MatchString(base):
 		fs.Add(field, "%q is not the name of a profile", name)
@@ -299,7 +299,7 @@ func (fs *faults) checkTTL(p Plan) {
 func (fs *faults) checkCluster(p Plan) {
 	c := p.Cluster
 	for _, w := range p.Workloads {
-		if w.nic() != "" {
+		if w.nicModel() != "" {
 			fs.Add("workloads", "%s: nic is for the lab, and the NICs of a cluster are what they are: leave nic out", w)
 		}
 	}
@@ -336,7 +336,7 @@ func (fs *faults) checkCluster(p Plan) {
 		{"cpuRequest", c.CPURequest, c.CPULimit, "cpuLimit"}, {"cpuRequest", c.CPURequest, c.BackendCPULimit, "backendCPULimit"},
 		{"memoryRequest", c.MemoryRequest, c.MemoryLimit, "memoryLimit"},
 	} {
-		if request, limit := amount(r.request), amount(r.limit); limit > 0 && request > limit {
+		if request, limit := quantityValue(r.request), quantityValue(r.limit); limit > 0 && request > limit {
 			fs.Add("kubernetes."+r.key, "%s is more than the limit of %s (%s)", r.request, r.limit, r.limitKey)
 		}
 	}
@@ -358,8 +358,8 @@ var quantity = pattern.New(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
 // multiples are the factors of the suffixes of quantities.
 var multiples = map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
-// amount returns the value of a quantity, 0 if the text is not one.
-func amount(text string) float64 {
+// quantityValue returns the value of a quantity, 0 if the text is not one.
+func quantityValue(text string) float64 {
 	m := quantity.FindStringSubmatch(text)
 	if m == nil {
 		return 0

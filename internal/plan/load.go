@@ -36,37 +36,38 @@ const (
 	SaturationDepth = 32
 )
 
-// pacing returns the options for when requests are scheduled.
-func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []option {
+// pacingOptions returns the options for when requests are scheduled.
+func pacingOptions[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []option {
 	arrivals := oneOf(Constant, Poisson, Saturate)
 	arrivals.format = func(s string) string { return strings.TrimPrefix(s, Poisson) } // the default with a rate or a load
-	load := field("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
+	load := fieldOption("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
 	load.spread = func(s string) ([]string, error) {
 		loads, err := parseLoads(s)
 		return each.Of(loads, FormatShare), err
 	}
 	return []option{
-		field("arrival", "arrival", "when requests are scheduled; without it, after each response", arrivals, func(s *S) *string { _, _, a := fields(s); return a }),
-		field("rate", "rate", "intended requests per second", requestRates, func(s *S) *float64 { r, _, _ := fields(s); return r }),
+		fieldOption("arrival", "arrival", "when requests are scheduled; without it, after each response", arrivals, func(s *S) *string { _, _, a := fields(s); return a }),
+		fieldOption("rate", "rate", "intended requests per second", requestRates, func(s *S) *float64 { r, _, _ := fields(s); return r }),
 		load,
 	}
 }
 
-// arrival returns said, the schedule of requests that is given. If said is "" and a rate or a load is given, it returns Poisson.
-func arrival(rate, load float64, said string) string {
+// normalizeArrival returns the schedule of requests: said if it is given, Poisson if said is "" and a rate or a load is
+// given, and otherwise "".
+func normalizeArrival(rate, load float64, said string) string {
 	if said == "" && (rate != 0 || load != 0) {
 		return Poisson
 	}
 	return said
 }
 
-// pace adds faults for contradictions in the schedule of requests. The values must be normalized.
-func (f *faultList) pace(rate, load float64, arrival string) {
+// checkPacing adds faults for contradictions in the schedule of requests. The values must be normalized.
+func (f *faultList) checkPacing(rate, load float64, arrival string) {
 	open := arrival == Constant || arrival == Poisson
-	f.refuse(rate != 0 && load != 0, "rate and load both say how much is intended: give one of them")
-	f.refuse(open && rate > maxRequestRate, "rate %s is out of range: want at most %s requests per second", formatRate(rate), formatRate(maxRequestRate))
-	f.refuse(open && rate == 0 && load == 0, "arrival %s needs a rate or a load", arrival)
-	f.refuse(arrival == Saturate && (rate != 0 || load != 0), "arrival saturate takes no rate and no load: it sends as fast as responses come")
+	f.refuseIf(rate != 0 && load != 0, "rate and load both say how much is intended: give one of them")
+	f.refuseIf(open && rate > maxRequestRate, "rate %s is out of range: want at most %s requests per second", formatRate(rate), formatRate(maxRequestRate))
+	f.refuseIf(open && rate == 0 && load == 0, "arrival %s needs a rate or a load", arrival)
+	f.refuseIf(arrival == Saturate && (rate != 0 || load != 0), "arrival saturate takes no rate and no load: it sends as fast as responses come")
 }
 
 // Capacity returns the workload that measures the capacity to which w's load refers: its rate of requests, or of steps for
@@ -79,7 +80,7 @@ func (w Workload) Capacity() (Workload, bool) {
 		return Workload{}, false
 	}
 	w = w.Without("rate", "load", "arrival", "burst", "roll", "drain")
-	if w.Spec.kind() != &httpKind { // http has a request on each connection
+	if w.Spec.kindEntry() != &httpKind { // http has a request on each connection
 		w, _ = w.With("arrival", Saturate) // a workload with a load has this option
 	}
 	return w, true
@@ -103,7 +104,7 @@ func (w Workload) Paced(rate, load float64) Workload {
 
 // canPace reports whether the requests of the workload can follow a schedule.
 func (w Workload) canPace() bool {
-	_, ok := w.Kind().entry().option("load")
+	_, ok := w.Kind().entry().findOption("load")
 	return ok
 }
 
@@ -178,8 +179,9 @@ func parseLoads(s string) ([]float64, error) {
 	return slices.Compact(all), nil
 }
 
-// try checks that s is a value of the option. It returns s alone, or one text for each value that s expands to.
-func (o option) try(w Workload, s string) ([]string, error) {
+// expandText returns one text for each value that s stands for, which is s alone for a single value. It fails if s is not a
+// value of the option.
+func (o option) expandText(w Workload, s string) ([]string, error) {
 	if o.spread != nil {
 		return o.spread(s)
 	}

@@ -22,12 +22,12 @@ const (
 // at the peak while they are loaded.
 func (l Lab) Memory(variants []Variant) (bytes int64) {
 	for _, v := range variants {
-		bytes += v.Lab(l).memory(v)
+		bytes += v.Lab(l).variantMemory(v)
 	}
 	return bytes
 }
 
-func (l Lab) memory(v Variant) int64 {
+func (l Lab) variantMemory(v Variant) int64 {
 	p, _ := profile.Lookup(v.Profile())
 	services, endpoints := l.Services, l.Services*l.Endpoints
 	node := l.Connections * trackedConnection

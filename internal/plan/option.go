@@ -34,8 +34,8 @@ type option struct {
 // protocolKey is the key of the option whose value is written without its word in the text form.
 const protocolKey = "protocol"
 
-// over returns the option restricted to one transport.
-func (o option) over(p Protocol) option {
+// onlyOver returns the option restricted to one transport.
+func (o option) onlyOver(p Protocol) option {
 	o.Needs = p
 	return o
 }
@@ -50,8 +50,8 @@ func (o option) Default(k Kind) string {
 	return o.text(w.Normalize())
 }
 
-// field returns the option for a field of a spec. at returns a pointer to the field. A zero value is written as "".
-func field[S Spec, T comparable](key, word, help string, v values[T], at func(s *S) *T) option {
+// fieldOption returns the option for a field of a spec. at returns a pointer to the field. A zero value is written as "".
+func fieldOption[S Spec, T comparable](key, word, help string, v values[T], at func(s *S) *T) option {
 	return option{Key: key, Word: word, Help: help, Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, text string) error {
 			read, err := v.parseValid(text)
@@ -74,36 +74,36 @@ func field[S Spec, T comparable](key, word, help string, v values[T], at func(s 
 	}
 }
 
-// truth returns the option for a field that is true or false; in the text form it is only its word.
-func truth[S Spec](key, help string, at func(s *S) *bool) option {
-	o := field(key, key, help, trueOrFalse, at)
+// boolOption returns the option for a field that is true or false; in the text form it is only its word.
+func boolOption[S Spec](key, help string, at func(s *S) *bool) option {
+	o := fieldOption(key, key, help, trueOrFalse, at)
 	o.bare = true
 	return o
 }
 
-// transport returns the option for the transport of a kind, one of among.
-func transport[S Spec](at func(s *S) *Protocol, among ...Protocol) option {
+// transportOption returns the option for the transport of a kind, one of among.
+func transportOption[S Spec](at func(s *S) *Protocol, among ...Protocol) option {
 	v := oneOf(among...)
 	v.parse = func(s string) (Protocol, error) {
-		name, err := word(s, string(TCP), string(UDP), string(icmp))
+		name, err := parseWord(s, string(TCP), string(UDP), string(icmp))
 		if err == nil && !slices.Contains(among, Protocol(name)) {
-			err = fmt.Errorf("%s runs over %s, not %s", (*new(S)).kind().name, strings.Join(Texts(among), " or "), name)
+			err = fmt.Errorf("%s runs over %s, not %s", (*new(S)).kindEntry().name, strings.Join(Texts(among), " or "), name)
 		}
 		return Protocol(name), err
 	}
-	return field(protocolKey, protocolKey, "transport", v, at)
+	return fieldOption(protocolKey, protocolKey, "transport", v, at)
 }
 
 // onlyTransport returns the option for the transport of a kind that has only one transport. The spec does not store the transport,
 // so it is never written.
 func onlyTransport[S Spec](p Protocol) option {
-	return transport(func(*S) *Protocol { return new(Protocol) }, p)
+	return transportOption(func(*S) *Protocol { return new(Protocol) }, p)
 }
 
 // byTool is the option for the program that sends the workload. Its values are ownEngine and ToolNames.
 var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: position.Enum(append([]string{ownEngine}, ToolNames()...)...),
 	set: func(w *Workload, s string) error {
-		name, err := word(s, append([]string{ownEngine}, ToolNames()...)...)
+		name, err := parseWord(s, append([]string{ownEngine}, ToolNames()...)...)
 		if name == ownEngine {
 			name = ""
 		}
@@ -115,7 +115,7 @@ var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the wor
 
 // byWindow is the option for a workload's own measurement window.
 var byWindow = func() option {
-	v := spans(minWindow, maxWindow)
+	v := durationValues(minWindow, maxWindow)
 	return option{Key: "window", Word: "window", Help: "measurement window of this workload; otherwise that of the plan", Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, s string) (err error) {
 			w.Window, err = v.parseValid(s)
@@ -130,15 +130,15 @@ var byWindow = func() option {
 	}
 }()
 
-// option returns the option with this key, false if the kind does not have it.
-func (k *kind) option(key string) (option, bool) {
+// findOption returns the option with this key, false if the kind does not have it.
+func (k *kind) findOption(key string) (option, bool) {
 	return each.First(k.options, func(o option) bool { return o.Key == key })
 }
 
 // Words returns the names of the options of a kind of workload on the command line.
-func (k Kind) Words() []string { return k.entry().words() }
+func (k Kind) Words() []string { return k.entry().optionWords() }
 
-func (k *kind) words() []string {
+func (k *kind) optionWords() []string {
 	return each.Of(k.options, func(o option) string { return o.Word })
 }
 
@@ -162,7 +162,7 @@ func ParseWorkload(s string) (Workload, error) {
 			faults = append(faults, w.setPart(strings.TrimSpace(part), given))
 		}
 	}
-	if err := errors.Join(append(faults, w.check(given))...); err != nil {
+	if err := errors.Join(append(faults, w.checkOptions(given))...); err != nil {
 		return Workload{}, fmt.Errorf("workload %q: %w", s, err)
 	}
 	return w.Normalize(), nil
@@ -175,10 +175,10 @@ func (w *Workload) setPart(part string, given map[string]bool) error {
 	if !has && slices.Contains([]Protocol{TCP, UDP, icmp}, Protocol(part)) {
 		word, value = protocolKey, part
 	}
-	k := w.Spec.kind()
-	i := slices.Index(k.words(), word)
+	k := w.Spec.kindEntry()
+	i := slices.Index(k.optionWords(), word)
 	if i < 0 {
-		return k.unknown(word)
+		return k.unknownOption(word)
 	}
 	o := k.options[i]
 	if given[o.Key] {
@@ -194,22 +194,22 @@ func (w *Workload) setPart(part string, given map[string]bool) error {
 	return nil
 }
 
-// unknown returns the error for a word that is not an option of the kind.
-func (k *kind) unknown(word string) error {
+// unknownOption returns the error for a word that is not an option of the kind.
+func (k *kind) unknownOption(word string) error {
 	for _, other := range kinds {
-		if slices.Contains(other.words(), word) {
-			return fmt.Errorf("%s has no %s (it has %s)", k.name, word, strings.Join(k.words(), ", "))
+		if slices.Contains(other.optionWords(), word) {
+			return fmt.Errorf("%s has no %s (it has %s)", k.name, word, strings.Join(k.optionWords(), ", "))
 		}
 	}
-	return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, k.words()))
+	return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, k.optionWords()))
 }
 
-// check returns the contradictions in a workload. Call it before Normalize, which silently drops some of them. given has the
+// checkOptions returns the contradictions in a workload. Call it before Normalize, which silently drops some of them. given has the
 // keys of the options that the input sets.
-func (w Workload) check(given map[string]bool) error {
+func (w Workload) checkOptions(given map[string]bool) error {
 	var errs []error
 	n := w.Normalize()
-	for _, o := range w.Spec.kind().options {
+	for _, o := range w.Spec.kindEntry().options {
 		if over := n.Spec.Traits().Protocol; given[o.Key] && o.Needs != "" && over != o.Needs {
 			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.Word, o.Needs, over))
 		}
@@ -226,28 +226,28 @@ func (w Workload) checkWhole() error {
 		rr.RequestSize, rr.ResponseSize = max(rr.RequestSize, MinDatagram), max(rr.ResponseSize, MinDatagram)
 		spec = rr
 	}
-	spec.check(&f)
+	spec.addFaults(&f)
 	why := w.Beyond()
-	f.refuse(why != "", "tool %s: %s", w.Tool, why)
+	f.refuseIf(why != "", "tool %s: %s", w.Tool, why)
 	return errors.Join(f...)
 }
 
 // faultList collects what is wrong with one workload.
 type faultList []error
 
-// refuse adds a fault if wrong is true.
-func (f *faultList) refuse(wrong bool, format string, args ...any) {
+// refuseIf adds a fault if wrong is true.
+func (f *faultList) refuseIf(wrong bool, format string, args ...any) {
 	if wrong {
 		*f = append(*f, fmt.Errorf(format, args...))
 	}
 }
 
-// datagram adds a fault if v is not a possible payload of a datagram in bytes. name is the name of the option.
-func (f *faultList) datagram(name string, v int, p Protocol) {
-	f.refuse(v < MinDatagram || v > MaxDatagram, "%s %d is out of range for %s: want %d to %d bytes", name, v, p, MinDatagram, MaxDatagram)
+// checkDatagramSize adds a fault if v is not a possible payload of a datagram in bytes. name is the name of the option.
+func (f *faultList) checkDatagramSize(name string, v int, p Protocol) {
+	f.refuseIf(v < MinDatagram || v > MaxDatagram, "%s %d is out of range for %s: want %d to %d bytes", name, v, p, MinDatagram, MaxDatagram)
 }
 
-func word(s string, allowed ...string) (string, error) {
+func parseWord(s string, allowed ...string) (string, error) {
 	if !slices.Contains(allowed, s) {
 		return "", fmt.Errorf("%q is not one of %s%s", s, strings.Join(allowed, ", "), advice.DidYouMean(s, allowed))
 	}

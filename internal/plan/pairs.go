@@ -92,7 +92,7 @@ func (fs *faults) checkPairs(p Plan) {
 		return
 	}
 	for _, v := range p.Profiles {
-		if v.sets("nodes") {
+		if v.setsCondition("nodes") {
 			fs.Add("profiles", "%s: pairs of nodes need as many nodes of each profile: set nodes for all", v)
 		}
 	}

@@ -21,14 +21,14 @@ const defaultPingPayload = 56
 
 var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []option{
 	onlyTransport[Ping](icmp),
-	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Ping) *int { return &s.Flows }),
-	field("messageSize", "message", "payload of an echo", sizes(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),
-	field("interval", "interval", "time between echoes; 0 waits for the reply alone", spans(0, time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),
+	fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Ping) *int { return &s.Flows }),
+	fieldOption("messageSize", "message", "payload of an echo", sizeValues(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),
+	fieldOption("interval", "interval", "time between echoes; 0 waits for the reply alone", durationValues(0, time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),
 	byTool,
 	byWindow,
 }}
 
-func (s Ping) kind() *kind { return &pingKind }
+func (s Ping) kindEntry() *kind { return &pingKind }
 
 // Traits implements Spec.
 func (s Ping) Traits() Traits {
@@ -41,6 +41,6 @@ func (s Ping) normalize() Spec {
 	return s
 }
 
-func (s Ping) check(f *faultList) {
-	f.datagram("message", s.normalize().(Ping).MessageSize, icmp)
+func (s Ping) addFaults(f *faultList) {
+	f.checkDatagramSize("message", s.normalize().(Ping).MessageSize, icmp)
 }

@@ -156,7 +156,7 @@ func (c Case) NIC(run NIC) NIC {
 	if c.Profile.Context() != "" {
 		return ""
 	}
-	return cmp.Or(c.Workload.nic(), c.Profile.Lab(Lab{NIC: run}).NIC)
+	return cmp.Or(c.Workload.nicModel(), c.Profile.Lab(Lab{NIC: run}).NIC)
 }
 
 // Trial is one execution of a case. Repetition counts from 1. Pair is zero unless the plan has pairs of nodes.

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// plants returns the values of the setting lab.plants: known faults of named nodes and links.
-func plants() values[[]mesh.Plant] {
+// plantValues returns the values of the setting lab.plants: known faults of named nodes and links.
+func plantValues() values[[]mesh.Plant] {
 	v := values[[]mesh.Plant]{rang: "NODE=delay:TIME, NODE=loss:SHARE, NODE=rate:RATE or NODE/NODE=loss:SHARE, separated by commas", schema: position.Text}
 	v.parse = func(s string) ([]mesh.Plant, error) {
 		if s == "" {
@@ -41,7 +41,7 @@ func parsePlant(s string) (p mesh.Plant, err error) {
 		}
 	case "rate":
 		if p.Rate, err = parseBitRate(text); err == nil {
-			_, wrong := between(1e5, MaxRate, formatRate)
+			_, wrong := rangeCheck(1e5, MaxRate, formatRate)
 			if fault := wrong(p.Rate); fault != "" {
 				err = errors.New(fault)
 			}

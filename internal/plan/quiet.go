@@ -34,20 +34,20 @@ func (q Quiet) Register() {
 // quietSpec is the Spec of a workload that sends nothing.
 type quietSpec struct{ *quiet }
 
-func (s quietSpec) kind() *kind { return &s.row }
+func (s quietSpec) kindEntry() *kind { return &s.row }
 
 // Traits implements Spec.
 func (s quietSpec) Traits() Traits { return Traits{Decides: s.Decides} }
 
 func (s quietSpec) normalize() Spec { return s }
 
-func (s quietSpec) check(*faultList) {}
+func (s quietSpec) addFaults(*faultList) {}
 
-// barred implements chooser: it returns why the spec does not support a path.
-func (s quietSpec) barred(p Path) string { return s.Barred(p) }
+// whyBarred implements chooser: it returns why the spec does not support a path.
+func (s quietSpec) whyBarred(p Path) string { return s.Barred(p) }
 
-// unfit implements fitter: it returns why a window is too short.
-func (s quietSpec) unfit(window time.Duration) string { return s.Unfit(window) }
+// whyUnfit implements fitter: it returns why a window is too short.
+func (s quietSpec) whyUnfit(window time.Duration) string { return s.Unfit(window) }
 
 // Rests returns the kind of a workload that sends nothing, "" for any other.
 func (w Workload) Rests() Kind {

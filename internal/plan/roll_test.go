@@ -80,7 +80,7 @@ func TestRollNeedsAWindow(t *testing.T) {
 		{"http(backends=3,roll,drain=401ms)", 3 * time.Second, "drains 401ms"},
 		{"http(backends=3)", time.Millisecond, ""},
 	} {
-		why := w(c.text).unfit(c.window)
+		why := w(c.text).whyUnfit(c.window)
 		if (why == "") != (c.says == "") || !strings.Contains(why, c.says) {
 			t.Errorf("%s in %s: %v, want %q", c.text, c.window, why, c.says)
 		}

@@ -33,7 +33,7 @@ func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers
 // change meanwhile.
 func (c Case) Route() Route {
 	is := c.Workload.Traits()
-	return Route{Variant: c.Profile, Path: c.Path, Servers: c.Workload.Servers(c.Path), Rolled: c.Workload.Rolled(c.Path), NewPods: is.NewPods(), Rests: c.Workload.Rests(), NIC: c.Workload.nic(), Members: is.Job.Members}
+	return Route{Variant: c.Profile, Path: c.Path, Servers: c.Workload.Servers(c.Path), Rolled: c.Workload.Rolled(c.Path), NewPods: is.NewPods(), Rests: c.Workload.Rests(), NIC: c.Workload.nicModel(), Members: is.Job.Members}
 }
 
 // Routes returns every route of a plan once: each variant on each path with one server, then the routes of the cases.

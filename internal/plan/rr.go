@@ -11,7 +11,7 @@ import (
 type RR struct {
 	Protocol Protocol
 	Flows    int
-	// Rate, Load and Arrival define the schedule of requests; see pace.
+	// Rate, Load and Arrival define the schedule of requests; see checkPacing.
 	Rate, Load float64
 	Arrival    string
 	// RequestSize and ResponseSize are the payloads in bytes; default 1 for TCP and MinDatagram for UDP, which has a
@@ -39,23 +39,23 @@ var waits = oneOf("sleep", spinning)
 
 var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(
 	[]option{
-		transport(func(s *RR) *Protocol { return &s.Protocol }, TCP, UDP),
-		field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *RR) *int { return &s.Flows }),
+		transportOption(func(s *RR) *Protocol { return &s.Protocol }, TCP, UDP),
+		fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *RR) *int { return &s.Flows }),
 	},
-	pacing(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
+	pacingOptions(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
-		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
-		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
-		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).over(TCP),
-		field("burst", "burst", "requests that are scheduled at once", wholeNumbers(1, maxBurst), func(s *RR) *int { return &s.Burst }),
-		field("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
-		field("under", "under", "what is sent beside the requests", oneOf("stream"), func(s *RR) *string { return &s.Under }).over(TCP),
+		fieldOption("requestSize", "request", "payload of a request", sizeValues(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
+		fieldOption("responseSize", "response", "payload of a response", sizeValues(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
+		fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).onlyOver(TCP),
+		fieldOption("burst", "burst", "requests that are scheduled at once", wholeNumbers(1, maxBurst), func(s *RR) *int { return &s.Burst }),
+		fieldOption("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
+		fieldOption("under", "under", "what is sent beside the requests", oneOf("stream"), func(s *RR) *string { return &s.Under }).onlyOver(TCP),
 		byTool,
 		byWindow,
 	},
 )}
 
-func (s RR) kind() *kind { return &rrKind }
+func (s RR) kindEntry() *kind { return &rrKind }
 
 // Traits implements Spec.
 func (s RR) Traits() Traits {
@@ -66,7 +66,7 @@ func (s RR) Traits() Traits {
 
 func (s RR) normalize() Spec {
 	s.Protocol, s.Flows = cmp.Or(s.Protocol, TCP), max(s.Flows, 1)
-	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
+	s.Arrival = normalizeArrival(s.Rate, s.Load, s.Arrival)
 	size := 1
 	if s.Protocol == UDP {
 		size = MinDatagram
@@ -82,12 +82,12 @@ func (s RR) normalize() Spec {
 	return s
 }
 
-func (s RR) check(f *faultList) {
+func (s RR) addFaults(f *faultList) {
 	n := s.normalize().(RR)
-	f.pace(n.Rate, n.Load, n.Arrival)
-	f.refuse(n.Arrival == Saturate && n.Burst != 0, "arrival saturate takes no burst: there are always %d requests under way on a flow", SaturationDepth)
+	f.checkPacing(n.Rate, n.Load, n.Arrival)
+	f.refuseIf(n.Arrival == Saturate && n.Burst != 0, "arrival saturate takes no burst: there are always %d requests under way on a flow", SaturationDepth)
 	if n.Protocol == UDP {
-		f.datagram("request", n.RequestSize, UDP)
-		f.datagram("response", n.ResponseSize, UDP)
+		f.checkDatagramSize("request", n.RequestSize, UDP)
+		f.checkDatagramSize("response", n.ResponseSize, UDP)
 	}
 }

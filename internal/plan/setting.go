@@ -121,9 +121,9 @@ func (v values[T]) parseValid(text string) (T, error) {
 	return read, err
 }
 
-// setting returns s with everything that follows from its values v: parsing, text, check and schema. at returns a pointer
+// newSetting returns s with everything that follows from its values v: parsing, text, check and schema. at returns a pointer
 // to the plan's field of the setting.
-func setting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
+func newSetting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
 	s.Words, s.Range, s.Number = v.words, v.rang, v.number
 	s.Set = func(p *Plan, text string) error {
 		read, err := v.parse(text)

@@ -20,13 +20,13 @@ func oneOf[T ~string](words ...T) values[T] {
 	return values[T]{
 		words: texts,
 		parse: func(text string) (T, error) {
-			text, err := word(text, texts...)
+			text, err := parseWord(text, texts...)
 			return T(text), err
 		},
 		format: func(v T) string { return string(v) },
 		schema: position.Enum(words...),
 		wrong: func(v T) string {
-			if _, err := word(string(v), texts...); err != nil {
+			if _, err := parseWord(string(v), texts...); err != nil {
 				return err.Error()
 			}
 			return ""
@@ -34,9 +34,9 @@ func oneOf[T ~string](words ...T) values[T] {
 	}
 }
 
-// between returns a text for the range from low to high, and a function that returns what is wrong with a value: "" if the
+// rangeCheck returns a text for the range from low to high, and a function that returns what is wrong with a value: "" if the
 // value is in the range.
-func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wrong func(T) string) {
+func rangeCheck[T cmp.Ordered](low, high T, format func(T) string) (rang string, wrong func(T) string) {
 	rang = format(low) + " to " + format(high)
 	return rang, func(v T) string {
 		if v >= low && v <= high { // so that NaN is wrong
@@ -49,7 +49,7 @@ func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wr
 // wholeNumbers returns the values of a setting that is a whole number from low to high.
 func wholeNumbers(low, high int) values[int] {
 	v := values[int]{parse: parseWhole, format: strconv.Itoa, number: true}
-	v.rang, v.wrong = between(low, high, v.format)
+	v.rang, v.wrong = rangeCheck(low, high, v.format)
 	v.schema = position.Whole(low, high)
 	return v
 }
@@ -93,10 +93,10 @@ var families = values[int]{
 	},
 }
 
-// spans returns the values of a setting that is a duration from low to high.
-func spans(low, high time.Duration) values[time.Duration] {
+// durationValues returns the values of a setting that is a duration from low to high.
+func durationValues(low, high time.Duration) values[time.Duration] {
 	v := values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: position.Duration}
-	v.rang, v.wrong = between(low, high, v.format)
+	v.rang, v.wrong = rangeCheck(low, high, v.format)
 	return v
 }
 
@@ -117,14 +117,14 @@ func orZero[T cmp.Ordered](v values[T], meaning string) values[T] {
 // lineRates returns the values of the setting lab.lineRate: the rate of a shaped NIC from 100 kbit/s, or 0 for unshaped.
 func lineRates() values[float64] {
 	v := values[float64]{parse: parseBitRate, format: formatRate, schema: position.Rate}
-	_, v.wrong = between(1e5, MaxRate, formatRate)
+	_, v.wrong = rangeCheck(1e5, MaxRate, formatRate)
 	v.rang = "100K to 1T bit/s"
 	return orZero(v, " for unshaped")
 }
 
-// text returns the values of a setting that is any text. wrong returns what is wrong with a text other than ""; nil allows
+// textValues returns the values of a setting that is any text. wrong returns what is wrong with a text other than ""; nil allows
 // every text.
-func text(wrong func(string) string) values[string] {
+func textValues(wrong func(string) string) values[string] {
 	return values[string]{
 		parse: anyText, format: func(s string) string { return s }, schema: position.Text,
 		wrong: func(s string) string {
@@ -136,9 +136,9 @@ func text(wrong func(string) string) values[string] {
 	}
 }
 
-// lists returns the values of a setting that is a list, separated by commas on the command line. item is the schema of an
+// listValues returns the values of a setting that is a list, separated by commas on the command line. item is the schema of an
 // item. read reads the list of a plan file; nil reads each item with parse.
-func lists[T any](parse func(string) (T, error), item map[string]any, read func(d *decoder, at *[]T) position.Read) values[[]T] {
+func listValues[T any](parse func(string) (T, error), item map[string]any, read func(d *decoder, at *[]T) position.Read) values[[]T] {
 	if read == nil {
 		read = func(d *decoder, at *[]T) position.Read { return position.Values(d.Decoder, at, parse) }
 	}
@@ -150,12 +150,12 @@ func lists[T any](parse func(string) (T, error), item map[string]any, read func(
 }
 
 // texts are the values of a setting that is a list of any texts.
-var texts = lists(anyText, position.Text, nil)
+var texts = listValues(anyText, position.Text, nil)
 
 func anyText(s string) (string, error) { return s, nil }
 
-// labels returns the values of a setting that maps names to values, name=value on the command line.
-func labels(parse func(string) (map[string]string, error)) values[map[string]string] {
+// labelValues returns the values of a setting that maps names to values, name=value on the command line.
+func labelValues(parse func(string) (map[string]string, error)) values[map[string]string] {
 	return values[map[string]string]{
 		parse: parse, schema: position.Labels,
 		format: func(v map[string]string) string {
@@ -173,11 +173,11 @@ var trueOrFalse = values[bool]{parse: parseBool, format: strconv.FormatBool, wor
 var anySpan = values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: position.Duration}
 
 // quantities are the values of a setting that is a quantity of Kubernetes, above 0.
-var quantities = text(func(s string) string {
+var quantities = textValues(func(s string) string {
 	switch {
 	case !quantity.MatchString(s):
 		return fmt.Sprintf("%q is not a quantity such as 500m, 2 or 64Mi", s)
-	case amount(s) == 0:
+	case quantityValue(s) == 0:
 		return fmt.Sprintf("%q is out of range: want above 0", s)
 	}
 	return ""
@@ -195,12 +195,12 @@ var precisions = values[float64]{
 	},
 }
 
-// shares returns the values of a setting that is a share from low to high. what names the share in errors; rang describes
+// shareValues returns the values of a setting that is a share from low to high. what names the share in errors; rang describes
 // the range.
-func shares(what string, low, high float64, rang string, schema map[string]any) values[float64] {
+func shareValues(what string, low, high float64, rang string, schema map[string]any) values[float64] {
 	v := values[float64]{rang: rang, schema: schema, format: FormatShare}
 	v.parse = func(s string) (float64, error) { return parseShare(s, what, low, high) }
-	_, v.wrong = between(low, high, FormatShare)
+	_, v.wrong = rangeCheck(low, high, FormatShare)
 	return v
 }
 
@@ -241,8 +241,8 @@ var seeds = values[uint64]{
 	format: func(v uint64) string { return strconv.FormatUint(v, 10) }, rang: "0 to 2^64-1", schema: map[string]any{"type": "integer", "minimum": 0},
 }
 
-// sizes returns the values of an option that is a number of bytes from 1 to high.
-func sizes(high int) values[int] {
+// sizeValues returns the values of an option that is a number of bytes from 1 to high.
+func sizeValues(high int) values[int] {
 	return values[int]{format: strconv.Itoa, rang: fmt.Sprintf("1 to %d bytes", high), schema: position.Size(high),
 		parse: func(s string) (int, error) {
 			v, err := parseSize(s)
@@ -260,8 +260,8 @@ var (
 	rates        = values[float64]{rang: "0 to 1T bit/s", parse: parseBitRate, format: formatRate, schema: position.Rate}
 	requestRates = values[float64]{rang: "0 to 100M requests per second", format: formatRate, schema: position.Rate,
 		parse: func(s string) (float64, error) { return parseRate(s, 1e3) }}
-	loads  = shares("load", minLoad, maxLoad, "0.1% to 200%, or a range such as 10%..90%", position.Load)
-	losses = shares("loss", 0, maxLoss, "0 to 50%", position.Share)
+	loads  = shareValues("load", minLoad, maxLoad, "0.1% to 200%, or a range such as 10%..90%", position.Load)
+	losses = shareValues("loss", 0, maxLoss, "0 to 50%", position.Share)
 )
 
 // algorithms are the values of the option congestion: names of congestion controls, of at most 15 characters

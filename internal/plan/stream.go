@@ -41,22 +41,22 @@ const (
 )
 
 var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []option{
-	transport(func(s *Stream) *Protocol { return &s.Protocol }, TCP, UDP),
-	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Stream) *int { return &s.Flows }),
-	messages(maxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
-	field("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).over(UDP),
-	field("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", oneOf("copy", "sendfile", "trunc", GSO),
+	transportOption(func(s *Stream) *Protocol { return &s.Protocol }, TCP, UDP),
+	fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Stream) *int { return &s.Flows }),
+	messageOption(maxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
+	fieldOption("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).onlyOver(UDP),
+	fieldOption("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", oneOf("copy", "sendfile", "trunc", GSO),
 		func(s *Stream) *string { return &s.Mode }),
-	field("buffer", "buffer", "socket buffers", sizes(maxBuffer), func(s *Stream) *int { return &s.Buffer }),
-	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).over(TCP),
-	field("nic", "nic", "NIC model of the lab between nodes, where it is not that of the run", oneOf(NICIdeal, NICWire), func(s *Stream) *NIC { return &s.NIC }),
+	fieldOption("buffer", "buffer", "socket buffers", sizeValues(maxBuffer), func(s *Stream) *int { return &s.Buffer }),
+	fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).onlyOver(TCP),
+	fieldOption("nic", "nic", "NIC model of the lab between nodes, where it is not that of the run", oneOf(NICIdeal, NICWire), func(s *Stream) *NIC { return &s.NIC }),
 	byTool,
 	byWindow,
-	truth("reverse", "the server sends", func(s *Stream) *bool { return &s.Reverse }),
-	truth("bidirectional", "both sides send", func(s *Stream) *bool { return &s.Bidirectional }),
+	boolOption("reverse", "the server sends", func(s *Stream) *bool { return &s.Reverse }),
+	boolOption("bidirectional", "both sides send", func(s *Stream) *bool { return &s.Bidirectional }),
 }}
 
-func (s Stream) kind() *kind { return &streamKind }
+func (s Stream) kindEntry() *kind { return &streamKind }
 
 // Traits implements Spec.
 func (s Stream) Traits() Traits {
@@ -86,15 +86,15 @@ func (s Stream) normalize() Spec {
 	return s
 }
 
-func (s Stream) check(f *faultList) {
+func (s Stream) addFaults(f *faultList) {
 	n := s.normalize().(Stream)
 	udp := n.Protocol == UDP
-	f.refuse(s.Mode == GSO && !udp, "mode gso is for udp, and this is tcp")
-	f.refuse(s.Mode != "" && s.Mode != GSO && udp, "mode is for tcp, and this is udp, which has gso alone")
-	f.refuse(s.Mix != "" && !udp, "message imix is for datagrams of stream(udp) and throughput, and this is stream over tcp")
-	f.refuse(n.Reverse && n.Bidirectional, "reverse is one of the two directions of bidirectional")
-	f.refuse(n.Bidirectional && n.Flows > maxFlows/2, "flows %d each way are out of range for bidirectional: want 1 to %d", n.Flows, maxFlows/2)
+	f.refuseIf(s.Mode == GSO && !udp, "mode gso is for udp, and this is tcp")
+	f.refuseIf(s.Mode != "" && s.Mode != GSO && udp, "mode is for tcp, and this is udp, which has gso alone")
+	f.refuseIf(s.Mix != "" && !udp, "message imix is for datagrams of stream(udp) and throughput, and this is stream over tcp")
+	f.refuseIf(n.Reverse && n.Bidirectional, "reverse is one of the two directions of bidirectional")
+	f.refuseIf(n.Bidirectional && n.Flows > maxFlows/2, "flows %d each way are out of range for bidirectional: want 1 to %d", n.Flows, maxFlows/2)
 	if udp {
-		f.datagrams(n.MessageSize, n.Mix, n.Mode)
+		f.checkDatagrams(n.MessageSize, n.Mix, n.Mode)
 	}
 }

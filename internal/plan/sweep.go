@@ -44,10 +44,10 @@ func (s *Sweep) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// at returns v with the swept condition set to point.
-func (s Sweep) at(v Variant, point int) Variant {
-	swept := v.with(s.Condition, strconv.Itoa(point))
-	if canonical, err := swept.canonical(); err == nil {
+// variantAt returns v with the swept condition set to point.
+func (s Sweep) variantAt(v Variant, point int) Variant {
+	swept := v.withCondition(s.Condition, strconv.Itoa(point))
+	if canonical, err := swept.canonicalForm(); err == nil {
 		return canonical
 	}
 	return swept
@@ -65,7 +65,7 @@ func (p Plan) Swept() []Swept {
 		return nil
 	}
 	return each.Of(p.Profiles, func(v Variant) Swept {
-		return Swept{v, each.Of(p.Sweep.Points, func(n int) Variant { return p.Sweep.at(v, n) })}
+		return Swept{v, each.Of(p.Sweep.Points, func(n int) Variant { return p.Sweep.variantAt(v, n) })}
 	})
 }
 
@@ -77,8 +77,8 @@ func (p Plan) Variants() []Variant {
 	return slices.Concat(each.Of(p.Swept(), func(s Swept) []Variant { return s.Variants })...)
 }
 
-// sweepable returns the conditions that a sweep may have: variants may set them, and their values are whole numbers.
-func sweepable() []string {
+// sweepableFlags returns the conditions that a sweep may have: variants may set them, and their values are whole numbers.
+func sweepableFlags() []string {
 	return flagsOf(func(s Setting) bool { return s.PerVariant && s.Number })
 }
 
@@ -95,9 +95,9 @@ func ParseSweep(text string) (Sweep, error) {
 	var wrong []string
 	refuse := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	setting, known := SettingOf(flag)
-	known = known && slices.Contains(sweepable(), flag)
+	known = known && slices.Contains(sweepableFlags(), flag)
 	if !known {
-		refuse("%q cannot be swept%s; a sweep may have %s", flag, advice.DidYouMean(flag, sweepable()), strings.Join(sweepable(), ", "))
+		refuse("%q cannot be swept%s; a sweep may have %s", flag, advice.DidYouMean(flag, sweepableFlags()), strings.Join(sweepableFlags(), ", "))
 	}
 	s := Sweep{Condition: flag}
 	for part := range strings.SplitSeq(list, ",") {
@@ -157,15 +157,15 @@ func (fs *faults) checkSweep(p Plan) {
 		if why := whyUseless(p.Sweep.Condition, v); why != "" {
 			fs.Add("sweep", "%s: %s", v, why)
 		}
-		if v.sets(p.Sweep.Condition) {
+		if v.setsCondition(p.Sweep.Condition) {
 			fs.Add("sweep", "%s has %s of its own, which the sweep sets: leave out one of the two", v, p.Sweep.Condition)
 			continue
 		}
 		for _, point := range p.Sweep.Points {
-			if why := p.Sweep.at(v, point).Lab(p.Lab).contradictions(); why != "" {
-				fs.Add("sweep", "%s: %s", p.Sweep.at(v, point), why)
+			if why := p.Sweep.variantAt(v, point).Lab(p.Lab).contradictions(); why != "" {
+				fs.Add("sweep", "%s: %s", p.Sweep.variantAt(v, point), why)
 			}
-			fs.checkLoad(p, "sweep", p.Sweep.at(v, point))
+			fs.checkLoad(p, "sweep", p.Sweep.variantAt(v, point))
 		}
 	}
 }

@@ -29,17 +29,17 @@ const maxDelay = time.Second
 
 var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []option{
 	onlyTransport[Throughput](UDP),
-	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Throughput) *int { return &s.Flows }),
-	messages(maxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
-	field("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
-	field("loss", "loss", "share of datagrams that may be lost", losses, func(s *Throughput) *float64 { return &s.Loss }),
-	field("mode", "mode", "gso hands the kernel many packets at a time", oneOf(GSO), func(s *Throughput) *string { return &s.Mode }),
-	field("buffer", "buffer", "socket buffers", sizes(maxBuffer), func(s *Throughput) *int { return &s.Buffer }),
+	fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Throughput) *int { return &s.Flows }),
+	messageOption(maxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
+	fieldOption("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
+	fieldOption("loss", "loss", "share of datagrams that may be lost", losses, func(s *Throughput) *float64 { return &s.Loss }),
+	fieldOption("mode", "mode", "gso hands the kernel many packets at a time", oneOf(GSO), func(s *Throughput) *string { return &s.Mode }),
+	fieldOption("buffer", "buffer", "socket buffers", sizeValues(maxBuffer), func(s *Throughput) *int { return &s.Buffer }),
 	byTool,
 	byWindow,
 }, unchanged: "%s searches in many short probes: measure churn under stream(udp,rate=...) instead"}
 
-func (s Throughput) kind() *kind { return &throughputKind }
+func (s Throughput) kindEntry() *kind { return &throughputKind }
 
 // Traits implements Spec.
 func (s Throughput) Traits() Traits {
@@ -53,9 +53,9 @@ func (s Throughput) normalize() Spec {
 	return s
 }
 
-func (s Throughput) check(f *faultList) {
+func (s Throughput) addFaults(f *faultList) {
 	n := s.normalize().(Throughput)
-	f.datagrams(n.MessageSize, n.Mix, n.Mode)
+	f.checkDatagrams(n.MessageSize, n.Mix, n.Mode)
 }
 
 // Probe returns the workload of a throughput search at rate in bit/s of payload, 0 for as fast as possible: a UDP

@@ -56,9 +56,9 @@ func ToolNames() []string {
 	return each.Of(tools, func(t Tool) string { return t.Name })
 }
 
-// sends reports whether the tool can send workloads of this kind.
-func (t Tool) sends(w Workload) bool {
-	return slices.ContainsFunc(t.Kinds, func(s Spec) bool { return s.kind() == w.Spec.kind() })
+// sendsKindOf reports whether the tool can send workloads of this kind.
+func (t Tool) sendsKindOf(w Workload) bool {
+	return slices.ContainsFunc(t.Kinds, func(s Spec) bool { return s.kindEntry() == w.Spec.kindEntry() })
 }
 
 // OneFlow returns why a tool that supports only one flow cannot send the workload, "" if it can. Use it as Tool.Lacks.
@@ -81,7 +81,7 @@ func (w Workload) Beyond() string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("unknown tool (supported: %s)", strings.Join(ToolNames(), ", "))
-	case !by.sends(n):
+	case !by.sendsKindOf(n):
 		return fmt.Sprintf("it sends no %s", n.Kind())
 	case t.Load != 0:
 		return "a load is a share of the capacity that our own engine measures: say a rate"
@@ -154,8 +154,8 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 		if w.Tool != "" {
 			continue
 		}
-		if !slices.ContainsFunc(asked, func(t Tool) bool { return t.sends(w) }) {
-			left = append(left, fmt.Sprintf("%s is sent by our engine alone: %s no %s", w, phrase(asked), w.Kind()))
+		if !slices.ContainsFunc(asked, func(t Tool) bool { return t.sendsKindOf(w) }) {
+			left = append(left, fmt.Sprintf("%s is sent by our engine alone: %s no %s", w, toolsAndVerb(asked), w.Kind()))
 		}
 		for _, t := range asked {
 			by := Workload{Spec: w.Spec, Tool: t.Name, Window: w.Window}.Normalize()
@@ -163,7 +163,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 			switch {
 			case why != "":
 				refused[t.Name] = append(refused[t.Name], fmt.Sprintf("%s: %s", w, why))
-				if t.sends(w) {
+				if t.sendsKindOf(w) {
 					left = append(left, fmt.Sprintf("%s is not sent by %s: %s", w, t.Name, why))
 				}
 				continue
@@ -181,8 +181,8 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 	return all, left, errors.Join(errs...)
 }
 
-// phrase returns the names of tools and the verb "send" in the right number, as the start of a sentence.
-func phrase(tools []Tool) string {
+// toolsAndVerb returns the names of tools and the verb "send" in the right number, as the start of a sentence.
+func toolsAndVerb(tools []Tool) string {
 	names := each.Of(tools, func(t Tool) string { return t.Name })
 	if len(names) == 1 {
 		return names[0] + " sends"

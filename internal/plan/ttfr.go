@@ -43,11 +43,11 @@ var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: form
 
 var ttfrKind = kind{name: "ttfr", about: "the first request of new pods, which come and go at a rate", title: "Time to first response of new pods", zero: TTFR{}, options: []option{
 	onlyTransport[TTFR](TCP),
-	field("rate", "rate", "new pods per second", podRates, func(s *TTFR) *float64 { return &s.Rate }),
-	field("timeout", "timeout", "time after which a pod without an answer has failed", spans(10*time.Millisecond, time.Minute), func(s *TTFR) *time.Duration { return &s.Timeout }),
+	fieldOption("rate", "rate", "new pods per second", podRates, func(s *TTFR) *float64 { return &s.Rate }),
+	fieldOption("timeout", "timeout", "time after which a pod without an answer has failed", durationValues(10*time.Millisecond, time.Minute), func(s *TTFR) *time.Duration { return &s.Timeout }),
 }, apart: true, unchanged: "%s changes rules itself: measure it without churn"}
 
-func (s TTFR) kind() *kind { return &ttfrKind }
+func (s TTFR) kindEntry() *kind { return &ttfrKind }
 
 // Traits implements Spec.
 func (s TTFR) Traits() Traits {
@@ -60,10 +60,10 @@ func (s TTFR) normalize() Spec {
 	return s
 }
 
-func (s TTFR) check(*faultList) {}
+func (s TTFR) addFaults(*faultList) {}
 
-// barred implements chooser: it returns why the spec does not support a path.
-func (s TTFR) barred(p Path) string {
+// whyBarred implements chooser: it returns why the spec does not support a path.
+func (s TTFR) whyBarred(p Path) string {
 	switch {
 	case p.From != Pod:
 		return "the client of the path is a new pod: want a path that begins at a pod"
@@ -73,8 +73,8 @@ func (s TTFR) barred(p Path) string {
 	return ""
 }
 
-// unfit implements fitter: it returns why a window is too short for one new pod.
-func (s TTFR) unfit(window time.Duration) string {
+// whyUnfit implements fitter: it returns why a window is too short for one new pod.
+func (s TTFR) whyUnfit(window time.Duration) string {
 	if s.Rate*window.Seconds() >= 1 {
 		return ""
 	}

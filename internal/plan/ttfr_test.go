@@ -23,7 +23,7 @@ func TestTTFR(t *testing.T) {
 			t.Errorf("%s: %q", path, why)
 		}
 	}
-	if w.unfit(400*time.Millisecond) == "" || w.unfit(500*time.Millisecond) != "" {
+	if w.whyUnfit(400*time.Millisecond) == "" || w.whyUnfit(500*time.Millisecond) != "" {
 		t.Error("a window of half a second has the first pod")
 	}
 	p := Preset("standard")

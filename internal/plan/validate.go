@@ -23,19 +23,19 @@ func (p Plan) Validate() error {
 	var fs faults
 	fs.checkProfiles(p)
 	fs.checkSweep(p)
-	distinct(&fs, "paths", p.Paths)
-	distinct(&fs, "workloads", p.Workloads)
+	checkDistinct(&fs, "paths", p.Paths)
+	checkDistinct(&fs, "workloads", p.Workloads)
 	for _, w := range p.Workloads {
 		if err := w.Validate(); err != nil {
 			fs.Add("workloads", "%s", err)
 		}
-		if _, err := p.loaded(w); err != nil {
+		if _, err := p.loadedWorkload(w); err != nil {
 			fs.Add("workloads", "%s", err)
 		}
 		if c, ok := w.Capacity(); ok && !slices.Contains(p.Workloads, c) {
 			fs.Add("workloads", "%s is a share of the capacity that %s measures, which is missing", w, c)
 		}
-		if barred := p.barred(w); len(p.Paths) > 0 && len(barred) == len(p.Paths) {
+		if barred := p.barredPaths(w); len(p.Paths) > 0 && len(barred) == len(p.Paths) {
 			fs.Add("workloads", "%s can go over none of the paths: %s", w, w.Barred(p.Paths[0]))
 		}
 	}
@@ -57,8 +57,8 @@ func (p Plan) Validate() error {
 	return fs.Err()
 }
 
-// distinct adds a fault for an empty list, and for each value that the list repeats.
-func distinct[T comparable](fs *faults, field string, all []T) {
+// checkDistinct adds a fault for an empty list, and for each value that the list repeats.
+func checkDistinct[T comparable](fs *faults, field string, all []T) {
 	if len(all) == 0 {
 		fs.Add(field, "none is given")
 	}
@@ -69,13 +69,13 @@ func distinct[T comparable](fs *faults, field string, all []T) {
 	}
 }
 
-// barred returns the paths of the plan that w does not support.
-func (p Plan) barred(w Workload) []Path {
+// barredPaths returns the paths of the plan that w does not support.
+func (p Plan) barredPaths(w Workload) []Path {
 	return each.Where(p.Paths, func(path Path) bool { return w.Barred(path) != "" })
 }
 
 func (fs *faults) checkProfiles(p Plan) {
-	distinct(fs, "profiles", p.Profiles)
+	checkDistinct(fs, "profiles", p.Profiles)
 	for i, name := range p.Profiles {
 		if slices.Index(p.Profiles, name) == i {
 			fs.checkProfileOf(p, "profiles", name)
@@ -106,11 +106,11 @@ func (fs *faults) checkProfileOf(p Plan, field string, name Variant) {
 // the conditions in force for it.
 func (fs *faults) checkConditions(p Plan, field string, v Variant) {
 	for _, flag := range perVariant() {
-		if why := whyUseless(flag, v); v.sets(flag) && why != "" {
+		if why := whyUseless(flag, v); v.setsCondition(flag) && why != "" {
 			fs.Add(field, "%s: %s", v, why)
 		}
 	}
-	if v.conditioned(ofRecipe) {
+	if v.hasCondition(ofRecipe) {
 		fs.Add(field, "%s: version and set.KEY are for clusters: nothing is installed in the lab", v)
 	}
 	l := v.Lab(p.Lab)
@@ -122,7 +122,7 @@ func (fs *faults) checkConditions(p Plan, field string, v Variant) {
 	}
 	for _, w := range p.Workloads {
 		own := l
-		own.NIC = cmp.Or(w.nic(), l.NIC)
+		own.NIC = cmp.Or(w.nicModel(), l.NIC)
 		if why := own.contradictions(); own.NIC != l.NIC && why != "" && l.contradictions() == "" {
 			fs.Add("workloads", "%s under %s: %s", w, v, why)
 		}
@@ -175,7 +175,7 @@ func (fs *faults) checkNumbers(p Plan) {
 		}
 	}
 	for _, w := range p.Workloads {
-		if why := w.unfit(cmp.Or(w.Window, p.Duration)); why != "" {
+		if why := w.whyUnfit(cmp.Or(w.Window, p.Duration)); why != "" {
 			fs.Add("workloads", "%s: %s", w, why)
 		}
 	}
@@ -224,13 +224,13 @@ func (p Plan) Notes(cases int) []string {
 		notes = append(notes, fmt.Sprintf("%d repetitions of %d cases need about %s, more than the budget of %s: %s",
 			p.Repetitions, cases, all.Round(time.Second), p.Budget, will))
 	}
-	if ttl, most := p.Lifetime(), p.longest(); p.OnCluster() && p.Budget == 0 && ttl < most {
+	if ttl, most := p.Lifetime(), p.longestRun(); p.OnCluster() && p.Budget == 0 && ttl < most {
 		notes = append(notes, fmt.Sprintf("the pods end after %s (ttl), and %d repetitions of %d cases may take %s: a run that needs them all is cut short",
 			ttl, max(p.Repetitions, p.MaxRepetitions), cases, most.Round(time.Second)))
 	}
 	notes = append(append(notes, duplicateVariants(p)...), p.withoutEffect()...)
 	for _, w := range p.Workloads {
-		if barred := p.barred(w); len(barred) > 0 && w.nic() == "" {
+		if barred := p.barredPaths(w); len(barred) > 0 && w.nicModel() == "" {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
 		}
 	}
@@ -265,7 +265,7 @@ func (p Plan) withoutEffect() (notes []string) {
 
 // inForce returns p with the conditions of v applied. A pod MTU that equals the profile's default becomes 0.
 func (v Variant) inForce(p Plan) Plan {
-	q := v.over(p)
+	q := v.appliedTo(p)
 	if of, ok := profile.Lookup(v.Profile()); ok && q.Lab.PodMTU == q.Lab.MTU-of.ReservedOn(q.Lab.Family) {
 		q.Lab.PodMTU = 0
 	}

@@ -85,8 +85,8 @@ func (v Variant) Context() string { return v.context }
 // Conditions returns the conditions of v that differ from the run, such as "services=10000", or "".
 func (v Variant) Conditions() string { return v.conditions }
 
-// own yields the conditions of v that differ from the run. It is an iterator: use it with range.
-func (v Variant) own(yield func(flag, value string) bool) {
+// ownConditions yields the conditions of v that differ from the run. It is an iterator: use it with range.
+func (v Variant) ownConditions(yield func(flag, value string) bool) {
 	for part := range strings.SplitSeq(v.conditions, ",") {
 		if flag, value, _ := strings.Cut(part, "="); part != "" && !yield(strings.TrimSpace(flag), value) {
 			return
@@ -94,9 +94,9 @@ func (v Variant) own(yield func(flag, value string) bool) {
 	}
 }
 
-// sets reports whether v itself sets the condition with this flag.
-func (v Variant) sets(flag string) bool {
-	return v.conditioned(func(own string) bool { return own == flag })
+// setsCondition reports whether v itself sets the condition with this flag.
+func (v Variant) setsCondition(flag string) bool {
+	return v.hasCondition(func(own string) bool { return own == flag })
 }
 
 // IsTwin reports whether v is the second instance of the baseline.
@@ -119,17 +119,19 @@ func (v Variant) Named(profile string) Variant { v.profile = profile; return v }
 
 // Under returns v with one more condition, in canonical form. It fails if a condition is invalid or given twice. The error names
 // every such condition.
-func (v Variant) Under(flag, value string) (Variant, error) { return v.with(flag, value).canonical() }
+func (v Variant) Under(flag, value string) (Variant, error) {
+	return v.withCondition(flag, value).canonicalForm()
+}
 
-// with returns v with one more condition, unchecked.
-func (v Variant) with(flag, value string) Variant {
+// withCondition returns v with one more condition, unchecked.
+func (v Variant) withCondition(flag, value string) Variant {
 	v.conditions = strings.TrimPrefix(v.conditions+","+flag+"="+value, ",")
 	return v
 }
 
 // Lab returns the conditions in force for v: the conditions of the run, overridden by those of v. NIC is NICWire if the links have
 // delay or loss.
-func (v Variant) Lab(run Lab) Lab { return v.over(Plan{Lab: run}).Lab.withLinkNIC() }
+func (v Variant) Lab(run Lab) Lab { return v.appliedTo(Plan{Lab: run}).Lab.withLinkNIC() }
 
 // withLinkNIC returns l with the NIC model that its links support: NICWire for links with delay or loss, so that they lose a
 // frame and not a super-packet.
@@ -145,9 +147,9 @@ func (l Lab) Impaired() bool {
 	return l.Delay > 0 || l.Loss > 0 || slices.ContainsFunc(l.Plants, func(p mesh.Plant) bool { return p.Delay > 0 || p.Loss > 0 })
 }
 
-// over returns p with the conditions of v applied. It ignores unknown and invalid conditions.
-func (v Variant) over(p Plan) Plan {
-	for flag, text := range v.own {
+// appliedTo returns p with the conditions of v applied. It ignores unknown and invalid conditions.
+func (v Variant) appliedTo(p Plan) Plan {
+	for flag, text := range v.ownConditions {
 		if s, ok := SettingOf(flag); ok && s.PerVariant {
 			_ = s.Set(&p, text) // ParseVariant has checked it; a foreign name may have any text
 		}
@@ -158,18 +160,18 @@ func (v Variant) over(p Plan) Plan {
 // Loaded returns the case with the workload that is really sent: with the flows and the message size that the plan or the
 // variant sets.
 func (p Plan) Loaded(k Case) Case {
-	if w, err := k.Profile.over(p).loaded(k.Workload); err == nil { // Validate has reported it
+	if w, err := k.Profile.appliedTo(p).loadedWorkload(k.Workload); err == nil { // Validate has reported it
 		k.Workload = w
 	}
 	return k
 }
 
-// loaded returns w with the flows and the message size of the plan. It fails if w does not support them or sets its own.
-func (p Plan) loaded(w Workload) (Workload, error) {
+// loadedWorkload returns w with the flows and the message size of the plan. It fails if w does not support them or sets its own.
+func (p Plan) loadedWorkload(w Workload) (Workload, error) {
 	if w.Spec == nil {
 		return w, nil // which is reported as another fault
 	}
-	out, k := w, w.Spec.kind()
+	out, k := w, w.Spec.kindEntry()
 	for _, c := range []struct {
 		flag  string
 		value int
@@ -180,7 +182,7 @@ func (p Plan) loaded(w Workload) (Workload, error) {
 		}
 		had := false
 		for _, key := range c.keys {
-			o, ok := k.option(key)
+			o, ok := k.findOption(key)
 			if !ok {
 				continue
 			}
@@ -201,11 +203,11 @@ func (p Plan) loaded(w Workload) (Workload, error) {
 
 // checkLoad adds faults for workloads of the plan that do not support the flows or the message size that v itself sets.
 func (fs *faults) checkLoad(p Plan, field string, v Variant) {
-	if !v.sets("flows") && !v.sets("message") {
+	if !v.setsCondition("flows") && !v.setsCondition("message") {
 		return
 	}
 	for _, w := range p.Workloads {
-		if _, err := v.over(p).loaded(w); err != nil {
+		if _, err := v.appliedTo(p).loadedWorkload(w); err != nil {
 			fs.Add(field, "%s: %s", v, err)
 		}
 	}
@@ -214,11 +216,11 @@ func (fs *faults) checkLoad(p Plan, field string, v Variant) {
 // ParseVariant parses a variant and returns it in canonical form. The error names every wrong condition. Whether the
 // profile exists depends on the environment, so Validate checks that.
 func ParseVariant(text string) (Variant, error) {
-	return VariantOf(strings.TrimSpace(text)).canonical()
+	return VariantOf(strings.TrimSpace(text)).canonicalForm()
 }
 
-// canonical returns v with its conditions in the order of the settings, and with canonical values.
-func (v Variant) canonical() (Variant, error) {
+// canonicalForm returns v with its conditions in the order of the settings, and with canonical values.
+func (v Variant) canonicalForm() (Variant, error) {
 	if v.conditions == "" {
 		if strings.ContainsAny(v.profile, "()") {
 			return Variant{}, fmt.Errorf("variant %q: want PROFILE or PROFILE(CONDITION=VALUE,...)", v)
@@ -294,7 +296,7 @@ func ofLab(flag string) bool { return !ofRecipe(flag) }
 // Recipe returns the version to install for v, "" for the recipe's, and values of its chart in the format of helm
 // --set.
 func (v Variant) Recipe() (version string, sets []string) {
-	for flag, value := range v.own {
+	for flag, value := range v.ownConditions {
 		if key, ok := strings.CutPrefix(flag, conditionSet); ok {
 			sets = append(sets, key+"="+value)
 		} else if flag == conditionVersion {
@@ -304,9 +306,9 @@ func (v Variant) Recipe() (version string, sets []string) {
 	return version, sets
 }
 
-// conditioned reports whether v itself sets a condition for which is returns true.
-func (v Variant) conditioned(is func(flag string) bool) bool {
-	for flag := range v.own {
+// hasCondition reports whether v itself sets a condition for which is returns true.
+func (v Variant) hasCondition(is func(flag string) bool) bool {
+	for flag := range v.ownConditions {
 		if is(flag) {
 			return true
 		}

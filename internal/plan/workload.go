@@ -32,11 +32,11 @@ type Spec interface {
 	// Traits returns the properties that every kind has. The spec must be normalized.
 	Traits() Traits
 	// kind returns the entry of the kind in the registry.
-	kind() *kind
+	kindEntry() *kind
 	// normalize returns the spec with its defaults, and without settings that others make meaningless.
 	normalize() Spec
 	// check adds faults for contradictions in a spec that is not normalized.
-	check(f *faultList)
+	addFaults(f *faultList)
 }
 
 // Kind is the name of a kind of workload.
@@ -62,11 +62,11 @@ type kind struct {
 
 // Optional methods of a Spec.
 type (
-	// chooser is a Spec that does not support every path: barred returns why a normalized spec does not support p, or "".
-	chooser interface{ barred(p Path) string }
-	// fitter is a Spec that needs a long window: unfit returns why a window is too short for a normalized spec, or "".
+	// chooser is a Spec that does not support every path: whyBarred returns why a normalized spec does not support p, or "".
+	chooser interface{ whyBarred(p Path) string }
+	// fitter is a Spec that needs a long window: whyUnfit returns why a window is too short for a normalized spec, or "".
 	fitter interface {
-		unfit(window time.Duration) string
+		whyUnfit(window time.Duration) string
 	}
 )
 
@@ -171,14 +171,14 @@ func (w Workload) kindEntry() *kind {
 	if w.Spec == nil {
 		return &kind{}
 	}
-	return w.Spec.kind()
+	return w.Spec.kindEntry()
 }
 
 // Normalize returns the workload with its defaults filled in, and without settings that others make meaningless.
 func (w Workload) Normalize() Workload {
 	if w.Spec != nil {
 		w.Spec = w.Spec.normalize()
-		w.Window = cmp.Or(w.Window, w.Spec.kind().window)
+		w.Window = cmp.Or(w.Window, w.Spec.kindEntry().window)
 	}
 	return w
 }
@@ -236,8 +236,8 @@ var measured = map[work]struct{ rate, times string }{
 	gigabyte:    {metric.StepRate, metric.StepTime},
 }
 
-// nic returns the model of the lab's NICs for the workload, "" for the run's.
-func (w Workload) nic() NIC {
+// nicModel returns the model of the lab's NICs for the workload, "" for the run's.
+func (w Workload) nicModel() NIC {
 	s, _ := w.Spec.(Stream)
 	return s.NIC
 }
@@ -264,11 +264,11 @@ func (w Workload) Barred(p Path) string {
 	if t.Backends > 1 && !p.Shared() {
 		return "several backends require a Service"
 	}
-	if w.nic() != "" && !p.Crosses() {
+	if w.nicModel() != "" && !p.Crosses() {
 		return "no NIC is on a path within a node"
 	}
 	if s, ok := w.Normalize().Spec.(chooser); ok {
-		return s.barred(p)
+		return s.whyBarred(p)
 	}
 	if by, _ := ToolNamed(w.Tool); by.Ports > 1 && p.ByService() {
 		return fmt.Sprintf("%s connects to %d ports of its server; a Service has one", w.Tool, by.Ports)
@@ -276,10 +276,10 @@ func (w Workload) Barred(p Path) string {
 	return ""
 }
 
-// unfit returns why a window is too short for the workload, or "". A window of 0 is unknown and never too short.
-func (w Workload) unfit(window time.Duration) string {
+// whyUnfit returns why a window is too short for the workload, or "". A window of 0 is unknown and never too short.
+func (w Workload) whyUnfit(window time.Duration) string {
 	if s, ok := w.Normalize().Spec.(fitter); ok && window != 0 {
-		return s.unfit(window)
+		return s.whyUnfit(window)
 	}
 	return ""
 }
@@ -304,7 +304,7 @@ func (w Workload) String() string {
 		return ""
 	}
 	w = w.Normalize()
-	k := w.Spec.kind()
+	k := w.Spec.kindEntry()
 	d := Workload{Spec: k.zero}
 	var parts []string
 	for _, o := range k.options {
@@ -334,9 +334,9 @@ func (w Workload) String() string {
 // With returns the workload with the option of this key set from text. It fails if the kind does not have the option, or
 // for an invalid text.
 func (w Workload) With(key, text string) (Workload, error) {
-	o, ok := w.Spec.kind().option(key)
+	o, ok := w.Spec.kindEntry().findOption(key)
 	if !ok {
-		return w, w.Spec.kind().unknown(key)
+		return w, w.Spec.kindEntry().unknownOption(key)
 	}
 	err := o.set(&w, text)
 	return w, err
@@ -344,7 +344,7 @@ func (w Workload) With(key, text string) (Workload, error) {
 
 // Without returns the workload with the options of these keys at their defaults.
 func (w Workload) Without(keys ...string) Workload {
-	k := w.Spec.kind()
+	k := w.Spec.kindEntry()
 	out := Workload{Spec: k.zero}
 	for _, o := range k.options {
 		if text := o.text(w); text != "" && !slices.Contains(keys, o.Key) {
@@ -375,7 +375,7 @@ func (w Workload) Validate() error {
 	}
 	n := w.Normalize()
 	var errs []error
-	for _, o := range w.Spec.kind().options {
+	for _, o := range w.Spec.kindEntry().options {
 		if text := o.text(n); text != "" {
 			q := n
 			if err := o.set(&q, text); err != nil {

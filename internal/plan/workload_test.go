@@ -274,7 +274,7 @@ func TestSeveralBackendsHaveAZero(t *testing.T) {
 // Bulk data has a NIC model of its own only where NICs are on the path, and only in the lab.
 func TestNICOfAStream(t *testing.T) {
 	w, err := ParseWorkload("stream(nic=wire)")
-	if err != nil || w.String() != "stream(nic=wire)" || w.nic() != NICWire {
+	if err != nil || w.String() != "stream(nic=wire)" || w.nicModel() != NICWire {
 		t.Fatalf("%v, %s", err, w)
 	}
 	for _, p := range Paths {

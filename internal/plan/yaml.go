@@ -103,8 +103,8 @@ func (d *decoder) rejectLabFields(p Plan) {
 	}
 }
 
-// profiles returns a Read for a list of variants. It already checks each of them, because their lines are known here.
-func (d *decoder) profiles(at *[]Variant) position.Read {
+// readProfiles returns a Read for a list of variants. It already checks each of them, because their lines are known here.
+func (d *decoder) readProfiles(at *[]Variant) position.Read {
 	return position.Values(d.Decoder, at, func(s string) (Variant, error) {
 		if s == profile.Raw && !d.said {
 			return VariantOf(profile.Raw), nil // the file is also for the lab, and a cluster does not measure raw

@@ -11,14 +11,14 @@ import (
 // maxAxis bounds the number of workloads that one item of a plan file may expand to.
 const maxAxis = 1000
 
-// workloads returns a Read for the list of workloads. An item is a name ("rr"), the command line's form
+// readWorkloads returns a Read for the list of workloads. An item is a name ("rr"), the command line's form
 // ("stream(udp,rate=1G)") or a mapping of one kind to its settings. Settings that are lists expand to every combination.
-func (d *decoder) workloads(at *[]Workload) position.Read {
+func (d *decoder) readWorkloads(at *[]Workload) position.Read {
 	return func(field string, n *position.Node) {
 		*at = nil
 		seen := map[Workload]bool{}
 		d.Each(field, n, func(item *position.Node) {
-			for _, w := range d.workload(field, item) {
+			for _, w := range d.readWorkload(field, item) {
 				if seen[w] {
 					d.Fault(item.Line, field, "%s is given twice", w)
 					continue
@@ -30,7 +30,7 @@ func (d *decoder) workloads(at *[]Workload) position.Read {
 	}
 }
 
-func (d *decoder) workload(field string, n *position.Node) []Workload {
+func (d *decoder) readWorkload(field string, n *position.Node) []Workload {
 	if n.Kind == position.Scalar {
 		w, err := ParseWorkload(n.Text)
 		if err != nil {
@@ -52,7 +52,7 @@ func (d *decoder) workload(field string, n *position.Node) []Workload {
 	if value.Kind == position.Null {
 		return []Workload{Workload{Spec: k.zero}.Normalize()}
 	}
-	return d.expand(k, field+"."+string(k.name), value)
+	return d.expandWorkload(k, field+"."+string(k.name), value)
 }
 
 // axis is one option of a workload with its values in a plan file.
@@ -61,9 +61,9 @@ type axis struct {
 	values []*position.Node
 }
 
-// expand reads the settings of a workload and returns every combination of their values. It adds the faults that it finds
+// expandWorkload reads the settings of a workload and returns every combination of their values. It adds the faults that it finds
 // and then returns nil.
-func (d *decoder) expand(k *kind, field string, n *position.Node) []Workload {
+func (d *decoder) expandWorkload(k *kind, field string, n *position.Node) []Workload {
 	before := d.Count()
 	axes := map[string]axis{}
 	known := position.Keys{}
@@ -84,7 +84,7 @@ func (d *decoder) expand(k *kind, field string, n *position.Node) []Workload {
 	given := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(axes)) {
 		given[key] = true
-		combinations = d.multiply(combinations, field, axes[key])
+		combinations = d.multiplyWorkloads(combinations, field, axes[key])
 		if len(combinations) > maxAxis {
 			d.Fault(n.Line, field, "expands to more than %d workloads", maxAxis)
 			return nil
@@ -94,7 +94,7 @@ func (d *decoder) expand(k *kind, field string, n *position.Node) []Workload {
 		return nil
 	}
 	for i, w := range combinations {
-		if err := w.check(given); err != nil {
+		if err := w.checkOptions(given); err != nil {
 			d.Fault(n.Line, field, "%s", oneLine(err))
 			return nil
 		}
@@ -103,8 +103,8 @@ func (d *decoder) expand(k *kind, field string, n *position.Node) []Workload {
 	return combinations
 }
 
-// multiply returns each workload with each value of the axis. It adds a fault for each invalid value and omits it.
-func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workload {
+// multiplyWorkloads returns each workload with each value of the axis. It adds a fault for each invalid value and omits it.
+func (d *decoder) multiplyWorkloads(workloads []Workload, field string, a axis) []Workload {
 	field += "." + a.option.Key
 	var texts []string
 	for _, n := range a.values {
@@ -113,7 +113,7 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 			continue
 		}
 		// The value is checked once, so that a wrong one is one fault and not one for each combination.
-		several, err := a.option.try(workloads[0], s)
+		several, err := a.option.expandText(workloads[0], s)
 		if err != nil {
 			d.Fault(n.Line, field, "%s", err)
 			continue

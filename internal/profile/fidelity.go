@@ -161,8 +161,8 @@ func WriteComparisons(w io.Writer, rows []Comparison) error {
 	return file.Error()
 }
 
-// fidelity returns the summary of the rows of a profile, nil if there are none.
-func fidelity(rows []Comparison, name string) *Fidelity {
+// fidelityOf returns the summary of the rows of a profile, nil if there are none.
+func fidelityOf(rows []Comparison, name string) *Fidelity {
 	var f *Fidelity
 	var all []Comparison
 	by := map[string][]Comparison{}

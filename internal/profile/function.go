@@ -9,7 +9,7 @@ type Function struct {
 
 // NetworkPolicy and Encryption are the functions that a report checks when it recommends a profile.
 var (
-	NetworkPolicy = Function{"NetworkPolicy", "P", func(p Profile) string { return engine(p.Policy) }}
+	NetworkPolicy = Function{"NetworkPolicy", "P", func(p Profile) string { return emptyIfNone(p.Policy) }}
 	Encryption    = Function{"encryption", "E", func(p Profile) string {
 		if p.Encapsulation == "wireguard" || p.Encapsulation == "ipsec" {
 			return p.Encapsulation
@@ -19,7 +19,7 @@ var (
 )
 
 // services is the function "Services": pods reach Services by their cluster addresses.
-var services = Function{"Services", "S", func(p Profile) string { return engine(p.Services) }}
+var services = Function{"Services", "S", func(p Profile) string { return emptyIfNone(p.Services) }}
 
 // Expected are the functions that a cluster usually needs. A report mentions the expected functions that the best profile lacks.
 var Expected = []Function{services, NetworkPolicy}
@@ -38,8 +38,8 @@ var Functions = []Function{
 // By returns what provides f in p, "" if nothing does.
 func (f Function) By(p Profile) string { return f.by(p) }
 
-// engine returns the word of a profile's field Services or Policy, but "" for "none".
-func engine(word string) string {
+// emptyIfNone returns the word of a profile's field Services or Policy, but "" for "none".
+func emptyIfNone(word string) string {
 	if word == "none" {
 		return ""
 	}

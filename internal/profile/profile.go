@@ -138,15 +138,15 @@ const FamilyFile = "family.yaml"
 
 // catalogue returns the profiles of the embedded files, which it reads once.
 var catalogue = sync.OnceValue(func() []Profile {
-	list, err := read(Files)
+	list, err := readProfiles(Files)
 	if err != nil {
 		panic(err) // the files are part of the program, and a test reads them
 	}
 	return list
 })
 
-// read returns the profiles of all folders in report order.
-func read(files fs.FS) ([]Profile, error) {
+// readProfiles returns the profiles of all folders in report order.
+func readProfiles(files fs.FS) ([]Profile, error) {
 	names, err := fs.Glob(files, "*/*.yaml")
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func read(files fs.FS) ([]Profile, error) {
 			continue
 		}
 		p := Profile{Name: strings.TrimSuffix(path.Base(file), ".yaml"), Family: path.Dir(file)}
-		p.Fidelity = fidelity(compared, p.Name)
+		p.Fidelity = fidelityOf(compared, p.Name)
 		f, err := files.Open(file)
 		if err != nil {
 			return nil, err
@@ -188,20 +188,20 @@ const longerIPv6 = 20
 // OverheadOn returns the overhead in bytes per packet over an underlay of the given version of IP, 4 or 6. The overhead of
 // WireGuard is the same for both, because flannel always reserves room for IPv6.
 func (p Profile) OverheadOn(family int) int {
-	return longer(p.Overhead, family, p.Encapsulation)
+	return familyOverhead(p.Overhead, family, p.Encapsulation)
 }
 
 // ReservedOn returns by how many bytes the MTU of pods is smaller than the MTU of the underlay: the overhead or, if it is set,
 // Tunnel.Spare.
 func (p Profile) ReservedOn(family int) int {
 	if p.Tunnel != nil && p.Tunnel.Spare > 0 {
-		return longer(p.Tunnel.Spare, family, p.Tunnel.Kind)
+		return familyOverhead(p.Tunnel.Spare, family, p.Tunnel.Kind)
 	}
 	return p.OverheadOn(family)
 }
 
-// longer returns the overhead of an encapsulation over an underlay of the given version of IP. overhead is its overhead over IPv4.
-func longer(overhead, family int, encapsulation string) int {
+// familyOverhead returns the overhead of an encapsulation over an underlay of the given version of IP. overhead is its overhead over IPv4.
+func familyOverhead(overhead, family int, encapsulation string) int {
 	if family == 6 && overhead > 0 && encapsulation != "wireguard" {
 		return overhead + longerIPv6
 	}

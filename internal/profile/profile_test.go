@@ -11,7 +11,7 @@ import (
 )
 
 func TestCatalogueIsComplete(t *testing.T) {
-	list, err := read(Files)
+	list, err := readProfiles(Files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 
 // TestUnknownField: a typing error in a record is not ignored.
 func TestUnknownField(t *testing.T) {
-	_, err := read(fstest.MapFS{"some/other.yaml": {Data: []byte("order: 1\ntunel: {kind: vxlan}\n")}})
+	_, err := readProfiles(fstest.MapFS{"some/other.yaml": {Data: []byte("order: 1\ntunel: {kind: vxlan}\n")}})
 	if err == nil || !strings.Contains(err.Error(), "some/other.yaml") || !strings.Contains(err.Error(), "tunel") {
 		t.Errorf("error: %v", err)
 	}
@@ -67,14 +67,14 @@ func TestFidelity(t *testing.T) {
 		{Dataplane: "bridge", Profile: "bridge", Lab: 1, Cluster: 1, Quotient: 1},
 	}
 	rows = append(rows, row("ptp", "pod-to-service/local", "rr", "undecided", 100, 97))
-	got := fidelity(rows, "ptp")
+	got := fidelityOf(rows, "ptp")
 	want := &Fidelity{Measured: "2026-01-02", NIC: "ideal", All: Compared{Rows: 4, Within: 1, Differ: 1, Distance: 0.005, Farthest: 0.09}, Workloads: []Compared{
 		{Name: "rr", Rows: 3, Within: 1, Distance: 0.01, Farthest: 0.09, Lab: 2, Cluster: 218.0 / 110}, {Name: "stream(udp)", Rows: 1, Differ: 1},
 	}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if fidelity(rows, "canal") != nil || got.Holds() || !got.Covers("rr", "ideal") || !got.Covers("rr", "") || got.Covers("rr", "wire") || got.Covers("stream(udp)", "ideal") || got.Covers("crr", "") {
+	if fidelityOf(rows, "canal") != nil || got.Holds() || !got.Covers("rr", "ideal") || !got.Covers("rr", "") || got.Covers("rr", "wire") || got.Covers("stream(udp)", "ideal") || got.Covers("crr", "") {
 		t.Error("something is covered that was not compared, or that differs")
 	}
 	if (Compared{Distance: -0.001, Farthest: 0.11}).Holds() {

@@ -84,8 +84,8 @@ type agent struct {
 	current uint64
 }
 
-// say sends m unless the agent is silent. It ignores a controller that has gone.
-func (a *agent) say(m control.Message) {
+// sendUnlessSilent sends m unless the agent is silent. It ignores a controller that has gone.
+func (a *agent) sendUnlessSilent(m control.Message) {
 	a.mu.Lock()
 	silent := a.silent
 	a.mu.Unlock()
@@ -102,8 +102,8 @@ func (a *agent) serve() {
 	if hello == nil {
 		hello = &control.Hello{Version: control.Version, Program: "wiretest", PID: 1}
 	}
-	a.say(control.Message{Type: control.TypeHello, Hello: hello})
-	go a.beat(stop)
+	a.sendUnlessSilent(control.Message{Type: control.TypeHello, Hello: hello})
+	go a.sendHeartbeats(stop)
 	d := control.NewDecoder(a.conn)
 	var prepared control.Prepare
 	for {
@@ -114,19 +114,19 @@ func (a *agent) serve() {
 		switch m.Type {
 		case control.TypePrepare:
 			prepared = *m.Prepare
-			a.prepare(m.Trial, prepared)
+			a.prepareTrial(m.Trial, prepared)
 		case control.TypeStart:
-			a.say(control.Message{Type: control.TypeStarted, Trial: m.Trial})
-			go a.run(m.Trial, prepared)
+			a.sendUnlessSilent(control.Message{Type: control.TypeStarted, Trial: m.Trial})
+			go a.runTrial(m.Trial, prepared)
 		case control.TypeLeave, control.TypeReturn:
-			a.say(control.Message{Type: control.TypeRolled, Trial: m.Trial})
+			a.sendUnlessSilent(control.Message{Type: control.TypeRolled, Trial: m.Trial})
 		case control.TypeCancel:
-			a.finish(m.Trial, nil, &control.Error{Kind: control.KindCancelled, Message: "cancelled"})
+			a.finishTrial(m.Trial, nil, &control.Error{Kind: control.KindCancelled, Message: "cancelled"})
 		}
 	}
 }
 
-func (a *agent) beat(stop <-chan struct{}) {
+func (a *agent) sendHeartbeats(stop <-chan struct{}) {
 	tick := time.NewTicker(Beat)
 	defer tick.Stop()
 	for {
@@ -138,19 +138,19 @@ func (a *agent) beat(stop <-chan struct{}) {
 			trial := a.current
 			a.mu.Unlock()
 			if trial != 0 {
-				a.say(control.Message{Type: control.TypeHeartbeat, Trial: trial, Stands: a.Stands})
+				a.sendUnlessSilent(control.Message{Type: control.TypeHeartbeat, Trial: trial, Stands: a.Stands})
 			}
 		}
 	}
 }
 
-func (a *agent) prepare(trial uint64, p control.Prepare) {
+func (a *agent) prepareTrial(trial uint64, p control.Prepare) {
 	a.mu.Lock()
 	a.current = trial
 	a.mu.Unlock()
 	if a.Prepare != nil {
 		if err := a.Prepare(p); err != nil {
-			a.finish(trial, nil, err)
+			a.finishTrial(trial, nil, err)
 			return
 		}
 	}
@@ -161,16 +161,16 @@ func (a *agent) prepare(trial uint64, p control.Prepare) {
 			ready.Port = Port
 		}
 	}
-	a.say(control.Message{Type: control.TypeReady, Trial: trial, Ready: ready})
+	a.sendUnlessSilent(control.Message{Type: control.TypeReady, Trial: trial, Ready: ready})
 }
 
-func (a *agent) run(trial uint64, p control.Prepare) {
+func (a *agent) runTrial(trial uint64, p control.Prepare) {
 	o, err := a.Run(p)
-	a.finish(trial, o, err)
+	a.finishTrial(trial, o, err)
 }
 
-// finish answers trial once, or does what the fault err asks for.
-func (a *agent) finish(trial uint64, o *sample.Observation, err *control.Error) {
+// finishTrial answers trial once, or does what the fault err asks for.
+func (a *agent) finishTrial(trial uint64, o *sample.Observation, err *control.Error) {
 	a.mu.Lock()
 	mine := a.current == trial
 	if mine && err != Silence {
@@ -186,8 +186,8 @@ func (a *agent) finish(trial uint64, o *sample.Observation, err *control.Error) 
 		a.peer.mu.Unlock()
 		_ = a.conn.Close()
 	case err != nil:
-		a.say(control.Message{Type: control.TypeError, Trial: trial, Error: err})
+		a.sendUnlessSilent(control.Message{Type: control.TypeError, Trial: trial, Error: err})
 	default:
-		a.say(control.Message{Type: control.TypeDone, Trial: trial, Done: o})
+		a.sendUnlessSilent(control.Message{Type: control.TypeDone, Trial: trial, Done: o})
 	}
 }

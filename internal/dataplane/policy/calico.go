@@ -62,8 +62,8 @@ const (
 	wireGuardPort = 51820
 )
 
-// family returns the name of the version of IP for comments of rules.
-func (c CalicoConfig) family() string {
+// ipVersion returns the name of the version of IP for comments of rules.
+func (c CalicoConfig) ipVersion() string {
 	if c.IPv6 {
 		return "IPv6"
 	}
@@ -73,8 +73,8 @@ func (c CalicoConfig) family() string {
 // namespace is the Kubernetes namespace of the pods.
 const namespace = "default"
 
-// tunnels returns the names of the devices that encapsulate or encrypt.
-func (c CalicoConfig) tunnels() (names []string) {
+// tunnelDevices returns the names of the devices that encapsulate or encrypt.
+func (c CalicoConfig) tunnelDevices() (names []string) {
 	switch {
 	case c.IPIP:
 		names = append(names, "tunl0")
@@ -97,26 +97,26 @@ func addCalico(node *ruleset.Ruleset, c CalicoConfig) (sets string) {
 		f.besideBPF()
 		return ""
 	}
-	f.write()
-	return f.ipsets()
+	f.writeChains()
+	return f.ipsetRestoreInput()
 }
 
-// write writes all of Calico's chains, except the base chains in nftables.
-func (f *felix) write() {
-	f.raw()
-	f.mangle()
-	f.nat()
-	f.forward()
-	f.input()
-	f.output()
-	f.dispatch("cali-from-wl-dispatch", egress)
-	f.dispatch("cali-to-wl-dispatch", ingress)
+// writeChains writes all of Calico's chains, except the base chains in nftables.
+func (f *felix) writeChains() {
+	f.writeRaw()
+	f.writeMangle()
+	f.writeNAT()
+	f.writeForward()
+	f.writeInput()
+	f.writeOutput()
+	f.writeDispatch("cali-from-wl-dispatch", egress)
+	f.writeDispatch("cali-to-wl-dispatch", ingress)
 	for _, device := range f.c.Devices {
-		f.endpoint(device, egress)
-		f.endpoint(device, ingress)
+		f.writeEndpoint(device, egress)
+		f.writeEndpoint(device, ingress)
 	}
-	f.profiles()
-	f.policies()
+	f.writeProfiles()
+	f.writePolicies()
 	if f.c.Churned {
 		f.churnedPolicy()
 	}
@@ -126,130 +126,130 @@ func (f *felix) write() {
 // but the jumps cost time.
 const hostEndpointAccepted = "Host endpoint policy accepted packet."
 
-func (f *felix) raw() {
-	pre := f.at(ruleset.Raw, "cali-PREROUTING").to(clearMark(markAll))
+func (f *felix) writeRaw() {
+	pre := f.chainIn(ruleset.Raw, "cali-PREROUTING").addRule(clearMark(markAll))
 	if f.c.VXLAN {
-		pre.to(untrack, vxlanPacket)
+		pre.addRule(untrack, vxlanPacket)
 	}
-	pre.to(setMark(markScratch0), fromWorkload).
-		jump("cali-rpf-skip", isSet(markScratch0)).
-		to(drop, isSet(markScratch0), both("-m rpfilter --validmark --invert", nft.NoReversePath)).
-		jump("cali-from-host-endpoint", isClear(markScratch0)).
-		to(accept, isSet(markAccept))
-	out := f.at(ruleset.Raw, "cali-OUTPUT").to(clearMark(markAll)).jump("cali-to-host-endpoint")
+	pre.addRule(setMark(markScratch0), fromWorkload).
+		addJump("cali-rpf-skip", isSet(markScratch0)).
+		addRule(drop, isSet(markScratch0), newClause("-m rpfilter --validmark --invert", nft.NoReversePath)).
+		addJump("cali-from-host-endpoint", isClear(markScratch0)).
+		addRule(accept, isSet(markAccept))
+	out := f.chainIn(ruleset.Raw, "cali-OUTPUT").addRule(clearMark(markAll)).addJump("cali-to-host-endpoint")
 	if f.c.VXLAN {
-		out.to(untrack, vxlanPacket)
+		out.addRule(untrack, vxlanPacket)
 	}
-	out.to(accept, isSet(markAccept))
-	f.hook(ruleset.Raw, "PREROUTING")
-	f.hook(ruleset.Raw, "OUTPUT")
+	out.addRule(accept, isSet(markAccept))
+	f.hookChain(ruleset.Raw, "PREROUTING")
+	f.hookChain(ruleset.Raw, "OUTPUT")
 }
 
-func (f *felix) mangle() {
-	f.at(ruleset.Mangle, "cali-PREROUTING").
-		to(accept, established).
-		to(accept, isSet(markAccept)).
-		jump("cali-from-host-endpoint").
-		note(hostEndpointAccepted).to(accept, isSet(markAccept))
-	f.at(ruleset.Mangle, "cali-POSTROUTING").
-		note("set dscp for traffic leaving cluster.").
-		jump("cali-egress-dscp", f.in(setDSCP, source), f.notIn(setAllPools, destination), f.notIn(setThisHost, destination)).
-		to(ret, isSet(markAccept)).
-		to(clearMark(markAll)).
-		jump("cali-to-host-endpoint", both("-m conntrack --ctstate DNAT", nft.Translated)).
-		note(hostEndpointAccepted).to(ret, isSet(markAccept))
-	f.hook(ruleset.Mangle, "PREROUTING")
-	f.hook(ruleset.Mangle, "POSTROUTING")
+func (f *felix) writeMangle() {
+	f.chainIn(ruleset.Mangle, "cali-PREROUTING").
+		addRule(accept, established).
+		addRule(accept, isSet(markAccept)).
+		addJump("cali-from-host-endpoint").
+		withComment(hostEndpointAccepted).addRule(accept, isSet(markAccept))
+	f.chainIn(ruleset.Mangle, "cali-POSTROUTING").
+		withComment("set dscp for traffic leaving cluster.").
+		addJump("cali-egress-dscp", f.in(setDSCP, source), f.notIn(setAllPools, destination), f.notIn(setThisHost, destination)).
+		addRule(ret, isSet(markAccept)).
+		addRule(clearMark(markAll)).
+		addJump("cali-to-host-endpoint", newClause("-m conntrack --ctstate DNAT", nft.Translated)).
+		withComment(hostEndpointAccepted).addRule(ret, isSet(markAccept))
+	f.hookChain(ruleset.Mangle, "PREROUTING")
+	f.hookChain(ruleset.Mangle, "POSTROUTING")
 }
 
-func (f *felix) nat() {
-	f.at(ruleset.NAT, "cali-PREROUTING").jump("cali-fip-dnat")
-	f.at(ruleset.NAT, "cali-OUTPUT").jump("cali-fip-dnat")
-	post := f.at(ruleset.NAT, "cali-POSTROUTING").jump("cali-fip-snat").jump("cali-nat-outgoing")
-	for _, tunnel := range f.c.tunnels() {
+func (f *felix) writeNAT() {
+	f.chainIn(ruleset.NAT, "cali-PREROUTING").addJump("cali-fip-dnat")
+	f.chainIn(ruleset.NAT, "cali-OUTPUT").addJump("cali-fip-dnat")
+	post := f.chainIn(ruleset.NAT, "cali-POSTROUTING").addJump("cali-fip-snat").addJump("cali-nat-outgoing")
+	for _, tunnel := range f.c.tunnelDevices() {
 		// A process of the node that called a Service chose its address before DNAT sent the packet into the tunnel.
-		post.to(masquerade, both("-o "+tunnel, nft.Is(nft.OutDevice, tunnel)),
-			both("-m addrtype ! --src-type LOCAL --limit-iface-out", nft.SourceNotLocalTo), sourceLocal)
+		post.addRule(masquerade, newClause("-o "+tunnel, nft.Is(nft.OutDevice, tunnel)),
+			newClause("-m addrtype ! --src-type LOCAL --limit-iface-out", nft.SourceNotLocalTo), sourceLocal)
 	}
 	if len(f.c.Pools) > 0 {
-		f.at(ruleset.NAT, "cali-nat-outgoing").to(masquerade, f.in(setMasqPools, source), f.notIn(setAllPools, destination))
+		f.chainIn(ruleset.NAT, "cali-nat-outgoing").addRule(masquerade, f.in(setMasqPools, source), f.notIn(setAllPools, destination))
 	}
-	f.hook(ruleset.NAT, "PREROUTING")
-	f.hook(ruleset.NAT, "OUTPUT")
+	f.hookChain(ruleset.NAT, "PREROUTING")
+	f.hookChain(ruleset.NAT, "OUTPUT")
 	// Not at the top: KUBE-POSTROUTING must clear its mark before a packet is masqueraded here and leaves through a
 	// tunnel. The outer packet would inherit the mark.
-	f.at(ruleset.NAT, "POSTROUTING").jump("cali-POSTROUTING")
+	f.chainIn(ruleset.NAT, "POSTROUTING").addJump("cali-POSTROUTING")
 }
 
-func (f *felix) forward() {
-	chain := f.at(ruleset.Filter, "cali-FORWARD")
+func (f *felix) writeForward() {
+	chain := f.chainIn(ruleset.Filter, "cali-FORWARD")
 	if f.c.Flowtable {
-		chain.note("Offload established Calico flows.").to(both("", nft.Offload(flowtable)), established,
+		chain.withComment("Offload established Calico flows.").addRule(newClause("", nft.Offload(flowtable)), established,
 			f.notIn(setNoOffload, source), f.notIn(setNoOffload, destination))
 	}
-	chain.to(clearMark(markOurs)).
-		jump("cali-from-hep-forward", isClear(markAccept)).
-		jump("cali-from-wl-dispatch", fromWorkload).
-		jump("cali-to-wl-dispatch", toWorkload).
-		jump("cali-to-hep-forward").
-		jump("cali-cidr-block")
-	f.hook(ruleset.Filter, "FORWARD").
-		note("Policy explicitly accepted packet.").to(accept, isSet(markAccept)).
-		to(setMark(markAccept))
+	chain.addRule(clearMark(markOurs)).
+		addJump("cali-from-hep-forward", isClear(markAccept)).
+		addJump("cali-from-wl-dispatch", fromWorkload).
+		addJump("cali-to-wl-dispatch", toWorkload).
+		addJump("cali-to-hep-forward").
+		addJump("cali-cidr-block")
+	f.hookChain(ruleset.Filter, "FORWARD").
+		withComment("Policy explicitly accepted packet.").addRule(accept, isSet(markAccept)).
+		addRule(setMark(markAccept))
 }
 
-func (f *felix) input() {
-	in := f.at(ruleset.Filter, "cali-INPUT")
-	destLocal := both("-m addrtype --dst-type LOCAL", nft.DestLocal)
+func (f *felix) writeInput() {
+	in := f.chainIn(ruleset.Filter, "cali-INPUT")
+	destLocal := newClause("-m addrtype --dst-type LOCAL", nft.DestLocal)
 	if f.c.IPIP {
-		in.note("Allow IPIP packets from Calico hosts").to(accept, ipipPacket, f.in(setHostsNet, source), destLocal)
-		in.note("Drop IPIP packets from non-Calico hosts").to(drop, ipipPacket)
+		in.withComment("Allow IPIP packets from Calico hosts").addRule(accept, ipipPacket, f.in(setHostsNet, source), destLocal)
+		in.withComment("Drop IPIP packets from non-Calico hosts").addRule(drop, ipipPacket)
 	}
 	if f.c.VXLAN {
-		in.note("Allow "+f.c.family()+" VXLAN packets from allowed hosts").to(accept, vxlanPacket, f.in(setVXLANNet, source), destLocal)
-		in.note("Drop "+f.c.family()+" VXLAN packets from non-allowed hosts").to(drop, vxlanPacket, destLocal)
+		in.withComment("Allow "+f.c.ipVersion()+" VXLAN packets from allowed hosts").addRule(accept, vxlanPacket, f.in(setVXLANNet, source), destLocal)
+		in.withComment("Drop "+f.c.ipVersion()+" VXLAN packets from non-allowed hosts").addRule(drop, vxlanPacket, destLocal)
 	}
 	if f.c.WireGuard {
-		in.note("Allow incoming IPv4 Wireguard packets").to(accept, wireGuardPacket, destLocal)
+		in.withComment("Allow incoming IPv4 Wireguard packets").addRule(accept, wireGuardPacket, destLocal)
 	}
-	in.follow("cali-wl-to-host", fromWorkload).
-		to(accept, isSet(markAccept)).
-		to(clearMark(markAll)).
-		jump("cali-from-host-endpoint").
-		note(hostEndpointAccepted).to(accept, isSet(markAccept))
-	host := f.at(ruleset.Filter, "cali-wl-to-host")
+	in.addGoto("cali-wl-to-host", fromWorkload).
+		addRule(accept, isSet(markAccept)).
+		addRule(clearMark(markAll)).
+		addJump("cali-from-host-endpoint").
+		withComment(hostEndpointAccepted).addRule(accept, isSet(markAccept))
+	host := f.chainIn(ruleset.Filter, "cali-wl-to-host")
 	if f.c.IPv6 {
 		for _, kind := range routerMessages {
-			host.to(accept, both(fmt.Sprintf("-p 58 -m icmp6 --icmpv6-type %d", kind), nft.Is(nft.L4Proto, nft.L4("ipv6-icmp")), nft.Is(nft.ICMPv6Type, kind)))
+			host.addRule(accept, newClause(fmt.Sprintf("-p 58 -m icmp6 --icmpv6-type %d", kind), nft.Is(nft.L4Proto, nft.L4("ipv6-icmp")), nft.Is(nft.ICMPv6Type, kind)))
 		}
 	}
 	host.
-		jump("cali-from-wl-dispatch").
-		note("Configured DefaultEndpointToHostAction").to(accept)
-	f.hook(ruleset.Filter, "INPUT")
+		addJump("cali-from-wl-dispatch").
+		withComment("Configured DefaultEndpointToHostAction").addRule(accept)
+	f.hookChain(ruleset.Filter, "INPUT")
 }
 
 // routerMessages are the ICMPv6 messages that a pod may always send to its node, which is its router: multicast
 // listener query, report and done, router solicitation, neighbour solicitation and advertisement.
 var routerMessages = []uint8{130, 131, 132, 133, 135, 136}
 
-func (f *felix) output() {
-	out := f.at(ruleset.Filter, "cali-OUTPUT").
-		to(accept, isSet(markAccept)).
+func (f *felix) writeOutput() {
+	out := f.chainIn(ruleset.Filter, "cali-OUTPUT").
+		addRule(accept, isSet(markAccept)).
 		// Policy never applies to packets from the node to its own pods.
-		to(ret, toWorkload)
+		addRule(ret, toWorkload)
 	if f.c.IPIP {
-		out.note("Allow IPIP packets to other Calico hosts").to(accept, ipipPacket, f.in(setHostsNet, destination), sourceLocal)
+		out.withComment("Allow IPIP packets to other Calico hosts").addRule(accept, ipipPacket, f.in(setHostsNet, destination), sourceLocal)
 	}
 	if f.c.VXLAN {
-		out.note("Allow "+f.c.family()+" VXLAN packets to other allowed hosts").
-			to(accept, vxlanPacket, sourceLocal, f.in(setVXLANNet, destination))
+		out.withComment("Allow "+f.c.ipVersion()+" VXLAN packets to other allowed hosts").
+			addRule(accept, vxlanPacket, sourceLocal, f.in(setVXLANNet, destination))
 	}
 	if f.c.WireGuard {
-		out.note("Allow outgoing IPv4 Wireguard packets").to(accept, wireGuardPacket, sourceLocal)
+		out.withComment("Allow outgoing IPv4 Wireguard packets").addRule(accept, wireGuardPacket, sourceLocal)
 	}
-	out.to(clearMark(markAll)).
-		jump("cali-to-host-endpoint", both("-m conntrack ! --ctstate DNAT", nft.NotJustTranslated)).
-		note(hostEndpointAccepted).to(accept, isSet(markAccept))
-	f.hook(ruleset.Filter, "OUTPUT")
+	out.addRule(clearMark(markAll)).
+		addJump("cali-to-host-endpoint", newClause("-m conntrack ! --ctstate DNAT", nft.NotJustTranslated)).
+		withComment(hostEndpointAccepted).addRule(accept, isSet(markAccept))
+	f.hookChain(ruleset.Filter, "OUTPUT")
 }

@@ -53,27 +53,27 @@ func CalicoNFT(c CalicoConfig) *nft.Table {
 		}
 	}
 	if c.Flowtable {
-		f.nftables.Flowtable(nft.Flowtable{Name: flowtable, Devices: slices.Concat(c.tunnels(), c.Devices)})
+		f.nftables.Flowtable(nft.Flowtable{Name: flowtable, Devices: slices.Concat(c.tunnelDevices(), c.Devices)})
 	}
 	for _, l := range layers {
 		f.nftables.Base(l.layer+"-"+l.chain, l.hook)
 	}
-	f.write()
+	f.writeChains()
 	return f.nftables
 }
 
 // dispatchByMap writes a map from each pod's device to the pod's own chain, and the chain that looks up packets in this map.
 // The chain drops packets of unknown devices.
 func (f *felix) dispatchByMap(chain string, d direction) {
-	lookup := f.at(ruleset.Filter, chain)
+	lookup := f.chainIn(ruleset.Filter, chain)
 	name := ruleset.Filter + "-" + chain
 	chains := f.nftables.Map(name, nft.Device)
 	for _, device := range f.c.Devices {
-		chains.Put(nft.Goto(f.declare(ruleset.Filter, d.endpoint+device)), device)
+		chains.Put(nft.Goto(f.declareChain(ruleset.Filter, d.endpoint+device)), device)
 	}
 	lookup.nft.Add(nft.VMap(name, d.device))
 	lookup.signature = name
-	lookup.note("Unknown interface").to(drop)
+	lookup.withComment("Unknown interface").addRule(drop)
 }
 
 // nftSetName returns the name of a set in nftables: with hyphens in place of colons, which nftables does not allow.
@@ -90,29 +90,29 @@ const (
 
 // besideBPF writes the rules that Felix keeps in iptables when BPF programs forward packets over VXLAN.
 func (f *felix) besideBPF() {
-	mark := func(m string) clause { return both("-m mark --mark " + m) }
+	mark := func(m string) clause { return newClause("-m mark --mark " + m) }
 	for _, name := range []string{"PREROUTING", "OUTPUT"} {
-		f.at(ruleset.Raw, "cali-"+name).to(untrack, vxlanPacket)
-		f.hook(ruleset.Raw, name)
+		f.chainIn(ruleset.Raw, "cali-"+name).addRule(untrack, vxlanPacket)
+		f.hookChain(ruleset.Raw, name)
 	}
-	f.at(ruleset.NAT, "cali-POSTROUTING").
-		note("MASQUERADE packets from a pod to itself").to(masquerade, mark(bpfLoopback)).
-		note("BPF SNAT for packets leaving the pools").to(masquerade, mark(bpfNATOutgoing))
-	f.hook(ruleset.NAT, "POSTROUTING")
-	f.at(ruleset.Filter, "cali-FORWARD").
-		note("Pre-approved by BPF programs.").to(accept, mark(bpfBypass)).
-		note("From workload without BPF seen mark").to(drop, fromWorkload, both("-m mark ! --mark "+bpfSeen)).
-		jump("cali-to-wl-dispatch", toWorkload).
-		note("To workload has already been policed").to(accept, fromWorkload).
-		to(accept, both("-i bpfout.cali"))
-	known := f.at(ruleset.Filter, "cali-to-wl-dispatch")
+	f.chainIn(ruleset.NAT, "cali-POSTROUTING").
+		withComment("MASQUERADE packets from a pod to itself").addRule(masquerade, mark(bpfLoopback)).
+		withComment("BPF SNAT for packets leaving the pools").addRule(masquerade, mark(bpfNATOutgoing))
+	f.hookChain(ruleset.NAT, "POSTROUTING")
+	f.chainIn(ruleset.Filter, "cali-FORWARD").
+		withComment("Pre-approved by BPF programs.").addRule(accept, mark(bpfBypass)).
+		withComment("From workload without BPF seen mark").addRule(drop, fromWorkload, newClause("-m mark ! --mark "+bpfSeen)).
+		addJump("cali-to-wl-dispatch", toWorkload).
+		withComment("To workload has already been policed").addRule(accept, fromWorkload).
+		addRule(accept, newClause("-i bpfout.cali"))
+	known := f.chainIn(ruleset.Filter, "cali-to-wl-dispatch")
 	for _, device := range f.c.Devices {
-		known.to(ret, both("-o "+device))
+		known.addRule(ret, newClause("-o "+device))
 	}
-	known.note("Unknown interface").to(drop)
-	f.at(ruleset.Filter, "cali-INPUT").
-		note("Accept packets from flows that pre-date BPF.").to(accept, mark(bpfFallthrough), established).
-		note("Drop packets from unknown flows.").to(drop, mark(bpfFallthrough))
-	f.hook(ruleset.Filter, "FORWARD")
-	f.hook(ruleset.Filter, "INPUT")
+	known.withComment("Unknown interface").addRule(drop)
+	f.chainIn(ruleset.Filter, "cali-INPUT").
+		withComment("Accept packets from flows that pre-date BPF.").addRule(accept, mark(bpfFallthrough), established).
+		withComment("Drop packets from unknown flows.").addRule(drop, mark(bpfFallthrough))
+	f.hookChain(ruleset.Filter, "FORWARD")
+	f.hookChain(ruleset.Filter, "INPUT")
 }

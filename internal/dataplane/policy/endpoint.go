@@ -25,10 +25,10 @@ var (
 	directions = []direction{egress, ingress}
 )
 
-// dispatch writes the chain that finds a pod's own chain by its device: in nftables by a map, in iptables by a tree of two
+// writeDispatch writes the chain that finds a pod's own chain by its device: in nftables by a map, in iptables by a tree of two
 // levels. Devices that share the next character after the common prefix get a chain of their own. Every rule is a goto, so
 // a packet never returns to try the others.
-func (f *felix) dispatch(chain string, d direction) {
+func (f *felix) writeDispatch(chain string, d direction) {
 	if f.nftables != nil {
 		f.dispatchByMap(chain, d)
 		return
@@ -36,26 +36,26 @@ func (f *felix) dispatch(chain string, d direction) {
 	names := slices.Sorted(slices.Values(f.c.Devices))
 	common := len(commonPrefix(names))
 	branchOf := func(name string) string { return name[:min(len(name), common+1)] }
-	root := f.at(ruleset.Filter, chain)
+	root := f.chainIn(ruleset.Filter, chain)
 	for len(names) > 0 {
 		branch, n := branchOf(names[0]), 1
 		for n < len(names) && branchOf(names[n]) == branch {
 			n++
 		}
 		if n == 1 {
-			root.follow(d.endpoint+names[0], both(d.option+" "+names[0]))
+			root.addGoto(d.endpoint+names[0], newClause(d.option+" "+names[0]))
 		} else {
 			sub := chain + "-" + branch[common:]
-			root.follow(sub, both(d.option+" "+branch+"+"))
-			leaf := f.at(ruleset.Filter, sub)
+			root.addGoto(sub, newClause(d.option+" "+branch+"+"))
+			leaf := f.chainIn(ruleset.Filter, sub)
 			for _, name := range names[:n] {
-				leaf.follow(d.endpoint+name, both(d.option+" "+name))
+				leaf.addGoto(d.endpoint+name, newClause(d.option+" "+name))
 			}
-			leaf.note("Unknown interface").to(drop)
+			leaf.withComment("Unknown interface").addRule(drop)
 		}
 		names = names[n:]
 	}
-	root.note("Unknown interface").to(drop)
+	root.withComment("Unknown interface").addRule(drop)
 }
 
 // commonPrefix returns the common prefix of sorted names. For a single name, that is the whole name.
@@ -71,70 +71,70 @@ func commonPrefix(sorted []string) string {
 	return first[:i]
 }
 
-// endpoint writes the chain of a pod for one direction: cali-fw-X for egress, cali-tw-X for ingress. An allowed packet
+// writeEndpoint writes the chain of a pod for one direction: cali-fw-X for egress, cali-tw-X for ingress. An allowed packet
 // returns with the accept mark, because the chain of another pod and the rest of FORWARD follow.
-func (f *felix) endpoint(device string, d direction) {
-	chain := f.at(ruleset.Filter, d.endpoint+device).
-		to(accept, established).
-		to(drop, invalid).
-		to(clearMark(markVerdict))
+func (f *felix) writeEndpoint(device string, d direction) {
+	chain := f.chainIn(ruleset.Filter, d.endpoint+device).
+		addRule(accept, established).
+		addRule(drop, invalid).
+		addRule(clearMark(markVerdict))
 	if d.word == egress.word {
-		chain.note("Drop VXLAN encapped packets originating in workloads").to(drop, vxlanPacket)
-		chain.note("Drop IPinIP encapped packets originating in workloads").to(drop, ipipPacket)
+		chain.withComment("Drop VXLAN encapped packets originating in workloads").addRule(drop, vxlanPacket)
+		chain.withComment("Drop IPinIP encapped packets originating in workloads").addRule(drop, ipipPacket)
 	}
 	if names := f.c.policyChains(d); len(names) > 0 {
-		chain.note("Start of tier default").to(clearMark(markPass))
+		chain.withComment("Start of tier default").addRule(clearMark(markPass))
 		for _, name := range names {
-			chain.jump(name, isClear(markPass))
-			chain.note("Return if policy accepted").to(ret, isSet(markAccept))
+			chain.addJump(name, isClear(markPass))
+			chain.withComment("Return if policy accepted").addRule(ret, isSet(markAccept))
 		}
-		chain.note("End of tier default. Drop if no policies passed packet").to(drop, isClear(markPass))
+		chain.withComment("End of tier default. Drop if no policies passed packet").addRule(drop, isClear(markPass))
 	}
 	for _, profile := range profileNames {
-		chain.jump(d.profile + profile)
-		chain.note("Return if profile accepted").to(ret, isSet(markAccept))
+		chain.addJump(d.profile + profile)
+		chain.withComment("Return if profile accepted").addRule(ret, isSet(markAccept))
 	}
-	chain.note("Drop if no profiles matched").to(drop)
+	chain.withComment("Drop if no profiles matched").addRule(drop)
 }
 
 // profileNames are the Calico profiles of a pod: the profile of its namespace, and the profile of its service account. Packets
 // never reach the second, because the first allows everything.
 var profileNames = []string{"kns." + namespace, "ksa." + namespace + ".default"}
 
-// profiles writes the chains of the namespace's Calico profile. This default policy allows everything.
-func (f *felix) profiles() {
+// writeProfiles writes the chains of the namespace's Calico profile. This default policy allows everything.
+func (f *felix) writeProfiles() {
 	if len(f.c.Devices) == 0 {
 		return
 	}
 	for _, d := range directions {
-		f.at(ruleset.Filter, d.profile+profileNames[0]).
-			note("Profile "+profileNames[0]+" "+d.word).to(setMark(markAccept)).
-			to(ret, isSet(markAccept))
+		f.chainIn(ruleset.Filter, d.profile+profileNames[0]).
+			withComment("Profile "+profileNames[0]+" "+d.word).addRule(setMark(markAccept)).
+			addRule(ret, isSet(markAccept))
 	}
 }
 
 // policyChain returns the name of the chain of policy i: a prefix and a hash, as Calico shortens long names.
 func policyChain(d direction, i int) string {
-	return d.policy + "_" + digest(fmt.Sprintf("policy %d", i), 19)
+	return d.policy + "_" + hashPrefix(fmt.Sprintf("policy %d", i), 19)
 }
 
-// policySet returns the name of the set with the peers that policy i allows, without the prefix that CalicoConfig.set adds.
+// policySet returns the name of the set with the peers that policy i allows, without the prefix that CalicoConfig.ipsetName adds.
 func policySet(d direction, i int) string {
-	return "s:" + digest(fmt.Sprintf("selector of policy %d %s", i, d.word), 22)
+	return "s:" + hashPrefix(fmt.Sprintf("selector of policy %d %s", i, d.word), 22)
 }
 
-// policies writes the chains of all policies, also of policies that select no pod.
-func (f *felix) policies() {
+// writePolicies writes the chains of all policies, also of policies that select no pod.
+func (f *felix) writePolicies() {
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range directions {
-			chain, name := f.at(ruleset.Filter, policyChain(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", namespace, i, d.word)
+			chain, name := f.chainIn(ruleset.Filter, policyChain(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", namespace, i, d.word)
 			match := []clause{f.in(policySet(d, i), d.peer)}
 			if f.c.allowsAll(i) {
-				chain.note(name).to(drop, tcpPacket, both(fmt.Sprintf("-m multiport --dports %d", DeniedPort), nft.Is(nft.DestPort, uint16(DeniedPort))))
+				chain.withComment(name).addRule(drop, tcpPacket, newClause(fmt.Sprintf("-m multiport --dports %d", DeniedPort), nft.Is(nft.DestPort, uint16(DeniedPort))))
 			} else {
-				match = []clause{tcpPacket, match[0], both("-m multiport --dports 1024:65535", nft.PortsFrom(1024))}
+				match = []clause{tcpPacket, match[0], newClause("-m multiport --dports 1024:65535", nft.PortsFrom(1024))}
 			}
-			chain.note(name).to(setMark(markAccept), match...).to(ret, isSet(markAccept))
+			chain.withComment(name).addRule(setMark(markAccept), match...).addRule(ret, isSet(markAccept))
 		}
 	}
 }
@@ -158,10 +158,10 @@ const churned = -1
 // leaves everything else to the policies after it; without other policies, it allows everything else.
 func (f *felix) churnedPolicy() {
 	for _, d := range directions {
-		chain := f.at(ruleset.Filter, policyChain(d, churned)).note(fmt.Sprintf("Policy %s/knp.default.churned %s", namespace, d.word)).
-			to(drop, tcpPacket, both(fmt.Sprintf("-m multiport --dports %d", ChurnedPort), nft.Is(nft.DestPort, uint16(ChurnedPort))))
+		chain := f.chainIn(ruleset.Filter, policyChain(d, churned)).withComment(fmt.Sprintf("Policy %s/knp.default.churned %s", namespace, d.word)).
+			addRule(drop, tcpPacket, newClause(fmt.Sprintf("-m multiport --dports %d", ChurnedPort), nft.Is(nft.DestPort, uint16(ChurnedPort))))
 		if f.c.Policies == 0 {
-			chain.to(setMark(markAccept)).to(ret, isSet(markAccept))
+			chain.addRule(setMark(markAccept)).addRule(ret, isSet(markAccept))
 		}
 	}
 }
@@ -191,12 +191,12 @@ func podChains(c CalicoConfig, known []string) *ruleset.Ruleset {
 		f.besideBPF()
 		return node
 	}
-	f.dispatch("cali-from-wl-dispatch", egress)
-	f.dispatch("cali-to-wl-dispatch", ingress)
+	f.writeDispatch("cali-from-wl-dispatch", egress)
+	f.writeDispatch("cali-to-wl-dispatch", ingress)
 	for _, device := range c.Devices {
 		if !slices.Contains(known, device) {
-			f.endpoint(device, egress)
-			f.endpoint(device, ingress)
+			f.writeEndpoint(device, egress)
+			f.writeEndpoint(device, ingress)
 		}
 	}
 	return node

@@ -25,45 +25,45 @@ type clause struct {
 	nftables []nft.Term
 }
 
-func both(iptables string, nftables ...nft.Term) clause { return clause{iptables, nftables} }
+func newClause(iptables string, nftables ...nft.Term) clause { return clause{iptables, nftables} }
 
 var (
-	accept     = both("ACCEPT", nft.Accept)
-	drop       = both("DROP", nft.Drop)
-	ret        = both("RETURN", nft.Return)
-	untrack    = both("NOTRACK", nft.Untrack)
-	masquerade = both("MASQUERADE --random-fully", nft.Masquerade)
+	accept     = newClause("ACCEPT", nft.Accept)
+	drop       = newClause("DROP", nft.Drop)
+	ret        = newClause("RETURN", nft.Return)
+	untrack    = newClause("NOTRACK", nft.Untrack)
+	masquerade = newClause("MASQUERADE --random-fully", nft.Masquerade)
 
-	fromWorkload = both("-i cali+", nft.Is(nft.InDevice, "cali*"))
-	toWorkload   = both("-o cali+", nft.Is(nft.OutDevice, "cali*"))
-	established  = both("-m conntrack --ctstate RELATED,ESTABLISHED", nft.State(nft.Established|nft.Related))
-	invalid      = both("-m conntrack --ctstate INVALID", nft.State(nft.Invalid))
-	sourceLocal  = both("-m addrtype --src-type LOCAL", nft.SourceLocal)
-	tcpPacket    = both("-p tcp", nft.Is(nft.L4Proto, nft.L4("tcp")))
-	ipipPacket   = both("-p 4", nft.Is(nft.L4Proto, nft.L4("4")))
+	fromWorkload = newClause("-i cali+", nft.Is(nft.InDevice, "cali*"))
+	toWorkload   = newClause("-o cali+", nft.Is(nft.OutDevice, "cali*"))
+	established  = newClause("-m conntrack --ctstate RELATED,ESTABLISHED", nft.State(nft.Established|nft.Related))
+	invalid      = newClause("-m conntrack --ctstate INVALID", nft.State(nft.Invalid))
+	sourceLocal  = newClause("-m addrtype --src-type LOCAL", nft.SourceLocal)
+	tcpPacket    = newClause("-p tcp", nft.Is(nft.L4Proto, nft.L4("tcp")))
+	ipipPacket   = newClause("-p 4", nft.Is(nft.L4Proto, nft.L4("4")))
 	vxlanPacket  = datagramTo(vxlanPort)
 
 	wireGuardPacket = datagramTo(wireGuardPort)
 )
 
 func datagramTo(port uint16) clause {
-	return both(fmt.Sprintf("-p udp -m multiport --dports %d", port), nft.Is(nft.L4Proto, nft.L4("udp")), nft.Is(nft.DestPort, port))
+	return newClause(fmt.Sprintf("-p udp -m multiport --dports %d", port), nft.Is(nft.L4Proto, nft.L4("udp")), nft.Is(nft.DestPort, port))
 }
 
 func setMark(bits uint32) clause {
-	return both(fmt.Sprintf("MARK --set-xmark %#x/%#x", bits, bits), nft.SetMark(bits))
+	return newClause(fmt.Sprintf("MARK --set-xmark %#x/%#x", bits, bits), nft.SetMark(bits))
 }
 
 func clearMark(bits uint32) clause {
-	return both(fmt.Sprintf("MARK --set-xmark 0x0/%#x", bits), nft.ClearMark(bits))
+	return newClause(fmt.Sprintf("MARK --set-xmark 0x0/%#x", bits), nft.ClearMark(bits))
 }
 
 func isSet(bits uint32) clause {
-	return both(fmt.Sprintf("-m mark --mark %#x/%#x", bits, bits), nft.MarkSet(bits))
+	return newClause(fmt.Sprintf("-m mark --mark %#x/%#x", bits, bits), nft.MarkSet(bits))
 }
 
 func isClear(bits uint32) clause {
-	return both(fmt.Sprintf("-m mark --mark 0x0/%#x", bits), nft.MarkClear(bits))
+	return newClause(fmt.Sprintf("-m mark --mark 0x0/%#x", bits), nft.MarkClear(bits))
 }
 
 // side is one of a packet's addresses, source or destination, that is looked up in a set.
@@ -76,14 +76,14 @@ var source, destination = side{"src", nft.SourceAddr}, side{"dst", nft.DestAddr}
 
 // in returns the match of packets whose address (source or destination, by of) is in a set of Calico.
 func (f *felix) in(name string, of side) clause {
-	set := f.c.set(name)
-	return both("-m set --match-set "+set+" "+of.iptables, nft.In(nftSetName(set), of.nftables))
+	set := f.c.ipsetName(name)
+	return newClause("-m set --match-set "+set+" "+of.iptables, nft.In(nftSetName(set), of.nftables))
 }
 
 // notIn returns the match of packets whose address is not in a set of Calico.
 func (f *felix) notIn(name string, of side) clause {
-	set := f.c.set(name)
-	return both("-m set ! --match-set "+set+" "+of.iptables, nft.NotIn(nftSetName(set), of.nftables))
+	set := f.c.ipsetName(name)
+	return newClause("-m set ! --match-set "+set+" "+of.iptables, nft.NotIn(nftSetName(set), of.nftables))
 }
 
 // chain appends rules to a chain in Felix's form: the comment of each rule has a hash of all rules up to it, by which Felix
@@ -97,71 +97,71 @@ type chain struct {
 	signature, text string
 }
 
-// at declares a chain and returns its writer. In iptables, layer is the table of the chain; in nftables, the name of the chain
+// chainIn declares a chain and returns its writer. In iptables, layer is the table of the chain; in nftables, the name of the chain
 // begins with layer.
-func (f *felix) at(layer, name string) *chain {
-	full := f.declare(layer, name)
+func (f *felix) chainIn(layer, name string) *chain {
+	full := f.declareChain(layer, name)
 	if f.nftables != nil {
 		return &chain{f: f, layer: layer, nft: f.nftables.Chain(full), signature: name}
 	}
 	return &chain{f: f, layer: layer, iptables: f.iptables.Table(layer).Chain(name), signature: name}
 }
 
-// declare declares a chain and returns its full name, which begins with layer in nftables.
-func (f *felix) declare(layer, name string) string {
+// declareChain declares a chain and returns its full name, which begins with layer in nftables.
+func (f *felix) declareChain(layer, name string) string {
 	if f.nftables != nil {
 		return f.nftables.Chain(layer + "-" + name).Name
 	}
 	return f.iptables.Table(layer).Chain(name).Name
 }
 
-// hook adds a jump from a built-in chain to Calico's chain, in iptables above all other rules. It returns the built-in chain.
-func (f *felix) hook(layer, name string) *chain {
-	from := f.at(layer, name)
+// hookChain adds a jump from a built-in chain to Calico's chain, in iptables above all other rules. It returns the built-in chain.
+func (f *felix) hookChain(layer, name string) *chain {
+	from := f.chainIn(layer, name)
 	if f.nftables != nil {
-		return from.jump("cali-" + name)
+		return from.addJump("cali-" + name)
 	}
-	from.iptables.Insert(from.signed("-j cali-" + name))
-	return f.at(layer, name)
+	from.iptables.Insert(from.signRule("-j cali-" + name))
+	return f.chainIn(layer, name)
 }
 
-// note sets the text of the comment of the next rule.
-func (c *chain) note(text string) *chain {
+// withComment sets the text of the comment of the next rule.
+func (c *chain) withComment(text string) *chain {
 	c.text = text
 	return c
 }
 
-// to appends a rule with a target that is not a chain.
-func (c *chain) to(target clause, matches ...clause) *chain {
-	return c.rule(both("-j "+target.iptables, target.nftables...), matches)
+// addRule appends a rule with a target that is not a chain.
+func (c *chain) addRule(target clause, matches ...clause) *chain {
+	return c.writeRule(newClause("-j "+target.iptables, target.nftables...), matches)
 }
 
-// jump appends a rule that calls a chain, and declares that chain.
-func (c *chain) jump(name string, matches ...clause) *chain {
-	full := c.f.declare(c.layer, name)
-	return c.rule(both("-j "+name, nft.Jump(full)), matches)
+// addJump appends a rule that calls a chain, and declares that chain.
+func (c *chain) addJump(name string, matches ...clause) *chain {
+	full := c.f.declareChain(c.layer, name)
+	return c.writeRule(newClause("-j "+name, nft.Jump(full)), matches)
 }
 
-// follow appends a goto: a rule that leads to a chain, from which packets do not return. It declares that chain.
-func (c *chain) follow(name string, matches ...clause) *chain {
-	full := c.f.declare(c.layer, name)
-	return c.rule(both("-g "+name, nft.Goto(full)), matches)
+// addGoto appends a goto: a rule that leads to a chain, from which packets do not return. It declares that chain.
+func (c *chain) addGoto(name string, matches ...clause) *chain {
+	full := c.f.declareChain(c.layer, name)
+	return c.writeRule(newClause("-g "+name, nft.Goto(full)), matches)
 }
 
-func (c *chain) rule(target clause, matches []clause) *chain {
+func (c *chain) writeRule(target clause, matches []clause) *chain {
 	var words []string
 	var terms nft.Rule
 	for _, m := range matches {
 		words, terms = append(words, m.iptables), append(terms, m.nftables...)
 	}
 	if c.f.nftables == nil {
-		c.iptables.Append(c.signed(strings.Join(append(words, target.iptables), " ")))
+		c.iptables.Append(c.signRule(strings.Join(append(words, target.iptables), " ")))
 	} else {
 		terms = append(append(terms, nft.Count), target.nftables...)
 		if c.text != "" {
 			c.text = " " + c.text
 		}
-		c.signature = digest(c.signature+c.text+terms.String(), 16)
+		c.signature = hashPrefix(c.signature+c.text+terms.String(), 16)
 		comment := "cali:" + c.signature + ";" + c.text
 		c.nft.Add(append(terms, nft.Comment(comment[:min(len(comment), nft.MaxComment)]))...)
 	}
@@ -169,23 +169,23 @@ func (c *chain) rule(target clause, matches []clause) *chain {
 	return c
 }
 
-// signed returns a rule of iptables with its comments, and updates the signature of the chain.
-func (c *chain) signed(rule string) string {
+// signRule returns a rule of iptables with its comments, and updates the signature of the chain.
+func (c *chain) signRule(rule string) string {
 	text := c.text
 	if text != "" {
 		text = ` -m comment --comment "` + text + `"`
 	}
-	c.signature = digest(c.signature+text+rule, 16)
+	c.signature = hashPrefix(c.signature+text+rule, 16)
 	return `-m comment --comment "cali:` + c.signature + `"` + text + " " + rule
 }
 
-// digest returns the first n characters of a hash of text in base64; n is at most 43.
-func digest(text string, n int) string {
+// hashPrefix returns the first n characters of a hash of text in base64; n is at most 43.
+func hashPrefix(text string, n int) string {
 	sum := sha256.Sum256([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:n]
 }
 
-// Calico's sets, without the prefix that CalicoConfig.set adds.
+// Calico's sets, without the prefix that CalicoConfig.ipsetName adds.
 const (
 	setMasqPools = "masq-ipam-pools"
 	setAllPools  = "all-ipam-pools"
@@ -197,8 +197,8 @@ const (
 	setNoOffload = "no-flow-offload"
 )
 
-// set returns the full name of a set: with the prefix cali40 for IPv4 or cali60 for IPv6.
-func (c CalicoConfig) set(name string) string {
+// ipsetName returns the full name of a set: with the prefix cali40 for IPv4 or cali60 for IPv6.
+func (c CalicoConfig) ipsetName(name string) string {
 	if c.IPv6 {
 		return "cali60" + name
 	}
@@ -213,30 +213,30 @@ type ipSet struct {
 }
 
 func (f *felix) sets() []ipSet {
-	sets := []ipSet{{f.c.set(setAllPools), false, f.c.Pools}}
+	sets := []ipSet{{f.c.ipsetName(setAllPools), false, f.c.Pools}}
 	if len(f.c.Pools) > 0 {
-		sets = append(sets, ipSet{f.c.set(setMasqPools), false, f.c.Pools})
+		sets = append(sets, ipSet{f.c.ipsetName(setMasqPools), false, f.c.Pools})
 	}
 	if f.c.VXLAN {
-		sets = append(sets, ipSet{f.c.set(setVXLANNet), false, hosts(f.c.Peers)})
+		sets = append(sets, ipSet{f.c.ipsetName(setVXLANNet), false, hostPrefixes(f.c.Peers)})
 	}
 	if f.c.IPIP {
-		sets = append(sets, ipSet{f.c.set(setHostsNet), false, hosts(f.c.Peers)})
+		sets = append(sets, ipSet{f.c.ipsetName(setHostsNet), false, hostPrefixes(f.c.Peers)})
 	}
-	sets = append(sets, ipSet{f.c.set(setThisHost), true, hosts(f.c.NodeAddrs)}, ipSet{name: f.c.set(setDSCP)})
+	sets = append(sets, ipSet{f.c.ipsetName(setThisHost), true, hostPrefixes(f.c.NodeAddrs)}, ipSet{name: f.c.ipsetName(setDSCP)})
 	if f.c.Flowtable {
-		sets = append(sets, ipSet{name: f.c.set(setNoOffload), addresses: true})
+		sets = append(sets, ipSet{name: f.c.ipsetName(setNoOffload), addresses: true})
 	}
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range directions {
-			sets = append(sets, ipSet{f.c.set(policySet(d, i)), false, f.c.peersOf(i)})
+			sets = append(sets, ipSet{f.c.ipsetName(policySet(d, i)), false, f.c.peersOf(i)})
 		}
 	}
 	return sets
 }
 
-// ipsets returns the sets as ipset restore input.
-func (f *felix) ipsets() string {
+// ipsetRestoreInput returns the sets as ipset restore input.
+func (f *felix) ipsetRestoreInput() string {
 	var b strings.Builder
 	family := "inet"
 	if f.c.IPv6 {
@@ -279,7 +279,7 @@ func (c CalicoConfig) peersOf(i int) []netip.Prefix {
 	case c.allowsAll(i):
 		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)}
 	}
-	return hosts([]netip.Addr{unusedAddr(c.IPv6, i)})
+	return hostPrefixes([]netip.Addr{unusedAddr(c.IPv6, i)})
 }
 
 // unusedAddr returns the only address that policy i allows: an address of a range for documentation, which nothing uses.
@@ -290,6 +290,6 @@ func unusedAddr(ipv6 bool, i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
 }
 
-func hosts(addrs []netip.Addr) []netip.Prefix {
+func hostPrefixes(addrs []netip.Addr) []netip.Prefix {
 	return each.Of(addrs, func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) })
 }

@@ -54,10 +54,10 @@ func routerName(prefix, of string) string {
 	return prefix + base32.StdEncoding.EncodeToString(sum[:])[:16]
 }
 
-func remark(text string) string { return `-m comment --comment "` + text + `" ` }
+func commentMatch(text string) string { return `-m comment --comment "` + text + `" ` }
 
-// set returns the full name of a set: with the prefix inet6: for IPv6.
-func (c KubeRouterConfig) set(name string) string {
+// ipsetName returns the full name of a set: with the prefix inet6: for IPv6.
+func (c KubeRouterConfig) ipsetName(name string) string {
 	if c.IPv6 {
 		return "inet6:" + name
 	}
@@ -76,39 +76,39 @@ func addKubeRouter(node *ruleset.Ruleset, c KubeRouterConfig) string {
 	}
 	for _, name := range []string{"INPUT", "FORWARD", "OUTPUT"} {
 		filter.Chain("KUBE-ROUTER-"+name).Append(
-			remark("rule to explicitly handle traffic for network policies ACCEPT/REJECT decision")+"-j "+routerTail,
-			remark("rule to explicitly ACCEPT traffic that comply to network policies")+"-m mark --mark "+routerPassed+" -j ACCEPT")
-		filter.Chain(name).Insert(remark("kube-router netpol") + "-j KUBE-ROUTER-" + name)
+			commentMatch("rule to explicitly handle traffic for network policies ACCEPT/REJECT decision")+"-j "+routerTail,
+			commentMatch("rule to explicitly ACCEPT traffic that comply to network policies")+"-m mark --mark "+routerPassed+" -j ACCEPT")
+		filter.Chain(name).Insert(commentMatch("kube-router netpol") + "-j KUBE-ROUTER-" + name)
 	}
-	pods, nodes := c.set("kube-router-pod-subnets"), c.set("kube-router-node-ips")
+	pods, nodes := c.ipsetName("kube-router-pod-subnets"), c.ipsetName("kube-router-node-ips")
 	node.Table(ruleset.NAT).Chain("POSTROUTING").Append("-m set --match-set " + pods + " src -m set ! --match-set " + pods +
 		" dst -m set ! --match-set " + nodes + " dst -j MASQUERADE --random-fully")
-	return c.ipsets()
+	return c.ipsetRestoreInput()
 }
 
 // addCommon writes the chains that all pods share.
 func (c KubeRouterConfig) addCommon(filter *ruleset.Table) {
 	for _, way := range []string{"-i kube-bridge", "-o kube-bridge", "-o eth0"} { // each is inserted above the one before
-		filter.Chain("FORWARD").Insert(remark("allow traffic of pods and the node") + way + " -j ACCEPT")
+		filter.Chain("FORWARD").Insert(commentMatch("allow traffic of pods and the node") + way + " -j ACCEPT")
 	}
 	input := filter.Chain("KUBE-ROUTER-INPUT")
-	input.Append(remark("allow traffic to primary/secondary cluster IP range") + "-d " + c.ServiceCIDR.String() + " -j RETURN")
+	input.Append(commentMatch("allow traffic to primary/secondary cluster IP range") + "-d " + c.ServiceCIDR.String() + " -j RETURN")
 	for _, l4 := range []string{"tcp", "udp", "sctp"} {
-		input.Append("-p " + l4 + " " + remark("allow LOCAL "+strings.ToUpper(l4)+" traffic to node ports") + "-m addrtype --dst-type LOCAL -m multiport --dports 30000:32767 -j RETURN")
+		input.Append("-p " + l4 + " " + commentMatch("allow LOCAL "+strings.ToUpper(l4)+" traffic to node ports") + "-m addrtype --dst-type LOCAL -m multiport --dports 30000:32767 -j RETURN")
 	}
 	filter.Chain(RouterCommon).Append(
-		remark("rule to drop invalid state for pod")+"-m conntrack --ctstate INVALID -j DROP",
-		remark("rule for stateful firewall for pod")+"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT")
+		commentMatch("rule to drop invalid state for pod")+"-m conntrack --ctstate INVALID -j DROP",
+		commentMatch("rule for stateful firewall for pod")+"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT")
 	protocol, kind, types := "icmp", "icmp", []string{"echo-request", "destination-unreachable", "time-exceeded"}
 	if c.IPv6 {
 		protocol, kind = "ipv6-icmp", "icmpv6"
 		types = append(types, "neighbor-solicitation", "neighbor-advertisement", "echo-reply")
 	}
 	for _, t := range types {
-		filter.Chain(RouterCommon).Append(remark("allow icmp "+t) + "-p " + protocol + " -m " + kind + " --" + kind + "-type " + t + " -j ACCEPT")
+		filter.Chain(RouterCommon).Append(commentMatch("allow icmp "+t) + "-p " + protocol + " -m " + kind + " --" + kind + "-type " + t + " -j ACCEPT")
 	}
-	filter.Chain(routerDefault).Append(remark("rule to mark traffic matching a network policy") + "-j MARK --set-xmark " + routerAllowed)
-	filter.Chain(routerTail).Append(remark("accept netpol-ok") + "-m mark --mark " + routerPassed + " -j ACCEPT")
+	filter.Chain(routerDefault).Append(commentMatch("rule to mark traffic matching a network policy") + "-j MARK --set-xmark " + routerAllowed)
+	filter.Chain(routerTail).Append(commentMatch("accept netpol-ok") + "-m mark --mark " + routerPassed + " -j ACCEPT")
 }
 
 // addPod writes the chain of a pod, and the rules in the chains KUBE-ROUTER-* that lead to it.
@@ -116,20 +116,20 @@ func (c KubeRouterConfig) addPod(filter *ruleset.Table, p LocalPod) {
 	addr, chain := p.Addr.String(), RouterPodChain(p.Name)
 	id := namespace + "/" + strings.ReplaceAll(p.Name, "/", "-")
 	own := filter.Chain(chain)
-	own.Append(remark("common netpol rules")+"-j "+RouterCommon, remark("from local node")+"-m addrtype --src-type LOCAL -d "+addr+" -j ACCEPT")
+	own.Append(commentMatch("common netpol rules")+"-j "+RouterCommon, commentMatch("from local node")+"-m addrtype --src-type LOCAL -d "+addr+" -j ACCEPT")
 	if c.Policies == 0 {
-		own.Append(remark("default egress")+"-s "+addr+" -j "+routerDefault, remark("default ingress")+"-d "+addr+" -j "+routerDefault)
+		own.Append(commentMatch("default egress")+"-s "+addr+" -j "+routerDefault, commentMatch("default ingress")+"-d "+addr+" -j "+routerDefault)
 	}
 	for i := c.Policies - 1; i >= 0; i-- { // each is inserted above the one before
-		own.Append(remark(fmt.Sprintf("%s/p%d policy", namespace, i)) + "-j " + routerPolicy(i))
+		own.Append(commentMatch(fmt.Sprintf("%s/p%d policy", namespace, i)) + "-j " + routerPolicy(i))
 	}
 	own.Append(
-		remark(id+" log-drop")+"-m mark ! --mark "+routerAllowed+" -m limit --limit 10/minute --limit-burst 10 -j NFLOG --nflog-group 100",
-		remark(id+" reject")+"-m mark ! --mark "+routerAllowed+" -j REJECT",
+		commentMatch(id+" log-drop")+"-m mark ! --mark "+routerAllowed+" -m limit --limit 10/minute --limit-burst 10 -j NFLOG --nflog-group 100",
+		commentMatch(id+" reject")+"-m mark ! --mark "+routerAllowed+" -j REJECT",
 		"-j MARK --set-xmark 0x0/0x10000",
-		remark("set netpol-ok mark")+"-j MARK --set-xmark "+routerPassed)
+		commentMatch("set netpol-ok mark")+"-j MARK --set-xmark "+routerPassed)
 	forward, bridged := filter.Chain("KUBE-ROUTER-FORWARD"), "-m physdev --physdev-is-bridged "
-	to, from := remark(id+" in")+"-d "+addr+" -j "+chain, remark(id+" out")+"-s "+addr+" -j "+chain
+	to, from := commentMatch(id+" in")+"-d "+addr+" -j "+chain, commentMatch(id+" out")+"-s "+addr+" -j "+chain
 	forward.Append(to, bridged+to)
 	filter.Chain("KUBE-ROUTER-OUTPUT").Append(to, from)
 	filter.Chain("KUBE-ROUTER-INPUT").Append(from)
@@ -138,35 +138,35 @@ func (c KubeRouterConfig) addPod(filter *ruleset.Table, p LocalPod) {
 
 func routerPolicy(i int) string { return routerName("KUBE-NWPLCY-", fmt.Sprintf("p%d", i)) }
 
-// peers returns the name of the set with the peers that policy i allows.
-func (c KubeRouterConfig) peers(i int) string {
-	return c.set(routerName("KUBE-SRC-", fmt.Sprintf("peers%d", i)))
+// peerSetName returns the name of the set with the peers that policy i allows.
+func (c KubeRouterConfig) peerSetName(i int) string {
+	return c.ipsetName(routerName("KUBE-SRC-", fmt.Sprintf("peers%d", i)))
 }
 
-// targets returns the name of the set with the pods of this node that policy i selects.
-func (c KubeRouterConfig) targets(i int) string {
-	return c.set(routerName("KUBE-DST-", fmt.Sprintf("targets%d", i)))
+// targetSetName returns the name of the set with the pods of this node that policy i selects.
+func (c KubeRouterConfig) targetSetName(i int) string {
+	return c.ipsetName(routerName("KUBE-DST-", fmt.Sprintf("targets%d", i)))
 }
 
 // addPolicy writes the chain of policy i: two rules for each kind of packet that it allows, in each direction.
 func (c KubeRouterConfig) addPolicy(chain *ruleset.Chain, i int) {
 	allowed := []string{"-p tcp -m tcp --dport 1024:65535"}
-	peer := func(way string) string { return "-m set --match-set " + c.peers(i) + " " + way + " " }
+	peer := func(way string) string { return "-m set --match-set " + c.peerSetName(i) + " " + way + " " }
 	if i == c.Policies-1 { // all but the port
 		allowed = []string{fmt.Sprintf("-p tcp -m tcp --dport 1:%d", DeniedPort-1), fmt.Sprintf("-p tcp -m tcp --dport %d:65535", DeniedPort+1), "-p udp -m udp --dport 1:65535"}
 		peer = func(string) string { return "" }
 	}
-	target := func(way string) string { return "-m set --match-set " + c.targets(i) + " " + way + " " }
+	target := func(way string) string { return "-m set --match-set " + c.targetSetName(i) + " " + way + " " }
 	for _, way := range []string{peer("src") + target("dst"), target("src") + peer("dst")} {
 		for _, packets := range allowed {
-			match := remark(fmt.Sprintf("%s/p%d", namespace, i)) + way + packets
+			match := commentMatch(fmt.Sprintf("%s/p%d", namespace, i)) + way + packets
 			chain.Append(match+" -j MARK --set-xmark "+routerAllowed, match+" -m mark --mark "+routerAllowed+" -j RETURN")
 		}
 	}
 }
 
-// ipsets returns the sets as ipset restore input.
-func (c KubeRouterConfig) ipsets() string {
+// ipsetRestoreInput returns the sets as ipset restore input.
+func (c KubeRouterConfig) ipsetRestoreInput() string {
 	var b strings.Builder
 	family := "inet"
 	if c.IPv6 {
@@ -175,7 +175,7 @@ func (c KubeRouterConfig) ipsets() string {
 	create := func(name, kind string) {
 		fmt.Fprintf(&b, "create %s hash:%s family %s maxelem 65536 timeout 0\n", name, kind, family)
 	}
-	pods, nodes := c.set("kube-router-pod-subnets"), c.set("kube-router-node-ips")
+	pods, nodes := c.ipsetName("kube-router-pod-subnets"), c.ipsetName("kube-router-node-ips")
 	create(pods, "net")
 	for _, p := range c.Subnets {
 		fmt.Fprintf(&b, "add %s %s timeout 0\n", pods, p)
@@ -186,13 +186,13 @@ func (c KubeRouterConfig) ipsets() string {
 	}
 	for i := range c.Policies + c.PoliciesUnselected {
 		if i != c.Policies-1 {
-			create(c.peers(i), "ip")
-			fmt.Fprintf(&b, "add %s %s timeout 0\n", c.peers(i), unusedAddr(c.IPv6, i))
+			create(c.peerSetName(i), "ip")
+			fmt.Fprintf(&b, "add %s %s timeout 0\n", c.peerSetName(i), unusedAddr(c.IPv6, i))
 		}
-		create(c.targets(i), "ip")
+		create(c.targetSetName(i), "ip")
 		for _, p := range c.Pods {
 			if i < c.Policies {
-				fmt.Fprintf(&b, "add %s %s timeout 0\n", c.targets(i), p.Addr)
+				fmt.Fprintf(&b, "add %s %s timeout 0\n", c.targetSetName(i), p.Addr)
 			}
 		}
 	}

@@ -129,14 +129,14 @@ func (r *Ruleset) String() string {
 	return b.String()
 }
 
-func (t *Table) empty() bool {
+func (t *Table) isEmpty() bool {
 	return !slices.ContainsFunc(t.chains, func(c *Chain) bool {
 		return !c.Builtin || len(c.top)+len(c.rules) > 0
 	})
 }
 
 func (t *Table) render(b *strings.Builder) {
-	if t.empty() {
+	if t.isEmpty() {
 		return
 	}
 	b.WriteString("*" + t.Name + "\n")
@@ -164,12 +164,12 @@ func (t *Table) render(b *strings.Builder) {
 func Change(before, after *Ruleset, whole ...string) string {
 	var b strings.Builder
 	for i, t := range after.tables {
-		t.change(&b, before.tables[i], whole)
+		t.writeChange(&b, before.tables[i], whole)
 	}
 	return b.String()
 }
 
-func (t *Table) change(b *strings.Builder, before *Table, whole []string) {
+func (t *Table) writeChange(b *strings.Builder, before *Table, whole []string) {
 	var changed []*Chain
 	for _, c := range t.chains {
 		was := before.byName[c.Name]

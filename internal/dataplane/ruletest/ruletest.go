@@ -73,7 +73,7 @@ func Unreachable(r *ruleset.Ruleset) []string {
 			}
 			g = append(g, node{name: t.Name + "/" + c.Name, key: c.Name, start: c.Builtin, to: to})
 		}
-		lost = append(lost, g.unreachable()...)
+		lost = append(lost, g.unreachableChains()...)
 	}
 	return lost
 }
@@ -101,7 +101,7 @@ func UnreachableNFT(t *nft.Table) []string {
 		}
 		g = append(g, n)
 	}
-	return g.unreachable()
+	return g.unreachableChains()
 }
 
 // graph has the chains of a table, and the maps between them, in the order of declaration.
@@ -117,7 +117,7 @@ type node struct {
 	to []string
 }
 
-func (g graph) unreachable() []string {
+func (g graph) unreachableChains() []string {
 	seen := map[string]bool{}
 	var walk func(key string)
 	walk = func(key string) {

@@ -39,9 +39,9 @@ func Add(node *ruleset.Ruleset, c Config) {
 		endpoints += len(s.Endpoints)
 	}
 	p.terse = endpoints > terseAbove
-	p.skeleton()
+	p.writeFixedRules()
 	for _, s := range c.Services {
-		p.service(s)
+		p.writeService(s)
 	}
 	p.nodePortsLast()
 }
@@ -62,7 +62,7 @@ func (p *proxy) endpointComment(text string) string {
 	if p.terse {
 		return ""
 	}
-	return comment(text)
+	return commentMatch(text)
 }
 
 // jump is a rule in a built-in chain that leads into kube-proxy's chains.
@@ -89,8 +89,8 @@ var (
 	}
 )
 
-// skeleton writes the chains and rules that do not depend on Services.
-func (p *proxy) skeleton() {
+// writeFixedRules writes the chains and rules that do not depend on Services.
+func (p *proxy) writeFixedRules() {
 	for _, chain := range []string{chainServices, ChainExternalServices, chainForward, chainNodePorts, chainProxyFirewall} {
 		p.filter.Chain(chain)
 	}
@@ -112,60 +112,60 @@ func markAndMasquerade(nat, filter *ruleset.Table) {
 		// The mark is cleared before the packet is encapsulated. Otherwise the outer packet would inherit it and be
 		// masqueraded too.
 		"-j MARK --xor-mark "+MasqueradeMark,
-		comment("kubernetes service traffic requiring SNAT")+"-j MASQUERADE --random-fully",
+		commentMatch("kubernetes service traffic requiring SNAT")+"-j MASQUERADE --random-fully",
 	)
 	filter.Chain(chainForward).Append(
-		comment("kubernetes forwarding rules")+"-m mark --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j ACCEPT",
-		comment("kubernetes forwarding conntrack rule")+"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+		commentMatch("kubernetes forwarding rules")+"-m mark --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j ACCEPT",
+		commentMatch("kubernetes forwarding conntrack rule")+"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
 	)
 }
 
 func insertJumps(t *ruleset.Table, jumps []jump) {
 	for _, j := range jumps {
-		t.Chain(j.from).Insert(j.match + comment(j.comment) + "-j " + j.to)
+		t.Chain(j.from).Insert(j.match + commentMatch(j.comment) + "-j " + j.to)
 	}
 }
 
-func comment(text string) string { return `-m comment --comment "` + text + `" ` }
+func commentMatch(text string) string { return `-m comment --comment "` + text + `" ` }
 
-// service writes the rules of s: for its cluster address, for external traffic and for its endpoints, or rejections if it
+// writeService writes the rules of s: for its cluster address, for external traffic and for its endpoints, or rejections if it
 // has no endpoints.
-func (p *proxy) service(s Service) {
+func (p *proxy) writeService(s Service) {
 	if len(s.Endpoints) == 0 {
-		p.refuse(s)
+		p.writeRejects(s)
 		return
 	}
 	name := s.portName()
-	to := comment(name+" cluster IP") + s.at(s.VIP)
+	to := commentMatch(name+" cluster IP") + s.matchAt(s.VIP)
 	p.nat.Chain(chainServices).Append(to + "-j " + s.ServiceChain())
 	chain := p.nat.Chain(s.ServiceChain())
 	if p.c.ClusterCIDR.IsValid() {
 		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + chainMarkMasq)
 	}
-	p.share(chain, s, s.Endpoints)
+	p.writeEndpointChoice(chain, s, s.Endpoints)
 	if s.NodePort != 0 || len(s.LoadBalancerIPs) > 0 {
-		p.external(s)
+		p.writeExternalRules(s)
 	}
 	for _, e := range s.Endpoints {
-		p.endpoint(s, e)
+		p.writeEndpoint(s, e)
 	}
 }
 
-// at returns the match of packets to the Service's port at addr.
-func (s Service) at(addr netip.Addr) string {
-	return "-d " + singlePrefix(addr) + " -p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.Port) + " "
+// matchAt returns the match of packets to the Service's port at addr.
+func (s Service) matchAt(addr netip.Addr) string {
+	return "-d " + singlePrefix(addr) + " -p " + s.Protocol + " -m " + s.Protocol + " --dport " + formatPort(s.Port) + " "
 }
 
 // atNodePort returns the match of packets to the Service's node port.
 func (s Service) atNodePort() string {
-	return "-p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.NodePort) + " "
+	return "-p " + s.Protocol + " -m " + s.Protocol + " --dport " + formatPort(s.NodePort) + " "
 }
 
-func port(n uint16) string { return strconv.Itoa(int(n)) }
+func formatPort(n uint16) string { return strconv.Itoa(int(n)) }
 
-// share appends the rules that choose among endpoints to a chain: each rule takes an even part of the remaining connections.
+// writeEndpointChoice appends the rules that choose among endpoints to a chain: each rule takes an even part of the remaining connections.
 // With session affinity, rules for known clients come first.
-func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
+func (p *proxy) writeEndpointChoice(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 	name := s.portName()
 	if s.SessionAffinity {
 		for _, e := range endpoints {
@@ -182,9 +182,9 @@ func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 	}
 }
 
-// endpoint writes the chain of an endpoint, KUBE-SEP-y. It masquerades a pod that reaches itself through the Service.
+// writeEndpoint writes the chain of an endpoint, KUBE-SEP-y. It masquerades a pod that reaches itself through the Service.
 // Otherwise the reply would come from an address to which the pod did not connect.
-func (p *proxy) endpoint(s Service, e Endpoint) {
+func (p *proxy) writeEndpoint(s Service, e Endpoint) {
 	chain := p.nat.Chain(s.EndpointChain(e))
 	chain.Append("-s " + singlePrefix(e.Addr.Addr()) + " " + p.endpointComment(s.portName()) + "-j " + chainMarkMasq)
 	rule := p.endpointComment(s.portName())
@@ -194,10 +194,10 @@ func (p *proxy) endpoint(s Service, e Endpoint) {
 	chain.Append("-p " + s.Protocol + " " + rule + "-m " + s.Protocol + " -j DNAT --to-destination " + e.Addr.String())
 }
 
-// refuse writes the rules that reject connections to a Service without endpoints.
-func (p *proxy) refuse(s Service) {
-	why := comment(s.portName() + " has no endpoints")
-	p.filter.Chain(chainServices).Append(why + s.at(s.VIP) + "-j REJECT")
+// writeRejects writes the rules that reject connections to a Service without endpoints.
+func (p *proxy) writeRejects(s Service) {
+	why := commentMatch(s.portName() + " has no endpoints")
+	p.filter.Chain(chainServices).Append(why + s.matchAt(s.VIP) + "-j REJECT")
 	p.blockExternal(s, why, "REJECT")
 }
 
@@ -206,7 +206,7 @@ func (p *proxy) refuse(s Service) {
 func (p *proxy) blockExternal(s Service, why, target string) {
 	chain := p.filter.Chain(ChainExternalServices)
 	for _, ip := range s.LoadBalancerIPs {
-		chain.Append(why + s.at(ip) + "-j " + target)
+		chain.Append(why + s.matchAt(ip) + "-j " + target)
 	}
 	if s.NodePort != 0 {
 		chain.Append(why + "-m addrtype --dst-type LOCAL " + s.atNodePort() + "-j " + target)
@@ -221,5 +221,5 @@ func (p *proxy) nodePortsLast() {
 	if p.c.NoLocalhostNodePorts || p.c.IPv6 {
 		match = "! -d " + p.c.family().localhost.String() + " " + match
 	}
-	p.nat.Chain(chainServices).Append(comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain") + match + "-j " + chainNodePorts)
+	p.nat.Chain(chainServices).Append(commentMatch("kubernetes service nodeports; NOTE: this must be the last rule in this chain") + match + "-j " + chainNodePorts)
 }

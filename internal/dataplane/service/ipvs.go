@@ -74,15 +74,15 @@ func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
 	}
 	insertJumps(p.nat, natJumps)
 	insertJumps(p.filter, ipvsFilterJumps)
-	p.services()
+	p.writeServices()
 	// Pods that reach themselves are masqueraded.
-	if match, some := p.in(setLoopback, "dst,dst,src"); some {
-		p.nat.Chain(chainPostrouting).Append(comment(loopbackComment) + match + "-j MASQUERADE")
+	if match, some := p.matchSet(setLoopback, "dst,dst,src"); some {
+		p.nat.Chain(chainPostrouting).Append(commentMatch(loopbackComment) + match + "-j MASQUERADE")
 	}
 	markAndMasquerade(p.nat, p.filter)
 	p.nodePorts()
-	p.access()
-	return p.text()
+	p.writeFilterRules()
+	return p.ipsetRestoreInput()
 }
 
 // ipvsSet is one set with its members.
@@ -127,9 +127,9 @@ func (c Config) ipvsSets() []ipvsSet {
 			continue
 		}
 		protocol := strings.ToUpper(s.Protocol)
-		add(setNodePort+protocol, port(s.NodePort))
+		add(setNodePort+protocol, formatPort(s.NodePort))
 		if s.ExternalTrafficPolicyLocal {
-			add(setNodePortKeep+protocol, port(s.NodePort))
+			add(setNodePortKeep+protocol, formatPort(s.NodePort))
 		}
 	}
 	for i := range list {
@@ -145,9 +145,9 @@ type ipvsProxy struct {
 	sets        []ipvsSet
 }
 
-// in returns the match of packets by a set. side names the fields of the packet that are looked up. ok is false if the set
+// matchSet returns the match of packets by a set. side names the fields of the packet that are looked up. ok is false if the set
 // is empty: kube-proxy omits most such rules.
-func (p *ipvsProxy) in(name, side string) (match string, ok bool) {
+func (p *ipvsProxy) matchSet(name, side string) (match string, ok bool) {
 	if p.c.IPv6 {
 		name = "KUBE-6-" + strings.TrimPrefix(name, "KUBE-")
 	}
@@ -155,14 +155,14 @@ func (p *ipvsProxy) in(name, side string) (match string, ok bool) {
 	return "-m set --match-set " + name + " " + side + " ", len(p.sets[i].members) > 0
 }
 
-// services writes the chain KUBE-SERVICES of table nat: clients outside the pod range that use a cluster address are
+// writeServices writes the chain KUBE-SERVICES of table nat: clients outside the pod range that use a cluster address are
 // masqueraded.
-func (p *ipvsProxy) services() {
+func (p *ipvsProxy) writeServices() {
 	chain := p.nat.Chain(chainServices)
 	chain.Append("-s " + p.c.family().localhost.String() + " -j RETURN")
-	match, some := p.in(setClusterIP, "dst,dst")
+	match, some := p.matchSet(setClusterIP, "dst,dst")
 	if some && p.c.ClusterCIDR.IsValid() {
-		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + comment(clusterIPComment) + match + "-j " + chainMarkMasq)
+		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + commentMatch(clusterIPComment) + match + "-j " + chainMarkMasq)
 	}
 	chain.Append("-m addrtype --dst-type LOCAL -j " + chainNodePort)
 	if some {
@@ -175,30 +175,30 @@ func (p *ipvsProxy) nodePorts() {
 	chain := p.nat.Chain(chainNodePort)
 	for _, protocol := range []string{"tcp", "udp"} {
 		name := strings.ToUpper(protocol)
-		if match, some := p.in(setNodePortKeep+name, "dst"); some {
-			chain.Append("-p " + protocol + " " + comment(fmt.Sprintf(nodePortKeepComment, name)) + match + "-j RETURN")
+		if match, some := p.matchSet(setNodePortKeep+name, "dst"); some {
+			chain.Append("-p " + protocol + " " + commentMatch(fmt.Sprintf(nodePortKeepComment, name)) + match + "-j RETURN")
 		}
-		if match, some := p.in(setNodePort+name, "dst"); some {
-			chain.Append("-p " + protocol + " " + comment(fmt.Sprintf(nodePortComment, name)) + match + "-j " + chainMarkMasq)
+		if match, some := p.matchSet(setNodePort+name, "dst"); some {
+			chain.Append("-p " + protocol + " " + commentMatch(fmt.Sprintf(nodePortComment, name)) + match + "-j " + chainMarkMasq)
 		}
 	}
 }
 
-// access writes the rules of table filter. At the addresses on IPVSDevice, they leave only the ports of Services open.
-func (p *ipvsProxy) access() {
+// writeFilterRules writes the rules of table filter. At the addresses on IPVSDevice, they leave only the ports of Services open.
+func (p *ipvsProxy) writeFilterRules() {
 	p.filter.Chain(chainSourceRanges).Append("-j DROP")
-	health, _ := p.in(setHealth, "dst")
-	p.filter.Chain(chainNodePort).Append(comment(healthComment) + health + "-j ACCEPT")
+	health, _ := p.matchSet(setHealth, "dst")
+	p.filter.Chain(chainNodePort).Append(commentMatch(healthComment) + health + "-j ACCEPT")
 	chain := p.filter.Chain(chainIPVSFilter)
 	for _, name := range []string{setLB, setClusterIP, setExternal, setExternalOwn} {
-		match, _ := p.in(name, "dst,dst")
+		match, _ := p.matchSet(name, "dst,dst")
 		chain.Append(match + "-j RETURN")
 	}
-	own, _ := p.in(setAddresses, "dst")
+	own, _ := p.matchSet(setAddresses, "dst")
 	chain.Append(health+"-j RETURN", "-m conntrack --ctstate NEW "+own+"-j REJECT")
 }
 
-func (p *ipvsProxy) text() string {
+func (p *ipvsProxy) ipsetRestoreInput() string {
 	var b strings.Builder
 	for _, s := range p.sets {
 		fmt.Fprintf(&b, "create %s %s\n", s.name, s.kind)
@@ -223,13 +223,13 @@ func IPVSServers(c Config, node []netip.Addr) []ipvs.Server {
 		if s.SessionAffinity {
 			server.Affinity = affinityTime
 		}
-		server.Backends = addrs(s.Endpoints)
+		server.Backends = endpointAddrs(s.Endpoints)
 		list = append(list, server)
 		if s.NodePort == 0 {
 			continue
 		}
 		if s.ExternalTrafficPolicyLocal {
-			server.Backends = addrs(s.localEndpoints())
+			server.Backends = endpointAddrs(s.localEndpoints())
 		}
 		for _, a := range node {
 			server.Addr = netip.AddrPortFrom(a, s.NodePort)
@@ -245,7 +245,7 @@ func IPVSAddresses(c Config) []netip.Prefix {
 	return slices.Compact(list) // the protocols of a Service follow each other
 }
 
-func addrs(list []Endpoint) []netip.AddrPort {
+func endpointAddrs(list []Endpoint) []netip.AddrPort {
 	return each.Of(list, func(e Endpoint) netip.AddrPort { return e.Addr })
 }
 

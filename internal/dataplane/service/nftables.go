@@ -72,10 +72,10 @@ var nftJumps = []struct{ from, to string }{
 func NFTables(c Config) *nft.Table {
 	p := nftProxy{c: c, t: nft.NewTable(nft.FamilyOf(c.IPv6), TableNFT), seen: map[string]bool{}}
 	p.t.Comment = "rules for kube-proxy"
-	p.sets()
-	p.skeleton()
+	p.declareSets()
+	p.writeFixedRules()
 	for _, s := range c.Services {
-		p.service(s)
+		p.writeService(s)
 	}
 	return p.t
 }
@@ -84,13 +84,13 @@ func NFTables(c Config) *nft.Table {
 type nftProxy struct {
 	c Config
 	t *nft.Table
-	// seen has the keys that are already in a set (see once): the ports of a Service share an address, and Services may share
+	// seen has the keys that are already in a set (see insertOnce): the ports of a Service share an address, and Services may share
 	// an endpoint.
 	seen map[string]bool
 }
 
-// once inserts a key into a set, unless the set already has it.
-func (p *nftProxy) once(set string, key ...nft.Value) {
+// insertOnce inserts a key into a set, unless the set already has it.
+func (p *nftProxy) insertOnce(set string, key ...nft.Value) {
 	id := fmt.Sprint(set, key)
 	if !p.seen[id] {
 		p.seen[id] = true
@@ -106,7 +106,7 @@ var (
 	atNode = nft.In(setNodePortIPs, nft.DestAddr)
 )
 
-func (p *nftProxy) sets() {
+func (p *nftProxy) declareSets() {
 	t := p.t
 	t.Set(SetClusterIPs, nft.Addr).Comment = "Active ClusterIPs"
 	ips := t.Set(setNodePortIPs, nft.Addr)
@@ -120,8 +120,8 @@ func (p *nftProxy) sets() {
 	t.Set(setHairpin, nft.Addr, nft.Addr, nft.Proto, nft.Port).Comment = "service hairpin connections"
 }
 
-// skeleton writes the chains and rules that do not depend on Services.
-func (p *nftProxy) skeleton() {
+// writeFixedRules writes the chains and rules that do not depend on Services.
+func (p *nftProxy) writeFixedRules() {
 	t := p.t
 	for _, b := range nftBase {
 		t.Base(b.name, b.hook)
@@ -157,9 +157,9 @@ func (p *nftProxy) skeleton() {
 		Add(atNode, nft.VMap(MapServiceNodePorts, byPort...))
 }
 
-// service writes the entries and chains of s, or the rejection of connections if it has no endpoints.
-func (p *nftProxy) service(s Service) {
-	p.once(SetClusterIPs, s.VIP)
+// writeService writes the entries and chains of s, or the rejection of connections if it has no endpoints.
+func (p *nftProxy) writeService(s Service) {
+	p.insertOnce(SetClusterIPs, s.VIP)
 	if len(s.Endpoints) == 0 {
 		p.t.Lookup(mapNoEndpoints).Put(nft.Goto(nftReject), s.keyAt(s.VIP)...)
 		p.blockExternalNFT(s, nft.Goto(nftReject))
@@ -168,7 +168,7 @@ func (p *nftProxy) service(s Service) {
 	for _, e := range s.Endpoints {
 		if e.Local {
 			a := e.Addr.Addr()
-			p.once(setHairpin, a, a, nft.L4(s.Protocol), e.Addr.Port())
+			p.insertOnce(setHairpin, a, a, nft.L4(s.Protocol), e.Addr.Port())
 		}
 	}
 	ips := p.t.Lookup(MapServiceIPs)
@@ -222,7 +222,7 @@ func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
 		if s.Shared {
 			choice = nft.DNATShared
 		}
-		chain.Add(tcp, choice(addrs(endpoints)...))
+		chain.Add(tcp, choice(endpointAddrs(endpoints)...))
 		return
 	}
 	var names []string
@@ -251,7 +251,7 @@ func (p *nftProxy) blockExternalNFT(s Service, v nft.Verdict) {
 // nftBaseName returns hash-namespace/name/protocol/port, kube-proxy's name of a service.
 func (s Service) nftBaseName() string {
 	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName
-	return hash(base)[:8] + "-" + base
+	return base32Hash(base)[:8] + "-" + base
 }
 
 // nftChain returns the name of a chain of the Service: service-x, local-x or external-x.
@@ -261,6 +261,6 @@ func (s Service) nftChain(kind string) string { return kind + "-" + s.nftBaseNam
 // nftables does not allow in names.
 func (s Service) nftEndpoint(kind string, e Endpoint) string {
 	at := strings.ReplaceAll(e.Addr.Addr().String(), ":", ".")
-	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName + "__" + at + "/" + port(e.Addr.Port())
-	return kind + "-" + hash(base)[:8] + "-" + base
+	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName + "__" + at + "/" + formatPort(e.Addr.Port())
+	return kind + "-" + base32Hash(base)[:8] + "-" + base
 }

@@ -166,42 +166,42 @@ func (s Service) portName() string {
 	return s.Namespace + "/" + s.Name + ":" + s.PortName
 }
 
-func hash(text string) string {
+func base32Hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return base32.StdEncoding.EncodeToString(sum[:])[:16]
 }
 
 // ServiceChain returns the name of the chain that distributes connections to all endpoints: KUBE-SVC-x.
-func (s Service) ServiceChain() string { return "KUBE-SVC-" + s.hash() }
+func (s Service) ServiceChain() string { return "KUBE-SVC-" + s.portProtoHash() }
 
 // LocalChain returns the name of the chain that distributes connections to the endpoints of this node: KUBE-SVL-x.
-func (s Service) LocalChain() string { return "KUBE-SVL-" + s.hash() }
+func (s Service) LocalChain() string { return "KUBE-SVL-" + s.portProtoHash() }
 
 // ExternalChain returns the name of the chain for traffic to a node port or a load balancer address: KUBE-EXT-x.
-func (s Service) ExternalChain() string { return "KUBE-EXT-" + s.hash() }
+func (s Service) ExternalChain() string { return "KUBE-EXT-" + s.portProtoHash() }
 
 // EndpointChain returns the name of the chain with the DNAT to e: KUBE-SEP-y.
 func (s Service) EndpointChain(e Endpoint) string {
-	return "KUBE-SEP-" + hash(s.portName()+s.Protocol+e.Addr.String())
+	return "KUBE-SEP-" + base32Hash(s.portName()+s.Protocol+e.Addr.String())
 }
 
-func (s Service) hash() string { return hash(s.portName() + s.Protocol) }
+func (s Service) portProtoHash() string { return base32Hash(s.portName() + s.Protocol) }
 
-// external writes the rules for traffic from outside the cluster: node port and load balancer addresses.
-func (p *proxy) external(s Service) {
+// writeExternalRules writes the rules for traffic from outside the cluster: node port and load balancer addresses.
+func (p *proxy) writeExternalRules(s Service) {
 	name := s.portName()
 	for _, ip := range s.LoadBalancerIPs {
-		p.nat.Chain(chainServices).Append(comment(name+" loadbalancer IP") + s.at(ip) + "-j " + s.ExternalChain())
+		p.nat.Chain(chainServices).Append(commentMatch(name+" loadbalancer IP") + s.matchAt(ip) + "-j " + s.ExternalChain())
 	}
 	if s.NodePort != 0 {
-		p.nat.Chain(chainNodePorts).Append(comment(name) + s.atNodePort() + "-j " + s.ExternalChain())
+		p.nat.Chain(chainNodePorts).Append(commentMatch(name) + s.atNodePort() + "-j " + s.ExternalChain())
 	}
 	if s.ExternalTrafficPolicyLocal {
 		p.externalLocal(s)
 		return
 	}
 	p.nat.Chain(s.ExternalChain()).Append(
-		comment("masquerade traffic for "+name+" external destinations")+"-j "+chainMarkMasq,
+		commentMatch("masquerade traffic for "+name+" external destinations")+"-j "+chainMarkMasq,
 		"-j "+s.ServiceChain(),
 	)
 }
@@ -211,19 +211,19 @@ func (p *proxy) external(s Service) {
 func (p *proxy) externalLocal(s Service) {
 	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
 	if p.c.ClusterCIDR.IsValid() {
-		chain.Append("-s " + p.c.ClusterCIDR.Masked().String() + " " + comment("pod traffic for "+name+" external destinations") + "-j " + s.ServiceChain())
+		chain.Append("-s " + p.c.ClusterCIDR.Masked().String() + " " + commentMatch("pod traffic for "+name+" external destinations") + "-j " + s.ServiceChain())
 	}
 	chain.Append(
-		comment("masquerade LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+chainMarkMasq,
-		comment("route LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+s.ServiceChain(),
+		commentMatch("masquerade LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+chainMarkMasq,
+		commentMatch("route LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+s.ServiceChain(),
 	)
 	local := s.localEndpoints()
 	if len(local) == 0 {
-		p.blockExternal(s, comment(name+" has no local endpoints"), "DROP")
+		p.blockExternal(s, commentMatch(name+" has no local endpoints"), "DROP")
 		return
 	}
 	chain.Append("-j " + s.LocalChain())
-	p.share(p.nat.Chain(s.LocalChain()), s, local)
+	p.writeEndpointChoice(p.nat.Chain(s.LocalChain()), s, local)
 }
 
 // localEndpoints returns the endpoints of this node.

@@ -14,11 +14,11 @@ func Answer(t *testing.T, ns *netns.NS, address string) {
 	t.Helper()
 	var l net.Listener
 	must(t, ns.Do(func() (err error) { l, err = net.Listen("tcp", address); return err }))
-	answer(t, l, func(c net.Conn) { _, _ = io.CopyN(c, c, 1) })
+	serveConns(t, l, func(c net.Conn) { _, _ = io.CopyN(c, c, 1) })
 }
 
-// answer accepts connections of a listener until the test ends, serves them concurrently, and closes each afterwards.
-func answer(t *testing.T, l net.Listener, serve func(net.Conn)) {
+// serveConns accepts connections of a listener until the test ends, serves them concurrently, and closes each afterwards.
+func serveConns(t *testing.T, l net.Listener, serve func(net.Conn)) {
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

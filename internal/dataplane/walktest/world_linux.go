@@ -49,7 +49,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func single(a string) netip.Prefix { return netip.PrefixFrom(netip.MustParseAddr(a), 32) }
+func hostPrefix(a string) netip.Prefix { return netip.PrefixFrom(netip.MustParseAddr(a), 32) }
 
 // New creates the namespaces with their devices, routes and servers, until the test ends. It skips the test without root.
 func New(t *testing.T) World {
@@ -76,11 +76,11 @@ func New(t *testing.T) World {
 	for _, pod := range []string{"a", "b", "c"} {
 		host := "cali" + pod
 		must(t, node.Add(link.Veth{Name: host, Peer: "eth0", PeerIn: at[pod], MTU: 1500}))
-		must(t, node.Add(link.Route{To: single(PodIP[pod]), Dev: host, LinkScope: true}))
+		must(t, node.Add(link.Route{To: hostPrefix(PodIP[pod]), Dev: host, LinkScope: true}))
 		must(t, netns.SetSysctls(w["node"], []netns.Setting{
 			{Name: "net/ipv4/conf/" + host + "/proxy_arp", Value: "1"}, {Name: "net/ipv4/neigh/" + host + "/proxy_delay", Value: "0"},
 		}))
-		must(t, at[pod].Add(link.Address{Dev: "eth0", Addr: single(PodIP[pod])}))
+		must(t, at[pod].Add(link.Address{Dev: "eth0", Addr: hostPrefix(PodIP[pod])}))
 		must(t, at[pod].Add(link.Route{To: netip.PrefixFrom(linkLocal, 32), Dev: "eth0", LinkScope: true}))
 		must(t, at[pod].Add(link.Route{To: any4, Via: linkLocal, Dev: "eth0"}))
 	}
@@ -90,13 +90,13 @@ func New(t *testing.T) World {
 	must(t, at["d"].Add(link.Route{To: any4, Via: netip.MustParseAddr(GatewayIP), Dev: "eth0"}))
 	must(t, netns.SetSysctls(w["node"], []netns.Setting{{Name: "net/ipv4/ip_forward", Value: "1"}, {Name: "net/ipv4/conf/all/rp_filter", Value: "0"}}))
 	for name, ns := range w {
-		serve(t, ns, name)
+		startServer(t, ns, name)
 	}
 	return w
 }
 
-// serve listens in ns on Port: it sends the client's address and name on a line, and then everything that it receives.
-func serve(t *testing.T, ns *netns.NS, name string) {
+// startServer listens in ns on Port: it sends the client's address and name on a line, and then everything that it receives.
+func startServer(t *testing.T, ns *netns.NS, name string) {
 	t.Helper()
 	var l net.Listener
 	must(t, ns.Do(func() (err error) {
@@ -105,7 +105,7 @@ func serve(t *testing.T, ns *netns.NS, name string) {
 		l, err = c.Listen(context.Background(), "tcp4", fmt.Sprintf(":%d", Port))
 		return err
 	}))
-	answer(t, l, func(c net.Conn) {
+	serveConns(t, l, func(c net.Conn) {
 		if _, err := fmt.Fprintf(c, "%s %s\n", c.RemoteAddr().(*net.TCPAddr).IP, name); err == nil {
 			_, _ = io.Copy(c, c)
 		}
@@ -174,5 +174,5 @@ func (w World) AddAddress(t *testing.T, name, a string) {
 	h, err := link.Open(w[name])
 	must(t, err)
 	defer h.Close()
-	must(t, h.Add(link.Address{Dev: "eth0", Addr: single(a)}))
+	must(t, h.Add(link.Address{Dev: "eth0", Addr: hostPrefix(a)}))
 }

@@ -43,19 +43,19 @@ type incoming struct {
 // Serve runs an agent. It returns nil when in ends and the cause of ctx when ctx ends; it fails if a message is invalid
 // or cannot be written. version is the program's, for the hello. If ctx ends, a goroutine may remain in a Read of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) error {
-	a, err := open(out)
+	a, err := newAgent(out)
 	if err != nil {
 		return err
 	}
-	hello := &control.Hello{Version: control.Version, Program: version, PID: os.Getpid(), Machine: proc.BootID(), Idle: a.idlest()}
+	hello := &control.Hello{Version: control.Version, Program: version, PID: os.Getpid(), Machine: proc.BootID(), Idle: a.idlestCPUs()}
 	if err := a.enc.Encode(control.Message{Type: control.TypeHello, Hello: hello}); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	defer a.leave()
+	defer a.cancelTrial()
 	defer stop()
 	lines := make(chan incoming)
-	go read(ctx, in, lines)
+	go readMessages(ctx, in, lines)
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	for {
@@ -68,10 +68,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 				return fmt.Errorf("agent reads its input: %w", line.err)
 			}
 			err = a.obey(ctx, line.message)
-		case <-a.ended():
+		case <-a.trialEnded():
 			err = a.endTrial(ctx)
 		case <-tick.C:
-			err = a.heartbeat()
+			err = a.sendHeartbeat()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -81,8 +81,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 	}
 }
 
-// open returns an agent that writes to out. It reads the CPU counters and the CPUs that this process may use.
-func open(out io.Writer) (*agent, error) {
+// newAgent returns an agent that writes to out. It reads the CPU counters and the CPUs that this process may use.
+func newAgent(out io.Writer) (*agent, error) {
 	sampler, err := proc.NewSampler()
 	if err != nil {
 		return nil, fmt.Errorf("start agent: %w", err)
@@ -94,8 +94,8 @@ func open(out io.Writer) (*agent, error) {
 	return &agent{enc: control.NewEncoder(out), sampler: sampler, home: home}, nil
 }
 
-// read sends the messages from in to lines, and finally the error of the last read. It returns early if ctx ends.
-func read(ctx context.Context, in io.Reader, lines chan<- incoming) {
+// readMessages sends the messages from in to lines, and finally the error of the last read. It returns early if ctx ends.
+func readMessages(ctx context.Context, in io.Reader, lines chan<- incoming) {
 	d := control.NewDecoder(in)
 	for {
 		m, err := d.Decode()
@@ -116,10 +116,10 @@ func (a *agent) obey(ctx context.Context, m control.Message) error {
 	case control.TypeHeartbeat: // the controller lives: see Lifeline
 	case control.TypePrepare:
 		if a.trial == nil {
-			return a.begin(ctx, m)
+			return a.beginTrial(ctx, m)
 		}
-		if a.next != nil || !a.trial.over() {
-			return a.refuse(m.Trial, control.KindBusy, "a trial is under way; cancel it first")
+		if a.next != nil || !a.trial.isOver() {
+			return a.sendRefusal(m.Trial, control.KindBusy, "a trial is under way; cancel it first")
 		}
 		a.trial.cancel()
 		a.next = &m
@@ -130,31 +130,31 @@ func (a *agent) obey(ctx context.Context, m control.Message) error {
 	case control.TypeCancel:
 		if a.next != nil && a.next.Trial == m.Trial {
 			a.next = nil
-			return a.refuse(m.Trial, control.KindCancelled, "cancelled before it began")
+			return a.sendRefusal(m.Trial, control.KindCancelled, "cancelled before it began")
 		}
 		if a.trial != nil && a.trial.number == m.Trial {
 			a.trial.cancel()
 		}
 	default:
-		return a.refuse(m.Trial, control.KindProtocol, fmt.Sprintf("an agent does not accept %q", m.Type))
+		return a.sendRefusal(m.Trial, control.KindProtocol, fmt.Sprintf("an agent does not accept %q", m.Type))
 	}
 	return nil
 }
 
-// begin starts the trial that m asks for. It refuses the trial if this process cannot be moved off the trial's CPUs.
-func (a *agent) begin(ctx context.Context, m control.Message) error {
+// beginTrial starts the trial that m asks for. It refuses the trial if this process cannot be moved off the trial's CPUs.
+func (a *agent) beginTrial(ctx context.Context, m control.Message) error {
 	if err := a.stepAside(loadCPUs(*m.Prepare)); err != nil {
-		return a.refuse(m.Trial, kindCPU, err.Error())
+		return a.sendRefusal(m.Trial, kindCPU, err.Error())
 	}
 	a.trial = newTrial(ctx, m.Trial, a.enc.Encode)
 	go a.trial.run(*m.Prepare, a.sampler)
 	return nil
 }
 
-// idlest returns the CPUs of this process, those with the least busy share since the machine's start first. Shares in
+// idlestCPUs returns the CPUs of this process, those with the least busy share since the machine's start first. Shares in
 // the same twentieth count as equal. Among equals the last CPU is first, because a machine's own work uses the first
 // CPUs. If the counters cannot be read, all count as equal.
-func (a *agent) idlest() []int {
+func (a *agent) idlestCPUs() []int {
 	times, _ := proc.Stat()
 	busy := func(n int) int {
 		t := times[n]
@@ -175,8 +175,8 @@ func (a *agent) stepAside(load []int) error {
 	return thread.SetProcessCPUs(rest)
 }
 
-// ended returns a channel that closes at the end of the trial; without a trial it is nil, which blocks for ever.
-func (a *agent) ended() <-chan struct{} {
+// trialEnded returns a channel that closes at the end of the trial; without a trial it is nil, which blocks for ever.
+func (a *agent) trialEnded() <-chan struct{} {
 	if a.trial == nil {
 		return nil
 	}
@@ -193,28 +193,28 @@ func (a *agent) endTrial(ctx context.Context) error {
 	}
 	if m := a.next; m != nil {
 		a.next = nil
-		return a.begin(ctx, *m)
+		return a.beginTrial(ctx, *m)
 	}
 	return nil
 }
 
-// heartbeat sends a heartbeat for the trial that waits, or for the current trial until it has answered.
-func (a *agent) heartbeat() error {
+// sendHeartbeat sends a heartbeat for the trial that waits, or for the current trial until it has answered.
+func (a *agent) sendHeartbeat() error {
 	switch {
 	case a.next != nil:
 		return a.enc.Encode(control.Message{Type: control.TypeHeartbeat, Trial: a.next.Trial})
 	case a.trial != nil && !a.trial.answered.Load():
-		return a.enc.Encode(control.Message{Type: control.TypeHeartbeat, Trial: a.trial.number, Stands: a.trial.stands()})
+		return a.enc.Encode(control.Message{Type: control.TypeHeartbeat, Trial: a.trial.number, Stands: a.trial.statusText()})
 	}
 	return nil
 }
 
-func (a *agent) refuse(trial uint64, kind, why string) error {
+func (a *agent) sendRefusal(trial uint64, kind, why string) error {
 	return a.enc.Encode(control.Message{Type: control.TypeError, Trial: trial, Error: &control.Error{Kind: kind, Message: why}})
 }
 
-// leave cancels the trial and waits for its end, at most farewell.
-func (a *agent) leave() {
+// cancelTrial cancels the trial and waits for its end, at most farewell.
+func (a *agent) cancelTrial() {
 	if a.trial == nil {
 		return
 	}

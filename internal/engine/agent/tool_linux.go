@@ -58,10 +58,10 @@ func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) 
 	}
 	g := &guest{ask: a, cpus: p.CPUs, finished: finished}
 	if p.Side == control.SideServer {
-		return g, g.serve(ctx)
+		return g, g.startServer(ctx)
 	}
 	g.argv = external.Client(a)
-	return g, g.find(ctx)
+	return g, g.findProgram(ctx)
 }
 
 func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
@@ -99,8 +99,8 @@ type guest struct {
 	finished <-chan struct{}
 }
 
-// find replaces argv[0] by the path of the program and reads its version. It fails if the program is not installed.
-func (g *guest) find(ctx context.Context) error {
+// findProgram replaces argv[0] by the path of the program and reads its version. It fails if the program is not installed.
+func (g *guest) findProgram(ctx context.Context) error {
 	path, err := external.Find(g.ask.Workload.Tool, g.argv[0])
 	if err != nil {
 		return err
@@ -115,8 +115,8 @@ func (g *guest) find(ctx context.Context) error {
 	return nil
 }
 
-// start starts the program on the CPUs of the side.
-func (g *guest) start() (*child.Process, error) {
+// startProgram starts the program on the CPUs of the side.
+func (g *guest) startProgram() (*child.Process, error) {
 	p, err := child.Start(child.Options{Argv: g.argv, Env: external.Environment, CPUs: g.cpus, Limit: external.MaxOutput})
 	if err != nil {
 		return nil, external.Errorf(external.KindStart, g.ask.Workload.Tool, "%v", err)
@@ -124,8 +124,8 @@ func (g *guest) start() (*child.Process, error) {
 	return p, nil
 }
 
-// serve starts a server and waits until it listens.
-func (g *guest) serve(ctx context.Context) error {
+// startServer starts a server and waits until it listens.
+func (g *guest) startServer(ctx context.Context) error {
 	tool := g.ask.Workload.Tool
 	if g.ask.Port == 0 {
 		port, err := freePort()
@@ -135,11 +135,11 @@ func (g *guest) serve(ctx context.Context) error {
 		g.ask.Port = port
 	}
 	g.argv = external.Server(g.ask)
-	if err := g.find(ctx); err != nil {
+	if err := g.findProgram(ctx); err != nil {
 		return err
 	}
 	var err error
-	if g.server, err = g.start(); err != nil {
+	if g.server, err = g.startProgram(); err != nil {
 		return err
 	}
 	if err = g.awaitListening(ctx); err != nil {
@@ -165,21 +165,21 @@ func (g *guest) awaitListening(ctx context.Context) error {
 		select {
 		case <-look.C:
 		case <-g.server.Ended():
-			return external.Errorf(external.KindStart, tool, "its server ended before it listened at port %d (%s)%s", g.ask.Port, ending(g.server), g.said(g.server))
+			return external.Errorf(external.KindStart, tool, "its server ended before it listened at port %d (%s)%s", g.ask.Port, exitStatus(g.server), g.outputExcerpt(g.server))
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit.C:
-			return external.Errorf(external.KindStart, tool, "its server did not listen at port %d within %s%s", g.ask.Port, listenTimeout, g.said(g.server))
+			return external.Errorf(external.KindStart, tool, "its server did not listen at port %d within %s%s", g.ask.Port, listenTimeout, g.outputExcerpt(g.server))
 		}
 	}
 }
 
-func (g *guest) said(p *child.Process) string {
+func (g *guest) outputExcerpt(p *child.Process) string {
 	return external.Said(external.Output{Stdout: p.Stdout(), Stderr: p.Stderr()})
 }
 
-// ending describes how a process ended.
-func ending(p *child.Process) string {
+// exitStatus describes how a process ended.
+func exitStatus(p *child.Process) string {
 	if err := p.Err(); err != nil {
 		return err.Error()
 	}
@@ -201,10 +201,10 @@ func (g *guest) Port() int { return g.ask.Port }
 // Run runs a client's program to its end, or observes a server's until its client has ended.
 func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	if g.server != nil {
-		return g.host(ctx, edge)
+		return g.observeServer(ctx, edge)
 	}
 	edge(false)
-	p, err := g.start()
+	p, err := g.startProgram()
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 	if err != nil {
 		return nil, err
 	}
-	return g.observe(out, cpu), nil
+	return g.clientObservation(out, cpu), nil
 }
 
 // awaitExit waits for the end of a process. After limit, or if ctx ends, it kills the process and fails.
@@ -241,18 +241,18 @@ func (g *guest) awaitExit(ctx context.Context, p *child.Process, limit time.Dura
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return external.Errorf(external.KindTimeout, g.ask.Workload.Tool, "it had not ended after %s%s", limit, g.said(p))
+	return external.Errorf(external.KindTimeout, g.ask.Workload.Tool, "it had not ended after %s%s", limit, g.outputExcerpt(p))
 }
 
-// observe returns the observation of a client from its output and its CPU time in ns.
-func (g *guest) observe(out external.Outcome, cpu int64) *sample.Observation {
+// clientObservation returns the observation of a client from its output and its CPU time in ns.
+func (g *guest) clientObservation(out external.Outcome, cpu int64) *sample.Observation {
 	o := &sample.Observation{}
 	if out.Series != nil {
 		*o = *out.Series
 	}
 	o.Side, o.ElapsedNs = control.SideClient, int64(out.Window)
 	o.CPU = sample.CPUTime{ThreadsNs: cpu, ProcessNs: cpu}
-	o.Tool = g.tool()
+	o.Tool = g.toolIdentity()
 	if out.Version != "" {
 		o.Tool.Version = out.Version
 	}
@@ -263,13 +263,13 @@ func (g *guest) observe(out external.Outcome, cpu int64) *sample.Observation {
 	return o
 }
 
-func (g *guest) tool() *sample.Tool {
+func (g *guest) toolIdentity() *sample.Tool {
 	return &sample.Tool{Name: g.ask.Workload.Tool, Version: g.version, Command: g.argv}
 }
 
-// host waits until the client has ended, and the server too if it ends with its client. It returns an observation
+// observeServer waits until the client has ended, and the server too if it ends with its client. It returns an observation
 // with the server's CPU time, and the time waited as its window. edge marks the begin and the end of the wait.
-func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
+func (g *guest) observeServer(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	edge(false)
 	begin := time.Now()
 	before, err := g.server.CPU()
@@ -290,11 +290,11 @@ func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observat
 		return nil, err
 	}
 	if external.Ends(g.ask.Workload) && g.server.Err() != nil {
-		return nil, external.Errorf(external.KindExit, tool, "its server: %v%s", g.server.Err(), g.said(g.server))
+		return nil, external.Errorf(external.KindExit, tool, "its server: %v%s", g.server.Err(), g.outputExcerpt(g.server))
 	}
 	cpu := max(after-before, 0)
 	return &sample.Observation{
-		Side: control.SideServer, ElapsedNs: int64(time.Since(begin)), CPU: sample.CPUTime{ThreadsNs: cpu, ProcessNs: cpu}, Tool: g.tool(),
+		Side: control.SideServer, ElapsedNs: int64(time.Since(begin)), CPU: sample.CPUTime{ThreadsNs: cpu, ProcessNs: cpu}, Tool: g.toolIdentity(),
 	}, nil
 }
 
@@ -311,7 +311,7 @@ func (g *guest) awaitClientEnd(ctx context.Context, limit time.Duration) error {
 	case <-late.C:
 		return external.Errorf(external.KindTimeout, tool, "its client had not ended after %s", limit)
 	case <-g.server.Ended():
-		return external.Errorf(external.KindExit, tool, "its server ended during the trial (%s)%s", ending(g.server), g.said(g.server))
+		return external.Errorf(external.KindExit, tool, "its server ended during the trial (%s)%s", exitStatus(g.server), g.outputExcerpt(g.server))
 	}
 }
 

@@ -59,9 +59,9 @@ func (t *trial) obey(m control.Message) {
 		default: // it has begun
 		}
 	case control.TypeLeave:
-		t.roll(func(r roller) { r.Leave(m.Leave.Drain) })
+		t.rollSide(func(r roller) { r.Leave(m.Leave.Drain) })
 	case control.TypeReturn:
-		t.roll(roller.Return)
+		t.rollSide(roller.Return)
 	case control.TypeFinish:
 		t.finish()
 	}
@@ -74,9 +74,9 @@ type roller interface {
 	Return()
 }
 
-// roll makes the side leave or return in the background, and reports "rolled" when done. It ignores a side that is not
+// rollSide makes the side leave or return in the background, and reports "rolled" when done. It ignores a side that is not
 // a roller: controllers ask only servers of http.
-func (t *trial) roll(do func(roller)) {
+func (t *trial) rollSide(do func(roller)) {
 	server, ok := t.underWay().(roller)
 	if !ok {
 		return
@@ -94,8 +94,8 @@ func (t *trial) underWay() side {
 	return t.side
 }
 
-// stands describes what the trial is doing.
-func (t *trial) stands() string {
+// statusText describes what the trial is doing.
+func (t *trial) statusText() string {
 	switch side := t.underWay().(type) {
 	case nil:
 		return "preparing"
@@ -111,8 +111,8 @@ func (t *trial) cancel() {
 	t.stop()
 }
 
-// over reports whether another trial may begin: this one has answered, or will soon because it was cancelled.
-func (t *trial) over() bool { return t.answered.Load() || t.cancelled.Load() }
+// isOver reports whether another trial may begin: this one has answered, or will soon because it was cancelled.
+func (t *trial) isOver() bool { return t.answered.Load() || t.cancelled.Load() }
 
 // loadCPUs returns the CPUs that load threads are pinned to.
 func loadCPUs(p control.Prepare) []int {
@@ -129,7 +129,7 @@ func (t *trial) run(p control.Prepare, sampler *proc.Sampler) {
 	p.CPUs = loadCPUs(p)
 	l, err := openSide(t.ctx, p, t.finished)
 	if err != nil {
-		t.answer(nil, err)
+		t.sendAnswer(nil, err)
 		return
 	}
 	t.mu.Lock()
@@ -139,24 +139,24 @@ func (t *trial) run(p control.Prepare, sampler *proc.Sampler) {
 		t.writeError = errors.Join(err, l.Close())
 		return
 	}
-	o, err := t.measure(l, path, sampler)
+	o, err := t.measureSide(l, path, sampler)
 	if o != nil {
 		o.LoadCPUs = p.CPUs
 	}
 	if err != nil {
 		// The answer follows the close, so that the next trial finds ports and CPUs free.
 		_ = l.Close() // the first error counts
-		t.answer(nil, err)
+		t.sendAnswer(nil, err)
 		return
 	}
 	// The other side may still be in its window, and would count our end as a failure.
-	t.answer(o, nil)
+	t.sendAnswer(o, nil)
 	<-t.ctx.Done()
 	_ = l.Close() // the result is complete
 }
 
-// measure waits for the start signal and runs the load, with a snapshot at each edge of its window.
-func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Observation, error) {
+// measureSide waits for the start signal and runs the load, with a snapshot at each edge of its window.
+func (t *trial) measureSide(l side, cpus []int, sampler *proc.Sampler) (*sample.Observation, error) {
 	var delay time.Duration
 	select {
 	case delay = <-t.start:
@@ -196,19 +196,19 @@ func (t *trial) delayWarmUp(while time.Duration) error {
 	}
 }
 
-// answer sends the observation, or the failure err, to the controller. From then on another trial may begin.
-func (t *trial) answer(o *sample.Observation, err error) {
+// sendAnswer sends the observation, or the failure err, to the controller. From then on another trial may begin.
+func (t *trial) sendAnswer(o *sample.Observation, err error) {
 	m := control.Message{Type: control.TypeDone, Trial: t.number, Done: o}
 	if err != nil {
-		m = control.Message{Type: control.TypeError, Trial: t.number, Error: t.failure(err)}
+		m = control.Message{Type: control.TypeError, Trial: t.number, Error: t.messageError(err)}
 	}
 	// Before the write: the next prepare may follow it at once.
 	t.answered.Store(true)
 	t.writeError = t.say(m)
 }
 
-// failure returns err as the error of a message, with its kind.
-func (t *trial) failure(err error) *control.Error {
+// messageError returns err as the error of a message, with its kind.
+func (t *trial) messageError(err error) *control.Error {
 	var known *load.Error
 	var tool *external.Error
 	switch {

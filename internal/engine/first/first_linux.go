@@ -92,8 +92,8 @@ func (d *dialling) run(ctx context.Context) error {
 		case now >= d.End:
 			return d.last
 		case now >= next:
-			d.dial()
-			next = now + step(now-d.Begin)
+			d.beginAttempt()
+			next = now + attemptInterval(now-d.Begin)
 		}
 		limit := min(next, d.End, now+int64(watch)) - thread.Monotonic()
 		if e := sock.AwaitPolite(d.poll.Descriptor(), sock.Input, limit); e != 0 && e != syscall.EINTR {
@@ -104,26 +104,26 @@ func (d *dialling) run(ctx context.Context) error {
 			return os.NewSyscallError("epoll_wait", e)
 		}
 		for i := range n {
-			if _, tag := d.poll.Report(i); d.advance(tag) {
+			if _, tag := d.poll.Report(i); d.advanceAttempt(tag) {
 				return nil
 			}
 		}
 	}
 }
 
-// step returns the time from one attempt to the next in ns; passed is the time since the begin.
-func step(passed int64) int64 { return max(int64(Step), passed/Steps) }
+// attemptInterval returns the time from one attempt to the next in ns; passed is the time since the begin.
+func attemptInterval(passed int64) int64 { return max(int64(Step), passed/Steps) }
 
-// dial begins an attempt. If too many are open, it ends the oldest first. It keeps a failure in d.last.
-func (d *dialling) dial() {
+// beginAttempt begins an attempt. If too many are open, it ends the oldest first. It keeps a failure in d.last.
+func (d *dialling) beginAttempt() {
 	if d.open >= mostOpen {
 		d.dropOldest()
 	}
 	a := attempt{}
-	err := d.socket(&a)
+	err := d.openSocket(&a)
 	if errors.Is(err, syscall.EMFILE) && d.open > 0 {
 		d.dropOldest()
-		err = d.socket(&a)
+		err = d.openSocket(&a)
 	}
 	d.seen.Dials++
 	if err != nil {
@@ -143,8 +143,8 @@ func (d *dialling) dial() {
 	d.open++
 }
 
-// socket opens the socket of an attempt.
-func (d *dialling) socket(a *attempt) error {
+// openSocket opens the socket of an attempt.
+func (d *dialling) openSocket(a *attempt) error {
 	if d.Open != nil {
 		file, err := d.Open()
 		if err != nil {
@@ -161,15 +161,15 @@ func (d *dialling) socket(a *attempt) error {
 	return nil
 }
 
-// advance takes the next step of an attempt after an event. It reports whether the attempt has its answer.
-func (d *dialling) advance(tag uint32) (answered bool) {
+// advanceAttempt takes the next step of an attempt after an event. It reports whether the attempt has its answer.
+func (d *dialling) advanceAttempt(tag uint32) (answered bool) {
 	a := &d.attempts[tag]
 	if a.file == nil { // reported together with a failure before
 		return false
 	}
 	err := func() error {
 		if a.connected == 0 {
-			return d.send(a, tag)
+			return d.sendRequest(a, tag)
 		}
 		// The answer is left unread: closing the socket then resets the connection at both ends.
 		n, e := sock.RecvPolite(a.fd, []byte{0}, sock.Peek|sock.DontWait)
@@ -186,13 +186,13 @@ func (d *dialling) advance(tag uint32) (answered bool) {
 	}()
 	if err != nil {
 		d.last = err
-		d.drop(a)
+		d.dropAttempt(a)
 	}
 	return answered
 }
 
-// send sends the request of an attempt whose connect has ended.
-func (d *dialling) send(a *attempt, tag uint32) error {
+// sendRequest sends the request of an attempt whose connect has ended.
+func (d *dialling) sendRequest(a *attempt, tag uint32) error {
 	if e := sock.Failure(a.fd); e != 0 {
 		return os.NewSyscallError("connect", e)
 	}
@@ -206,8 +206,8 @@ func (d *dialling) send(a *attempt, tag uint32) error {
 	return nil
 }
 
-// drop ends an attempt.
-func (d *dialling) drop(a *attempt) {
+// dropAttempt ends an attempt.
+func (d *dialling) dropAttempt(a *attempt) {
 	if a.file != nil {
 		a.close()
 		d.open--
@@ -219,7 +219,7 @@ func (d *dialling) dropOldest() {
 	for d.attempts[d.oldest].file == nil {
 		d.oldest++
 	}
-	d.drop(&d.attempts[d.oldest])
+	d.dropAttempt(&d.attempts[d.oldest])
 }
 
 // hangUp ends all attempts and closes the poll. A connected attempt that has sent nothing sends its request first,
@@ -233,7 +233,7 @@ func (d *dialling) hangUp() {
 		if ended, e := sock.Outcome(a.fd); a.connected == 0 && ended && e == 0 {
 			_, _ = sock.Send(a.fd, []byte{0}, sock.DontWait) // it is closed next
 		}
-		d.drop(a)
+		d.dropAttempt(a)
 	}
 	d.poll.Close()
 }

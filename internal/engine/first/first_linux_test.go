@@ -236,7 +236,7 @@ func TestFewDescriptors(t *testing.T) {
 func TestAttemptsAreBounded(t *testing.T) {
 	for limit, want := range map[time.Duration]int{5 * time.Second: 494, time.Minute: 743} {
 		n := 0
-		for at := int64(0); at < int64(limit); at += step(at) {
+		for at := int64(0); at < int64(limit); at += attemptInterval(at) {
 			n++
 		}
 		if n != want || n > mostOpen {

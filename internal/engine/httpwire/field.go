@@ -44,9 +44,9 @@ type fields struct {
 	backend   []byte
 }
 
-// scan reads the field lines of b up to the empty line. It returns their length with the empty line, 0 if b is
+// scanLines reads the field lines of b up to the empty line. It returns their length with the empty line, 0 if b is
 // incomplete.
-func (f *fields) scan(b []byte) (int, *Fault) {
+func (f *fields) scanLines(b []byte) (int, *Fault) {
 	f.length = -1
 	for at := 0; ; {
 		end := bytes.IndexByte(b[at:], '\n')
@@ -61,32 +61,32 @@ func (f *fields) scan(b []byte) (int, *Fault) {
 		if len(line) == 0 {
 			return at, nil
 		}
-		if fault := f.line(line); fault != nil {
+		if fault := f.parseLine(line); fault != nil {
 			return 0, fault
 		}
 	}
 }
 
-// line reads one field line, without its end.
-func (f *fields) line(line []byte) *Fault {
+// parseLine reads one field line, without its end.
+func (f *fields) parseLine(line []byte) *Fault {
 	colon := bytes.IndexByte(line, ':')
-	if colon <= 0 || !all(line[:colon], isToken) {
+	if colon <= 0 || !allIn(line[:colon], isToken) {
 		return ErrField // a folded line and a space before the colon, too
 	}
-	name, value := line[:colon], trim(line[colon+1:])
-	if !all(value, isText) {
+	name, value := line[:colon], trimOWS(line[colon+1:])
+	if !allIn(value, isText) {
 		return ErrField
 	}
 	switch {
-	case is(name, "content-length"):
+	case equalFold(name, "content-length"):
 		return f.contentLength(value)
-	case is(name, "connection"):
-		f.connection(value)
-	case is(name, "x-backend"):
+	case equalFold(name, "connection"):
+		f.parseConnection(value)
+	case equalFold(name, "x-backend"):
 		f.backend = value
-	case is(name, "transfer-encoding"):
+	case equalFold(name, "transfer-encoding"):
 		f.coded = true
-	case is(name, "host"):
+	case equalFold(name, "host"):
 		f.hosts++
 	}
 	return nil
@@ -102,30 +102,30 @@ func (f *fields) contentLength(value []byte) *Fault {
 	return nil
 }
 
-// connection reads the list of options of a Connection field.
-func (f *fields) connection(value []byte) {
+// parseConnection reads the list of options of a Connection field.
+func (f *fields) parseConnection(value []byte) {
 	for more := true; more; {
 		var option []byte
 		option, value, more = bytes.Cut(value, comma)
-		option = trim(option)
-		f.closes = f.closes || is(option, "close")
-		f.keepAlive = f.keepAlive || is(option, "keep-alive")
+		option = trimOWS(option)
+		f.closes = f.closes || equalFold(option, "close")
+		f.keepAlive = f.keepAlive || equalFold(option, "keep-alive")
 	}
 }
 
-// is reports whether b is name, ignoring case. A non-ASCII letter that folds to ASCII does not match: it has more
+// equalFold reports whether b is name, ignoring case. A non-ASCII letter that folds to ASCII does not match: it has more
 // bytes.
-func is(b []byte, name string) bool {
+func equalFold(b []byte, name string) bool {
 	return len(b) == len(name) && strings.EqualFold(string(b), name)
 }
 
-// trim removes optional white space from both ends.
-func trim(b []byte) []byte { return bytes.Trim(b, " \t") }
+// trimOWS removes optional white space from both ends.
+func trimOWS(b []byte) []byte { return bytes.Trim(b, " \t") }
 
 // class is a set of bytes.
 type class [256]bool
 
-func all(b []byte, in *class) bool {
+func allIn(b []byte, in *class) bool {
 	for _, c := range b {
 		if !in[c] {
 			return false

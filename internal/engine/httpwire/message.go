@@ -31,12 +31,12 @@ func ReadRequest(b []byte) (r Request, size int, fault *Fault) {
 		}
 		return r, 0, fault
 	}
-	one, fault := r.line(line)
+	one, fault := r.parseRequestLine(line)
 	if fault != nil {
 		return r, 0, fault
 	}
 	var f fields
-	n, fault := f.scan(rest)
+	n, fault := f.scanLines(rest)
 	switch {
 	case fault != nil:
 	case n == 0:
@@ -56,11 +56,11 @@ func ReadRequest(b []byte) (r Request, size int, fault *Fault) {
 	return r, skipped + len(line) + len(crlf) + n, nil
 }
 
-// line reads a request line. one means HTTP/1.1, otherwise it is HTTP/1.0.
-func (r *Request) line(line []byte) (one bool, fault *Fault) {
+// parseRequestLine reads a request line. one means HTTP/1.1, otherwise it is HTTP/1.0.
+func (r *Request) parseRequestLine(line []byte) (one bool, fault *Fault) {
 	method, rest, ok := bytes.Cut(line, space)
 	target, version, ok2 := bytes.Cut(rest, space)
-	if !ok || !ok2 || len(method) == 0 || len(target) == 0 || !all(method, isToken) || !all(target, isVisible) {
+	if !ok || !ok2 || len(method) == 0 || len(target) == 0 || !allIn(method, isToken) || !allIn(target, isVisible) {
 		return false, ErrStartLine
 	}
 	if one, fault = versionOf(version); fault != nil {
@@ -95,12 +95,12 @@ func ReadResponse(b []byte) (r Response, size int, fault *Fault) {
 	if line == nil || fault != nil {
 		return r, 0, fault
 	}
-	one, fault := r.line(line)
+	one, fault := r.parseStatusLine(line)
 	if fault != nil {
 		return r, 0, fault
 	}
 	var f fields
-	n, fault := f.scan(rest)
+	n, fault := f.scanLines(rest)
 	if fault != nil {
 		return r, 0, fault
 	}
@@ -120,12 +120,12 @@ func ReadResponse(b []byte) (r Response, size int, fault *Fault) {
 	return r, len(line) + len(crlf) + n, nil
 }
 
-// line reads a status line. one means HTTP/1.1, otherwise it is HTTP/1.0. Servers leave out the space before an empty
+// parseStatusLine reads a status line. one means HTTP/1.1, otherwise it is HTTP/1.0. Servers leave out the space before an empty
 // reason.
-func (r *Response) line(line []byte) (one bool, fault *Fault) {
+func (r *Response) parseStatusLine(line []byte) (one bool, fault *Fault) {
 	version, rest, ok := bytes.Cut(line, space)
 	code, reason, _ := bytes.Cut(rest, space)
-	if !ok || len(code) != 3 || !all(reason, isText) {
+	if !ok || len(code) != 3 || !allIn(reason, isText) {
 		return false, ErrStartLine
 	}
 	status, err := strconv.ParseUint(string(code), 10, 0)
@@ -189,7 +189,7 @@ const MaxName = 128
 
 // ValidName reports whether a name is valid in a field: visible ASCII, 1 to MaxName bytes.
 func ValidName(s string) bool {
-	return len(s) >= 1 && len(s) <= MaxName && all([]byte(s), isVisible)
+	return len(s) >= 1 && len(s) <= MaxName && allIn([]byte(s), isVisible)
 }
 
 // AppendRequest appends a GET for the root of host. closes asks the server to close the connection after its response.

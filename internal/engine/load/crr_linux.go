@@ -48,7 +48,7 @@ type connector struct {
 
 func openConnector(w *worker) (flow, error) {
 	w.hist.connect = w.newTimes()
-	c := &connector{messages: w.messages(), to: w.trial.target(), peek: specOf[plan.CRR](w).Close != "fin"}
+	c := &connector{messages: w.newMessages(), to: w.trial.targetAddr(), peek: specOf[plan.CRR](w).Close != "fin"}
 	kind, flags := sock.Stream, sock.WaitAll
 	if w.spin {
 		kind |= sock.NonBlocking
@@ -72,45 +72,45 @@ func (c *connector) step(w *worker) bool {
 	done := c.turn.Run()
 	fd, e := c.turn.Result(0)
 	if e != 0 {
-		w.fail(classify(e))
+		w.countFailure(kindOfErrno(e))
 		w.pause()
 		return true
 	}
 	var began, connected, ended int64
 	if c.whole {
-		began = c.at(w, 0)
+		began = c.callEndTime(w, 0)
 	} else {
 		began = w.trial.now()
 	}
 	if done >= 4 {
-		connected, ended = c.at(w, 1), c.at(w, 3)
+		connected, ended = c.callEndTime(w, 1), c.callEndTime(w, 3)
 	} else {
-		connected, ended, e = c.complete(w, fd, done)
+		connected, ended, e = c.completeTransaction(w, fd, done)
 		sock.Close(fd)
 	}
 	switch {
 	case e == syscall.ECANCELED:
 		// Cut short because the trial is over.
 	case e != 0:
-		w.fail(classify(e))
+		w.countFailure(kindOfErrno(e))
 		w.pause()
 	default:
-		w.record(w.hist.connect, connected-began)
-		w.done(ended)
+		w.recordTime(w.hist.connect, connected-began)
+		w.countOperation(ended)
 	}
 	return true
 }
 
-// at returns when call i of a whole chain ended.
-func (c *connector) at(w *worker, i int) int64 { return w.trial.clock.At(c.turn.Ticks(i)) }
+// callEndTime returns when call i of a whole chain ended.
+func (c *connector) callEndTime(w *worker, i int) int64 { return w.trial.clock.At(c.turn.Ticks(i)) }
 
-// complete performs the rest of a transaction after the chain has made done calls, the socket included. It returns the
+// completeTransaction performs the rest of a transaction after the chain has made done calls, the socket included. It returns the
 // times of the connect and of the complete response.
-func (c *connector) complete(w *worker, fd, done int) (connected, ended int64, e syscall.Errno) {
+func (c *connector) completeTransaction(w *worker, fd, done int) (connected, ended int64, e syscall.Errno) {
 	request, response := c.request, c.response
 	if c.whole {
 		n, e := c.turn.Result(done)
-		if e = w.again(e); e != 0 {
+		if e = w.exchangeErrno(e); e != 0 {
 			return 0, 0, e
 		}
 		switch n = max(n, 0); {
@@ -123,10 +123,10 @@ func (c *connector) complete(w *worker, fd, done int) (connected, ended int64, e
 		}
 	}
 	if done >= 2 {
-		connected = c.at(w, 1)
+		connected = c.callEndTime(w, 1)
 	} else {
 		for e = sock.Connect(fd, &c.to); e != 0 && e != syscall.EISCONN; e = sock.Connect(fd, &c.to) {
-			if e = w.again(e); e != 0 {
+			if e = w.exchangeErrno(e); e != 0 {
 				return 0, 0, e
 			}
 		}
@@ -135,7 +135,7 @@ func (c *connector) complete(w *worker, fd, done int) (connected, ended int64, e
 	if e := w.sendPart(fd, request); e != 0 {
 		return 0, 0, e
 	}
-	ended, e = c.receive(w, fd, response)
+	ended, e = c.receiveResponse(w, fd, response)
 	return connected, ended, e
 }
 
@@ -143,7 +143,7 @@ func (c *connector) complete(w *worker, fd, done int) (connected, ended int64, e
 func (w *worker) sendPart(fd int, b []byte) syscall.Errno {
 	for len(b) > 0 {
 		n, e := sock.Send(fd, b, 0)
-		if e = w.again(e); e != 0 {
+		if e = w.exchangeErrno(e); e != 0 {
 			return e
 		}
 		b = b[max(n, 0):]
@@ -151,10 +151,10 @@ func (w *worker) sendPart(fd int, b []byte) syscall.Errno {
 	return 0
 }
 
-// again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the error of the
-// call, ETIMEDOUT, or ECANCELED if the trial is over. w.last is when the exchange began. If it is 0, again sets it to
-// now: a server does not read the clock before its first interruption.
-func (w *worker) again(e syscall.Errno) syscall.Errno {
+// exchangeErrno returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the error of the
+// call, ETIMEDOUT, or ECANCELED if the trial is over. w.last is when the exchange began. If it is 0, exchangeErrno sets it
+// to now: a server does not read the clock before its first interruption.
+func (w *worker) exchangeErrno(e syscall.Errno) syscall.Errno {
 	switch {
 	case e == 0:
 		return 0
@@ -169,15 +169,15 @@ func (w *worker) again(e syscall.Errno) syscall.Errno {
 	switch {
 	case w.trial.now()-w.last > int64(w.trial.o.Timeout):
 		return syscall.ETIMEDOUT
-	case w.trial.stopping(w.leaveAt):
+	case w.trial.hasReached(w.leaveAt):
 		return syscall.ECANCELED
 	}
 	return 0
 }
 
-// receive receives the rest of the response. If closing must reset the connection, it only peeks at the end. It
+// receiveResponse receives the rest of the response. If closing must reset the connection, it only peeks at the end. It
 // returns when the response was complete.
-func (c *connector) receive(w *worker, fd int, rest []byte) (ended int64, e syscall.Errno) {
+func (c *connector) receiveResponse(w *worker, fd int, rest []byte) (ended int64, e syscall.Errno) {
 	for {
 		flags, part := sock.WaitAll, rest
 		if c.peek && len(rest) > peekSize {
@@ -188,7 +188,7 @@ func (c *connector) receive(w *worker, fd int, rest []byte) (ended int64, e sysc
 		n, e := w.recv(fd, part, flags)
 		switch {
 		case e != 0:
-			if e = w.again(e); e != 0 {
+			if e = w.exchangeErrno(e); e != 0 {
 				return 0, e
 			}
 		case n == len(rest):
@@ -218,7 +218,7 @@ func openAcceptor(w *worker) (flow, error) {
 			return nil, err
 		}
 	}
-	a := &acceptor{messages: w.messages()}
+	a := &acceptor{messages: w.newMessages()}
 	a.turn.Accept(w.fd)
 	if !w.spin {
 		a.turn.Recv(sock.Made, a.request, sock.WaitAll)
@@ -236,39 +236,39 @@ func (a *acceptor) step(w *worker) bool {
 	}
 	fd, e := a.turn.Result(0)
 	switch {
-	case retryable(e):
+	case isRetryable(e):
 		if w.spin {
 			thread.Yield()
 		}
 		return true
 	case e != 0:
-		if w.trial.stopping(stop) {
+		if w.trial.hasReached(stop) {
 			return false // Close has shut the listener down
 		}
-		w.fail(classify(e))
+		w.countFailure(kindOfErrno(e))
 		w.pause()
 		return true
 	}
-	e = a.serve(w, fd, done)
+	e = a.completeExchange(w, fd, done)
 	sock.Close(fd)
 	switch {
 	case e == 0:
 		w.count.operations.Add(1)
-	case w.trial.stopping(after) || classify(e) == reset && w.trial.ending():
+	case w.trial.hasReached(after) || kindOfErrno(e) == reset && w.trial.clientMayHaveLeft():
 		// The client has left and reset the connections that were under way.
 	default:
-		w.fail(classify(e))
+		w.countFailure(kindOfErrno(e))
 	}
 	return true
 }
 
-// serve performs the rest of an exchange after the chain has made done calls, the accept included.
-func (a *acceptor) serve(w *worker, fd, done int) syscall.Errno {
+// completeExchange performs the rest of an exchange after the chain has made done calls, the accept included.
+func (a *acceptor) completeExchange(w *worker, fd, done int) syscall.Errno {
 	w.last = 0
 	request, response := a.request, a.response
 	if !w.spin {
 		n, e := a.turn.Result(done)
-		if e = w.again(e); e != 0 {
+		if e = w.exchangeErrno(e); e != 0 {
 			return e
 		}
 		if n = max(n, 0); done == 2 {
@@ -281,7 +281,7 @@ func (a *acceptor) serve(w *worker, fd, done int) syscall.Errno {
 		n, e := w.recv(fd, request, sock.WaitAll)
 		switch {
 		case e != 0:
-			if e = w.again(e); e != 0 {
+			if e = w.exchangeErrno(e); e != 0 {
 				return e
 			}
 		case n == 0:

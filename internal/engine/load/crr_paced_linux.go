@@ -45,15 +45,15 @@ func openPacedConnector(w *worker) (flow, error) {
 		return nil, err
 	}
 	n := max(callsLeast, min(callsMost, int(min(limit, 1<<20)-spareSockets)/w.trial.traits.Flows))
-	m := w.messages()
+	m := w.newMessages()
 	c := &pacedConnector{
-		poll: poll, to: w.trial.target(), message: m.request, size: len(m.response), peek: specOf[plan.CRR](w).Close != "fin",
+		poll: poll, to: w.trial.targetAddr(), message: m.request, size: len(m.response), peek: specOf[plan.CRR](w).Close != "fin",
 		buffer: make([]byte, responsesAtOnce), calls: make([]call, n), free: make([]uint32, n), looked: longAgo,
 	}
 	for i := range c.calls {
 		c.calls[i].fd, c.free[i] = -1, uint32(n-1-i)
 	}
-	c.pace.open(w)
+	c.pace.initSchedule(w)
 	w.hist.connect = w.newTimes()
 	return c, nil
 }
@@ -61,16 +61,16 @@ func openPacedConnector(w *worker) (flow, error) {
 func (c *pacedConnector) underWay() int { return len(c.calls) - len(c.free) }
 
 func (c *pacedConnector) step(w *worker) bool {
-	c.send(w)
+	c.beginDueCalls(w)
 	if c.underWay() > 0 {
-		c.expire(w) // also if reports never end
+		c.expireCalls(w) // also if reports never end
 		n, e := c.poll.Wait(0)
 		if e != 0 && e != syscall.EINTR {
-			return w.die(classify(e))
+			return w.loseFlow(kindOfErrno(e))
 		}
 		for i := range n {
 			_, tag := c.poll.Report(i)
-			c.proceed(w, tag)
+			c.advanceCall(w, tag)
 		}
 		if n > 0 {
 			return true
@@ -80,42 +80,42 @@ func (c *pacedConnector) step(w *worker) bool {
 	return true
 }
 
-// send begins the calls that are due.
-func (c *pacedConnector) send(w *worker) {
+// beginDueCalls begins the calls that are due.
+func (c *pacedConnector) beginDueCalls(w *worker) {
 	for range sendsAtOnce {
-		tag, due, _, ok := c.place(w, &c.free, c.underWay())
+		tag, due, _, ok := c.takePlace(w, &c.free, c.underWay())
 		if !ok {
 			return
 		}
 		c.calls[tag] = call{fd: -1, unsent: c.message, due: due}
-		c.connect(w, tag)
+		c.beginCall(w, tag)
 	}
 }
 
-// connect begins a call. Over a short path the connect ends at once, and the request follows without a wait.
-func (c *pacedConnector) connect(w *worker, tag uint32) {
+// beginCall begins a call. Over a short path the connect ends at once, and the request follows without a wait.
+func (c *pacedConnector) beginCall(w *worker, tag uint32) {
 	fd, e := sock.Socket(c.to.Family(), sock.Stream|sock.NonBlocking, 0)
 	if e != 0 {
-		c.lose(w, tag, e)
+		c.failCall(w, tag, e)
 		return
 	}
 	l := &c.calls[tag]
 	l.fd, l.began = fd, w.trial.now()
 	if e := sock.Connect(fd, &c.to); e != 0 && e != syscall.EINPROGRESS {
-		c.lose(w, tag, e)
+		c.failCall(w, tag, e)
 		return
 	}
-	c.proceed(w, tag)
+	c.advanceCall(w, tag)
 	if l.fd < 0 {
 		return // it has ended
 	}
 	if e := c.poll.Add(fd, arrivals|sock.Writable, tag); e != 0 {
-		c.lose(w, tag, e)
+		c.failCall(w, tag, e)
 	}
 }
 
-// proceed sends and receives what a call can without blocking.
-func (c *pacedConnector) proceed(w *worker, tag uint32) {
+// advanceCall sends and receives what a call can without blocking.
+func (c *pacedConnector) advanceCall(w *worker, tag uint32) {
 	l := &c.calls[tag]
 	if l.fd < 0 {
 		return // the call ended while earlier reports were read
@@ -129,7 +129,7 @@ func (c *pacedConnector) proceed(w *worker, tag uint32) {
 		case e == syscall.EINTR:
 			continue
 		case e != 0:
-			c.lose(w, tag, e)
+			c.failCall(w, tag, e)
 			return
 		}
 		if l.connected == 0 {
@@ -137,19 +137,19 @@ func (c *pacedConnector) proceed(w *worker, tag uint32) {
 		}
 		l.unsent = l.unsent[n:]
 	}
-	switch e := c.receive(l); e {
+	switch e := c.receiveResponse(l); e {
 	case 0:
-		w.record(w.hist.connect, l.connected-l.began)
-		w.complete(l.due, w.trial.now())
-		c.end(tag)
+		w.recordTime(w.hist.connect, l.connected-l.began)
+		w.countResponse(l.due, w.trial.now())
+		c.endCall(tag)
 	case syscall.EAGAIN:
 	default:
-		c.lose(w, tag, e)
+		c.failCall(w, tag, e)
 	}
 }
 
-// receive takes the bytes that have arrived. It returns 0 when the response is complete, EAGAIN before.
-func (c *pacedConnector) receive(l *call) syscall.Errno {
+// receiveResponse takes the bytes that have arrived. It returns 0 when the response is complete, EAGAIN before.
+func (c *pacedConnector) receiveResponse(l *call) syscall.Errno {
 	for {
 		left, flags := c.size-l.got, 0
 		part := c.buffer[:min(left, len(c.buffer))]
@@ -177,8 +177,8 @@ func (c *pacedConnector) receive(l *call) syscall.Errno {
 	}
 }
 
-// end frees the place of a call.
-func (c *pacedConnector) end(tag uint32) {
+// endCall frees the place of a call.
+func (c *pacedConnector) endCall(tag uint32) {
 	l := &c.calls[tag]
 	if l.fd >= 0 {
 		sock.Close(l.fd)
@@ -187,17 +187,17 @@ func (c *pacedConnector) end(tag uint32) {
 	c.free = append(c.free, tag) // has room for all
 }
 
-// lose counts the failure of a call and ends it.
-func (c *pacedConnector) lose(w *worker, tag uint32, e syscall.Errno) {
-	w.fail(classify(e))
-	c.end(tag)
+// failCall counts the failure of a call and ends it.
+func (c *pacedConnector) failCall(w *worker, tag uint32, e syscall.Errno) {
+	w.countFailure(kindOfErrno(e))
+	c.endCall(tag)
 	if c.lag == nil {
 		w.pause() // a closed loop would begin the next call at once
 	}
 }
 
-// expire ends the calls that are older than the trial's timeout. It looks at most once a tick.
-func (c *pacedConnector) expire(w *worker) {
+// expireCalls ends the calls that are older than the trial's timeout. It looks at most once a tick.
+func (c *pacedConnector) expireCalls(w *worker) {
 	now := w.trial.now()
 	if now-c.looked < int64(tick) {
 		return
@@ -205,7 +205,7 @@ func (c *pacedConnector) expire(w *worker) {
 	c.looked = now
 	for tag := range c.calls {
 		if l := &c.calls[tag]; l.fd >= 0 && now-l.began > int64(w.trial.o.Timeout) {
-			c.lose(w, uint32(tag), syscall.ETIMEDOUT)
+			c.failCall(w, uint32(tag), syscall.ETIMEDOUT)
 		}
 	}
 }

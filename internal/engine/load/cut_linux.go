@@ -35,11 +35,11 @@ func cutOf(s plan.Stream) cut {
 	return cut{[]int{s.MessageSize}, 1}
 }
 
-func (c cut) size(sequence uint64) int { return c.sizes[sequence%uint64(len(c.sizes))] }
+func (c cut) datagramSize(sequence uint64) int { return c.sizes[sequence%uint64(len(c.sizes))] }
 
-func (c cut) largest() int { return slices.Max(c.sizes) }
+func (c cut) largestSize() int { return slices.Max(c.sizes) }
 
-func (c cut) mean() float64 {
+func (c cut) meanSize() float64 {
 	sum := 0
 	for _, n := range c.sizes {
 		sum += n
@@ -49,17 +49,17 @@ func (c cut) mean() float64 {
 
 // newBatchFor returns buffers for datagramsPerCall datagrams.
 func newBatchFor(c cut) *sock.Batch {
-	return sock.NewBatch(max(1, datagramsPerCall/c.segments), c.segments*c.largest())
+	return sock.NewBatch(max(1, datagramsPerCall/c.segments), c.segments*c.largestSize())
 }
 
-// fill writes n datagrams from sequence on into the batch's buffers, and returns how many buffers and bytes that takes.
-func (c cut) fill(b *sock.Batch, sequence uint64, n int, now int64) (buffers, bytes int) {
+// fillBatch writes n datagrams from sequence on into the batch's buffers, and returns how many buffers and bytes that takes.
+func (c cut) fillBatch(b *sock.Batch, sequence uint64, n int, now int64) (buffers, bytes int) {
 	for done := 0; done < n; buffers++ {
 		room, used := b.Buffer(buffers), 0
 		for range min(c.segments, n-done) {
 			binary.BigEndian.PutUint64(room[used:], sequence+uint64(done))
 			binary.BigEndian.PutUint64(room[used+8:], uint64(now))
-			used += c.size(sequence + uint64(done))
+			used += c.datagramSize(sequence + uint64(done))
 			done++
 		}
 		b.Resize(buffers, used)
@@ -68,15 +68,15 @@ func (c cut) fill(b *sock.Batch, sequence uint64, n int, now int64) (buffers, by
 	return buffers, bytes
 }
 
-// sum returns how many datagrams and bytes the first buffers of a batch hold, after fill wrote n datagrams from
+// sumSent returns how many datagrams and bytes the first buffers of a batch hold, after fillBatch wrote n datagrams from
 // sequence on.
-func (c cut) sum(sequence uint64, n, buffers int) (sent, bytes uint64) {
+func (c cut) sumSent(sequence uint64, n, buffers int) (sent, bytes uint64) {
 	sent = uint64(min(n, buffers*c.segments))
 	if len(c.sizes) == 1 {
 		return sent, sent * uint64(c.sizes[0])
 	}
 	for i := range sent {
-		bytes += uint64(c.size(sequence + i))
+		bytes += uint64(c.datagramSize(sequence + i))
 	}
 	return sent, bytes
 }

@@ -76,7 +76,7 @@ func openResolver(w *worker) (flow, error) {
 			return nil, err
 		}
 	}
-	target := w.trial.target()
+	target := w.trial.targetAddr()
 	config := is.Names.Config(target.AddrPort(), string(text))
 	n, err := lookup.New(is.Names.Name, config, is.Names.Pair(), is.Protocol == plan.TCP)
 	if err != nil {
@@ -86,7 +86,7 @@ func openResolver(w *worker) (flow, error) {
 	for _, s := range config.Servers {
 		c.servers = append(c.servers, sock.NewAddr(s, sock.Family(s.Addr())))
 	}
-	c.pace.open(w)
+	c.pace.initSchedule(w)
 	size := 1
 	if is.Arrival != "" {
 		limit, err := sock.Descriptors()
@@ -113,35 +113,35 @@ func openResolver(w *worker) (flow, error) {
 func (c *resolver) underWay() int { return len(c.all) - len(c.free) }
 
 func (c *resolver) step(w *worker) bool {
-	c.start(w)
-	if !c.proceed(w) {
+	c.beginResolutions(w)
+	if !c.waitAndReceive(w) {
 		return false
 	}
 	// A closed loop returns between two resolutions, so that a reading of the yardstick does not disturb one.
 	for c.poll == nil && c.underWay() > 0 && w.trial.phase.Load() == w.phase {
-		if !c.proceed(w) {
+		if !c.waitAndReceive(w) {
 			return false
 		}
 	}
 	return true
 }
 
-// start begins the resolutions that are due.
-func (c *resolver) start(w *worker) {
+// beginResolutions begins the resolutions that are due.
+func (c *resolver) beginResolutions(w *worker) {
 	for range sendsAtOnce {
-		tag, due, now, ok := c.place(w, &c.free, c.underWay())
+		tag, due, now, ok := c.takePlace(w, &c.free, c.underWay())
 		if !ok {
 			return
 		}
 		r := &c.all[tag]
 		r.busy, r.due, r.cause, r.cut = true, due, failedServer, false
-		c.follow(w, tag, r.Begin(c.names, now, uint32(c.random.Uint64())))
+		c.carryOut(w, tag, r.Begin(c.names, now, uint32(c.random.Uint64())))
 	}
 }
 
-// proceed waits until a message arrives or a resolution is due, and handles what has arrived. It returns false if the
+// waitAndReceive waits until a message arrives or a resolution is due, and handles what has arrived. It returns false if the
 // thread must end.
-func (c *resolver) proceed(w *worker) bool {
+func (c *resolver) waitAndReceive(w *worker) bool {
 	fd, what := -1, int16(sock.Input)
 	if c.poll != nil {
 		fd = c.poll.Descriptor()
@@ -155,45 +155,45 @@ func (c *resolver) proceed(w *worker) bool {
 	case c.underWay() == 0:
 		return true
 	case c.poll == nil:
-		c.receive(w, 0)
+		c.receiveAnswers(w, 0)
 	default:
 		n, e := c.poll.Wait(0)
 		if e != 0 && e != syscall.EINTR {
-			return w.die(classify(e))
+			return w.loseFlow(kindOfErrno(e))
 		}
 		for i := range n {
 			_, tag := c.poll.Report(i)
-			c.receive(w, tag)
+			c.receiveAnswers(w, tag)
 		}
 	}
-	c.expire(w)
+	c.expireResolutions(w)
 	return true
 }
 
-// follow carries out do and the actions that result from it, until the resolution must wait or has ended.
-func (c *resolver) follow(w *worker, tag uint32, do lookup.Do) {
+// carryOut carries out do and the actions that result from it, until the resolution must wait or has ended.
+func (c *resolver) carryOut(w *worker, tag uint32, do lookup.Do) {
 	r := &c.all[tag]
 	for do != lookup.Wait {
 		if do == lookup.Done {
-			c.end(w, tag)
+			c.endResolution(w, tag)
 			return
 		}
 		e := syscall.Errno(0)
 		if do == lookup.Reopen {
 			var local bool
-			if local, e = c.reopen(tag); local {
-				r.cause = classify(e)
+			if local, e = c.reopenSocket(tag); local {
+				r.cause = kindOfErrno(e)
 				r.Result = lookup.Failed
-				c.end(w, tag)
+				c.endResolution(w, tag)
 				return
 			}
 		}
 		if e == 0 {
-			e = c.send(w, r)
+			e = c.sendQueries(w, r)
 		}
 		do = lookup.Wait
 		if e != 0 {
-			r.cause = classify(e)
+			r.cause = kindOfErrno(e)
 			do = r.Refuse(w.trial.now())
 		}
 	}
@@ -202,9 +202,9 @@ func (c *resolver) follow(w *worker, tag uint32, do lookup.Do) {
 	}
 }
 
-// reopen opens a new socket for a resolution, connected to the server that is queried. local reports whether a failure
+// reopenSocket opens a new socket for a resolution, connected to the server that is queried. local reports whether a failure
 // is this machine's, not the server's.
-func (c *resolver) reopen(tag uint32) (local bool, e syscall.Errno) {
+func (c *resolver) reopenSocket(tag uint32) (local bool, e syscall.Errno) {
 	r := &c.all[tag]
 	r.close()
 	to := &c.servers[r.Server()]
@@ -250,7 +250,7 @@ type second struct {
 func (s *second) run(t *Trial) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for !s.over.Load() && !t.stopping(stop) {
+	for !s.over.Load() && !t.hasReached(stop) {
 		if n := s.wanted.Load(); n != s.given.Load() {
 			_, _ = sock.Send(s.fd, s.message, 0) // a full socket buffer loses the query
 			s.given.Store(n)
@@ -267,18 +267,18 @@ func (c *resolver) sendBoth(w *worker, r *resolution) syscall.Errno {
 	s.message, s.fd = r.Due(s.message[:queriesSize]), r.fd
 	s.wanted.Add(1)
 	_, e := sock.Send(r.fd, m, 0)
-	for s.given.Load() != s.wanted.Load() && !w.trial.stopping(stop) { // the second thread ends with the trial
+	for s.given.Load() != s.wanted.Load() && !w.trial.hasReached(stop) { // the second thread ends with the trial
 		thread.Yield()
 	}
 	w.count.sent.Add(uint64(len(m) + len(s.message)))
-	if retryable(e) {
+	if isRetryable(e) {
 		e = 0
 	}
 	return e
 }
 
-// send sends the queries that are due.
-func (c *resolver) send(w *worker, r *resolution) syscall.Errno {
+// sendQueries sends the queries that are due.
+func (c *resolver) sendQueries(w *worker, r *resolution) syscall.Errno {
 	if c.second != nil && !r.Stream && r.Both() {
 		return c.sendBoth(w, r)
 	}
@@ -288,7 +288,7 @@ func (c *resolver) send(w *worker, r *resolution) syscall.Errno {
 			continue
 		}
 		w.count.sent.Add(uint64(len(m)))
-		if _, e := sock.Send(r.fd, m, 0); e != 0 && !retryable(e) { // a full socket buffer loses the query
+		if _, e := sock.Send(r.fd, m, 0); e != 0 && !isRetryable(e) { // a full socket buffer loses the query
 			return e
 		}
 	}
@@ -313,8 +313,8 @@ func (c *resolver) sendRest(w *worker, r *resolution) syscall.Errno {
 	return 0
 }
 
-// receive takes the answers to a resolution that have come.
-func (c *resolver) receive(w *worker, tag uint32) {
+// receiveAnswers takes the answers to a resolution that have come.
+func (c *resolver) receiveAnswers(w *worker, tag uint32) {
 	r := &c.all[tag]
 	for r.busy {
 		e := c.sendRest(w, r)
@@ -325,7 +325,7 @@ func (c *resolver) receive(w *worker, tag uint32) {
 		switch {
 		case e == syscall.EINTR:
 			continue
-		case retryable(e) || e == syscall.ENOTCONN:
+		case isRetryable(e) || e == syscall.ENOTCONN:
 			return
 		case e == 0 && n == 0 && r.Stream:
 			e = syscall.ECONNRESET
@@ -333,7 +333,7 @@ func (c *resolver) receive(w *worker, tag uint32) {
 		do, now := lookup.Wait, w.trial.now()
 		switch {
 		case e != 0:
-			r.cause = classify(e)
+			r.cause = kindOfErrno(e)
 			do = r.Refuse(now)
 		case r.Stream:
 			w.count.received.Add(uint64(n))
@@ -344,14 +344,14 @@ func (c *resolver) receive(w *worker, tag uint32) {
 			do = r.Take(c.answer[:n], now)
 			r.cut = r.cut || r.Stream
 		}
-		c.follow(w, tag, do)
+		c.carryOut(w, tag, do)
 	}
 }
 
 // takeStream handles the complete messages among the bytes that have arrived over TCP.
 func (r *resolution) takeStream(now int64) (do lookup.Do) {
 	for do == lookup.Wait {
-		message, rest := framed(r.got)
+		message, rest := firstMessage(r.got)
 		if message == nil {
 			break
 		}
@@ -361,9 +361,9 @@ func (r *resolution) takeStream(now int64) (do lookup.Do) {
 	return do
 }
 
-// framed returns the first message of a stream without its length prefix, and the bytes after it; nil if the message is
+// firstMessage returns the first message of a stream without its length prefix, and the bytes after it; nil if the message is
 // incomplete.
-func framed(stream []byte) (message, rest []byte) {
+func firstMessage(stream []byte) (message, rest []byte) {
 	if len(stream) < 2 {
 		return nil, stream
 	}
@@ -374,8 +374,8 @@ func framed(stream []byte) (message, rest []byte) {
 	return stream[2:size], stream[size:]
 }
 
-// expire handles the resolutions whose deadline is over: they repeat a query or end.
-func (c *resolver) expire(w *worker) {
+// expireResolutions handles the resolutions whose deadline is over: they repeat a query or end.
+func (c *resolver) expireResolutions(w *worker) {
 	now := w.trial.now()
 	if now < c.until {
 		return
@@ -384,7 +384,7 @@ func (c *resolver) expire(w *worker) {
 	for tag := range c.all {
 		r := &c.all[tag]
 		if r.busy {
-			c.follow(w, uint32(tag), r.Expire(now))
+			c.carryOut(w, uint32(tag), r.Expire(now))
 		}
 		if r.busy {
 			c.until = min(c.until, r.Deadline)
@@ -392,9 +392,9 @@ func (c *resolver) expire(w *worker) {
 	}
 }
 
-// end counts a resolution, and frees its place. An open loop's resolution that was due before the window does not
+// endResolution counts a resolution, and frees its place. An open loop's resolution that was due before the window does not
 // count.
-func (c *resolver) end(w *worker, tag uint32) {
+func (c *resolver) endResolution(w *worker, tag uint32) {
 	r := &c.all[tag]
 	r.close()
 	r.busy = false
@@ -413,14 +413,14 @@ func (c *resolver) end(w *worker, tag uint32) {
 	}
 	switch r.Result {
 	case lookup.Found:
-		w.complete(r.due, w.trial.now())
+		w.countResponse(r.due, w.trial.now())
 		return
 	case lookup.NoName:
-		w.fail(noName)
+		w.countFailure(noName)
 	case lookup.TimedOut:
-		w.fail(timedOut)
+		w.countFailure(timedOut)
 	default:
-		w.fail(r.cause)
+		w.countFailure(r.cause)
 	}
 	if c.lag == nil {
 		w.pause() // a closed loop would begin the next resolution at once
@@ -434,29 +434,29 @@ func (r *resolution) close() {
 	r.fd, r.unsent, r.got = -1, r.unsent[:0], r.got[:0]
 }
 
-// edge notes the schedule's counts. At the end of the window it lets pending resolutions end; they count, but their
+// noteEdge notes the schedule's counts. At the end of the window it lets pending resolutions end; they count, but their
 // extra time does not.
-func (c *resolver) edge(w *worker, edge int) {
-	c.pace.edge(w, edge)
+func (c *resolver) noteEdge(w *worker, edge int) {
+	c.pace.noteEdge(w, edge)
 	if edge == 0 {
 		return
 	}
 	c.schedule = schedule{}
-	defer c.stop()
-	for c.underWay() > 0 && !w.trial.stopping(stop) && c.proceed(w) {
+	defer c.stopSecond()
+	for c.underWay() > 0 && !w.trial.hasReached(stop) && c.waitAndReceive(w) {
 	}
-	w.idle = true // the thread's window ended with the trial's; see mark
+	w.idle = true // the thread's window ended with the trial's; see edgeTally
 }
 
-// stop ends the second thread.
-func (c *resolver) stop() {
+// stopSecond ends the second thread.
+func (c *resolver) stopSecond() {
 	if c.second != nil {
 		c.second.over.Store(true)
 	}
 }
 
 func (c *resolver) close() {
-	c.stop()
+	c.stopSecond()
 	for i := range c.all {
 		c.all[i].close()
 	}
@@ -502,10 +502,10 @@ func openNames(w *worker) (flow, error) {
 func (s *nameServer) step(w *worker) bool {
 	n, e := sock.RecvFrom(w.fd, s.question, &s.from)
 	if e != 0 {
-		return w.missed(e)
+		return w.survivesDatagramError(e)
 	}
 	if n == 0 {
-		return !w.trial.stopping(stop) // an empty datagram, or the socket was shut down
+		return !w.trial.hasReached(stop) // an empty datagram, or the socket was shut down
 	}
 	w.count.received.Add(uint64(n))
 	answer := s.server.Answer(s.question[:n], s.answer)
@@ -513,7 +513,7 @@ func (s *nameServer) step(w *worker) bool {
 		return true
 	}
 	if n, e = sock.SendTo(w.fd, answer, &s.from); e != 0 {
-		return w.missed(e)
+		return w.survivesDatagramError(e)
 	}
 	w.count.sent.Add(uint64(n))
 	w.count.operations.Add(1)
@@ -534,12 +534,12 @@ func openStreamNames(w *worker) (flow, error) {
 func (s *streamNameServer) step(w *worker) bool {
 	fd, e := sock.Accept(w.fd)
 	switch {
-	case retryable(e):
+	case isRetryable(e):
 		return true
-	case e != 0 && w.trial.stopping(stop):
+	case e != 0 && w.trial.hasReached(stop):
 		return false // Close has shut the listener down
 	case e != 0:
-		w.fail(classify(e))
+		w.countFailure(kindOfErrno(e))
 		w.pause()
 		return true
 	}
@@ -549,7 +549,7 @@ func (s *streamNameServer) step(w *worker) bool {
 		n := 0
 		n, e = sock.Recv(fd, s.question[got:], 0)
 		if e != 0 {
-			e = w.again(e)
+			e = w.exchangeErrno(e)
 			continue
 		}
 		if n == 0 {
@@ -557,21 +557,21 @@ func (s *streamNameServer) step(w *worker) bool {
 		}
 		w.count.received.Add(uint64(n))
 		w.last = 0
-		if got, e = s.reply(w, fd, got+n); got == len(s.question) {
+		if got, e = s.answerQueries(w, fd, got+n); got == len(s.question) {
 			break
 		}
 	}
 	sock.Close(fd)
-	if k := classify(e); e != 0 && k != reset && !w.trial.stopping(after) {
-		w.fail(k)
+	if k := kindOfErrno(e); e != 0 && k != reset && !w.trial.hasReached(after) {
+		w.countFailure(k)
 	}
 	return true
 }
 
-// reply answers the complete messages among got bytes. It returns how many bytes of an incomplete message remain.
-func (s *streamNameServer) reply(w *worker, fd, got int) (left int, e syscall.Errno) {
+// answerQueries answers the complete messages among got bytes. It returns how many bytes of an incomplete message remain.
+func (s *streamNameServer) answerQueries(w *worker, fd, got int) (left int, e syscall.Errno) {
 	for {
-		message, rest := framed(s.question[:got])
+		message, rest := firstMessage(s.question[:got])
 		if message == nil {
 			return got, 0
 		}

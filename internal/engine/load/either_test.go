@@ -44,26 +44,26 @@ func TestCut(t *testing.T) {
 		c := cutOf(w)
 		batch := newBatchFor(c)
 		for _, n := range []int{1, 2, c.segments, batch.Cap() * c.segments} {
-			buffers, bytes := c.fill(batch, 5, n, 7)
-			sent, sum := c.sum(5, n, buffers)
+			buffers, bytes := c.fillBatch(batch, 5, n, 7)
+			sent, sum := c.sumSent(5, n, buffers)
 			if int(sent) != n || int(sum) != bytes || buffers > batch.Cap() {
 				t.Errorf("%+v: %d datagrams are %d of %d bytes in %d buffers, summed to %d bytes", w, n, sent, bytes, buffers, sum)
 			}
 		}
-		if half, _ := c.sum(5, 2*c.segments, 1); int(half) != c.segments {
+		if half, _ := c.sumSent(5, 2*c.segments, 1); int(half) != c.segments {
 			t.Errorf("%+v: one buffer has %d datagrams, want %d", w, half, c.segments)
 		}
 	}
 	c := cutOf(plan.Stream{Mix: plan.IMIX})
 	sizes := map[int]int{}
 	for i := range uint64(12) {
-		sizes[c.size(i)]++
+		sizes[c.datagramSize(i)]++
 	}
 	if sizes[18] != 7 || sizes[524] != 4 || sizes[1472] != 1 {
 		t.Errorf("IMIX has %v", sizes)
 	}
 	said := float64(plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Mix: plan.IMIX}}.Normalize().Traits().Message)
-	if mean := c.mean(); mean > said || mean <= said-1 {
+	if mean := c.meanSize(); mean > said || mean <= said-1 {
 		t.Errorf("the mean is %g, and plan says %g", mean, said)
 	}
 }

@@ -92,14 +92,14 @@ func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
 	}
 	QuiesceRuntime(t.threads)
 	if t.o.Side == control.SideServer {
-		err = t.listen()
+		err = t.startServer()
 	} else {
-		err = t.connect(ctx)
+		err = t.startClient(ctx)
 	}
 	if err != nil {
 		// The caller needs the first failure; Close only frees the resources.
 		_ = t.Close()
-		return nil, failure("prepare "+t.name(), err)
+		return nil, asError("prepare "+t.name(), err)
 	}
 	return t, nil
 }
@@ -107,7 +107,7 @@ func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
 func newTrial(o control.Prepare) (*Trial, error) {
 	o.Workload = o.Workload.Normalize()
 	t := &Trial{o: o, port: o.Port}
-	if err := t.check(); err != nil {
+	if err := t.checkOptions(); err != nil {
 		return nil, err
 	}
 	t.threads = cmp.Or(t.work.threads, t.traits.Flows)
@@ -117,20 +117,20 @@ func newTrial(o control.Prepare) (*Trial, error) {
 	}
 	t.signals.gate, t.signals.gone, t.signals.told = make(chan struct{}), make(chan struct{}), make(chan struct{}, t.threads)
 	t.signals.met = make(chan struct{}, 1)
-	t.clock = thread.NewClock(t.alternates())
+	t.clock = thread.NewClock(t.sidesAlternate())
 	t.yard = newYardstick(t)
 	return t, nil
 }
 
-// check refuses invalid options and fills in defaults.
-func (t *Trial) check() error {
+// checkOptions refuses invalid options and fills in defaults.
+func (t *Trial) checkOptions() error {
 	o := &t.o
 	work, err := workOf(o)
 	if err != nil {
 		return err
 	}
 	if err := o.Workload.Validate(); err != nil {
-		return usage("%v", err)
+		return usageError("%v", err)
 	}
 	t.work, t.traits = work, o.Workload.Traits()
 	if t.traits.Bidirectional {
@@ -138,22 +138,22 @@ func (t *Trial) check() error {
 	}
 	if o.Address != "" || o.Side == control.SideClient {
 		if t.address, err = netip.ParseAddr(o.Address); err != nil {
-			return usage("address %q: %v", o.Address, err)
+			return usageError("address %q: %v", o.Address, err)
 		}
 	}
 	switch {
 	case o.Window < time.Millisecond:
-		return usage("window of %v, at least 1ms", o.Window)
+		return usageError("window of %v, at least 1ms", o.Window)
 	case min(o.Warmup, o.Interval, o.Timeout, o.Setup, o.Awaits) < 0:
-		return usage("a negative time")
+		return usageError("a negative time")
 	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == control.SideClient && !t.traits.Kernel():
-		return usage("port %d", o.Port)
+		return usageError("port %d", o.Port)
 	case o.Awaits > 0 && !t.canAwaitClient():
-		return usage("a %s of %s awaits no connection", o.Side, o.Workload)
+		return usageError("a %s of %s awaits no connection", o.Side, o.Workload)
 	case t.traits.Open() && t.traits.Rate == 0:
-		return usage("%s has no rate", o.Workload)
+		return usageError("%s has no rate", o.Workload)
 	case o.Interval > 0 && (o.Warmup+o.Window)/o.Interval > maxRows:
-		return usage("interval of %v makes more than %d rows", o.Interval, maxRows)
+		return usageError("interval of %v makes more than %d rows", o.Interval, maxRows)
 	}
 	o.Setup, o.Timeout = cmp.Or(o.Setup, defaultSetup), cmp.Or(o.Timeout, work.timeout, defaultTimeout)
 	if work.prepare != nil {
@@ -183,8 +183,8 @@ func (t *Trial) name() string {
 	return fmt.Sprintf("%s %s %s", t.o.Workload, t.o.Side, at)
 }
 
-// alternates reports whether one client and one server take turns, each asleep while the other works.
-func (t *Trial) alternates() bool {
+// sidesAlternate reports whether one client and one server take turns, each asleep while the other works.
+func (t *Trial) sidesAlternate() bool {
 	return t.traits.Exchanges() && !t.traits.Open() && !t.traits.Spin && t.traits.Flows == 1
 }
 
@@ -195,7 +195,7 @@ const foremost = -20
 // Another program on the CPU would empty its caches between two requests, which no counter shows. Threads that do not
 // take turns keep their priority: they would keep ksoftirqd from its work, which belongs to the path.
 func (t *Trial) raisePriority() int {
-	if !t.o.Foremost || len(t.o.CPUs) == 0 || !t.alternates() || thread.Prefer(foremost) != nil {
+	if !t.o.Foremost || len(t.o.CPUs) == 0 || !t.sidesAlternate() || thread.Prefer(foremost) != nil {
 		return 0
 	}
 	return foremost
@@ -204,19 +204,19 @@ func (t *Trial) raisePriority() int {
 // now returns the time since Prepare in ns.
 func (t *Trial) now() int64 { return t.clock.Now() }
 
-// bound returns how long a socket call of a timed workload may block: at most setupTick, and a whole fraction of the
+// callTimeout returns how long a socket call of a timed workload may block: at most setupTick, and a whole fraction of the
 // timeout.
-func (t *Trial) bound() time.Duration {
+func (t *Trial) callTimeout() time.Duration {
 	return t.o.Timeout / max(1, (t.o.Timeout+setupTick-1)/setupTick)
 }
 
-// stopping reports whether the phase has reached limit, at which a thread leaves.
-func (t *Trial) stopping(limit int32) bool { return t.phase.Load() >= limit }
+// hasReached reports whether the phase has reached limit, at which a thread leaves.
+func (t *Trial) hasReached(limit int32) bool { return t.phase.Load() >= limit }
 
-func (t *Trial) release() { t.signals.open.Do(func() { close(t.signals.gate) }) }
+func (t *Trial) openGate() { t.signals.open.Do(func() { close(t.signals.gate) }) }
 
-// own adds fd to the descriptors that Close closes. If Close has begun, it shuts the socket down at once.
-func (t *Trial) own(fd int) {
+// ownDescriptor adds fd to the descriptors that Close closes. If Close has begun, it shuts the socket down at once.
+func (t *Trial) ownDescriptor(fd int) {
 	r := &t.roster
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,8 +226,8 @@ func (t *Trial) own(fd int) {
 	}
 }
 
-// blame keeps err if it is the first failure outside of load threads.
-func (t *Trial) blame(err error) {
+// keepFirstError keeps err if it is the first failure outside of load threads.
+func (t *Trial) keepFirstError(err error) {
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()
 	if t.roster.trouble == nil {
@@ -252,7 +252,7 @@ func (t *Trial) Close() error {
 		sock.Shutdown(fd)
 	}
 	r.mu.Unlock()
-	t.release()
+	t.openGate()
 	r.tasks.Wait()
 
 	for _, w := range r.workers {

@@ -71,8 +71,8 @@ var kindTable = [kinds]struct {
 
 func (k kind) String() string { return kindTable[k].name }
 
-// classify returns the kind of failure of an errno. It is for failed calls, and allocates nothing.
-func classify(e syscall.Errno) kind {
+// kindOfErrno returns the kind of failure of an errno. It is for failed calls, and allocates nothing.
+func kindOfErrno(e syscall.Errno) kind {
 	for k := range kindTable {
 		if slices.Contains(kindTable[k].errnos, e) {
 			return kind(k)
@@ -99,8 +99,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v (%s)", e.Op, e.Err, 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failure returns err as an Error of op; an Error passes unchanged.
-func failure(op string, err error) *Error {
+// asError returns err as an Error of op; an Error passes unchanged.
+func asError(op string, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known
@@ -112,11 +112,11 @@ func failure(op string, err error) *Error {
 func kindOfError(err error) kind {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
-		return classify(errno)
+		return kindOfErrno(errno)
 	}
 	return other
 }
 
-func usage(format string, args ...any) *Error {
+func usageError(format string, args ...any) *Error {
 	return &Error{Kind: KindUsage, Op: "prepare", Err: fmt.Errorf(format, args...)}
 }

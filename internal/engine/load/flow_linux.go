@@ -25,7 +25,7 @@ const (
 	answers       = 3
 )
 
-func greeting(index int) []byte {
+func newGreeting(index int) []byte {
 	b := make([]byte, greetingSize)
 	binary.BigEndian.PutUint64(b, greetingMagic)
 	binary.BigEndian.PutUint64(b[8:], uint64(index))
@@ -37,34 +37,34 @@ func isGreeting(b []byte) bool {
 	return len(b) == greetingSize && binary.BigEndian.Uint64(b) == greetingMagic
 }
 
-// transport returns the socket type of the workload.
-func (t *Trial) transport() int {
+// socketType returns the socket type of the workload.
+func (t *Trial) socketType() int {
 	if t.traits.Protocol == plan.UDP {
 		return sock.Datagram
 	}
 	return sock.Stream
 }
 
-// socket opens a socket of the workload with everything set that a connection should inherit.
-func (t *Trial) socket(family int) (int, error) {
-	fd, e := sock.Socket(family, t.transport(), 0)
+// openSocket opens a socket of the workload with everything set that a connection should inherit.
+func (t *Trial) openSocket(family int) (int, error) {
+	fd, e := sock.Socket(family, t.socketType(), 0)
 	if e != 0 {
-		return -1, failure("socket", e)
+		return -1, asError("socket", e)
 	}
-	if err := t.settle(fd); err != nil {
+	if err := t.setSocketOptions(fd); err != nil {
 		sock.Close(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
-func (t *Trial) settle(fd int) error {
+func (t *Trial) setSocketOptions(fd int) error {
 	if t.work.standing {
 		if err := sock.SetTimeouts(fd, setupTick); err != nil {
 			return err
 		}
 	}
-	if err := t.setBuffers(fd); err != nil || t.transport() == sock.Datagram {
+	if err := t.setBuffers(fd); err != nil || t.socketType() == sock.Datagram {
 		return err
 	}
 	return t.settleStream(fd, t.work.standing)
@@ -101,25 +101,25 @@ func setCongestion(fd int, name string) error {
 	return &Error{Kind: unsupported.String(), Op: "congestion control " + name, Err: fmt.Errorf("%w; %s", err, choices)}
 }
 
-// connect starts the client's threads. If the workload has standing connections, it first connects and greets the
+// startClient starts the client's threads. If the workload has standing connections, it first connects and greets the
 // flows.
-func (t *Trial) connect(ctx context.Context) error {
+func (t *Trial) startClient(ctx context.Context) error {
 	for i := range t.threads {
 		fd := -1
 		if t.work.standing {
 			var err error
-			if fd, err = t.dial(ctx, i); err != nil {
+			if fd, err = t.dialFlow(ctx, i); err != nil {
 				return err
 			}
 		}
-		if err := t.load(i, fd); err != nil {
+		if err := t.startFlow(i, fd); err != nil {
 			return err
 		}
 	}
 	for _, w := range t.workers() {
 		if f, ok := w.flow.(dialer); ok {
 			// Its thread waits at the gate.
-			if err := f.dial(ctx, w); err != nil {
+			if err := f.dialAll(ctx, w); err != nil {
 				return err
 			}
 		}
@@ -129,16 +129,16 @@ func (t *Trial) connect(ctx context.Context) error {
 
 // dialer is a flow with several connections, which it opens before the trial begins.
 type dialer interface {
-	dial(ctx context.Context, w *worker) error
+	dialAll(ctx context.Context, w *worker) error
 }
 
-// load starts the thread of a flow. First it replaces the socket timeouts of the set-up by those of a timed
+// startFlow starts the thread of a flow. First it replaces the socket timeouts of the set-up by those of a timed
 // workload, or removes them: the thread has its pulse, and a timeout costs a timer whenever the socket blocks.
-func (t *Trial) load(index, fd int) error {
+func (t *Trial) startFlow(index, fd int) error {
 	if t.work.standing {
 		var timeout time.Duration
 		if t.work.timed {
-			timeout = t.bound()
+			timeout = t.callTimeout()
 		}
 		if err := sock.SetTimeouts(fd, timeout); err != nil {
 			return err
@@ -147,7 +147,7 @@ func (t *Trial) load(index, fd int) error {
 			return err
 		}
 	}
-	return t.spawn(index, fd)
+	return t.spawnWorker(index, fd)
 }
 
 // opening is the congestion control with which a flow of a CUBIC stream begins; opened is CUBIC, which it gets later.
@@ -159,7 +159,7 @@ const opening, opened = "reno", "cubic"
 
 // startsWithReno reports whether flows begin with Reno (the constant opening) and get CUBIC later.
 func (t *Trial) startsWithReno() bool {
-	return t.traits.Bulk() && t.transport() == sock.Stream && t.traits.Congestion == opened
+	return t.traits.Bulk() && t.socketType() == sock.Stream && t.traits.Congestion == opened
 }
 
 // setReno sets Reno (the constant opening) on a flow of a CUBIC stream. A socket without CUBIC, because this user may
@@ -187,32 +187,32 @@ func (t *Trial) settleWindows() error {
 	return nil
 }
 
-func (t *Trial) target() sock.Addr {
+func (t *Trial) targetAddr() sock.Addr {
 	return sock.NewAddr(netip.AddrPortFrom(t.address, uint16(t.port)), sock.Family(t.address))
 }
 
-// dial connects and greets one flow.
-func (t *Trial) dial(ctx context.Context, index int) (int, error) {
-	fd, err := t.socket(sock.Family(t.address))
+// dialFlow connects and greets one flow.
+func (t *Trial) dialFlow(ctx context.Context, index int) (int, error) {
+	fd, err := t.openSocket(sock.Family(t.address))
 	if err != nil {
 		return -1, err
 	}
-	t.own(fd)
+	t.ownDescriptor(fd)
 	deadline := t.now() + int64(t.o.Setup)
-	to := t.target()
+	to := t.targetAddr()
 	for {
 		e := sock.ConnectPolite(fd, &to)
 		if e == 0 || e == syscall.EISCONN {
 			break
 		}
 		if e != syscall.EINPROGRESS && e != syscall.EALREADY && e != syscall.EINTR {
-			return -1, failure("connect", e)
+			return -1, asError("connect", e)
 		}
 		if err := t.checkDeadline(ctx, deadline); err != nil {
 			return -1, err
 		}
 	}
-	return fd, t.greet(ctx, fd, index, deadline)
+	return fd, t.greetServer(ctx, fd, index, deadline)
 }
 
 // checkDeadline returns an error if setting up must end: ctx has ended, or the deadline is over.
@@ -226,23 +226,23 @@ func (t *Trial) checkDeadline(ctx context.Context, deadline int64) error {
 	return nil
 }
 
-// greet sends the greeting and waits for the answer.
-func (t *Trial) greet(ctx context.Context, fd, index int, deadline int64) error {
-	hello, answer := greeting(index), make([]byte, greetingSize)
+// greetServer sends the greeting and waits for the answer.
+func (t *Trial) greetServer(ctx context.Context, fd, index int, deadline int64) error {
+	hello, answer := newGreeting(index), make([]byte, greetingSize)
 	send := true
 	for {
 		if send {
 			if _, e := sock.Send(fd, hello, 0); e != 0 && e != syscall.EINTR {
-				return failure("greet", e)
+				return asError("greet", e)
 			}
 		}
 		n, e := sock.RecvPolite(fd, answer, sock.WaitAll)
 		switch {
 		case e == syscall.EAGAIN || e == syscall.EINTR:
 			// Only a datagram can have been lost.
-			send = t.transport() == sock.Datagram
+			send = t.socketType() == sock.Datagram
 		case e != 0:
-			return failure("greet", e)
+			return asError("greet", e)
 		case n == 0:
 			return &Error{Kind: gone.String(), Op: "greet", Err: errors.New("the server closed the flow")}
 		case !slices.Equal(answer[:n], hello):
@@ -256,16 +256,16 @@ func (t *Trial) greet(ctx context.Context, fd, index int, deadline int64) error 
 	}
 }
 
-// listen starts the server's side: a task that accepts flows if the connections are standing, otherwise the threads
+// startServer starts the server's side: a task that accepts flows if the connections are standing, otherwise the threads
 // with their listeners. For ping it does nothing.
-func (t *Trial) listen() error {
+func (t *Trial) startServer() error {
 	if t.work.standing {
-		fd, err := t.bind(false)
+		fd, err := t.openListener(false)
 		if err != nil {
 			return err
 		}
-		accept := t.accept
-		if t.transport() == sock.Datagram {
+		accept := t.acceptFlows
+		if t.socketType() == sock.Datagram {
 			accept = t.acceptDatagrams
 		}
 		t.roster.tasks.Go(func() { accept(fd) })
@@ -278,43 +278,43 @@ func (t *Trial) listen() error {
 	for i := range t.threads {
 		if fd < 0 || !t.work.queues {
 			var err error
-			if fd, err = t.bind(true); err != nil {
+			if fd, err = t.openListener(true); err != nil {
 				return err
 			}
 		}
-		if err := t.spawn(i, fd); err != nil {
+		if err := t.spawnWorker(i, fd); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bind opens a socket on the trial's address and port, listening if it is TCP. If the port is 0, it sets the port that
+// openListener opens a socket on the trial's address and port, listening if it is TCP. If the port is 0, it sets the port that
 // the kernel chose. share allows several sockets on the port.
-func (t *Trial) bind(share bool) (int, error) {
+func (t *Trial) openListener(share bool) (int, error) {
 	address, family := t.address, sock.IPv6
 	if address.IsValid() {
 		family = sock.Family(address)
 	} else {
 		address = netip.IPv6Unspecified()
 	}
-	fd, err := t.socket(family)
+	fd, err := t.openSocket(family)
 	if err != nil && !t.address.IsValid() {
 		// A kernel without IPv6: any address is any IPv4 address.
 		address, family = netip.IPv4Unspecified(), sock.IPv4
-		fd, err = t.socket(family)
+		fd, err = t.openSocket(family)
 	}
 	if err != nil {
 		return -1, err
 	}
-	t.own(fd)
+	t.ownDescriptor(fd)
 	local := sock.NewAddr(netip.AddrPortFrom(address, uint16(t.port)), family)
 	if err := bindTo(fd, &local, share); err != nil {
 		return -1, err
 	}
-	if t.transport() == sock.Stream {
+	if t.socketType() == sock.Stream {
 		if e := sock.Listen(fd, listenBacklog); e != 0 {
-			return -1, failure("listen", e)
+			return -1, asError("listen", e)
 		}
 	}
 	if t.port == 0 {
@@ -335,50 +335,50 @@ func bindTo(fd int, local *sock.Addr, share bool) error {
 		return err
 	}
 	if e := sock.Bind(fd, local); e != 0 {
-		return failure("bind", e)
+		return asError("bind", e)
 	}
 	return nil
 }
 
-// accept takes the TCP flows of the client until all are there. A goroutine that continued to wait would keep the
+// acceptFlows takes the TCP flows of the client until all are there. A goroutine that continued to wait would keep the
 // runtime's monitor thread awake during the window.
-func (t *Trial) accept(listener int) {
-	for !t.stopping(stop) && !t.full() {
+func (t *Trial) acceptFlows(listener int) {
+	for !t.hasReached(stop) && !t.hasAllFlows() {
 		fd, e := sock.AcceptPolite(listener)
 		switch e {
 		case 0:
-			t.own(fd)
-			t.roster.tasks.Go(func() { t.welcome(fd) })
+			t.ownDescriptor(fd)
+			t.roster.tasks.Go(func() { t.welcomeFlow(fd) })
 		case syscall.EAGAIN, syscall.EINTR, syscall.ECONNABORTED:
 		default:
-			if !t.stopping(stop) {
-				t.blame(failure("accept", e))
+			if !t.hasReached(stop) {
+				t.keepFirstError(asError("accept", e))
 			}
 			return
 		}
 	}
 }
 
-// welcome reads the greeting of an accepted flow, starts its thread and answers. A connection without a greeting is not
+// welcomeFlow reads the greeting of an accepted flow, starts its thread and answers. A connection without a greeting is not
 // a flow.
-func (t *Trial) welcome(fd int) {
+func (t *Trial) welcomeFlow(fd int) {
 	hello := make([]byte, greetingSize)
 	deadline := t.now() + int64(t.o.Setup)
-	if sock.RecvAll(fd, hello, func() bool { return t.stopping(stop) || t.now() > deadline }) {
-		t.adopt(fd, hello, 1)
+	if sock.RecvAll(fd, hello, func() bool { return t.hasReached(stop) || t.now() > deadline }) {
+		t.adoptFlow(fd, hello, 1)
 	}
 }
 
-// full reports whether every flow has its thread, or will have it.
-func (t *Trial) full() bool {
+// hasAllFlows reports whether every flow has its thread, or will have it.
+func (t *Trial) hasAllFlows() bool {
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()
 	return t.roster.joined >= t.threads
 }
 
-// adopt starts the thread of a flow that has greeted, and sends the greeting back copies times. It ignores other
+// adoptFlow starts the thread of a flow that has greeted, and sends the greeting back copies times. It ignores other
 // messages and flows beyond the number of threads.
-func (t *Trial) adopt(fd int, hello []byte, copies int) {
+func (t *Trial) adoptFlow(fd int, hello []byte, copies int) {
 	if !isGreeting(hello) {
 		return
 	}
@@ -393,8 +393,8 @@ func (t *Trial) adopt(fd int, hello []byte, copies int) {
 	if full {
 		return
 	}
-	if err := t.load(index, fd); err != nil {
-		t.blame(err)
+	if err := t.startFlow(index, fd); err != nil {
+		t.keepFirstError(err)
 		return
 	}
 	for range copies {
@@ -407,28 +407,28 @@ func (t *Trial) adopt(fd int, hello []byte, copies int) {
 func (t *Trial) acceptDatagrams(listener int) {
 	known := map[netip.AddrPort]bool{}
 	hello := make([]byte, plan.MaxDatagram)
-	for !t.stopping(stop) && !t.full() {
+	for !t.hasReached(stop) && !t.hasAllFlows() {
 		n, from, e := sock.RecvFromPolite(listener, hello)
 		if e != 0 || !isGreeting(hello[:n]) || known[from.AddrPort()] || len(known) >= t.traits.Flows {
 			continue
 		}
-		fd, err := t.socket(from.Family())
+		fd, err := t.openSocket(from.Family())
 		if err == nil {
-			t.own(fd)
-			err = t.attach(fd, listener, &from)
+			t.ownDescriptor(fd)
+			err = t.connectToClient(fd, listener, &from)
 		}
 		if err != nil {
-			t.blame(err)
+			t.keepFirstError(err)
 			continue
 		}
 		known[from.AddrPort()] = true
-		t.adopt(fd, hello[:n], answers)
+		t.adoptFlow(fd, hello[:n], answers)
 	}
 }
 
-// attach binds fd to the listener's address and connects it to the client: from then on the kernel delivers this
+// connectToClient binds fd to the listener's address and connects it to the client: from then on the kernel delivers this
 // client's datagrams to fd.
-func (t *Trial) attach(fd, listener int, client *sock.Addr) error {
+func (t *Trial) connectToClient(fd, listener int, client *sock.Addr) error {
 	local, err := sock.Local(listener)
 	if err != nil {
 		return err
@@ -437,7 +437,7 @@ func (t *Trial) attach(fd, listener int, client *sock.Addr) error {
 		return err
 	}
 	if e := sock.ConnectPolite(fd, client); e != 0 {
-		return failure("connect", e)
+		return asError("connect", e)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func newGetter(w *worker) (*getter, error) {
 		return nil, err
 	}
 	g := &getter{
-		poll: poll, to: w.trial.target(), buffer: make([]byte, receiveSize), each: o.Reconnect, looked: longAgo,
+		poll: poll, to: w.trial.targetAddr(), buffer: make([]byte, receiveSize), each: o.Reconnect, looked: longAgo,
 	}
 	to := g.to
 	g.request = httpwire.AppendRequest(nil, to.AddrPort().String(), g.each)
@@ -84,8 +84,8 @@ func newGetter(w *worker) (*getter, error) {
 	return g, nil
 }
 
-// dial makes the connections that the workload keeps; it does nothing if each request has a connection of its own.
-func (g *getter) dial(ctx context.Context, w *worker) error {
+// dialAll makes the connections that the workload keeps; it does nothing if each request has a connection of its own.
+func (g *getter) dialAll(ctx context.Context, w *worker) error {
 	if g.each {
 		return nil
 	}
@@ -103,18 +103,18 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 	deadline := w.trial.now() + int64(w.trial.o.Setup)
 	for i := range links {
 		l := &links[i]
-		if err := g.begin(w, l); err != nil {
+		if err := g.beginConnect(w, l); err != nil {
 			return g.connectFailed(l, err)
 		}
 		if e := g.poll.Add(l.fd, arrivals|sock.Writable, l.tag); e != 0 {
-			return failure("epoll_ctl", e)
+			return asError("epoll_ctl", e)
 		}
 		l.watched = true
 	}
 	for waiting := len(links); waiting > 0; {
 		n, e := g.poll.WaitPolite(int(setupTick.Milliseconds()))
 		if e != 0 && e != syscall.EINTR {
-			return failure("epoll_wait", e)
+			return asError("epoll_wait", e)
 		}
 		for i := range n {
 			_, tag := g.poll.Report(i)
@@ -126,7 +126,7 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 				return g.connectFailed(l, e)
 			}
 			if e := g.poll.Change(l.fd, arrivals, l.tag); e != 0 {
-				return failure("epoll_ctl", e)
+				return asError("epoll_ctl", e)
 			}
 			l.state = linkIdle
 			waiting--
@@ -140,7 +140,7 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 
 // connectFailed returns an error that names the connection and says what to do.
 func (g *getter) connectFailed(l *link, cause error) error {
-	f := failure("connect", cause)
+	f := asError("connect", cause)
 	err := fmt.Errorf("connection %d of %d of a thread: %w", l.tag+1, len(g.links), f.Err)
 	switch f.Kind {
 	case noPort.String():
@@ -151,8 +151,8 @@ func (g *getter) connectFailed(l *link, cause error) error {
 	return &Error{Kind: f.Kind, Op: f.Op, Err: err}
 }
 
-// begin opens a socket and begins to connect it.
-func (g *getter) begin(w *worker, l *link) error {
+// beginConnect opens a socket and begins to connect it.
+func (g *getter) beginConnect(w *worker, l *link) error {
 	if l.state == linkDown {
 		g.down--
 	}
@@ -180,53 +180,53 @@ func (g *getter) step(w *worker) bool {
 		pause, limit = int64(retryPause), int(retryPause.Milliseconds())
 	}
 	if w.last-g.looked >= pause {
-		g.look(w)
+		g.checkLinks(w)
 	}
 	n, e := g.poll.Wait(limit)
 	if e != 0 && e != syscall.EINTR {
-		return w.die(classify(e))
+		return w.loseFlow(kindOfErrno(e))
 	}
 	if n == 0 {
 		w.last = w.trial.now()
 	}
-	g.hear(w, n)
+	g.readReports(w, n)
 	return true
 }
 
-// hear handles n reports of the poll.
-func (g *getter) hear(w *worker, n int) {
+// readReports handles n reports of the poll.
+func (g *getter) readReports(w *worker, n int) {
 	for i := range n {
 		what, tag := g.poll.Report(i)
 		l := &g.links[tag]
 		ended := what&^(sock.Readable|sock.Writable) != 0
 		if l.state == linkConnecting {
-			g.ask(w, l, w.trial.now())
+			g.sendRequest(w, l, w.trial.now())
 		}
 		switch {
 		case l.state == linkAsked:
-			g.receive(w, l, ended)
+			g.receiveResponse(w, l, ended)
 		case l.state == linkIdle && ended && l.fd >= 0:
 			l.hangUp() // no request was under way on it; the next request connects again
 		}
 	}
 }
 
-// edge restarts the count of connections when the window opens. When the window closes, edge counts requests that were
+// noteEdge restarts the count of connections when the window opens. When the window closes, it counts requests that were
 // under way for the whole window as unanswered: a connection that hangs has no other effect before its timeout.
-func (g *getter) edge(w *worker, edge int) {
+func (g *getter) noteEdge(w *worker, edge int) {
 	for i := range g.links {
 		l := &g.links[i]
 		switch {
 		case edge == 0:
 			l.counted = false
 		case w.phase == window && l.state != linkDown && l.state != linkIdle && l.since < w.trial.edges[0].Load():
-			w.fail(unanswered)
+			w.countFailure(unanswered)
 		}
 	}
 }
 
-// look does the work that no report of the poll starts: first requests, new connections for broken ones, timeouts.
-func (g *getter) look(w *worker) {
+// checkLinks does the work that no report of the poll starts: first requests, new connections for broken ones, timeouts.
+func (g *getter) checkLinks(w *worker) {
 	now := w.trial.now()
 	g.looked, w.last = now, now
 	for i := range g.links {
@@ -234,40 +234,40 @@ func (g *getter) look(w *worker) {
 		switch {
 		case l.state == linkIdle && g.open:
 		case l.state == linkIdle:
-			g.ask(w, l, now)
+			g.sendRequest(w, l, now)
 		case l.state == linkDown && now-l.since < int64(retryPause):
 		case l.state == linkDown && g.open:
 			g.down--
-			g.park(l)
+			g.parkLink(l)
 		case l.state == linkDown:
-			g.connect(w, l)
+			g.connectLink(w, l)
 		case l.state != linkDown && now-l.since > int64(w.trial.o.Timeout):
-			g.lose(w, l, timedOut)
+			g.failLink(w, l, timedOut)
 		}
 	}
 }
 
-// connect makes a connection during the trial.
-func (g *getter) connect(w *worker, l *link) {
-	if err := g.begin(w, l); err != nil {
-		g.lose(w, l, kindOfError(err))
+// connectLink makes a connection during the trial.
+func (g *getter) connectLink(w *worker, l *link) {
+	if err := g.beginConnect(w, l); err != nil {
+		g.failLink(w, l, kindOfError(err))
 		return
 	}
 	// Over a short path the connection is ready now.
-	g.ask(w, l, w.trial.now())
+	g.sendRequest(w, l, w.trial.now())
 }
 
-// ask sends the request if the connection is ready.
-func (g *getter) ask(w *worker, l *link, now int64) {
+// sendRequest sends the request if the connection is ready.
+func (g *getter) sendRequest(w *worker, l *link, now int64) {
 	n, e := sock.Send(l.fd, g.request, 0)
 	waits := e == syscall.EAGAIN && l.state == linkConnecting
 	switch {
 	case waits:
 	case e != 0:
-		g.lose(w, l, classify(e))
+		g.failLink(w, l, kindOfErrno(e))
 		return
 	case n < len(g.request):
-		g.lose(w, l, memory) // the send queue is empty and refuses a hundred bytes
+		g.failLink(w, l, memory) // the send queue is empty and refuses a hundred bytes
 		return
 	}
 	if !l.watched {
@@ -276,7 +276,7 @@ func (g *getter) ask(w *worker, l *link, now int64) {
 			what |= sock.Writable
 		}
 		if e := g.poll.Add(l.fd, what, l.tag); e != 0 {
-			g.lose(w, l, classify(e))
+			g.failLink(w, l, kindOfErrno(e))
 			return
 		}
 		l.watched = true
@@ -285,7 +285,7 @@ func (g *getter) ask(w *worker, l *link, now int64) {
 		return
 	}
 	if l.state == linkConnecting && g.each {
-		w.record(w.hist.connect, now-l.since)
+		w.recordTime(w.hist.connect, now-l.since)
 	}
 	l.state, l.since, l.left = linkAsked, now, noHead
 	if !g.open {
@@ -293,8 +293,8 @@ func (g *getter) ask(w *worker, l *link, now int64) {
 	}
 }
 
-// receive handles the bytes that have arrived. ended means that nothing follows, and that no other report will come.
-func (g *getter) receive(w *worker, l *link, ended bool) {
+// receiveResponse handles the bytes that have arrived. ended means that nothing follows, and that no other report will come.
+func (g *getter) receiveResponse(w *worker, l *link, ended bool) {
 	for {
 		kept := copy(g.buffer, l.head)
 		room, flags := g.buffer[kept:], 0
@@ -306,24 +306,24 @@ func (g *getter) receive(w *worker, l *link, ended bool) {
 		case e == syscall.EAGAIN:
 			return
 		case e != 0:
-			g.lose(w, l, classify(e))
+			g.failLink(w, l, kindOfErrno(e))
 			return
 		case n == 0:
-			g.lose(w, l, gone)
+			g.failLink(w, l, gone)
 			return
 		}
-		if !l.take(g.buffer[:kept+n], &g.shares) {
-			g.lose(w, l, protocol)
+		if !l.consumeBytes(g.buffer[:kept+n], &g.shares) {
+			g.failLink(w, l, protocol)
 			return
 		}
 		if l.left == 0 {
-			g.finish(w, l)
+			g.finishRequest(w, l)
 			return
 		}
 		if flags != 0 {
 			// It was not the end of the response: receive the bytes that the peek left.
 			if _, e := sock.Recv(l.fd, room[:n], 0); e != 0 {
-				g.lose(w, l, classify(e))
+				g.failLink(w, l, kindOfErrno(e))
 				return
 			}
 		}
@@ -342,8 +342,8 @@ func (g *getter) spareEnd(l *link, room []byte) ([]byte, int) {
 	return room[:min(int64(len(room)), l.left-1)], 0
 }
 
-// take reads b: the kept part of a head, then the next bytes of a response. It returns false if b is not a response.
-func (l *link) take(b []byte, s *shares) bool {
+// consumeBytes reads b: the kept part of a head, then the next bytes of a response. It returns false if b is not a response.
+func (l *link) consumeBytes(b []byte, s *shares) bool {
 	if l.left == noHead {
 		answer, size, fault := httpwire.ReadResponse(b)
 		if fault != nil {
@@ -353,7 +353,7 @@ func (l *link) take(b []byte, s *shares) bool {
 			l.head = append(l.head[:0], b...)
 			return true
 		}
-		l.share = s.find(answer.Backend, l.share)
+		l.share = s.findSlot(answer.Backend, l.share)
 		l.answer, l.left, l.head, b = answer, answer.Length, l.head[:0], b[size:]
 		l.answer.Backend = nil // the name is in the buffer
 	}
@@ -361,19 +361,19 @@ func (l *link) take(b []byte, s *shares) bool {
 	return l.left >= 0 // more bytes than the response has are a fault
 }
 
-// finish counts a complete response and sends the next request.
-func (g *getter) finish(w *worker, l *link) {
+// finishRequest counts a complete response and sends the next request.
+func (g *getter) finishRequest(w *worker, l *link) {
 	now := w.trial.now()
 	if l.answer.Status == 200 {
 		w.count.received.Add(uint64(l.answer.Length))
 		w.count.operations.Add(1)
 		if w.phase == window {
-			w.record(w.hist.rtt, now-l.due)
-			g.shares.count(l.share, !l.counted)
+			w.recordTime(w.hist.rtt, now-l.due)
+			g.shares.countResponse(l.share, !l.counted)
 			l.counted = true
 		}
 	} else {
-		w.fail(badStatus)
+		w.countFailure(badStatus)
 	}
 	w.last = now
 	if g.each || l.answer.Close {
@@ -381,17 +381,17 @@ func (g *getter) finish(w *worker, l *link) {
 	}
 	switch {
 	case g.open:
-		g.park(l)
+		g.parkLink(l)
 	case l.fd < 0:
-		g.connect(w, l)
+		g.connectLink(w, l)
 	default:
-		g.ask(w, l, now)
+		g.sendRequest(w, l, now)
 	}
 }
 
-// lose counts the failure of a connection and closes it.
-func (g *getter) lose(w *worker, l *link, k kind) {
-	w.fail(k)
+// failLink counts the failure of a connection and closes it.
+func (g *getter) failLink(w *worker, l *link, k kind) {
+	w.countFailure(k)
 	l.hangUp()
 	l.state, l.since = linkDown, w.trial.now()
 	g.down++

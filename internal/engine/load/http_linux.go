@@ -65,11 +65,11 @@ func checkHTTP(o *control.Prepare) error {
 		o.Name = name
 	}
 	if !httpwire.ValidName(o.Name) {
-		return usage("name %q of the server: want 1 to %d characters of visible ASCII", o.Name, httpwire.MaxName)
+		return usageError("name %q of the server: want 1 to %d characters of visible ASCII", o.Name, httpwire.MaxName)
 	}
 	limit, err := sock.Descriptors()
 	if err != nil {
-		return failure("descriptors", err)
+		return asError("descriptors", err)
 	}
 	connections := o.Workload.Traits().Flows
 	if need := uint64(connections + spareSockets); need > limit {
@@ -86,9 +86,9 @@ func sumShares(workers []*worker) map[string]sample.Backend {
 	for _, w := range workers {
 		switch g := w.flow.(type) {
 		case *getter:
-			g.shares.add(sum)
+			g.shares.addTo(sum)
 		case *pacedGetter:
-			g.shares.add(sum)
+			g.shares.addTo(sum)
 		}
 	}
 	if len(sum) == 0 {

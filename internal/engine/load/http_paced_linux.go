@@ -20,7 +20,7 @@ func openPacedGetter(w *worker) (flow, error) {
 		return nil, err
 	}
 	p := &pacedGetter{getter: *g}
-	p.pace.open(w)
+	p.pace.initSchedule(w)
 	p.getter.open, p.idle, p.down = true, newQueue(len(p.links)), 0
 	for i := range p.links {
 		p.links[i].state = linkIdle
@@ -31,29 +31,29 @@ func openPacedGetter(w *worker) (flow, error) {
 // begin starts the schedule; every link is idle.
 func (p *pacedGetter) begin(w *worker) {
 	for i := range p.links {
-		p.park(&p.links[i])
+		p.parkLink(&p.links[i])
 	}
 	p.pace.begin(w)
 }
 
-func (p *pacedGetter) edge(w *worker, edge int) {
-	p.getter.edge(w, edge)
-	p.pace.edge(w, edge)
+func (p *pacedGetter) noteEdge(w *worker, edge int) {
+	p.getter.noteEdge(w, edge)
+	p.pace.noteEdge(w, edge)
 }
 
 func (p *pacedGetter) underWay() int { return len(p.links) - p.idle.count - p.down }
 
 func (p *pacedGetter) step(w *worker) bool {
-	p.send(w)
+	p.sendDueRequests(w)
 	if w.trial.now()-p.looked >= int64(retryPause) { // also if reports never end
-		p.look(w)
+		p.checkLinks(w)
 	}
 	if p.underWay() > 0 {
 		n, e := p.poll.Wait(0)
 		if e != 0 && e != syscall.EINTR {
-			return w.die(classify(e))
+			return w.loseFlow(kindOfErrno(e))
 		}
-		p.hear(w, n)
+		p.readReports(w, n)
 		if n > 0 {
 			return true
 		}
@@ -62,26 +62,26 @@ func (p *pacedGetter) step(w *worker) bool {
 	return true
 }
 
-// send sends the requests that are due.
-func (p *pacedGetter) send(w *worker) {
+// sendDueRequests sends the requests that are due.
+func (p *pacedGetter) sendDueRequests(w *worker) {
 	for range sendsAtOnce {
-		due, now, ok := p.scheduled(w, p.underWay(), p.idle.count > 0)
+		due, now, ok := p.dueRequest(w, p.underWay(), p.idle.count > 0)
 		if !ok {
 			return
 		}
-		p.pace.take(w, due, now)
+		p.pace.noteSent(w, due, now)
 		l := &p.links[p.idle.pop()]
 		l.due = due
 		if l.fd < 0 {
-			p.connect(w, l)
+			p.connectLink(w, l)
 		} else {
-			p.ask(w, l, now)
+			p.sendRequest(w, l, now)
 		}
 	}
 }
 
-// park adds a link to the idle links, which wait for a request.
-func (g *getter) park(l *link) {
+// parkLink adds a link to the idle links, which wait for a request.
+func (g *getter) parkLink(l *link) {
 	l.state = linkIdle
 	g.idle.push(l.tag)
 }

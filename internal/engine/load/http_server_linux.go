@@ -57,7 +57,7 @@ func openAnswerer(w *worker) (flow, error) {
 	}
 	if e := poll.Add(w.fd, sock.Readable, listenerTag); e != 0 {
 		poll.Close()
-		return nil, failure("epoll_ctl", e)
+		return nil, asError("epoll_ctl", e)
 	}
 	size := o.Workload.Traits().Response
 	a := &answerer{
@@ -76,13 +76,13 @@ func openAnswerer(w *worker) (flow, error) {
 
 func newPage(name string, size int, leaves bool) page {
 	head := httpwire.AppendHead(nil, http.StatusOK, name, size, leaves)
-	return page{bytes: append(head, incompressible(size)...), head: len(head)}
+	return page{bytes: append(head, incompressibleBytes(size)...), head: len(head)}
 }
 
 func (a *answerer) step(w *worker) bool {
 	n, e := a.poll.Wait(-1)
 	if e != 0 && e != syscall.EINTR {
-		return w.die(classify(e))
+		return w.loseFlow(kindOfErrno(e))
 	}
 	if a.rolls && a.letGo(w) {
 		return true
@@ -90,18 +90,18 @@ func (a *answerer) step(w *worker) bool {
 	for i := range n {
 		what, tag := a.poll.Report(i)
 		if tag == listenerTag {
-			a.accept(w)
+			a.acceptConnections(w)
 			continue
 		}
 		if g := &a.guests[tag]; g.fd >= 0 {
-			a.serve(w, g, what&^(sock.Readable|sock.Writable) != 0)
+			a.serveGuest(w, g, what&^(sock.Readable|sock.Writable) != 0)
 		}
 	}
 	return true
 }
 
-// accept takes the pending connections, and reads their requests at once.
-func (a *answerer) accept(w *worker) {
+// acceptConnections takes the pending connections, and reads their requests at once.
+func (a *answerer) acceptConnections(w *worker) {
 	for range acceptsAtOnce {
 		fd, e := sock.AcceptNow(int(a.listener.Load()), sock.NonBlocking)
 		switch {
@@ -109,29 +109,29 @@ func (a *answerer) accept(w *worker) {
 			return
 		case e == syscall.EINTR || e == syscall.ECONNABORTED:
 		case e != 0:
-			if !w.trial.stopping(stop) && w.trial.rolling.state.Load() != closed { // shut down by Close, or for a roll
-				w.fail(classify(e))
+			if !w.trial.hasReached(stop) && w.trial.rolling.state.Load() != closed { // shut down by Close, or for a roll
+				w.countFailure(kindOfErrno(e))
 				w.pause()
 			}
 			return
 		default:
 			if w.trial.o.Awaits > 0 {
-				w.trial.meet()
+				w.trial.noteClient()
 			}
 			if a.rolls {
 				w.trial.rolling.noteConnection(w.trial.now())
 			}
-			g := a.place(fd)
-			a.serve(w, g, false)
+			g := a.guestFor(fd)
+			a.serveGuest(w, g, false)
 			if g.fd >= 0 && g.watched == 0 {
-				a.watch(w, g, arrivals)
+				a.watchGuest(w, g, arrivals)
 			}
 		}
 	}
 }
 
-// place returns a free or new guest for the connection fd.
-func (a *answerer) place(fd int) *guest {
+// guestFor returns a free or new guest for the connection fd.
+func (a *answerer) guestFor(fd int) *guest {
 	if n := len(a.free); n > 0 {
 		g := &a.guests[a.free[n-1]]
 		a.free = a.free[:n-1]
@@ -142,20 +142,20 @@ func (a *answerer) place(fd int) *guest {
 	return &a.guests[len(a.guests)-1]
 }
 
-// serve does everything that is possible for a connection now. ended means that nothing follows, and that no other
+// serveGuest does everything that is possible for a connection now. ended means that nothing follows, and that no other
 // report will come.
-func (a *answerer) serve(w *worker, g *guest, ended bool) {
+func (a *answerer) serveGuest(w *worker, g *guest, ended bool) {
 	for drained := false; ; {
 		switch {
 		case len(g.rest) > 0:
-			if !a.flush(w, g) {
+			if !a.flushResponse(w, g) {
 				return
 			}
 		case g.leaves:
 			a.closeGuest(g)
 			return
 		case g.again:
-			a.read(w, g, a.buffer[:copy(a.buffer, g.head)])
+			a.readRequest(w, g, a.buffer[:copy(a.buffer, g.head)])
 		case drained && !ended:
 			return
 		default:
@@ -165,22 +165,22 @@ func (a *answerer) serve(w *worker, g *guest, ended bool) {
 				return
 			}
 			if e != 0 || n == 0 {
-				a.missed(w)
+				a.countLostGuest(w)
 				a.closeGuest(g)
 				return
 			}
 			drained = kept+n < len(a.buffer)
-			a.read(w, g, a.buffer[:kept+n])
+			a.readRequest(w, g, a.buffer[:kept+n])
 		}
 	}
 }
 
-// read parses one request of b and queues its response, or a refusal after which the connection ends. It keeps the rest
+// readRequest parses one request of b and queues its response, or a refusal after which the connection ends. It keeps the rest
 // of b.
-func (a *answerer) read(w *worker, g *guest, b []byte) {
+func (a *answerer) readRequest(w *worker, g *guest, b []byte) {
 	r, size, fault := httpwire.ReadRequest(b)
 	if fault != nil {
-		w.fail(protocol)
+		w.countFailure(protocol)
 		g.head, g.again = g.head[:0], false
 		g.rest, g.body, g.well, g.leaves = a.refusals[fault.Status], 0, false, true
 		return
@@ -201,11 +201,11 @@ func (a *answerer) read(w *worker, g *guest, b []byte) {
 	g.body = uint64(len(g.rest) - p.head)
 }
 
-// flush sends what it can of the current response, and returns true when all of it is sent.
-func (a *answerer) flush(w *worker, g *guest) bool {
+// flushResponse sends what it can of the current response, and returns true when all of it is sent.
+func (a *answerer) flushResponse(w *worker, g *guest) bool {
 	flags := 0
 	if g.leaves && g.well {
-		// The close goes out with the last bytes of the response, as serve closes at once. Otherwise a client that ends with
+		// The close goes out with the last bytes of the response, as serveGuest closes at once. Otherwise a client that ends with
 		// a reset would often be first, and a firewall or balancer on the path would see only one side end.
 		flags = sock.More
 	}
@@ -214,12 +214,12 @@ func (a *answerer) flush(w *worker, g *guest) bool {
 	case e == syscall.EAGAIN || e == syscall.EINTR || e == 0 && n < len(g.rest):
 		g.rest = g.rest[max(n, 0):]
 		if e == 0 {
-			return a.flush(w, g) // a send must block before epoll reports room
+			return a.flushResponse(w, g) // a send must block before epoll reports room
 		}
-		a.watch(w, g, arrivals|sock.Writable)
+		a.watchGuest(w, g, arrivals|sock.Writable)
 		return false
 	case e != 0:
-		a.missed(w)
+		a.countLostGuest(w)
 		a.closeGuest(g)
 		return false
 	}
@@ -231,8 +231,8 @@ func (a *answerer) flush(w *worker, g *guest) bool {
 	return true
 }
 
-// watch makes the poll report the events what of the connection. If that fails, it closes the connection.
-func (a *answerer) watch(w *worker, g *guest, what uint32) {
+// watchGuest makes the poll report the events what of the connection. If that fails, it closes the connection.
+func (a *answerer) watchGuest(w *worker, g *guest, what uint32) {
 	var e syscall.Errno
 	switch {
 	case g.watched == 0:
@@ -241,18 +241,18 @@ func (a *answerer) watch(w *worker, g *guest, what uint32) {
 		e = a.poll.Change(g.fd, what, g.tag)
 	}
 	if e != 0 {
-		w.fail(classify(e))
+		w.countFailure(kindOfErrno(e))
 		a.closeGuest(g)
 		return
 	}
 	g.watched = what
 }
 
-// missed counts a failure if the workload keeps its connections and this one ended within the window, before the
+// countLostGuest counts a failure if the workload keeps its connections and this one ended within the window, before the
 // client may leave.
-func (a *answerer) missed(w *worker) {
-	if a.lasting && w.phase == window && w.trial.now() < w.trial.edges[0].Load()+w.trial.soonest() {
-		w.fail(gone)
+func (a *answerer) countLostGuest(w *worker) {
+	if a.lasting && w.phase == window && w.trial.now() < w.trial.edges[0].Load()+w.trial.earliestLeave() {
+		w.countFailure(gone)
 	}
 }
 

@@ -19,21 +19,21 @@ type ledger struct {
 	jitter      jitter
 }
 
-// open begins the window: it resets the counters, but remembers the numbers seen before.
-func (l *ledger) open() {
+// openWindow begins the window: it resets the counters, but remembers the numbers seen before.
+func (l *ledger) openWindow() {
 	l.first, l.last = l.next, math.MaxUint64
 	l.received, l.reordered, l.duplicates = 0, 0, 0
-	l.jitter.open()
+	l.jitter.openWindow()
 }
 
-// shut ends the window.
-func (l *ledger) shut() { l.last = l.next }
+// closeWindow ends the window.
+func (l *ledger) closeWindow() { l.last = l.next }
 
-// arrive counts the datagram with the number seq: received, reordered or a duplicate.
-func (l *ledger) arrive(seq uint64) {
+// countDatagram counts the datagram with the number seq: received, reordered or a duplicate.
+func (l *ledger) countDatagram(seq uint64) {
 	inSpan := seq >= l.first && seq < l.last
 	if seq >= l.next {
-		l.advance(seq)
+		l.advanceTo(seq)
 		if inSpan {
 			l.received++
 		}
@@ -54,8 +54,8 @@ func (l *ledger) arrive(seq uint64) {
 	}
 }
 
-// advance moves the memory up to seq, the new highest number.
-func (l *ledger) advance(seq uint64) {
+// advanceTo moves the memory up to seq, the new highest number.
+func (l *ledger) advanceTo(seq uint64) {
 	if seq-l.next >= memoryBits {
 		clear(l.seen[:])
 	} else {
@@ -77,10 +77,10 @@ type jitter struct {
 	pairs, all    uint64
 }
 
-func (j *jitter) open() { j.sum, j.pairs, j.all = 0, 0, 0 }
+func (j *jitter) openWindow() { j.sum, j.pairs, j.all = 0, 0, 0 }
 
-// note adds a datagram by its transit time and its time of sending. alone means that it did not arrive in a batch.
-func (j *jitter) note(transit, sent int64, alone bool) {
+// addDatagram adds a datagram by its transit time and its time of sending. alone means that it did not arrive in a batch.
+func (j *jitter) addDatagram(transit, sent int64, alone bool) {
 	alone = alone && sent != j.sent
 	j.all++
 	if alone && j.alone {

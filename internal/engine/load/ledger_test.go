@@ -34,14 +34,14 @@ func play(arrivals []uint64) (*ledger, *model) {
 	l, m := &ledger{}, &model{seen: map[uint64]bool{}}
 	for i, seq := range arrivals {
 		if i == len(arrivals)/3 {
-			l.open()
+			l.openWindow()
 			m.open, m.first = true, m.next
 		}
 		if i == len(arrivals)*2/3 {
-			l.shut()
+			l.closeWindow()
 			m.shut, m.last = true, m.next
 		}
-		l.arrive(seq)
+		l.countDatagram(seq)
 		m.arrive(seq)
 	}
 	return l, m
@@ -83,13 +83,13 @@ func TestLedgerAgreesWithAModel(t *testing.T) {
 
 func TestLedgerSurvivesAGapBeyondItsMemory(t *testing.T) {
 	l := &ledger{}
-	l.open()
-	l.arrive(0)
-	l.arrive(10 * memoryBits)
-	l.arrive(1)                 // further back than it remembers
-	l.arrive(10*memoryBits - 1) // just before
-	l.arrive(10*memoryBits - 1) // again
-	l.shut()
+	l.openWindow()
+	l.countDatagram(0)
+	l.countDatagram(10 * memoryBits)
+	l.countDatagram(1)                 // further back than it remembers
+	l.countDatagram(10*memoryBits - 1) // just before
+	l.countDatagram(10*memoryBits - 1) // again
+	l.closeWindow()
 	if l.received != 4 || l.reordered != 2 || l.duplicates != 1 || l.lost() != 10*memoryBits+1-4 {
 		t.Errorf("received %d reordered %d duplicates %d lost %d", l.received, l.reordered, l.duplicates, l.lost())
 	}
@@ -99,16 +99,16 @@ func TestLedgerSurvivesAGapBeyondItsMemory(t *testing.T) {
 // is, and a straggler takes it back.
 func TestTailInFlight(t *testing.T) {
 	l := &ledger{}
-	l.arrive(0)
-	l.open()
-	l.arrive(1)
-	l.arrive(3)
-	l.shut()
+	l.countDatagram(0)
+	l.openWindow()
+	l.countDatagram(1)
+	l.countDatagram(3)
+	l.closeWindow()
 	if l.expected() != 3 || l.lost() != 1 {
 		t.Fatalf("expected %d lost %d, want 3 and 1", l.expected(), l.lost())
 	}
-	l.arrive(4) // belongs to the time after
-	l.arrive(2) // the straggler
+	l.countDatagram(4) // belongs to the time after
+	l.countDatagram(2) // the straggler
 	if l.expected() != 3 || l.lost() != 0 || l.reordered != 1 {
 		t.Errorf("expected %d lost %d reordered %d, want 3, 0, 1", l.expected(), l.lost(), l.reordered)
 	}
@@ -122,10 +122,10 @@ func TestJitter(t *testing.T) {
 		want     float64
 	}{{1, 20_000}, {2, 0}, {45, 0}} {
 		var l ledger
-		l.open()
+		l.openWindow()
 		for i := range int64(1000) {
 			batch := i / int64(tt.together)
-			l.jitter.note(100_000+20_000*(batch%2), 1_000_000*batch, tt.together == 1)
+			l.jitter.addDatagram(100_000+20_000*(batch%2), 1_000_000*batch, tt.together == 1)
 		}
 		if got := l.jitter.mean(); got != tt.want {
 			t.Errorf("%d at a time: %g ns, want %g", tt.together, got, tt.want)
@@ -134,7 +134,7 @@ func TestJitter(t *testing.T) {
 	// One in twenty that comes with another leaves the others alone.
 	var j jitter
 	for i := range int64(1000) {
-		j.note(10*(i%2), 1000*i, i%20 != 0)
+		j.addDatagram(10*(i%2), 1000*i, i%20 != 0)
 	}
 	if got := j.mean(); got != 10 {
 		t.Errorf("mostly alone: %g ns, want 10", got)

@@ -43,7 +43,7 @@ func TestHeld(t *testing.T) {
 		{'R', second / 2, ""},
 		{'S', 0, ""},
 	} {
-		if got := held(tt.state, tt.used, second); !strings.HasSuffix(got, tt.want) || (tt.want == "") != (got == "") {
+		if got := stallReason(tt.state, tt.used, second); !strings.HasSuffix(got, tt.want) || (tt.want == "") != (got == "") {
 			t.Errorf("%c after %d ns: %q, want %q", tt.state, tt.used, got, tt.want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestCause(t *testing.T) {
 		for k, n := range tt.counts {
 			counts[k] = n
 		}
-		if got := cause(counts); got != tt.want {
+		if got := dominantKind(counts); got != tt.want {
 			t.Errorf("%v: %s, want %s", tt.counts, got, tt.want)
 		}
 	}

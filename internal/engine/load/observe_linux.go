@@ -14,12 +14,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// observe returns the observation of the window from the marks of the threads. It fails if nothing was completed, all
+// observeWindow returns the observation of the window from the marks of the threads. It fails if nothing was completed, all
 // flows were lost or a roll failed.
-func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, error) {
+func (t *Trial) observeWindow(begin, end *edge, rows *rows) (*sample.Observation, error) {
 	workers := t.workers()
 	o := &sample.Observation{
-		Side: t.o.Side, ElapsedNs: elapsed(workers, begin, end), Intervals: rows.finish(begin.at),
+		Side: t.o.Side, ElapsedNs: meanWindow(workers, begin, end), Intervals: rows.relativeTo(begin.at),
 		CPU: sample.CPUTime{ProcessNs: end.process - begin.process, WaitedNs: end.waited - begin.waited},
 	}
 	var space uint64
@@ -51,16 +51,16 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 			counts[w.cause]++
 			missing++
 		}
-		merge(&o.RTT, w.hist.rtt.others)
-		merge(&o.Connect, w.hist.connect.others)
-		merge(&rtt, w.hist.rtt.undisturbed)
-		merge(&connect, w.hist.connect.undisturbed)
+		mergeHistogram(&o.RTT, w.hist.rtt.others)
+		mergeHistogram(&o.Connect, w.hist.connect.others)
+		mergeHistogram(&rtt, w.hist.rtt.undisturbed)
+		mergeHistogram(&connect, w.hist.connect.undisturbed)
 		if r, ok := w.flow.(*datagramReceiver); ok {
-			merge(&o.Transit, r.transits.excess(t.o.Apart))
+			mergeHistogram(&o.Transit, r.transits.excessHistogram(t.o.Apart))
 		}
 	}
-	merge(&o.RTT, rtt)
-	merge(&o.Connect, connect)
+	mergeHistogram(&o.RTT, rtt)
+	mergeHistogram(&o.Connect, connect)
 	o.Undisturbed = map[string]float64{}
 	for family, h := range map[string]*sample.Histogram{t.traits.Times(): rtt, metric.ConnectTime: connect} {
 		if h != nil {
@@ -79,14 +79,14 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	}
 	o.Errors = countsByName(counts)
 	var err error
-	if o.Rolls, err = t.rolling.observed(); err != nil {
-		return nil, failure(t.name(), err)
+	if o.Rolls, err = t.rolling.observedRolls(); err != nil {
+		return nil, asError(t.name(), err)
 	}
 	switch {
 	case o.Operations == 0 && !t.work.mayIdle:
-		return nil, t.worst(counts, t.emptyWindow(time.Duration(o.CPU.WaitedNs)/time.Duration(t.threads)))
+		return nil, t.errorWithKind(counts, t.emptyWindow(time.Duration(o.CPU.WaitedNs)/time.Duration(t.threads)))
 	case missing == t.threads:
-		return nil, t.worst(counts, errGone)
+		return nil, t.errorWithKind(counts, errGone)
 	}
 	return o, nil
 }
@@ -116,9 +116,9 @@ func (t *Trial) emptyWindow(waited time.Duration) error {
 	return errors.New("nothing was completed in the window")
 }
 
-// elapsed returns the mean length of the windows that the threads marked, in ns: they may be late at an edge, and
+// meanWindow returns the mean length of the windows that the threads marked, in ns: they may be late at an edge, and
 // their counts belong to that length. Lost flows count only if all were lost.
-func elapsed(workers []*worker, begin, end *edge) int64 {
+func meanWindow(workers []*worker, begin, end *edge) int64 {
 	var sum, n, sumLost, lost int64
 	for _, w := range workers {
 		length := w.edges[1].at - w.edges[0].at
@@ -143,17 +143,17 @@ func (t *Trial) normalEnd(begin, end *edge) int64 {
 	if t.o.Side == control.SideClient {
 		return end.at
 	}
-	return begin.at + t.soonest()
+	return begin.at + t.earliestLeave()
 }
 
-// ending reports whether a client may have left this server by now.
-func (t *Trial) ending() bool {
+// clientMayHaveLeft reports whether a client may have left this server by now.
+func (t *Trial) clientMayHaveLeft() bool {
 	begin := t.edges[0].Load()
-	return t.phase.Load() >= window && t.now() >= begin+t.soonest()
+	return t.phase.Load() >= window && t.now() >= begin+t.earliestLeave()
 }
 
-// soonest returns how long after the begin of a server's window a client may leave, in ns.
-func (t *Trial) soonest() int64 {
+// earliestLeave returns how long after the begin of a server's window a client may leave, in ns.
+func (t *Trial) earliestLeave() int64 {
 	skew := max(100*time.Millisecond, t.o.Window/10)
 	return int64(t.o.Window - skew)
 }
@@ -173,12 +173,12 @@ func sumSchedules(workers []*worker) *sample.Schedule {
 		p := f.paced()
 		sum.Due += p.edges[1].due - p.edges[0].due
 		sum.Sent += p.edges[1].sent - p.edges[0].sent
-		merge(&sum.Lag, p.lag)
+		mergeHistogram(&sum.Lag, p.lag)
 	}
 	return sum
 }
 
-func merge(into **sample.Histogram, h *sample.Histogram) {
+func mergeHistogram(into **sample.Histogram, h *sample.Histogram) {
 	if h == nil {
 		return
 	}
@@ -202,17 +202,17 @@ func countsByName(counts [kinds]uint64) map[string]uint64 {
 	return m
 }
 
-// states reads TCP_INFO of every standing TCP flow; nil for other workloads.
-func (t *Trial) states() map[*worker]sock.TCPState {
+// readTCPStates reads TCP_INFO of every standing TCP flow; nil for other workloads.
+func (t *Trial) readTCPStates() map[*worker]sock.TCPState {
 	if !t.work.standing || t.traits.Protocol != plan.TCP {
 		return nil
 	}
-	return readings(t.workers(), sock.State)
+	return readSockets(t.workers(), sock.State)
 }
 
-// readings calls read with the socket of each flow of the workload and returns the results. It leaves out a flow
+// readSockets calls read with the socket of each flow of the workload and returns the results. It leaves out a flow
 // whose socket cannot be read, such as one that joined too late.
-func readings[T any](workers []*worker, read func(fd int) (T, error)) map[*worker]T {
+func readSockets[T any](workers []*worker, read func(fd int) (T, error)) map[*worker]T {
 	all := map[*worker]T{}
 	for _, w := range workers {
 		if w.beside {
@@ -296,13 +296,13 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 	return silent
 }
 
-// drops reads how many datagrams each receiving socket has dropped; nil if the workload does not count datagrams. A
+// readDrops reads how many datagrams each receiving socket has dropped; nil if the workload does not count datagrams. A
 // kernel before 4.12 has no such counter; the sum is then absent.
-func (t *Trial) drops() map[*worker]sock.Memory {
+func (t *Trial) readDrops() map[*worker]sock.Memory {
 	if !t.work.straggles {
 		return nil
 	}
-	return readings(t.workers(), sock.MemoryOf)
+	return readSockets(t.workers(), sock.MemoryOf)
 }
 
 // buffersOf returns the buffers of the first flow of a stream; nil for others, and if the kernel does not report them.

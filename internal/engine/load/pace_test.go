@@ -14,8 +14,8 @@ func TestPacerKeepsTheRate(t *testing.T) {
 		p := newPacer(1000, perSecond)
 		now := int64(0)
 		for range 20_000 {
-			n := p.due(now)
-			p.sent(n)
+			n := p.dueCount(now)
+			p.noteSent(n)
 			if now < 1000 {
 				if n != 0 {
 					t.Fatalf("%v/s: %d datagrams before the start", perSecond, n)
@@ -33,21 +33,21 @@ func TestPacerKeepsTheRate(t *testing.T) {
 
 func TestPacerGivesUpWhatAStallMissed(t *testing.T) {
 	p := newPacer(0, 1e6)
-	p.sent(p.due(0))
+	p.noteSent(p.dueCount(0))
 	// A stall of one second at a million a second: its last 10 ms are sent at four times the rate, in no larger bursts than a
 	// quantum has.
 	now, caught := int64(1e9), uint64(0)
 	for late := true; late; {
-		n := p.due(now)
+		n := p.dueCount(now)
 		if most := uint64(catchUp*quantum/1000) + 1; n > most {
 			t.Fatalf("burst of %d after a stall, want at most %d", n, most)
 		}
-		p.sent(n)
-		if again := p.due(now); n > 0 && again != 0 {
+		p.noteSent(n)
+		if again := p.dueCount(now); n > 0 && again != 0 {
 			t.Errorf("%d more are due at once", again)
 		}
 		caught += n
-		now = p.wake(now)
+		now = p.wakeTime(now)
 		late = float64(now)/1000-float64(p.done) > quantum/1000
 	}
 	if took := now - 1e9; took < backlogNs/catchUp || took > backlogNs/(catchUp-1)+quantum {
@@ -60,17 +60,17 @@ func TestPacerGivesUpWhatAStallMissed(t *testing.T) {
 
 func TestPacerWakesForTheNextDatagram(t *testing.T) {
 	p := newPacer(0, 1000)
-	p.sent(p.due(0))
+	p.noteSent(p.dueCount(0))
 	for _, c := range []struct{ now, want int64 }{
 		{0, 1e6},                 // the next falls due after a millisecond
 		{950_000, 1_050_000},     // within a quantum: a quantum
 		{1e6 - 1, 1e6 - 1 + 1e5}, // never less than a quantum
 	} {
-		if got := p.wake(c.now); got != c.want {
+		if got := p.wakeTime(c.now); got != c.want {
 			t.Errorf("wake(%d) = %d, want %d", c.now, got, c.want)
 		}
-		if p.due(p.wake(c.now)) == 0 {
-			t.Errorf("woken at %d for nothing", p.wake(c.now))
+		if p.dueCount(p.wakeTime(c.now)) == 0 {
+			t.Errorf("woken at %d for nothing", p.wakeTime(c.now))
 		}
 	}
 }

@@ -50,8 +50,8 @@ var _ interface {
 // offer counts the requests that were scheduled and sent since the trial began.
 type offer struct{ due, sent uint64 }
 
-// open sets up the flow's part of the workload's schedule.
-func (p *pace) open(w *worker) {
+// initSchedule sets up the flow's part of the workload's schedule.
+func (p *pace) initSchedule(w *worker) {
 	o := &w.trial.traits
 	*p = pace{ahead: mostAhead / 2}
 	burst := max(o.Burst, 1)
@@ -79,47 +79,47 @@ func (p *pace) begin(w *worker) {
 	p.schedule.start(w.trial.now(), float64(w.index)/float64(w.trial.pacers))
 }
 
-// scheduled returns the time of the next request and the present time, if the request is due and the flow has room for
+// dueRequest returns the time of the next request and the present time, if the request is due and the flow has room for
 // it. A request that is due without room stalls the flow.
-func (p *pace) scheduled(w *worker, underWay int, room bool) (due, now int64, ok bool) {
+func (p *pace) dueRequest(w *worker, underWay int, room bool) (due, now int64, ok bool) {
 	now = w.trial.now()
-	due, ok = p.schedule.due(now, underWay)
+	due, ok = p.schedule.dueTime(now, underWay)
 	if !ok || !room {
 		p.stalled = ok
 	}
 	return due, now, ok && room
 }
 
-// take notes that the request scheduled at due is sent at now.
-func (p *pace) take(w *worker, due, now int64) {
-	p.schedule.take()
+// noteSent notes that the request scheduled at due is sent at now.
+func (p *pace) noteSent(w *worker, due, now int64) {
+	p.schedule.takeRequest()
 	p.taken++
 	if p.lag != nil && !p.stalled && w.phase == window {
 		p.lag.Record(now - due)
 	}
 }
 
-// place takes the request that is due, and a free place for it. ok is false if nothing is due or no place is free.
-func (p *pace) place(w *worker, free *[]uint32, underWay int) (tag uint32, due, now int64, ok bool) {
+// takePlace takes the request that is due, and a free place for it. ok is false if nothing is due or no place is free.
+func (p *pace) takePlace(w *worker, free *[]uint32, underWay int) (tag uint32, due, now int64, ok bool) {
 	last := len(*free) - 1
-	if due, now, ok = p.scheduled(w, underWay, last >= 0); !ok {
+	if due, now, ok = p.dueRequest(w, underWay, last >= 0); !ok {
 		return 0, 0, 0, false
 	}
-	p.take(w, due, now)
+	p.noteSent(w, due, now)
 	tag = (*free)[last]
 	*free = (*free)[:last]
 	return tag, due, now, true
 }
 
-// edge stores the numbers of requests scheduled and sent at an edge of the window: 0 is its begin, 1 its end.
-func (p *pace) edge(w *worker, edge int) {
-	p.edges[edge] = offer{p.taken + p.schedule.behind(w.trial.now()), p.taken}
+// noteEdge stores the numbers of requests scheduled and sent at an edge of the window: 0 is its begin, 1 its end.
+func (p *pace) noteEdge(w *worker, edge int) {
+	p.edges[edge] = offer{p.taken + p.schedule.overdueCount(w.trial.now()), p.taken}
 }
 
-// complete counts a response that arrived at now to the request scheduled at due.
-func (w *worker) complete(due, now int64) {
+// countResponse counts a response that arrived at now to the request scheduled at due.
+func (w *worker) countResponse(due, now int64) {
 	w.count.operations.Add(1)
-	w.record(w.hist.rtt, now-due)
+	w.recordTime(w.hist.rtt, now-due)
 	w.last = now
 }
 
@@ -130,7 +130,7 @@ func (p *pace) awaitWork(w *worker, fd int, what int16, underWay int) {
 		return
 	}
 	now := w.trial.now()
-	switch _, ready := p.schedule.due(now, underWay); {
+	switch _, ready := p.schedule.dueTime(now, underWay); {
 	case ready && (!p.stalled || underWay == 0 && what&sock.Output == 0):
 		// Send at once: a response has just arrived (closed loop), or the thread is late (open loop), or everything was
 		// answered and nothing would wake the thread.
@@ -138,13 +138,13 @@ func (p *pace) awaitWork(w *worker, fd int, what int16, underWay int) {
 		// The next step tries the call again, whatever the result.
 		_ = sock.Await(fd, what, int64(tick))
 	case underWay > 0:
-		limit := min(p.schedule.wake()-now, int64(tick))
+		limit := min(p.schedule.wakeTime()-now, int64(tick))
 		if p.until > 0 {
 			limit = min(limit, max(p.until-now, 0))
 		}
 		_ = sock.Await(fd, what, limit)
 	default:
-		p.sleepUntilDue(w, p.schedule.wake())
+		p.sleepUntilDue(w, p.schedule.wakeTime())
 	}
 }
 
@@ -152,7 +152,7 @@ func (p *pace) awaitWork(w *worker, fd int, what int16, underWay int) {
 func (p *pace) sleepUntilDue(w *worker, due int64) {
 	now := w.trial.now()
 	if target := due - p.ahead; target > now {
-		w.sleep(target)
+		w.sleepUntil(target)
 		now = w.trial.now()
 		if now < target {
 			return // a pulse came: check the phase
@@ -178,8 +178,8 @@ func (t *Trial) flightSize() int {
 	return size
 }
 
-// retryable reports whether a call would have blocked or was interrupted.
-func retryable(e syscall.Errno) bool { return e == syscall.EAGAIN || e == syscall.EINTR }
+// isRetryable reports whether a call would have blocked or was interrupted.
+func isRetryable(e syscall.Errno) bool { return e == syscall.EAGAIN || e == syscall.EINTR }
 
 // flight keeps the times of a flow's requests that are under way, in a ring of fixed size. Requests are numbered from
 // 0.
@@ -197,10 +197,10 @@ func newFlight(size int) flight { return flight{slots: make([]request, size)} }
 
 func (f *flight) slot(sequence uint64) *request { return &f.slots[sequence%uint64(len(f.slots))] }
 
-func (f *flight) full() bool { return f.next-f.head == uint64(len(f.slots)) }
+func (f *flight) isFull() bool { return f.next-f.head == uint64(len(f.slots)) }
 
-// push notes a request, for which there is room, and returns its number.
-func (f *flight) push(due, sent int64) uint64 {
+// pushRequest notes a request, for which there is room, and returns its number.
+func (f *flight) pushRequest(due, sent int64) uint64 {
 	n := f.next
 	*f.slot(n) = request{max(due, 1), sent}
 	f.next++
@@ -208,8 +208,8 @@ func (f *flight) push(due, sent int64) uint64 {
 	return n
 }
 
-// answer removes a request and returns its scheduled time. ok is false if no such request is under way.
-func (f *flight) answer(sequence uint64) (due int64, ok bool) {
+// removeRequest removes a request and returns its scheduled time. ok is false if no such request is under way.
+func (f *flight) removeRequest(sequence uint64) (due int64, ok bool) {
 	if sequence-f.head >= f.next-f.head {
 		return 0, false
 	}
@@ -225,8 +225,8 @@ func (f *flight) answer(sequence uint64) (due int64, ok bool) {
 	return due, true
 }
 
-// oldest returns when the oldest request was sent; ok is false if none is under way.
-func (f *flight) oldest() (sent int64, ok bool) {
+// oldestSent returns when the oldest request was sent; ok is false if none is under way.
+func (f *flight) oldestSent() (sent int64, ok bool) {
 	if f.count == 0 {
 		return 0, false
 	}

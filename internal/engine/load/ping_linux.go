@@ -29,16 +29,16 @@ func openPinger(w *worker) (flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.own(echo.FD)
+	t.ownDescriptor(echo.FD)
 	w.fd = echo.FD
-	if err := sock.SetTimeouts(echo.FD, t.bound()); err != nil {
+	if err := sock.SetTimeouts(echo.FD, t.callTimeout()); err != nil {
 		return nil, err
 	}
 	p := &pinger{echo: echo, identifier: echo.Identifier}
 	if echo.Raw {
 		p.identifier = uint16(t.clock.Offset>>10) + uint16(w.index)
 	}
-	p.request = incompressible(echoHeader + t.traits.Message)
+	p.request = incompressibleBytes(echoHeader + t.traits.Message)
 	p.answer = make([]byte, 1<<16)
 	w.each = size{sent: uint64(t.traits.Message), received: uint64(t.traits.Message)}
 	w.hist.rtt = w.newTimes()
@@ -49,7 +49,7 @@ func (p *pinger) step(w *worker) bool {
 	if interval := int64(w.trial.traits.Interval); interval > 0 {
 		now := w.trial.now()
 		if now < p.due {
-			w.sleep(p.due)
+			w.sleepUntil(p.due)
 			return true
 		}
 		p.due = max(p.due+interval, now)
@@ -58,13 +58,13 @@ func (p *pinger) step(w *worker) bool {
 	p.echo.Ask(p.request, p.identifier, p.sequence)
 	w.last = w.trial.now()
 	if _, e := sock.Send(w.fd, p.request, 0); e != 0 {
-		return w.missed(e)
+		return w.survivesDatagramError(e)
 	}
 	return w.awaitReply(p.answer, p)
 }
 
-// ours reports whether a packet is the reply to the latest request.
-func (p *pinger) ours(b []byte) bool {
+// isReply reports whether a packet is the reply to the latest request.
+func (p *pinger) isReply(b []byte) bool {
 	if p.echo.Raw && len(b) > 0 && b[0]>>4 == 4 {
 		b = b[min(int(b[0]&15)*4, len(b)):] // raw IPv4 sockets see the header
 	}

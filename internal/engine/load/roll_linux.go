@@ -53,10 +53,10 @@ func (t *Trial) Leave(drain time.Duration) {
 		return
 	}
 	if t.o.Side != control.SideServer || t.traits.Backends == 0 || r.state.Load() != inService {
-		r.blame(usage("%s cannot leave: it is not an http server, or has left already", t.name()))
+		r.keepFirstErrorLocked(usageError("%s cannot leave: it is not an http server, or has left already", t.name()))
 		return
 	}
-	r.note()
+	r.completeRoll()
 	r.rolls = append(r.rolls, sample.Roll{})
 	r.last.Store(0)
 	r.back.Store(0)
@@ -116,13 +116,13 @@ func (t *Trial) comeBack() {
 			closedAt = t.now()
 		}
 		switch {
-		case t.stopping(stop):
+		case t.hasReached(stop):
 			return
 		case r.state.Load() == inService:
-			r.refuse(usage("%s cannot return: it has not left", t.name()))
+			r.keepFirstError(usageError("%s cannot return: it has not left", t.name()))
 			return
 		case t.now()-closedAt > int64(letGoLimit):
-			r.refuse(fmt.Errorf("%s: its threads did not close their connections within %s", t.name(), letGoLimit))
+			r.keepFirstError(fmt.Errorf("%s: its threads did not close their connections within %s", t.name(), letGoLimit))
 			return
 		}
 	}
@@ -132,16 +132,16 @@ func (t *Trial) comeBack() {
 	r.back.Store(t.now())
 	r.state.Store(inService)
 	for _, w := range workers {
-		if err := t.reopen(w.flow.(*answerer)); err != nil {
-			r.blame(err)
+		if err := t.reopenListener(w.flow.(*answerer)); err != nil {
+			r.keepFirstErrorLocked(err)
 			return
 		}
 	}
 	r.rolls[len(r.rolls)-1].Returned = true
 }
 
-// note completes the record of the latest roll with the times of its connections. The caller must hold r.mu.
-func (r *rolling) note() {
+// completeRoll completes the record of the latest roll with the times of its connections. The caller must hold r.mu.
+func (r *rolling) completeRoll() {
 	if len(r.rolls) == 0 {
 		return
 	}
@@ -155,24 +155,24 @@ func (r *rolling) note() {
 	}
 }
 
-func (r *rolling) refuse(err error) {
+func (r *rolling) keepFirstError(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.blame(err)
+	r.keepFirstErrorLocked(err)
 }
 
-// blame keeps the first error. The caller must hold r.mu.
-func (r *rolling) blame(err error) {
+// keepFirstErrorLocked keeps the first error. The caller must hold r.mu.
+func (r *rolling) keepFirstErrorLocked(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// observed returns the rolls until now, or the first error.
-func (r *rolling) observed() ([]sample.Roll, error) {
+// observedRolls returns the rolls until now, or the first error.
+func (r *rolling) observedRolls() ([]sample.Roll, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.note()
+	r.completeRoll()
 	return slices.Clone(r.rolls), r.err
 }
 
@@ -217,9 +217,9 @@ func (a *answerer) letGo(w *worker) bool {
 	return true
 }
 
-// reopen gives a thread a new listener. Close closes the old one.
-func (t *Trial) reopen(a *answerer) error {
-	fd, err := t.bind(true)
+// reopenListener gives a thread a new listener. Close closes the old one.
+func (t *Trial) reopenListener(a *answerer) error {
+	fd, err := t.openListener(true)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (t *Trial) reopen(a *answerer) error {
 	}
 	a.listener.Store(int32(fd))
 	if e := a.poll.Add(fd, sock.Readable, listenerTag); e != 0 {
-		return failure("epoll_ctl", e)
+		return asError("epoll_ctl", e)
 	}
 	return nil
 }

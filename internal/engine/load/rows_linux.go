@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// rows collects the progress rows of a trial. Times are the trial's until finish makes them relative to the window.
+// rows collects the progress rows of a trial. Times are the trial's until relativeTo makes them relative to the window.
 type rows struct {
 	trial             *Trial
 	every             int64 // 0: no rows
@@ -24,29 +24,29 @@ func newRows(t *Trial) *rows {
 	if r.every > 0 {
 		r.next = r.start + r.every
 		r.list = make([]sample.Interval, 0, int((t.o.Warmup+t.o.Window)/t.o.Interval)+4)
-		r.operations, r.bytes, r.cpu = r.sums()
+		r.operations, r.bytes, r.cpu = r.sumCounters()
 	}
 	return r
 }
 
-// take ends the current row if it is time.
-func (r *rows) take(now int64) {
+// endRowIfDue ends the current row if it is time.
+func (r *rows) endRowIfDue(now int64) {
 	if now < r.next {
 		return
 	}
-	r.cut(now)
+	r.endRow(now)
 	for r.next <= now {
 		r.next += r.every
 	}
 }
 
-// turn ends the current row at the end of a phase. It adds a row shorter than half of every to the row before.
-func (r *rows) turn() {
+// endPhase ends the current row at the end of a phase. It adds a row shorter than half of every to the row before.
+func (r *rows) endPhase() {
 	if r.every == 0 {
 		return
 	}
 	n := len(r.list)
-	r.cut(r.trial.now())
+	r.endRow(r.trial.now())
 	if n == 0 || n == len(r.list) || r.list[n-1].Warmup != r.warm {
 		return
 	}
@@ -59,16 +59,16 @@ func (r *rows) turn() {
 	}
 }
 
-// reset begins the first row of the window at now.
-func (r *rows) reset(now int64) {
+// beginWindow begins the first row of the window at now.
+func (r *rows) beginWindow(now int64) {
 	r.warm, r.start = false, now
 	if r.every > 0 {
 		r.next = now + r.every
 	}
 }
 
-// sums adds up the threads' counters until now. cpu is the time that they used as load threads.
-func (r *rows) sums() (operations, bytes uint64, cpu int64) {
+// sumCounters adds up the threads' counters until now. cpu is the time that they used as load threads.
+func (r *rows) sumCounters() (operations, bytes uint64, cpu int64) {
 	for _, w := range r.trial.workers() {
 		if used, ok := thread.CPUTimeOf(int(w.count.thread.Load())); ok {
 			w.cpu.used = used
@@ -84,20 +84,20 @@ func (r *rows) sums() (operations, bytes uint64, cpu int64) {
 	return operations, bytes, cpu
 }
 
-func (r *rows) cut(now int64) {
+func (r *rows) endRow(now int64) {
 	if now <= r.start {
 		return
 	}
-	operations, bytes, cpu := r.sums()
+	operations, bytes, cpu := r.sumCounters()
 	r.list = append(r.list, sample.Interval{
 		StartNs: r.start, EndNs: now, Operations: operations - r.operations, Bytes: bytes - r.bytes, CPUNs: cpu - r.cpu,
-		YardNs: r.trial.yard.take(), Warmup: r.warm,
+		YardNs: r.trial.yard.takeMean(), Warmup: r.warm,
 	})
 	r.start, r.operations, r.bytes, r.cpu = now, operations, bytes, cpu
 }
 
-// finish returns the rows, with times relative to the start of the window.
-func (r *rows) finish(window int64) []sample.Interval {
+// relativeTo returns the rows, with times relative to the start of the window.
+func (r *rows) relativeTo(window int64) []sample.Interval {
 	for i := range r.list {
 		r.list[i].StartNs -= window
 		r.list[i].EndNs -= window

@@ -32,7 +32,7 @@ func TestFirstRow(t *testing.T) {
 		if joins {
 			trial.roster.workers = append(trial.roster.workers, w)
 		}
-		rows.cut(trial.now() + 1)
+		rows.endRow(trial.now() + 1)
 		took := thread.CPUTime() - began
 		if got := rows.list[0].CPUNs; got < 0 || got >= earlier || got > took+int64(time.Millisecond) {
 			t.Errorf("joins later: %v: the first row has %d ns of CPU time, and took %d", joins, got, took)

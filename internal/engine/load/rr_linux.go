@@ -38,26 +38,26 @@ func rrWork(s plan.RR, client bool) work {
 
 // messageFlow returns a function for work.open that calls make with the worker's buffers.
 func messageFlow(make func(messages) flow) func(*worker) (flow, error) {
-	return func(w *worker) (flow, error) { return make(w.messages()), nil }
+	return func(w *worker) (flow, error) { return make(w.newMessages()), nil }
 }
 
 // messages are the buffers of one side of an exchange.
 type messages struct{ request, response []byte }
 
-// messages returns the buffers of the worker's side, sets the payload of each operation, and makes a client's
+// newMessages returns the buffers of the worker's side, sets the payload of each operation, and makes a client's
 // histogram of round-trip times.
-func (w *worker) messages() messages {
+func (w *worker) newMessages() messages {
 	o, least := &w.trial.traits, 0
 	if o.Protocol == plan.UDP {
 		least = greetingSize
 	}
-	if w.server() {
+	if w.isServer() {
 		w.each = size{sent: uint64(o.Response), received: uint64(o.Request)}
-		return messages{request: make([]byte, max(o.Request, least)), response: incompressible(o.Response)}
+		return messages{request: make([]byte, max(o.Request, least)), response: incompressibleBytes(o.Response)}
 	}
 	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
 	w.hist.rtt = w.newTimes()
-	return messages{request: incompressible(o.Request), response: make([]byte, max(o.Response, least))}
+	return messages{request: incompressibleBytes(o.Request), response: make([]byte, max(o.Response, least))}
 }
 
 // requester is the client of rr over TCP, on one thread.
@@ -67,7 +67,7 @@ type requester struct {
 }
 
 func openRequester(w *worker) (flow, error) {
-	r := &requester{messages: w.messages()}
+	r := &requester{messages: w.newMessages()}
 	r.turn.Send(w.fd, r.request)
 	r.turn.Recv(w.fd, r.response, sock.WaitAll)
 	return r, nil
@@ -78,15 +78,15 @@ func (r *requester) step(w *worker) bool {
 		if !w.sendAll(w.fd, r.request) || !w.recvAll(w.fd, r.response, w.last) {
 			return false
 		}
-	} else if done := r.turn.Run(); done < 2 && !r.complete(w, done) {
+	} else if done := r.turn.Run(); done < 2 && !r.completeTransaction(w, done) {
 		return false
 	}
-	w.done(w.trial.now())
+	w.countOperation(w.trial.now())
 	return true
 }
 
-// complete does the rest of a transaction after done calls have succeeded.
-func (r *requester) complete(w *worker, done int) bool {
+// completeTransaction does the rest of a transaction after done calls have succeeded.
+func (r *requester) completeTransaction(w *worker, done int) bool {
 	n, e := r.turn.Result(done)
 	if done == 0 {
 		return w.finishSend(w.fd, r.request, n, e) && w.recvAll(w.fd, r.response, w.last)
@@ -96,7 +96,7 @@ func (r *requester) complete(w *worker, done int) bool {
 
 // responder is the server of rr over TCP, on one thread. A step ends when the next request has arrived, and then
 // counts an operation. A step that only waits counts nothing, so the thread is idle and its edge is not late (see
-// mark).
+// edgeTally).
 type responder struct {
 	messages
 	turn sock.Chain // send, recv
@@ -104,7 +104,7 @@ type responder struct {
 }
 
 func openResponder(w *worker) (flow, error) {
-	r := &responder{messages: w.messages()}
+	r := &responder{messages: w.newMessages()}
 	r.turn.Send(w.fd, r.response)
 	r.turn.Recv(w.fd, r.request, sock.WaitAll)
 	return r, nil
@@ -113,7 +113,7 @@ func openResponder(w *worker) (flow, error) {
 func (r *responder) step(w *worker) bool {
 	if !r.due {
 		n, e := w.recv(w.fd, r.request, sock.WaitAll)
-		return r.receive(w, n, e)
+		return r.finishRequest(w, n, e)
 	}
 	if w.spin {
 		r.due = false
@@ -127,19 +127,19 @@ func (r *responder) step(w *worker) bool {
 	r.due = false
 	n, e := r.turn.Result(done)
 	if done == 1 {
-		return r.receive(w, n, e)
+		return r.finishRequest(w, n, e)
 	}
 	return w.finishSend(w.fd, r.response, n, e)
 }
 
-// receive receives the rest of a request, after a call that returned n and e, and counts the request. It returns false
+// finishRequest receives the rest of a request, after a call that returned n and e, and counts the request. It returns false
 // if the thread should leave.
-func (r *responder) receive(w *worker, n int, e syscall.Errno) bool {
+func (r *responder) finishRequest(w *worker, n int, e syscall.Errno) bool {
 	switch {
 	case e != 0:
-		return w.broken(e) // idle, or lost
+		return w.survivesStreamError(e) // idle, or lost
 	case n == 0:
-		return w.die(gone)
+		return w.loseFlow(gone)
 	case n < len(r.request) && !w.recvAll(w.fd, r.request[n:], 0):
 		return false
 	}
@@ -162,21 +162,21 @@ func (r *datagramRequester) step(w *worker) bool {
 	r.sequence++
 	binary.BigEndian.PutUint64(r.request, r.sequence)
 	if _, e := sock.Send(w.fd, r.request, 0); e != 0 {
-		again := w.missed(e)
+		again := w.survivesDatagramError(e)
 		w.last = w.trial.now()
 		return again
 	}
 	return w.awaitReply(r.response, r)
 }
 
-func (r *datagramRequester) ours(b []byte) bool {
+func (r *datagramRequester) isReply(b []byte) bool {
 	return len(b) >= 8 && binary.BigEndian.Uint64(b) == r.sequence
 }
 
 // asker is a flow that waits for the reply to its latest request on a datagram socket.
 type asker interface {
-	// ours reports whether a datagram is that reply.
-	ours(b []byte) bool
+	// isReply reports whether a datagram is that reply.
+	isReply(b []byte) bool
 }
 
 // awaitReply receives datagrams until of calls one its reply, or the timeout is over. It counts the operation or the
@@ -186,19 +186,19 @@ func (w *worker) awaitReply(buffer []byte, of asker) bool {
 		n, e := w.recv(w.fd, buffer, 0)
 		now := w.trial.now()
 		switch {
-		case e == 0 && of.ours(buffer[:n]):
-			w.done(now)
+		case e == 0 && of.isReply(buffer[:n]):
+			w.countOperation(now)
 			return true
-		case e != 0 && !retryable(e):
-			again := w.missed(e)
+		case e != 0 && !isRetryable(e):
+			again := w.survivesDatagramError(e)
 			w.last = w.trial.now()
 			return again
 		case now-w.last >= int64(w.trial.o.Timeout)*19/20:
 			// The tolerance keeps a wake-up that is a little early from doubling the wait.
-			w.fail(timedOut)
+			w.countFailure(timedOut)
 			w.last = now
 			return true
-		case w.trial.stopping(w.leaveAt):
+		case w.trial.hasReached(w.leaveAt):
 			return false
 		}
 	}
@@ -213,14 +213,14 @@ func (r *datagramResponder) step(w *worker) bool {
 		return true // the client closed its socket: its trial is over, or it greets from another socket
 	}
 	if e != 0 {
-		return w.missed(e)
+		return w.survivesDatagramError(e)
 	}
 	if n < 8 || isGreeting(r.request[:n]) {
 		return true
 	}
 	copy(r.response, r.request[:8])
 	if _, e := sock.Send(w.fd, r.response, 0); e != 0 {
-		return e == syscall.ECONNREFUSED || w.missed(e)
+		return e == syscall.ECONNREFUSED || w.survivesDatagramError(e)
 	}
 	w.count.operations.Add(1)
 	return true

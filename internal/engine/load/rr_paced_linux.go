@@ -15,8 +15,8 @@ type pipeline struct {
 }
 
 func openPipeline(w *worker) pipeline {
-	p := pipeline{flight: newFlight(w.trial.flightSize()), messages: w.messages()}
-	p.pace.open(w)
+	p := pipeline{flight: newFlight(w.trial.flightSize()), messages: w.newMessages()}
+	p.pace.initSchedule(w)
 	return p
 }
 
@@ -39,7 +39,7 @@ func openPacedRequester(w *worker) (flow, error) {
 }
 
 func (r *pacedRequester) step(w *worker) bool {
-	if !r.send(w) || !r.receive(w) {
+	if !r.sendDueRequests(w) || !r.receiveResponses(w) {
 		return false
 	}
 	what := int16(sock.Input)
@@ -50,16 +50,16 @@ func (r *pacedRequester) step(w *worker) bool {
 	return true
 }
 
-// send sends the requests that are due.
-func (r *pacedRequester) send(w *worker) bool {
+// sendDueRequests sends the requests that are due.
+func (r *pacedRequester) sendDueRequests(w *worker) bool {
 	for range sendsAtOnce {
 		if len(r.unsent) == 0 {
-			due, now, ok := r.scheduled(w, r.count, !r.full())
+			due, now, ok := r.dueRequest(w, r.count, !r.isFull())
 			if !ok {
 				return true
 			}
-			r.take(w, due, now)
-			r.push(due, now)
+			r.noteSent(w, due, now)
+			r.pushRequest(due, now)
 			r.unsent = r.request
 		}
 		n, e := sock.Send(w.fd, r.unsent, sock.DontWait)
@@ -67,8 +67,8 @@ func (r *pacedRequester) send(w *worker) bool {
 		case e == syscall.EAGAIN:
 			r.stalled = true
 			return true
-		case e != 0 && !retryable(e):
-			return w.broken(e)
+		case e != 0 && !isRetryable(e):
+			return w.survivesStreamError(e)
 		case e == 0:
 			r.unsent = r.unsent[n:]
 		}
@@ -76,26 +76,26 @@ func (r *pacedRequester) send(w *worker) bool {
 	return true
 }
 
-// receive handles the responses that have arrived.
-func (r *pacedRequester) receive(w *worker) bool {
+// receiveResponses handles the responses that have arrived.
+func (r *pacedRequester) receiveResponses(w *worker) bool {
 	for range receivesAtOnce {
 		n, e := sock.Recv(w.fd, r.response, sock.DontWait)
 		switch {
-		case retryable(e):
+		case isRetryable(e):
 			r.reportTimeout(w)
 			return true
 		case e != 0:
-			return w.broken(e)
+			return w.survivesStreamError(e)
 		case n == 0:
-			return w.die(gone)
+			return w.loseFlow(gone)
 		}
 		now := w.trial.now()
 		for r.partial += n; r.partial >= r.size; r.partial -= r.size {
-			due, ok := r.answer(r.head)
+			due, ok := r.removeRequest(r.head)
 			if !ok {
-				return w.die(protocol) // more responses than requests
+				return w.loseFlow(protocol) // more responses than requests
 			}
-			w.complete(due, now)
+			w.countResponse(due, now)
 			r.timeoutReported = false
 		}
 		if n < len(r.response) {
@@ -107,9 +107,9 @@ func (r *pacedRequester) receive(w *worker) bool {
 
 // reportTimeout counts one timeout when the oldest request has waited too long. TCP will still deliver the response.
 func (r *pacedRequester) reportTimeout(w *worker) {
-	if sent, ok := r.oldest(); ok && !r.timeoutReported && w.trial.now()-sent > int64(w.trial.o.Timeout) {
+	if sent, ok := r.oldestSent(); ok && !r.timeoutReported && w.trial.now()-sent > int64(w.trial.o.Timeout) {
 		r.timeoutReported = true
-		w.fail(timedOut)
+		w.countFailure(timedOut)
 	}
 }
 
@@ -118,21 +118,21 @@ func (r *pacedRequester) reportTimeout(w *worker) {
 type pacedDatagramRequester struct{ pipeline }
 
 func (r *pacedDatagramRequester) step(w *worker) bool {
-	if !r.send(w) || !r.receive(w) {
+	if !r.sendDueRequests(w) || !r.receiveResponses(w) {
 		return false
 	}
 	what := int16(sock.Input)
-	if r.stalled && !r.full() {
+	if r.stalled && !r.isFull() {
 		what |= sock.Output
 	}
 	r.awaitWork(w, w.fd, what, r.count)
 	return true
 }
 
-// send sends the requests that are due.
-func (r *pacedDatagramRequester) send(w *worker) bool {
+// sendDueRequests sends the requests that are due.
+func (r *pacedDatagramRequester) sendDueRequests(w *worker) bool {
 	for range sendsAtOnce {
-		due, now, ok := r.scheduled(w, r.count, !r.full())
+		due, now, ok := r.dueRequest(w, r.count, !r.isFull())
 		if !ok {
 			return true
 		}
@@ -146,43 +146,43 @@ func (r *pacedDatagramRequester) send(w *worker) bool {
 			continue
 		case e != 0:
 			// The request never left and is not sent again: it counts as a datagram that the path lost.
-			r.take(w, due, now)
-			return w.missed(e)
+			r.noteSent(w, due, now)
+			return w.survivesDatagramError(e)
 		}
-		r.take(w, due, now)
-		r.push(due, now)
+		r.noteSent(w, due, now)
+		r.pushRequest(due, now)
 	}
 	return true
 }
 
-// receive handles the responses that have arrived, and expires requests that have waited too long.
-func (r *pacedDatagramRequester) receive(w *worker) bool {
+// receiveResponses handles the responses that have arrived, and expires requests that have waited too long.
+func (r *pacedDatagramRequester) receiveResponses(w *worker) bool {
 	for range receivesAtOnce {
 		n, e := sock.Recv(w.fd, r.response, sock.DontWait)
 		switch {
-		case retryable(e):
-			r.expire(w)
+		case isRetryable(e):
+			r.expireRequests(w)
 			return true
 		case e != 0:
-			return w.missed(e)
+			return w.survivesDatagramError(e)
 		case n < 8:
 			continue
 		}
-		if due, ok := r.answer(binary.BigEndian.Uint64(r.response)); ok {
-			w.complete(due, w.trial.now())
+		if due, ok := r.removeRequest(binary.BigEndian.Uint64(r.response)); ok {
+			w.countResponse(due, w.trial.now())
 		}
 	}
 	return true
 }
 
-func (r *pacedDatagramRequester) expire(w *worker) {
-	sent, ok := r.oldest()
+func (r *pacedDatagramRequester) expireRequests(w *worker) {
+	sent, ok := r.oldestSent()
 	if !ok {
 		return
 	}
 	now := w.trial.now()
-	for ; ok && now-sent > int64(w.trial.o.Timeout); sent, ok = r.oldest() {
-		r.answer(r.head)
-		w.fail(timedOut)
+	for ; ok && now-sent > int64(w.trial.o.Timeout); sent, ok = r.oldestSent() {
+		r.removeRequest(r.head)
+		w.countFailure(timedOut)
 	}
 }

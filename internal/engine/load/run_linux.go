@@ -36,51 +36,51 @@ type edge struct {
 // once.
 func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observation, error) {
 	if t.ran.Swap(true) {
-		return nil, usage("%s: a trial runs once", t.name())
+		return nil, usageError("%s: a trial runs once", t.name())
 	}
 	if err := t.awaitFirstClient(ctx); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
 	rows := newRows(t)
-	t.release()
+	t.openGate()
 	if err := t.warmUp(ctx, rows); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
-	begin := edge{states: t.states(), drops: t.drops(), waited: t.waited()}
+	begin := edge{states: t.readTCPStates(), drops: t.readDrops(), waited: t.cpuWait()}
 	edges(false)
-	rows.turn()
+	rows.endPhase()
 	begin.at, begin.process = t.now(), thread.ProcessCPUTime()
 	t.edges[0].Store(begin.at)
 	t.phase.Store(window)
-	rows.reset(begin.at)
-	err := t.pass(ctx, rows, t.o.Window)
+	rows.beginWindow(begin.at)
+	err := t.takeRowsFor(ctx, rows, t.o.Window)
 	if err != nil && err != errGone {
 		return nil, t.giveUp(ctx, err)
 	}
-	waited := t.waited() // threads of clients end soon
+	waited := t.cpuWait() // threads of clients end soon
 	end := edge{at: t.now(), process: thread.ProcessCPUTime()}
 	t.edges[1].Store(end.at)
 	t.phase.Store(drain)
-	rows.turn()
-	end.states, end.drops = t.states(), t.drops()
+	rows.endPhase()
+	end.states, end.drops = t.readTCPStates(), t.readDrops()
 	edges(true)
 	if err := t.settleDown(ctx, err != nil); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
-	end.waited = max(waited, t.waited()) // the remaining threads have run since the window: no wait is pending
-	return t.observe(&begin, &end, rows)
+	end.waited = max(waited, t.cpuWait()) // the remaining threads have run since the window: no wait is pending
+	return t.observeWindow(&begin, &end, rows)
 }
 
 // warmUp waits for the warm-up. In its middle, when congestion windows have grown, it sets CUBIC on the flows that
 // began with Reno.
 func (t *Trial) warmUp(ctx context.Context, rows *rows) error {
-	if err := t.pass(ctx, rows, t.o.Warmup/2); err != nil {
+	if err := t.takeRowsFor(ctx, rows, t.o.Warmup/2); err != nil {
 		return err
 	}
 	if err := t.settleWindows(); err != nil {
 		return err
 	}
-	return t.pass(ctx, rows, t.o.Warmup-t.o.Warmup/2)
+	return t.takeRowsFor(ctx, rows, t.o.Warmup-t.o.Warmup/2)
 }
 
 // awaitFirstClient waits for the first client of a server that awaits one, at most t.o.Awaits.
@@ -88,7 +88,7 @@ func (t *Trial) awaitFirstClient(ctx context.Context) error {
 	if t.o.Awaits == 0 {
 		return nil
 	}
-	t.release()
+	t.openGate()
 	timer := time.NewTimer(t.o.Awaits)
 	defer timer.Stop()
 	select {
@@ -100,17 +100,17 @@ func (t *Trial) awaitFirstClient(ctx context.Context) error {
 	return nil
 }
 
-// meet tells awaitFirstClient that a client has connected.
-func (t *Trial) meet() {
+// noteClient tells awaitFirstClient that a client has connected.
+func (t *Trial) noteClient() {
 	select {
 	case t.signals.met <- struct{}{}:
 	default:
 	}
 }
 
-// pass waits for the time length and takes the progress rows meanwhile. It fails if ctx ends, and returns errGone if no
+// takeRowsFor waits for the time length and takes the progress rows meanwhile. It fails if ctx ends, and returns errGone if no
 // flow is left.
-func (t *Trial) pass(ctx context.Context, rows *rows, length time.Duration) error {
+func (t *Trial) takeRowsFor(ctx context.Context, rows *rows, length time.Duration) error {
 	end := t.now() + int64(length)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -123,7 +123,7 @@ func (t *Trial) pass(ctx context.Context, rows *rows, length time.Duration) erro
 			return errGone
 		case <-timer.C:
 		}
-		rows.take(t.now())
+		rows.endRowIfDue(t.now())
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (t *Trial) settleDown(ctx context.Context, early bool) error {
 	nudge := time.NewTicker(nudgeEvery)
 	defer nudge.Stop()
 	for _, w := range t.workers() {
-		for w.count.seen.Load() < t.settled() {
+		for w.count.seen.Load() < t.settledPhase() {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -157,9 +157,9 @@ func (t *Trial) settleDown(ctx context.Context, early bool) error {
 	return nil
 }
 
-// settled returns the phase from which a thread's counts are final: after if stragglers may change them, otherwise
+// settledPhase returns the phase from which a thread's counts are final: after if stragglers may change them, otherwise
 // drain. So Run does not wait for a thread that blocks because its peer is silent.
-func (t *Trial) settled() int32 {
+func (t *Trial) settledPhase() int32 {
 	if t.work.straggles {
 		return after
 	}
@@ -185,12 +185,12 @@ func (t *Trial) giveUp(ctx context.Context, err error) error {
 			causes[w.cause]++
 		}
 	}
-	return t.worst(causes, err)
+	return t.errorWithKind(causes, err)
 }
 
-// cause returns the most frequent kind of failure. badStatus and protocol come first: a server that refuses a request
+// dominantKind returns the most frequent kind of failure. badStatus and protocol come first: a server that refuses a request
 // and ends the connection also fails the next request. notOffered is ignored, because it is a consequence.
-func cause(counts [kinds]uint64) kind {
+func dominantKind(counts [kinds]uint64) kind {
 	for _, said := range []kind{badStatus, protocol} {
 		if counts[said] > 0 {
 			return said
@@ -200,16 +200,16 @@ func cause(counts [kinds]uint64) kind {
 	return kind(slices.Index(counts[:], slices.Max(counts[:])))
 }
 
-// worst returns err with the most important kind of counts. Without counts it returns the trial's first failure outside
+// errorWithKind returns err with the most important kind of counts. Without counts it returns the trial's first failure outside
 // the load threads, or err as "no traffic".
-func (t *Trial) worst(counts [kinds]uint64, err error) error {
-	if k := cause(counts); counts[k] > 0 {
+func (t *Trial) errorWithKind(counts [kinds]uint64, err error) error {
+	if k := dominantKind(counts); counts[k] > 0 {
 		return &Error{Kind: k.String(), Op: t.name(), Err: fmt.Errorf("%w (%d x %s)", err, counts[k], k)}
 	}
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()
 	if t.roster.trouble != nil {
-		return failure(t.name(), t.roster.trouble)
+		return asError(t.name(), t.roster.trouble)
 	}
 	return &Error{Kind: KindNoTraffic, Op: t.name(), Err: err}
 }

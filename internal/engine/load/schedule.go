@@ -34,12 +34,12 @@ func (s *schedule) start(now int64, share float64) {
 	}
 	s.next = float64(now) + s.gap*share
 	if s.random != nil {
-		s.next = float64(now) + s.distance()
+		s.next = float64(now) + s.drawGap()
 	}
 }
 
-// distance draws the time between two events.
-func (s *schedule) distance() float64 {
+// drawGap draws the time between two events.
+func (s *schedule) drawGap() float64 {
 	if s.random == nil {
 		return s.gap
 	}
@@ -48,9 +48,9 @@ func (s *schedule) distance() float64 {
 	return -math.Log(1-u) * s.gap
 }
 
-// due returns the scheduled time of a request and true if one is due, with underWay requests without a response. The
-// request remains due until take.
-func (s *schedule) due(now int64, underWay int) (int64, bool) {
+// dueTime returns the scheduled time of a request and true if one is due, with underWay requests without a response. The
+// request remains due until takeRequest.
+func (s *schedule) dueTime(now int64, underWay int) (int64, bool) {
 	if s.left > 0 {
 		return s.latest, true
 	}
@@ -60,7 +60,7 @@ func (s *schedule) due(now int64, underWay int) (int64, bool) {
 			return 0, false
 		}
 		s.latest = int64(math.Ceil(s.next))
-		s.next += s.distance()
+		s.next += s.drawGap()
 		s.left = s.burst
 	case s.depth > 0:
 		if underWay >= s.depth {
@@ -76,11 +76,11 @@ func (s *schedule) due(now int64, underWay int) (int64, bool) {
 	return s.latest, true
 }
 
-// take removes the request that is due from the schedule.
-func (s *schedule) take() { s.left-- }
+// takeRequest removes the request that is due from the schedule.
+func (s *schedule) takeRequest() { s.left-- }
 
-// wake returns the time of the next request; math.MaxInt64 in a closed loop.
-func (s *schedule) wake() int64 {
+// wakeTime returns the time of the next request; math.MaxInt64 in a closed loop.
+func (s *schedule) wakeTime() int64 {
 	switch {
 	case s.left > 0:
 		return s.latest
@@ -90,11 +90,11 @@ func (s *schedule) wake() int64 {
 	return math.MaxInt64
 }
 
-// manyEvents is the most events that behind draws one by one.
+// manyEvents is the most events that overdueCount draws one by one.
 const manyEvents = 100_000
 
-// behind returns how many requests of an open loop are due at now and not taken.
-func (s *schedule) behind(now int64) uint64 {
+// overdueCount returns how many requests of an open loop are due at now and not taken.
+func (s *schedule) overdueCount(now int64) uint64 {
 	if s.gap == 0 {
 		return 0
 	}
@@ -107,7 +107,7 @@ func (s *schedule) behind(now int64) uint64 {
 		random := *s.random
 		ahead.random = &random
 	}
-	for ; ahead.next <= float64(now); ahead.next += ahead.distance() {
+	for ; ahead.next <= float64(now); ahead.next += ahead.drawGap() {
 		n += uint64(s.burst)
 	}
 	return n
@@ -138,9 +138,9 @@ type pacer struct {
 // newPacer starts a schedule at start for perSecond datagrams per second, which must be positive.
 func newPacer(start int64, perSecond float64) pacer { return pacer{start: start, gap: 1e9 / perSecond} }
 
-// due returns how many datagrams may be sent now. After a stall, it skips and counts datagrams older than backlogNs,
+// dueCount returns how many datagrams may be sent now. After a stall, it skips and counts datagrams older than backlogNs,
 // and spreads the rest over time.
-func (p *pacer) due(now int64) uint64 {
+func (p *pacer) dueCount(now int64) uint64 {
 	if now < p.start {
 		return 0
 	}
@@ -160,11 +160,11 @@ func (p *pacer) due(now int64) uint64 {
 	return min(behind, p.left)
 }
 
-// sent notes that n datagrams went out, no more than were due.
-func (p *pacer) sent(n uint64) { p.done, p.left = p.done+n, p.left-n }
+// noteSent notes that n datagrams went out, no more than were due.
+func (p *pacer) noteSent(n uint64) { p.done, p.left = p.done+n, p.left-n }
 
-// wake returns when to call due again if nothing is due: at the time of the next datagram, but at least a quantum from
-// now.
-func (p *pacer) wake(now int64) int64 {
+// wakeTime returns when to call dueCount again if nothing is due: at the time of the next datagram, but at least a quantum
+// from now.
+func (p *pacer) wakeTime(now int64) int64 {
 	return max(p.start+int64(math.Ceil(float64(p.done)*p.gap)), now+quantum)
 }

@@ -11,9 +11,9 @@ import (
 func fire(s *schedule, end, step int64) []int64 {
 	var due []int64
 	for now := int64(0); now < end; now += step {
-		for at, ok := s.due(now, 0); ok; at, ok = s.due(now, 0) {
+		for at, ok := s.dueTime(now, 0); ok; at, ok = s.dueTime(now, 0) {
 			due = append(due, at)
-			s.take()
+			s.takeRequest()
 		}
 	}
 	return due
@@ -87,50 +87,50 @@ func TestBurstsFallDueTogether(t *testing.T) {
 func TestClosedSchedules(t *testing.T) {
 	saturate := schedule{depth: 3}
 	for underWay := range 5 {
-		if _, ok := saturate.due(9, underWay); ok != (underWay < 3) {
+		if _, ok := saturate.dueTime(9, underWay); ok != (underWay < 3) {
 			t.Errorf("saturate with %d under way: %v", underWay, ok)
 		}
 		saturate.left = 0
 	}
 	burst := schedule{burst: 4}
 	for underWay := range 4 {
-		if at, ok := burst.due(9, underWay); !ok || at != 9 {
+		if at, ok := burst.dueTime(9, underWay); !ok || at != 9 {
 			t.Errorf("burst with %d under way is not due", underWay)
 		}
-		burst.take()
+		burst.takeRequest()
 	}
-	if _, ok := burst.due(10, 4); ok {
+	if _, ok := burst.dueTime(10, 4); ok {
 		t.Error("a burst is due before the responses of the one before")
 	}
-	if burst.behind(1e12) != 0 || burst.wake() != math.MaxInt64 {
+	if burst.overdueCount(1e12) != 0 || burst.wakeTime() != math.MaxInt64 {
 		t.Error("a closed loop is never behind")
 	}
 }
 
-// TestBehindCountsWhatIsDue holds behind to what due would give out.
+// TestBehindCountsWhatIsDue holds overdueCount to what dueTime would give out.
 func TestBehindCountsWhatIsDue(t *testing.T) {
 	for name, s := range map[string]schedule{
 		"constant": newSchedule(12_345, 1, nil), "poisson": newSchedule(12_345, 1, rand.NewPCG(1, 2)), "bursts": newSchedule(12_345, 7, rand.NewPCG(1, 2)),
 	} {
 		s.start(0, 0.5)
 		for _, now := range []int64{0, 1e6, 55_555_555, 1e9} {
-			behind := s.behind(now)
-			if behind != s.behind(now) {
+			behind := s.overdueCount(now)
+			if behind != s.overdueCount(now) {
 				t.Fatalf("%s: counting changes the schedule", name)
 			}
 			var taken uint64
-			for _, ok := s.due(now, 0); ok; _, ok = s.due(now, 0) {
-				s.take()
+			for _, ok := s.dueTime(now, 0); ok; _, ok = s.dueTime(now, 0) {
+				s.takeRequest()
 				taken++
 			}
-			if taken != behind || s.behind(now) != 0 {
+			if taken != behind || s.overdueCount(now) != 0 {
 				t.Errorf("%s at %d: behind by %d, %d were due", name, now, behind, taken)
 			}
 		}
 	}
 	s := newSchedule(1e6, 1, nil)
 	s.start(0, 0)
-	if got := s.behind(10e9); got < 9_999_998 || got > 10_000_001 {
+	if got := s.overdueCount(10e9); got < 9_999_998 || got > 10_000_001 {
 		t.Errorf("far behind: %d", got)
 	}
 }
@@ -138,34 +138,34 @@ func TestBehindCountsWhatIsDue(t *testing.T) {
 func TestFlight(t *testing.T) {
 	f := newFlight(4)
 	for i := range int64(4) {
-		if f.full() || f.push(100+i, 200+i) != uint64(i) {
+		if f.isFull() || f.pushRequest(100+i, 200+i) != uint64(i) {
 			t.Fatalf("push %d", i)
 		}
 	}
-	if !f.full() {
+	if !f.isFull() {
 		t.Error("room for a fifth")
 	}
 	for _, n := range []uint64{4, 1 << 63, math.MaxUint64} {
-		if _, ok := f.answer(n); ok {
+		if _, ok := f.removeRequest(n); ok {
 			t.Errorf("request %d was never made", n)
 		}
 	}
-	if due, ok := f.answer(2); !ok || due != 102 {
+	if due, ok := f.removeRequest(2); !ok || due != 102 {
 		t.Errorf("answer to 2: %d %v", due, ok)
 	}
-	if _, ok := f.answer(2); ok {
+	if _, ok := f.removeRequest(2); ok {
 		t.Error("a second answer to 2")
 	}
-	if sent, ok := f.oldest(); !ok || sent != 200 || f.count != 3 || !f.full() {
+	if sent, ok := f.oldestSent(); !ok || sent != 200 || f.count != 3 || !f.isFull() {
 		t.Errorf("oldest %d %v, %d under way", sent, ok, f.count)
 	}
-	f.answer(0)
-	f.answer(1)
-	if sent, _ := f.oldest(); sent != 203 || f.head != 3 {
+	f.removeRequest(0)
+	f.removeRequest(1)
+	if sent, _ := f.oldestSent(); sent != 203 || f.head != 3 {
 		t.Errorf("oldest %d, head %d", sent, f.head)
 	}
-	f.answer(3)
-	if _, ok := f.oldest(); ok || f.count != 0 || f.full() {
+	f.removeRequest(3)
+	if _, ok := f.oldestSent(); ok || f.count != 0 || f.isFull() {
 		t.Error("something is left")
 	}
 }

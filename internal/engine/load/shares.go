@@ -27,17 +27,17 @@ type share struct {
 	requests, connections uint64
 }
 
-func (s *share) is(name []byte) bool {
+func (s *share) hasName(name []byte) bool {
 	return s.length == len(name) && string(s.name[:s.length]) == string(name)
 }
 
-// find returns the slot that counts name: noShare for an empty name, the last slot for a name without a slot of its
+// findSlot returns the slot that counts name: noShare for an empty name, the last slot for a name without a slot of its
 // own. likely is a slot to try first, or noShare. It copies a new name, so name may be a part of a buffer.
-func (s *shares) find(name []byte, likely int) int {
+func (s *shares) findSlot(name []byte, likely int) int {
 	if len(name) == 0 {
 		return noShare
 	}
-	if likely != noShare && s.slots[likely].is(name) {
+	if likely != noShare && s.slots[likely].hasName(name) {
 		return likely
 	}
 	if len(name) > httpwire.MaxName {
@@ -51,7 +51,7 @@ func (s *shares) find(name []byte, likely int) int {
 	for i := hash % shareSlots; ; i = (i + 1) % shareSlots {
 		slot := &s.slots[i]
 		switch {
-		case slot.is(name):
+		case slot.hasName(name):
 			return int(i)
 		case slot.length > 0:
 		case s.names == maxBackends:
@@ -64,8 +64,8 @@ func (s *shares) find(name []byte, likely int) int {
 	}
 }
 
-// count notes a response; first means the first of its connection.
-func (s *shares) count(slot int, first bool) {
+// countResponse notes a response; first means the first of its connection.
+func (s *shares) countResponse(slot int, first bool) {
 	if slot == noShare {
 		return
 	}
@@ -75,8 +75,8 @@ func (s *shares) count(slot int, first bool) {
 	}
 }
 
-// add adds the counts to m, by the name of the backend.
-func (s *shares) add(m map[string]sample.Backend) {
+// addTo adds the counts to m, by the name of the backend.
+func (s *shares) addTo(m map[string]sample.Backend) {
 	for i := range s.slots {
 		slot := &s.slots[i]
 		if slot.requests == 0 {

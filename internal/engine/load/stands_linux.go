@@ -34,15 +34,15 @@ func (t *Trial) Stands() string {
 		before, known := t.looks[w]
 		t.looks[w] = now
 		if known {
-			said += held(thread.State(id), now.cpu-before.cpu, now.at-before.at)
+			said += stallReason(thread.State(id), now.cpu-before.cpu, now.at-before.at)
 		}
 	}
 	return said
 }
 
-// held returns why a thread does not progress, "" if it does or the cause is unknown. state is the kernel's letter for
+// stallReason returns why a thread does not progress, "" if it does or the cause is unknown. state is the kernel's letter for
 // its state. in is the time since the last reading, and used the thread's CPU time in it, both in ns.
-func held(state byte, used, in int64) string {
+func stallReason(state byte, used, in int64) string {
 	if float64(used) >= starved*float64(in) {
 		return ""
 	}
@@ -56,9 +56,9 @@ func held(state byte, used, in int64) string {
 	return ""
 }
 
-// waited returns how long the load threads have waited for their CPUs since they began, in ns, where the kernel reports
+// cpuWait returns how long the load threads have waited for their CPUs since they began, in ns, where the kernel reports
 // it.
-func (t *Trial) waited() (ns int64) {
+func (t *Trial) cpuWait() (ns int64) {
 	for _, w := range t.workers() {
 		n, _ := proc.WaitOf(int(w.count.thread.Load()))
 		ns += n

@@ -36,17 +36,17 @@ func streamWork(s plan.Stream, client bool) work {
 // openBeside returns the flow of the last worker of rr: a stream that runs at the same time.
 func openBeside(w *worker) (flow, error) {
 	w.beside, w.spin = true, false
-	if w.server() {
-		return &receiver{buffer: incompressible(plan.DefaultStreamMessage)}, nil
+	if w.isServer() {
+		return &receiver{buffer: incompressibleBytes(plan.DefaultStreamMessage)}, nil
 	}
-	return &sender{incompressible(plan.DefaultStreamMessage)}, nil
+	return &sender{incompressibleBytes(plan.DefaultStreamMessage)}, nil
 }
 
 // sender is the sending end of a stream over TCP, from a buffer.
 type sender struct{ message []byte }
 
 func openSender(w *worker) (flow, error) {
-	message := incompressible(w.trial.traits.Message)
+	message := incompressibleBytes(w.trial.traits.Message)
 	if specOf[plan.Stream](w).Mode != "sendfile" {
 		return &sender{message}, nil
 	}
@@ -54,12 +54,12 @@ func openSender(w *worker) (flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.trial.own(file)
+	w.trial.ownDescriptor(file)
 	return &fileSender{file: file, size: len(message)}, nil
 }
 
-// incompressible returns n pseudo-random bytes, always the same, which cannot be compressed.
-func incompressible(n int) []byte {
+// incompressibleBytes returns n pseudo-random bytes, always the same, which cannot be compressed.
+func incompressibleBytes(n int) []byte {
 	b := make([]byte, n)
 	state := uint32(2463534242)
 	for i := range b {
@@ -72,13 +72,13 @@ func incompressible(n int) []byte {
 }
 
 func (s *sender) step(w *worker) bool {
-	return w.sent(sock.Send(w.fd, s.message, 0))
+	return w.countSent(sock.Send(w.fd, s.message, 0))
 }
 
-// sent counts one message of n bytes if e is 0, and reports whether the flow continues.
-func (w *worker) sent(n int, e syscall.Errno) bool {
+// countSent counts one message of n bytes if e is 0, and reports whether the flow continues.
+func (w *worker) countSent(n int, e syscall.Errno) bool {
 	if e != 0 {
-		return w.broken(e)
+		return w.survivesStreamError(e)
 	}
 	w.count.sent.Add(uint64(n))
 	w.count.operations.Add(1)
@@ -93,7 +93,7 @@ type fileSender struct {
 
 func (s *fileSender) step(w *worker) bool {
 	s.offset = 0
-	return w.sent(sock.SendFile(w.fd, s.file, &s.offset, s.size))
+	return w.countSent(sock.SendFile(w.fd, s.file, &s.offset, s.size))
 }
 
 // receiver is the receiving end of a stream over TCP. One call receives at most a message.
@@ -103,7 +103,7 @@ type receiver struct {
 }
 
 func openReceiver(w *worker) (flow, error) {
-	r := &receiver{buffer: incompressible(w.trial.traits.Message)}
+	r := &receiver{buffer: incompressibleBytes(w.trial.traits.Message)}
 	if specOf[plan.Stream](w).Mode == "trunc" {
 		r.flags = sock.Trunc
 	}
@@ -114,9 +114,9 @@ func (r *receiver) step(w *worker) bool {
 	n, e := sock.Recv(w.fd, r.buffer, r.flags)
 	switch {
 	case e != 0:
-		return w.broken(e)
+		return w.survivesStreamError(e)
 	case n == 0:
-		return w.die(gone)
+		return w.loseFlow(gone)
 	}
 	w.count.received.Add(uint64(n))
 	w.count.operations.Add(1)
@@ -135,7 +135,7 @@ func (w *worker) finishSend(fd int, b []byte, n int, e syscall.Errno) bool {
 		if e == 0 && n == len(b) {
 			return true
 		}
-		if e != 0 && !w.broken(e) || w.trial.stopping(w.leaveAt) {
+		if e != 0 && !w.survivesStreamError(e) || w.trial.hasReached(w.leaveAt) {
 			return false
 		}
 		if e == 0 {
@@ -157,15 +157,15 @@ func (w *worker) finishRecv(fd int, b []byte, since int64, n int, e syscall.Errn
 		switch {
 		case e == 0 && n == len(b):
 			return true
-		case e != 0 && !w.broken(e):
+		case e != 0 && !w.survivesStreamError(e):
 			return false
 		case e == 0 && n == 0:
-			return w.die(gone)
-		case w.trial.stopping(w.leaveAt):
+			return w.loseFlow(gone)
+		case w.trial.hasReached(w.leaveAt):
 			return false
 		}
 		if since != 0 && w.trial.now()-since > int64(w.trial.o.Timeout) {
-			w.fail(timedOut)
+			w.countFailure(timedOut)
 			since = 0
 		}
 		if e == 0 {
@@ -182,5 +182,5 @@ func (w *worker) finishRecv(fd int, b []byte, since int64, n int, e syscall.Errn
 func openBidirectional(w *worker) (flow, error) {
 	s := specOf[plan.Stream](w)
 	s.Bidirectional, s.Reverse = false, w.index%2 == 1
-	return streamWork(s, !w.server()).open(w)
+	return streamWork(s, !w.isServer()).open(w)
 }

@@ -21,10 +21,10 @@ func newTransits(flows int) transits {
 	return transits{kept: make([]passage, 0, max(1024, mostPassages/flows)), stride: 1}
 }
 
-// open begins the window and drops earlier transit times: before the window the path may have had no queue.
-func (s *transits) open() { s.kept, s.stride, s.skipped = s.kept[:0], 1, 0 }
+// openWindow begins the window and drops earlier transit times: before the window the path may have had no queue.
+func (s *transits) openWindow() { s.kept, s.stride, s.skipped = s.kept[:0], 1, 0 }
 
-func (s *transits) note(at, transit int64) {
+func (s *transits) addPassage(at, transit int64) {
 	if len(s.kept) == 0 || transit < s.least {
 		s.least = transit
 	}
@@ -41,17 +41,17 @@ func (s *transits) note(at, transit int64) {
 	s.kept = append(s.kept, passage{at, transit})
 }
 
-// excess returns the distribution of how much transit times exceed the least of the window (RFC 5481), nil without
-// datagrams. apart means that the sides are on two machines, whose clocks drift. The excess is then that over the line
-// from lowest, which follows the drift.
-func (s *transits) excess(apart bool) *sample.Histogram {
+// excessHistogram returns the distribution of how much transit times exceed the least of the window (RFC 5481), nil without
+// datagrams. apart means that the sides are on two machines, whose clocks drift. The excess is then that over the line from
+// lowestLine, which follows the drift.
+func (s *transits) excessHistogram(apart bool) *sample.Histogram {
 	if len(s.kept) == 0 {
 		return nil
 	}
 	h := sample.NewHistogram()
 	a, b := passage{0, s.least}, passage{1, s.least}
 	if apart {
-		a, b = s.lowest()
+		a, b = s.lowestLine()
 	}
 	for _, p := range s.kept {
 		drift := float64(b.transit-a.transit) / float64(b.at-a.at) * float64(p.at-a.at)
@@ -60,12 +60,12 @@ func (s *transits) excess(apart bool) *sample.Histogram {
 	return h
 }
 
-// lowest returns two points of the line below all passages that is nearest to them: the edge of their lower convex hull
+// lowestLine returns two points of the line below all passages that is nearest to them: the edge of their lower convex hull
 // at the middle of the time (Moon, Skelly and Towsley 1999).
-func (s *transits) lowest() (a, b passage) {
+func (s *transits) lowestLine() (a, b passage) {
 	var hull []passage
 	for _, p := range s.kept {
-		for n := len(hull); n > 0 && (hull[n-1].at == p.at && hull[n-1].transit >= p.transit || n > 1 && !below(hull[n-2], hull[n-1], p)); n-- {
+		for n := len(hull); n > 0 && (hull[n-1].at == p.at && hull[n-1].transit >= p.transit || n > 1 && !isBelow(hull[n-2], hull[n-1], p)); n-- {
 			hull = hull[:n-1]
 		}
 		if len(hull) == 0 || hull[len(hull)-1].at < p.at {
@@ -82,7 +82,7 @@ func (s *transits) lowest() (a, b passage) {
 	return hull[i-1], hull[i]
 }
 
-// below reports whether b lies below the line from a to c.
-func below(a, b, c passage) bool {
+// isBelow reports whether b lies below the line from a to c.
+func isBelow(a, b, c passage) bool {
 	return float64(b.transit-a.transit)*float64(c.at-a.at) < float64(c.transit-a.transit)*float64(b.at-a.at)
 }

@@ -25,7 +25,7 @@ func openDatagramSender(w *worker) (flow, error) {
 	o := &w.trial.traits
 	s := &datagramSender{cut: cutOf(specOf[plan.Stream](w)), paced: o.Rate > 0}
 	s.batch = newBatchFor(s.cut)
-	content := incompressible(s.cut.segments * s.cut.largest())
+	content := incompressibleBytes(s.cut.segments * s.cut.largestSize())
 	for i := range s.batch.Cap() {
 		copy(s.batch.Buffer(i), content)
 	}
@@ -35,7 +35,7 @@ func openDatagramSender(w *worker) (flow, error) {
 		}
 	}
 	if s.paced {
-		perFlow := o.Rate / 8 / s.cut.mean() / float64(o.Flows)
+		perFlow := o.Rate / 8 / s.cut.meanSize() / float64(o.Flows)
 		if o.Bidirectional {
 			perFlow *= 2 // half of the flows send
 		}
@@ -52,25 +52,25 @@ func (s *datagramSender) step(w *worker) bool {
 			// The flows share the gap between them, so that they do not send at the same instants.
 			s.pacer.start = now + int64(s.pacer.gap*float64(w.index)/float64(w.trial.traits.Flows))
 		}
-		due := s.pacer.due(now)
+		due := s.pacer.dueCount(now)
 		w.count.errors[notOffered].Store(s.pacer.skipped)
 		if due == 0 {
-			w.sleep(s.pacer.wake(now))
+			w.sleepUntil(s.pacer.wakeTime(now))
 			return true
 		}
 		n = int(min(due, uint64(n)))
 	}
-	buffers, _ := s.cut.fill(s.batch, s.sequence, n, now)
+	buffers, _ := s.cut.fillBatch(s.batch, s.sequence, n, now)
 	took, e := s.batch.Send(w.fd, buffers)
 	if e != 0 {
-		if e == syscall.ECONNREFUSED && w.server() {
-			return w.die(gone)
+		if e == syscall.ECONNREFUSED && w.isServer() {
+			return w.loseFlow(gone)
 		}
-		return w.missed(e)
+		return w.survivesDatagramError(e)
 	}
-	sent, bytes := s.cut.sum(s.sequence, n, took)
+	sent, bytes := s.cut.sumSent(s.sequence, n, took)
 	s.sequence += sent
-	s.pacer.sent(sent)
+	s.pacer.noteSent(sent)
 	w.count.sent.Add(bytes)
 	w.count.operations.Add(sent)
 	return true
@@ -88,7 +88,7 @@ type datagramReceiver struct {
 
 func openDatagramReceiver(w *worker) (flow, error) {
 	o := &w.trial.traits
-	r := &datagramReceiver{batch: sock.NewBatch(datagramsPerCall, max(cutOf(specOf[plan.Stream](w)).largest(), greetingSize))}
+	r := &datagramReceiver{batch: sock.NewBatch(datagramsPerCall, max(cutOf(specOf[plan.Stream](w)).largestSize(), greetingSize))}
 	if specOf[plan.Stream](w).Mode == plan.GSO {
 		if err := sock.SetCoalesce(w.fd); err != nil {
 			return nil, offloadError("receive offload of UDP", err)
@@ -102,20 +102,20 @@ func openDatagramReceiver(w *worker) (flow, error) {
 	return r, nil
 }
 
-// edge begins the counts of the window at edge 0, and ends them at edge 1.
-func (r *datagramReceiver) edge(_ *worker, edge int) {
+// noteEdge begins the counts of the window at edge 0, and ends them at edge 1.
+func (r *datagramReceiver) noteEdge(_ *worker, edge int) {
 	if edge == 0 {
-		r.ledger.open()
-		r.transits.open()
+		r.ledger.openWindow()
+		r.transits.openWindow()
 	} else {
-		r.ledger.shut()
+		r.ledger.closeWindow()
 	}
 }
 
 func (r *datagramReceiver) step(w *worker) bool {
 	n, e := r.batch.Recv(w.fd)
 	if e != 0 {
-		return e == syscall.ECONNREFUSED || w.missed(e)
+		return e == syscall.ECONNREFUSED || w.survivesDatagramError(e)
 	}
 	now := w.trial.now()
 	var bytes, arrived uint64
@@ -131,7 +131,7 @@ func (r *datagramReceiver) step(w *worker) bool {
 			}
 			bytes += uint64(len(one))
 			arrived++
-			r.note(w, one, now, n == 1 && len(b) == 0)
+			r.noteDatagram(w, one, now, n == 1 && len(b) == 0)
 		}
 	}
 	if w.phase < after {
@@ -142,15 +142,15 @@ func (r *datagramReceiver) step(w *worker) bool {
 	return true
 }
 
-// note enters a datagram in the ledger and the transit times. alone means that it did not arrive in a batch.
-func (r *datagramReceiver) note(w *worker, b []byte, now int64, alone bool) {
+// noteDatagram enters a datagram in the ledger and the transit times. alone means that it did not arrive in a batch.
+func (r *datagramReceiver) noteDatagram(w *worker, b []byte, now int64, alone bool) {
 	if w.phase >= after {
 		return // the ledger is Run's
 	}
-	r.ledger.arrive(binary.BigEndian.Uint64(b))
+	r.ledger.countDatagram(binary.BigEndian.Uint64(b))
 	sent := int64(binary.BigEndian.Uint64(b[8:]))
-	r.ledger.jitter.note(now-sent, sent, alone)
+	r.ledger.jitter.addDatagram(now-sent, sent, alone)
 	if w.phase == window {
-		r.transits.note(now, now-sent)
+		r.transits.addPassage(now, now-sent)
 	}
 }

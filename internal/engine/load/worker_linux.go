@@ -47,8 +47,8 @@ func (w *worker) newTimes() times {
 	return n
 }
 
-// record adds a time if the window is open.
-func (w *worker) record(to times, ns int64) {
+// recordTime adds a time if the window is open.
+func (w *worker) recordTime(to times, ns int64) {
 	if w.phase != window {
 		return
 	}
@@ -95,15 +95,15 @@ type flow interface {
 // starter is a flow with work at the start of its thread.
 type starter interface{ begin(w *worker) }
 
-// edged is a flow with its own counters. edge is called just before the thread marks an edge of the window: 0 is the
+// edged is a flow with its own counters. noteEdge is called just before the thread marks an edge of the window: 0 is the
 // begin, 1 the end.
-type edged interface{ edge(w *worker, edge int) }
+type edged interface{ noteEdge(w *worker, edge int) }
 
 // closer is a flow that has its own descriptors. It is closed when its thread has left.
 type closer interface{ close() }
 
-// spawn starts the thread of a flow and returns when it is pinned.
-func (t *Trial) spawn(index, fd int) error {
+// spawnWorker starts the thread of a flow and returns when it is pinned.
+func (t *Trial) spawnWorker(index, fd int) error {
 	w := &worker{trial: t, index: index, fd: fd, leaveAt: stop, spin: t.traits.Spin}
 	if t.o.Side == control.SideClient {
 		w.leaveAt = drain
@@ -143,12 +143,12 @@ func (w *worker) main(ready chan<- error) {
 	t := w.trial
 	if len(t.o.CPUs) > 0 {
 		if err := thread.SetCPUs([]int{t.o.CPUs[w.index%len(t.o.CPUs)]}); err != nil {
-			ready <- failure("pin", err)
+			ready <- asError("pin", err)
 			return
 		}
 	}
 	if err := thread.SharpTimers(); err != nil {
-		ready <- failure("timer slack", err)
+		ready <- asError("timer slack", err)
 		return
 	}
 	w.nice = t.raisePriority()
@@ -157,7 +157,7 @@ func (w *worker) main(ready chan<- error) {
 	if !t.work.timed {
 		pulse, err := thread.StartPulse(tick)
 		if err != nil {
-			ready <- failure("pulse", err)
+			ready <- asError("pulse", err)
 			return
 		}
 		defer pulse.Stop()
@@ -177,35 +177,35 @@ func (w *worker) main(ready chan<- error) {
 	if w.index == 0 {
 		yard = t.yard
 	}
-	for n := uint64(0); w.running() && w.flow.step(w); {
+	for n := uint64(0); w.shouldContinue() && w.flow.step(w); {
 		before := n
 		n = w.count.operations.Load()
 		w.idle = n == before
-		if yard != nil && yard.pass() {
-			yard.look(w)
+		if yard != nil && yard.countUntilLook() {
+			yard.readIfDue(w)
 		}
 	}
 	w.leave()
 }
 
-// running reports whether the thread should do another operation. In a new phase it first marks the edges.
-func (w *worker) running() bool {
+// shouldContinue reports whether the thread should do another operation. In a new phase it first marks the edges.
+func (w *worker) shouldContinue() bool {
 	p := w.trial.phase.Load()
-	return p == w.phase || w.turn(p)
+	return p == w.phase || w.enterPhase(p)
 }
 
-// turn marks the edges between the phase that the thread last saw and p. It returns false if the thread must leave.
-func (w *worker) turn(p int32) bool {
+// enterPhase marks the edges between the phase that the thread last saw and p. It returns false if the thread must leave.
+func (w *worker) enterPhase(p int32) bool {
 	for edge, begins := range [2]int32{window, drain} {
 		if w.phase >= begins || p < begins {
 			continue
 		}
 		if f, ok := w.flow.(edged); ok {
-			f.edge(w, edge)
+			f.noteEdge(w, edge)
 		}
-		w.edges[edge] = w.mark(edge)
+		w.edges[edge] = w.edgeTally(edge)
 	}
-	w.see(p)
+	w.publishPhase(p)
 	w.last = w.trial.now()
 	return p < w.leaveAt
 }
@@ -213,12 +213,12 @@ func (w *worker) turn(p int32) bool {
 // leave marks the edges that are still open: a flow that ends in the warm-up counts for nothing.
 func (w *worker) leave() {
 	if w.phase < drain {
-		w.edges[1] = w.tally()
+		w.edges[1] = w.currentTally()
 	}
 	if w.phase < window {
 		w.edges[0] = w.edges[1]
 	}
-	w.see(ended)
+	w.publishPhase(ended)
 	r := &w.trial.roster
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,9 +227,9 @@ func (w *worker) leave() {
 	}
 }
 
-// see publishes that everything before p is marked; Run may then read the thread's own data.
-func (w *worker) see(p int32) {
-	settled := w.trial.settled()
+// publishPhase publishes that everything before p is marked; Run may then read the thread's own data.
+func (w *worker) publishPhase(p int32) {
+	settled := w.trial.settledPhase()
 	first := w.phase < settled && p >= settled
 	w.phase = p
 	w.count.seen.Store(p)
@@ -238,17 +238,17 @@ func (w *worker) see(p int32) {
 	}
 }
 
-// mark returns the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so
+// edgeTally returns the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so
 // its edge has the time at which Run changed the phase.
-func (w *worker) mark(edge int) tally {
-	n := w.tally()
+func (w *worker) edgeTally(edge int) tally {
+	n := w.currentTally()
 	if at := w.trial.edges[edge].Load(); w.idle && at != 0 {
 		n.at = min(n.at, at)
 	}
 	return n
 }
 
-func (w *worker) tally() tally {
+func (w *worker) currentTally() tally {
 	c := &w.count
 	n := tally{operations: c.operations.Load(), sent: c.sent.Load(), received: c.received.Load()}
 	n.at, n.cpu = w.trial.now(), thread.CPUTime()
@@ -260,49 +260,49 @@ func (w *worker) tally() tally {
 	return n
 }
 
-// server reports whether the thread is on the server's side.
-func (w *worker) server() bool { return w.trial.o.Side == control.SideServer }
+// isServer reports whether the thread is on the server's side.
+func (w *worker) isServer() bool { return w.trial.o.Side == control.SideServer }
 
-// done counts an operation that began when the previous one ended and ended at now.
-func (w *worker) done(now int64) {
+// countOperation counts an operation that began when the previous one ended and ended at now.
+func (w *worker) countOperation(now int64) {
 	w.count.operations.Add(1)
-	w.record(w.hist.rtt, now-w.last)
+	w.recordTime(w.hist.rtt, now-w.last)
 	w.last = now
 }
 
-// fail counts a failure after which the flow continues.
-func (w *worker) fail(k kind) { w.count.errors[k].Add(1) }
+// countFailure counts a failure after which the flow continues.
+func (w *worker) countFailure(k kind) { w.count.errors[k].Add(1) }
 
-// die notes that the flow is lost and why. It returns false, as step does for a thread with nothing more to do.
-func (w *worker) die(k kind) bool {
+// loseFlow notes that the flow is lost and why. It returns false, as step does for a thread with nothing more to do.
+func (w *worker) loseFlow(k kind) bool {
 	w.cause = k
 	w.count.left.Store(max(w.trial.now(), 1))
 	return false
 }
 
-// broken handles a failed call on a TCP flow, and reports whether the flow continues.
-func (w *worker) broken(e syscall.Errno) bool {
-	k := classify(e)
+// survivesStreamError handles a failed call on a TCP flow, and reports whether the flow continues.
+func (w *worker) survivesStreamError(e syscall.Errno) bool {
+	k := kindOfErrno(e)
 	switch {
-	case retryable(e):
+	case isRetryable(e):
 		return true
-	case w.server() && k == reset:
-		return w.die(gone)
+	case w.isServer() && k == reset:
+		return w.loseFlow(gone)
 	}
-	return w.die(k)
+	return w.loseFlow(k)
 }
 
-// missed handles a failed call on a datagram socket, and reports whether the flow continues. It counts the failure and
+// survivesDatagramError handles a failed call on a datagram socket, and reports whether the flow continues. It counts the failure and
 // pauses, unless the call would have blocked or was interrupted.
-func (w *worker) missed(e syscall.Errno) bool {
-	k := classify(e)
+func (w *worker) survivesDatagramError(e syscall.Errno) bool {
+	k := kindOfErrno(e)
 	switch {
-	case retryable(e):
+	case isRetryable(e):
 		return true
 	case k == tooLong || k == other:
-		return w.die(k)
+		return w.loseFlow(k)
 	}
-	w.fail(k)
+	w.countFailure(k)
 	w.pause()
 	return true
 }
@@ -330,10 +330,10 @@ func (w *worker) recv(fd int, b []byte, flags int) (int, syscall.Errno) {
 }
 
 // pause sleeps for 1 ms, so that a thread whose operation failed at once does not spin.
-func (w *worker) pause() { w.sleep(w.trial.now() + int64(time.Millisecond)) }
+func (w *worker) pause() { w.sleepUntil(w.trial.now() + int64(time.Millisecond)) }
 
-// sleep sleeps until the trial's clock shows at, but not longer than a tick.
-func (w *worker) sleep(at int64) {
+// sleepUntil sleeps until the trial's clock shows at, but not longer than a tick.
+func (w *worker) sleepUntil(at int64) {
 	at = min(at, w.trial.now()+int64(tick))
 	thread.SleepUntil(w.trial.clock.Offset + at)
 }
@@ -359,7 +359,7 @@ type work struct {
 func workOf(o *control.Prepare) (work, error) {
 	client := o.Side == control.SideClient
 	if !client && o.Side != control.SideServer {
-		return work{}, usage("side %q", o.Side)
+		return work{}, usageError("side %q", o.Side)
 	}
 	if names := o.Workload.Traits().Names; names.Given() {
 		return dnsWork(o.Workload.Traits(), client), nil
@@ -377,11 +377,11 @@ func workOf(o *control.Prepare) (work, error) {
 		return httpWork(s, client, len(o.CPUs)), nil
 	case plan.TTFR:
 		if client {
-			return work{}, usage("the clients of %s are new pods, which the environment makes", o.Workload)
+			return work{}, usageError("the clients of %s are new pods, which the environment makes", o.Workload)
 		}
 		return work{open: openAcceptor, queues: true, mayIdle: true}, nil
 	}
-	return work{}, usage("the engine cannot send workload %q", o.Workload)
+	return work{}, usageError("the engine cannot send workload %q", o.Workload)
 }
 
 // specOf returns the settings of the worker's workload, which must be of the kind S.

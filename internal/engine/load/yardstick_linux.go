@@ -53,31 +53,31 @@ func newYardstick(t *Trial) *yardstick {
 	return y
 }
 
-// pass counts an operation, and reports whether it is time to look at the clock.
-func (y *yardstick) pass() bool {
+// countUntilLook counts an operation, and reports whether it is time to look at the clock.
+func (y *yardstick) countUntilLook() bool {
 	y.steps++
 	return y.steps >= y.next
 }
 
-// look reads the yardstick if it is time. The next operation begins after the reading.
-func (y *yardstick) look(w *worker) {
+// readIfDue reads the yardstick if it is time. The next operation begins after the reading.
+func (y *yardstick) readIfDue(w *worker) {
 	now := w.trial.now()
 	if now < y.due {
 		y.next = y.steps + y.stride
 		return
 	}
 	y.due, y.stride, y.steps, y.next = now+y.every, y.steps/8, 0, 0
-	y.work(yardWarm)
+	y.runSteps(yardWarm)
 	thread.CPUTime()
 	begin := thread.CPUTime()
-	y.work(yardSteps)
-	y.add(thread.CPUTime() - begin)
+	y.runSteps(yardSteps)
+	y.addReading(thread.CPUTime() - begin)
 	w.last = w.trial.now()
 }
 
-// work does steps of arithmetic in four chains, enough to fill the units of a core: other work on the same core slows
+// runSteps does steps of arithmetic in four chains, enough to fill the units of a core: other work on the same core slows
 // it.
-func (y *yardstick) work(steps uint32) {
+func (y *yardstick) runSteps(steps uint32) {
 	a, b, c, d := y.at[0], y.at[1], y.at[2], y.at[3]
 	for i := range steps {
 		a, b, c, d = a*3+i, b*5+i, c*9+i, d*3+i
@@ -85,8 +85,8 @@ func (y *yardstick) work(steps uint32) {
 	y.at = [4]uint32{a, b, c, d}
 }
 
-// add adds a reading of took ns, and updates the state of the machine.
-func (y *yardstick) add(took int64) {
+// addReading adds a reading of took ns, and updates the state of the machine.
+func (y *yardstick) addReading(took int64) {
 	y.recent[y.read%yardSpan] = took
 	y.read++
 	n := copy(y.order[:], y.recent[:min(y.read, yardSpan)])
@@ -100,8 +100,8 @@ func (y *yardstick) add(took int64) {
 	y.readings.Add(1)
 }
 
-// take returns the mean state since the last call in ns, 0 without a reading.
-func (y *yardstick) take() int64 {
+// takeMean returns the mean state since the last call in ns, 0 without a reading.
+func (y *yardstick) takeMean() int64 {
 	if y == nil {
 		return 0
 	}

@@ -44,18 +44,18 @@ func TestYardstick(t *testing.T) {
 // undisturbed all the same. No time is, before half of the span has been read.
 func TestYardstickQuickReading(t *testing.T) {
 	y := &yardstick{fastest: math.MaxInt64}
-	y.add(700)
+	y.addReading(700)
 	if y.calm.Load() {
 		t.Error("one reading shows the full speed")
 	}
 	for range 2 * yardSpan {
-		y.add(1000)
+		y.addReading(1000)
 	}
 	if !y.calm.Load() || y.fastest != 1000 {
 		t.Errorf("a steady machine is disturbed beside one quick reading; the fastest state is %d ns", y.fastest)
 	}
 	for range yardSpan {
-		y.add(1200)
+		y.addReading(1200)
 	}
 	if y.calm.Load() {
 		t.Error("a slow machine is undisturbed")

@@ -134,14 +134,14 @@ func (l *Lookup) Begin(n *Names, now int64, ids uint32) Do {
 	if l.ids[0] == l.ids[1] {
 		l.ids[1]++
 	}
-	return l.ask(now)
+	return l.beginAttempt(now)
 }
 
 // Server returns the index of the server that is queried.
 func (l *Lookup) Server() int { return l.try % l.names.servers }
 
-// ask begins an attempt at the present question.
-func (l *Lookup) ask(now int64) Do {
+// beginAttempt begins an attempt at the present question.
+func (l *Lookup) beginAttempt(now int64) Do {
 	l.Stream = l.names.stream
 	l.found, l.failed = false, false
 	l.open = [2]bool{true, l.names.queries == 2}
@@ -177,7 +177,7 @@ func (l *Lookup) Both() bool { return l.due[0] && l.due[1] }
 
 // Take handles a message that has arrived at now. It ignores a message that answers no pending query.
 func (l *Lookup) Take(message []byte, now int64) Do {
-	i, answer := l.match(message)
+	i, answer := l.matchQuery(message)
 	switch {
 	case i < 0:
 		return Wait
@@ -198,22 +198,22 @@ func (l *Lookup) Take(message []byte, now int64) Do {
 	case l.open[0] || l.open[1]:
 		return Wait
 	case l.failed && !l.found:
-		return l.again(now, Failed)
+		return l.retryOrEnd(now, Failed)
 	}
-	return l.settle(now)
+	return l.evaluateAnswers(now)
 }
 
-// settle evaluates the answers that have arrived: an address is the result; without one the next name is queried.
-func (l *Lookup) settle(now int64) Do {
+// evaluateAnswers evaluates the answers that have arrived: an address is the result; without one the next name is queried.
+func (l *Lookup) evaluateAnswers(now int64) Do {
 	switch {
 	case l.found:
-		return l.end(Found)
+		return l.endWith(Found)
 	case l.at+1 == len(l.names.questions):
-		return l.end(NoName)
+		return l.endWith(NoName)
 	}
 	l.at++
 	l.try, l.single = 0, 0
-	return l.ask(now)
+	return l.beginAttempt(now)
 }
 
 // Expire handles the deadline, if it has passed: it repeats queries, begins the next attempt or ends the resolution.
@@ -225,36 +225,36 @@ func (l *Lookup) Expire(now int64) Do {
 	switch half := l.names.queries == 2 && l.open[0] != l.open[1]; {
 	case half && l.single == 0 && !l.Stream:
 		l.single = 1
-		l.ask(now)
+		l.beginAttempt(now)
 		return Send // the socket stays
 	case half && l.single == 1:
 		l.single = 2
-		return l.ask(now)
+		return l.beginAttempt(now)
 	case half && !l.failed:
-		return l.settle(now)
+		return l.evaluateAnswers(now)
 	}
-	return l.again(now, TimedOut)
+	return l.retryOrEnd(now, TimedOut)
 }
 
 // Refuse handles a failure to reach the current server: it begins the next attempt or ends the resolution as Failed.
-func (l *Lookup) Refuse(now int64) Do { return l.again(now, Failed) }
+func (l *Lookup) Refuse(now int64) Do { return l.retryOrEnd(now, Failed) }
 
-// again begins the next attempt. After the last attempt at a name of the search list, it queries the name itself; after
+// retryOrEnd begins the next attempt. After the last attempt at a name of the search list, it queries the name itself; after
 // that, the resolution ends with the result why.
-func (l *Lookup) again(now int64, why Result) Do {
+func (l *Lookup) retryOrEnd(now int64, why Result) Do {
 	l.try++
 	switch {
 	case l.try < l.names.attempts*l.names.servers:
-		return l.ask(now)
+		return l.beginAttempt(now)
 	case l.at < l.names.itself:
 		l.at = l.names.itself
 		l.try, l.single = 0, 0
-		return l.ask(now)
+		return l.beginAttempt(now)
 	}
-	return l.end(why)
+	return l.endWith(why)
 }
 
-func (l *Lookup) end(r Result) Do {
+func (l *Lookup) endWith(r Result) Do {
 	l.Result, l.Deadline = r, 0
 	return Done
 }
@@ -262,9 +262,9 @@ func (l *Lookup) end(r Result) Do {
 // answer is the content of a message: whether it is truncated, has an address, or reports a failure.
 type answer struct{ cut, found, failed bool }
 
-// match returns which query a message answers, -1 for none: an answer has the query's id, name and type, and the
+// matchQuery returns which query a message answers, -1 for none: an answer has the query's id, name and type, and the
 // response bit.
-func (l *Lookup) match(message []byte) (int, answer) {
+func (l *Lookup) matchQuery(message []byte) (int, answer) {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)
 	if err != nil || !h.Response {
@@ -275,7 +275,7 @@ func (l *Lookup) match(message []byte) (int, answer) {
 		i = 1
 	}
 	q, err := p.Question()
-	if err != nil || h.ID != l.ids[i] || !l.open[i] || q.Type != types[i] || !same(&q.Name, &l.names.questions[l.at].name) {
+	if err != nil || h.ID != l.ids[i] || !l.open[i] || q.Type != types[i] || !equalNames(&q.Name, &l.names.questions[l.at].name) {
 		return -1, answer{}
 	}
 	a := answer{cut: h.Truncated}
@@ -303,20 +303,20 @@ func hasAddress(p *dnsmessage.Parser, kind dnsmessage.Type) (has, torn bool) {
 	return has && !torn, torn
 }
 
-// same reports whether two names are equal, ignoring case.
-func same(a, b *dnsmessage.Name) bool {
+// equalNames reports whether two names are equal, ignoring case.
+func equalNames(a, b *dnsmessage.Name) bool {
 	if a.Length != b.Length {
 		return false
 	}
 	for i, c := range a.Data[:a.Length] {
-		if lower(c) != lower(b.Data[i]) {
+		if lowerASCII(c) != lowerASCII(b.Data[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func lower(c byte) byte {
+func lowerASCII(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'
 	}

@@ -36,7 +36,7 @@ func (s *Server) Answer(message, to []byte) []byte {
 		return nil
 	}
 	reply := dnsmessage.Header{ID: h.ID, Response: true, Authoritative: true, RecursionDesired: h.RecursionDesired}
-	ours := same(&q.Name, &s.name)
+	ours := equalNames(&q.Name, &s.name)
 	if !ours {
 		reply.RCode = dnsmessage.RCodeNameError
 	}

@@ -69,15 +69,15 @@ type stands struct {
 func Prepare(ctx context.Context, o control.Prepare, finished <-chan struct{}) (*Trial, error) {
 	is := o.Workload.Traits()
 	t := &Trial{o: o, finished: finished, shape: is.Job, pause: is.Interval, listen: -1, port: o.Port}
-	if why := t.wrong(); why != "" {
+	if why := t.invalidReason(); why != "" {
 		return nil, &load.Error{Kind: kindUsage, Op: "prepare", Err: errors.New(why)}
 	}
 	t.o.Setup = cmp.Or(o.Setup, defaultSetup)
 	t.links = make([]*link, t.shape.Members)
 	load.QuiesceRuntime(1)
-	err := t.open()
+	err := t.openListener()
 	for rank := o.Seat.Rank + 1; rank < t.shape.Members && err == nil; rank++ {
-		err = t.dial(ctx, rank)
+		err = t.dialMember(ctx, rank)
 	}
 	if err != nil {
 		_ = t.Close() // the first error counts
@@ -86,8 +86,8 @@ func Prepare(ctx context.Context, o control.Prepare, finished <-chan struct{}) (
 	return t, nil
 }
 
-// wrong returns what is invalid in the request, or "".
-func (t *Trial) wrong() string {
+// invalidReason returns what is invalid in the request, or "".
+func (t *Trial) invalidReason() string {
 	seat := t.o.Seat
 	switch {
 	case t.shape.Members == 0:
@@ -103,7 +103,7 @@ func (t *Trial) wrong() string {
 	return ""
 }
 
-func failed(op string, err error) *load.Error {
+func asError(op string, err error) *load.Error {
 	var known *load.Error
 	if errors.As(err, &known) {
 		return known
@@ -111,45 +111,45 @@ func failed(op string, err error) *load.Error {
 	return &load.Error{Kind: load.KindOf(err), Op: op, Err: err}
 }
 
-// name returns the rank and the name of a member, for errors.
-func (t *Trial) name(rank int) string {
+// memberName returns the rank and the name of a member, for errors.
+func (t *Trial) memberName(rank int) string {
 	return fmt.Sprintf("member %d (%s)", rank, t.o.Seat.Members[rank].Name)
 }
 
-// open makes the listener. The first member has none, because it dials all others.
-func (t *Trial) open() error {
+// openListener makes the listener. The first member has none, because it dials all others.
+func (t *Trial) openListener() error {
 	if t.o.Seat.Rank == 0 {
 		return nil
 	}
 	address, err := netip.ParseAddr(cmp.Or(t.o.Address, "::"))
 	if err != nil {
-		return failed("listen", err)
+		return asError("listen", err)
 	}
 	fd, e := sock.Socket(sock.Family(address), sock.Stream, 0)
 	if e != 0 {
-		return failed("socket", e)
+		return asError("socket", e)
 	}
 	t.listen = fd
-	if err := errors.Join(sock.SetReuse(fd, false), sock.SetTimeouts(fd, setupTick), t.settle(fd)); err != nil {
-		return failed("listen", err)
+	if err := errors.Join(sock.SetReuse(fd, false), sock.SetTimeouts(fd, setupTick), t.setSocketOptions(fd)); err != nil {
+		return asError("listen", err)
 	}
 	at := sock.NewAddr(netip.AddrPortFrom(address, uint16(t.o.Port)), sock.Family(address))
 	if e := sock.Bind(fd, &at); e != 0 {
-		return failed(fmt.Sprintf("listen at %s", at.AddrPort()), e)
+		return asError(fmt.Sprintf("listen at %s", at.AddrPort()), e)
 	}
 	if e := sock.Listen(fd, t.shape.Members); e != 0 {
-		return failed("listen", e)
+		return asError("listen", e)
 	}
 	bound, err := sock.Local(fd)
 	if err != nil {
-		return failed("listen", err)
+		return asError("listen", err)
 	}
 	t.port = int(bound.AddrPort().Port())
 	return nil
 }
 
-// settle sets up a socket. If this user may not set the congestion control, the system's default applies.
-func (t *Trial) settle(fd int) error {
+// setSocketOptions sets up a socket. If this user may not set the congestion control, the system's default applies.
+func (t *Trial) setSocketOptions(fd int) error {
 	congestion := sock.SetCongestion(fd, cmp.Or(t.o.Workload.Traits().Congestion, plan.DefaultCongestion))
 	if errors.Is(congestion, syscall.EPERM) {
 		congestion = nil
@@ -157,21 +157,21 @@ func (t *Trial) settle(fd int) error {
 	return errors.Join(sock.SetNoDelay(fd), sock.SetAbort(fd), congestion)
 }
 
-// dial connects to a member after this one and sends it this member's rank.
-func (t *Trial) dial(ctx context.Context, rank int) error {
+// dialMember connects to a member after this one and sends it this member's rank.
+func (t *Trial) dialMember(ctx context.Context, rank int) error {
 	peer := t.o.Seat.Members[rank]
-	op := "connect to " + t.name(rank)
+	op := "connect to " + t.memberName(rank)
 	address, err := netip.ParseAddr(peer.Address)
 	if err != nil {
-		return failed(op, err)
+		return asError(op, err)
 	}
 	fd, e := sock.Socket(sock.Family(address), sock.Stream, 0)
 	if e != 0 {
-		return failed(op, e)
+		return asError(op, e)
 	}
 	t.links[rank] = newLink(rank, fd)
-	if err := errors.Join(t.settle(fd), sock.SetTimeouts(fd, setupTick)); err != nil {
-		return failed(op, err)
+	if err := errors.Join(t.setSocketOptions(fd), sock.SetTimeouts(fd, setupTick)); err != nil {
+		return asError(op, err)
 	}
 	to := sock.NewAddr(netip.AddrPortFrom(address, uint16(peer.Port)), sock.Family(address))
 	for deadline := time.Now().Add(t.o.Setup); ; {
@@ -180,26 +180,26 @@ func (t *Trial) dial(ctx context.Context, rank int) error {
 			break
 		}
 		if e != syscall.EINPROGRESS && e != syscall.EALREADY && e != syscall.EINTR {
-			return failed(op, e)
+			return asError(op, e)
 		}
 		if err := ctx.Err(); err != nil {
 			return &load.Error{Kind: load.KindCancelled, Op: op, Err: err}
 		}
 		if time.Now().After(deadline) {
-			return failed(op, syscall.ETIMEDOUT)
+			return asError(op, syscall.ETIMEDOUT)
 		}
 	}
 	var greeting [greetingSize]byte
 	binary.BigEndian.PutUint32(greeting[:], greetingMagic)
 	binary.BigEndian.PutUint32(greeting[4:], uint32(t.o.Seat.Rank))
 	if n, e := sock.Send(fd, greeting[:], 0); n != greetingSize {
-		return failed(op, e) // an empty socket buffer has room for it
+		return asError(op, e) // an empty socket buffer has room for it
 	}
 	return nil
 }
 
-// accept accepts the connections of all members before this one. It fails if they do not come within Setup.
-func (t *Trial) accept(ctx context.Context) error {
+// acceptMembers accepts the connections of all members before this one. It fails if they do not come within Setup.
+func (t *Trial) acceptMembers(ctx context.Context) error {
 	deadline := time.Now().Add(t.o.Setup)
 	for missing := t.o.Seat.Rank; missing > 0; {
 		fd, e := sock.AcceptPolite(t.listen)
@@ -209,11 +209,11 @@ func (t *Trial) accept(ctx context.Context) error {
 				return err
 			}
 			if time.Now().After(deadline) {
-				return failed("wait for "+t.awaited(), syscall.ETIMEDOUT)
+				return asError("wait for "+t.missingMembers(), syscall.ETIMEDOUT)
 			}
 			continue
 		case e != 0:
-			return failed("accept", e)
+			return asError("accept", e)
 		}
 		var greeting [greetingSize]byte
 		late := time.Now().Add(greetingTime)
@@ -232,12 +232,12 @@ func (t *Trial) accept(ctx context.Context) error {
 // greetingTime bounds the wait for the greeting of a connection. TCP sends a lost one again after 200 ms or more.
 const greetingTime = time.Second
 
-// awaited names the members that have not connected.
-func (t *Trial) awaited() string {
+// missingMembers names the members that have not connected.
+func (t *Trial) missingMembers() string {
 	var names []string
 	for rank := range t.o.Seat.Rank {
 		if t.links[rank] == nil {
-			names = append(names, t.name(rank))
+			names = append(names, t.memberName(rank))
 		}
 	}
 	return strings.Join(names, ", ")
@@ -252,7 +252,7 @@ func (t *Trial) Stands() string {
 	var names []string
 	for rank := range t.shape.Members {
 		if t.stands.waits.Load()&(1<<rank) != 0 {
-			names = append(names, t.name(rank))
+			names = append(names, t.memberName(rank))
 		}
 	}
 	if len(names) > 0 {
@@ -265,12 +265,12 @@ func (t *Trial) Stands() string {
 // both edges of the window. If a member is lost and the job continues without it, the first member returns the
 // observation of the steps before the loss. Every error is a *load.Error. The connections stay open until Close.
 func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
-	if err := t.accept(ctx); err != nil {
-		return nil, t.over(ctx, err)
+	if err := t.acceptMembers(ctx); err != nil {
+		return nil, t.endError(ctx, err)
 	}
 	p, err := newPlayer(t, edge)
 	if err != nil {
-		return nil, failed("prepare", err)
+		return nil, asError("prepare", err)
 	}
 	result := make(chan error, 1)
 	t.ended.Go(func() {
@@ -290,17 +290,17 @@ func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 		return o, nil
 	}
 	if err != nil {
-		return nil, t.over(ctx, err)
+		return nil, t.endError(ctx, err)
 	}
-	return p.observe(), nil
+	return p.observeWindow(), nil
 }
 
-// over returns why a trial ended; the end of its context takes precedence.
-func (t *Trial) over(ctx context.Context, err error) error {
+// endError returns why a trial ended; the end of its context takes precedence.
+func (t *Trial) endError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &load.Error{Kind: load.KindCancelled, Op: t.o.Workload.String(), Err: context.Cause(ctx)}
 	}
-	return failed(t.o.Workload.String(), err)
+	return asError(t.o.Workload.String(), err)
 }
 
 // Close ends the thread and closes the sockets. Calling it again does nothing.
@@ -327,11 +327,11 @@ func (t *Trial) Close() (err error) {
 	return err
 }
 
-// pin binds the thread to one CPU of those for the load, if there are any, and makes its timers precise.
-func (t *Trial) pin() error {
+// pinThread binds the thread to one CPU of those for the load, if there are any, and makes its timers precise.
+func (t *Trial) pinThread() error {
 	if n := len(t.o.CPUs); n > 0 {
 		if err := thread.SetCPUs([]int{t.o.CPUs[t.o.Seat.Rank%n]}); err != nil {
-			return failed("pin", err)
+			return asError("pin", err)
 		}
 	}
 	return thread.SharpTimers()

@@ -69,7 +69,7 @@ func (l *link) rewind() {
 	}
 }
 
-func (l *link) complete() bool { return l.sent == len(l.out) && l.got == len(l.in) }
+func (l *link) isComplete() bool { return l.sent == len(l.out) && l.got == len(l.in) }
 
 // player is the thread of a member.
 type player struct {
@@ -162,11 +162,11 @@ var errStopped = errors.New("it was given up")
 // main runs the member's steps until the end of the trial.
 func (p *player) main() error {
 	defer p.poll.Close()
-	if err := p.t.pin(); err != nil {
+	if err := p.t.pinThread(); err != nil {
 		return err
 	}
 	if p.t.o.Seat.Rank == 0 {
-		return p.direct()
+		return p.directJob()
 	}
 	for {
 		word, err := p.awaitControl(p.t.links[0], 1)
@@ -176,10 +176,10 @@ func (p *player) main() error {
 		var answer [doneSize]byte
 		switch word[0] {
 		case goOpen, goEnd:
-			p.mark(word[0])
+			p.markEdge(word[0])
 		case goWarm, goStep:
-			p.start()
-			exchange, late, err := p.play()
+			p.beginStep()
+			exchange, late, err := p.playStep()
 			if err != nil {
 				return err
 			}
@@ -187,9 +187,9 @@ func (p *player) main() error {
 			binary.BigEndian.PutUint64(answer[8:], late.of)
 			binary.BigEndian.PutUint64(answer[16:], uint64(late.ns))
 		default:
-			return &load.Error{Kind: "protocol", Op: "read from " + p.t.name(0), Err: fmt.Errorf("%q begins no step", word)}
+			return &load.Error{Kind: "protocol", Op: "read from " + p.t.memberName(0), Err: fmt.Errorf("%q begins no step", word)}
 		}
-		if err := p.say(p.t.links[0], answer[:]); err != nil {
+		if err := p.sendControl(p.t.links[0], answer[:]); err != nil {
 			return err
 		}
 		if word[0] == goEnd {
@@ -204,8 +204,8 @@ type late struct {
 	ns int64
 }
 
-// direct runs the first member: it begins all steps and edges, and times the steps.
-func (p *player) direct() error {
+// directJob runs the first member: it begins all steps and edges, and times the steps.
+func (p *player) directJob() error {
 	warm := p.now() + int64(p.t.o.Warmup)
 	for first := true; first || p.now() < warm; first = false {
 		if err := p.runAll(goWarm); err != nil {
@@ -227,20 +227,20 @@ func (p *player) direct() error {
 func (p *player) runAll(what byte) error {
 	began := p.now()
 	if what == goWarm || what == goStep {
-		p.start() // the first member to receive it may send before the last receives it
+		p.beginStep() // the first member to receive it may send before the last receives it
 	}
 	for _, l := range p.links {
-		if err := p.tell(l, what); err != nil {
+		if err := p.sendControlByte(l, what); err != nil {
 			return err
 		}
 	}
 	longest, own := int64(0), late{of: noRank}
 	switch what {
 	case goOpen, goEnd:
-		p.mark(what)
+		p.markEdge(what)
 	default:
 		var err error
-		if longest, own, err = p.play(); err != nil {
+		if longest, own, err = p.playStep(); err != nil {
 			return err
 		}
 	}
@@ -282,8 +282,8 @@ func (p *player) countExchange(rank int, ns int64, l late, counts bool) {
 	}
 }
 
-// mark reads the counters at an edge of the window, and calls edge.
-func (p *player) mark(what byte) {
+// markEdge reads the counters at an edge of the window, and calls edge.
+func (p *player) markEdge(what byte) {
 	read := func() tally {
 		return tally{p.now(), thread.CPUTime(), thread.ProcessCPUTime(), p.sent, p.received, p.steps}
 	}
@@ -296,8 +296,8 @@ func (p *player) mark(what byte) {
 	p.edge(true)
 }
 
-// observe returns the member's observation of the window.
-func (p *player) observe() *sample.Observation {
+// observeWindow returns the member's observation of the window.
+func (p *player) observeWindow() *sample.Observation {
 	o := &sample.Observation{Side: p.t.o.Side, ElapsedNs: p.end.at - p.begin.at, Operations: p.end.steps - p.begin.steps,
 		BytesSent: p.end.sent - p.begin.sent, BytesReceived: p.end.received - p.begin.received,
 		CPU: sample.CPUTime{ThreadsNs: p.end.cpu - p.begin.cpu, ProcessNs: p.end.process - p.begin.process}}
@@ -326,8 +326,8 @@ func (p *player) observeLoss(err error) *sample.Observation {
 
 func (p *player) now() int64 { return thread.Monotonic() }
 
-// start begins a step: from now on data may arrive on all connections, and after the pause the member may send.
-func (p *player) start() {
+// beginStep begins a step: from now on data may arrive on all connections, and after the pause the member may send.
+func (p *player) beginStep() {
 	p.t.stands.step.Store(p.steps + 1)
 	p.open = p.now() + int64(p.t.pause)
 	if !p.t.shape.Called() || p.t.o.Seat.Rank == 0 {
@@ -335,18 +335,18 @@ func (p *player) start() {
 	}
 }
 
-// play runs the step that has begun. It returns how long the exchange took, without compute, and the member that was
+// playStep runs the step that has begun. It returns how long the exchange took, without compute, and the member that was
 // waited for last.
-func (p *player) play() (exchange int64, l late, err error) {
+func (p *player) playStep() (exchange int64, l late, err error) {
 	for {
 		next, err := p.sendAll()
 		if err != nil {
 			return 0, l, err
 		}
-		if p.complete() {
+		if p.isStepComplete() {
 			break
 		}
-		if err := p.wait(next); err != nil {
+		if err := p.waitAndReceive(next); err != nil {
 			return 0, l, err
 		}
 	}
@@ -365,40 +365,40 @@ func (p *player) play() (exchange int64, l late, err error) {
 	return exchange, l, nil
 }
 
-func (p *player) complete() bool {
+func (p *player) isStepComplete() bool {
 	for _, l := range p.links {
-		if !l.complete() || len(l.words) > 0 {
+		if !l.isComplete() || len(l.words) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// tell sends a control byte.
-func (p *player) tell(l *link, word byte) error { return p.say(l, []byte{word}) }
+// sendControlByte sends a control byte.
+func (p *player) sendControlByte(l *link, word byte) error { return p.sendControl(l, []byte{word}) }
 
-// say sends control bytes, and waits until the socket has taken them.
-func (p *player) say(l *link, words []byte) error {
+// sendControl sends control bytes, and waits until the socket has taken them.
+func (p *player) sendControl(l *link, words []byte) error {
 	l.words = append(l.words, words...)
 	for {
-		if err := p.flush(l); err != nil || len(l.words) == 0 {
+		if err := p.flushControl(l); err != nil || len(l.words) == 0 {
 			return err
 		}
-		if err := p.wait(0); err != nil {
+		if err := p.waitAndReceive(0); err != nil {
 			return err
 		}
 	}
 }
 
-// flush sends control bytes while the socket has room.
-func (p *player) flush(l *link) error {
+// flushControl sends control bytes while the socket has room.
+func (p *player) flushControl(l *link) error {
 	for len(l.words) > 0 {
 		n, e := sock.Send(l.fd, l.words, 0)
 		if e == syscall.EAGAIN {
-			return p.watch(l, true)
+			return p.watchForRoom(l, true)
 		}
 		if e != 0 && e != syscall.EINTR {
-			return p.lost(l, e)
+			return p.lostError(l, e)
 		}
 		if e == 0 {
 			l.words = l.words[n:]
@@ -411,7 +411,7 @@ func (p *player) flush(l *link) error {
 // awaitControl waits for size control bytes of a member.
 func (p *player) awaitControl(l *link, size int) ([]byte, error) {
 	for len(l.heard) < size {
-		if err := p.wait(0); err != nil {
+		if err := p.waitAndReceive(0); err != nil {
 			return nil, err
 		}
 	}
@@ -427,7 +427,7 @@ func (p *player) sendAll() (next int64, err error) {
 		return p.open, nil
 	}
 	for _, l := range p.links {
-		due, err := p.send(l, now)
+		due, err := p.sendLegs(l, now)
 		if err != nil {
 			return 0, err
 		}
@@ -438,30 +438,30 @@ func (p *player) sendAll() (next int64, err error) {
 	return next, nil
 }
 
-// send sends the legs of a connection in order, while their needs have arrived and the socket has room. due is the time
+// sendLegs sends the legs of a connection in order, while their needs have arrived and the socket has room. due is the time
 // at which the next leg may be sent, 0 if that does not depend on the clock.
-func (p *player) send(l *link, now int64) (due int64, err error) {
+func (p *player) sendLegs(l *link, now int64) (due int64, err error) {
 	for l.sent < len(l.out) {
 		x := &l.out[l.sent]
 		if x.due == 0 {
 			for _, need := range x.needs {
 				if !p.came[need] {
-					return 0, p.watch(l, false)
+					return 0, p.watchForRoom(l, false)
 				}
 			}
 			x.due = now + x.after
 		}
 		if x.due > now {
-			return x.due, p.watch(l, false)
+			return x.due, p.watchForRoom(l, false)
 		}
 		n, e := sock.Send(l.fd, p.buffer[:min(l.outLeft, len(p.buffer))], 0)
 		switch {
 		case e == syscall.EAGAIN:
-			return 0, p.watch(l, true)
+			return 0, p.watchForRoom(l, true)
 		case e == syscall.EINTR:
 			continue
 		case e != 0:
-			return 0, p.lost(l, e)
+			return 0, p.lostError(l, e)
 		}
 		p.sent += uint64(n)
 		if l.outLeft -= n; l.outLeft == 0 {
@@ -470,11 +470,11 @@ func (p *player) send(l *link, now int64) (due int64, err error) {
 			}
 		}
 	}
-	return 0, p.watch(l, false)
+	return 0, p.watchForRoom(l, false)
 }
 
-// watch makes the poll report, or no longer report, that the socket has room.
-func (p *player) watch(l *link, room bool) error {
+// watchForRoom makes the poll report, or no longer report, that the socket has room.
+func (p *player) watchForRoom(l *link, room bool) error {
 	if l.writing == room {
 		return nil
 	}
@@ -484,14 +484,14 @@ func (p *player) watch(l *link, room bool) error {
 		what |= sock.Writable
 	}
 	if e := p.poll.Change(l.fd, what, uint32(l.rank)); e != 0 {
-		return failed("epoll_ctl", e)
+		return asError("epoll_ctl", e)
 	}
 	return nil
 }
 
-// wait waits until a socket is ready or until due, at most a tick, and handles what has arrived. due 0 means no time.
+// waitAndReceive waits until a socket is ready or until due, at most a tick, and handles what has arrived. due 0 means no time.
 // It fails if the trial is given up.
-func (p *player) wait(due int64) error {
+func (p *player) waitAndReceive(due int64) error {
 	if p.t.stop.Load() {
 		return errStopped
 	}
@@ -504,21 +504,21 @@ func (p *player) wait(due int64) error {
 	}
 	n, e := p.poll.Wait(limit)
 	if e != 0 && e != syscall.EINTR {
-		return failed("epoll_wait", e)
+		return asError("epoll_wait", e)
 	}
 	if n == 0 && limit > 0 {
-		p.look()
+		p.updateStands()
 	}
 	for i := range n {
 		what, rank := p.poll.Report(i)
 		l := p.t.links[rank]
 		if what&^sock.Writable != 0 {
-			if err := p.receive(l); err != nil {
+			if err := p.receiveFrom(l); err != nil {
 				return err
 			}
 		}
 		if what&sock.Writable != 0 {
-			if err := p.flush(l); err != nil {
+			if err := p.flushControl(l); err != nil {
 				return err
 			}
 		}
@@ -526,8 +526,8 @@ func (p *player) wait(due int64) error {
 	return nil
 }
 
-// look stores for Stands which members are waited for.
-func (p *player) look() {
+// updateStands stores for Stands which members are waited for.
+func (p *player) updateStands() {
 	var mask uint64
 	for _, l := range p.links {
 		if l.got < len(l.in) && p.open != math.MaxInt64 || p.t.o.Seat.Rank == 0 && p.open == math.MaxInt64 && len(l.heard) == 0 {
@@ -537,9 +537,9 @@ func (p *player) look() {
 	p.t.stands.waits.Store(mask)
 }
 
-// receive handles what has arrived on a connection. On a connection with the first member, control bytes come before
+// receiveFrom handles what has arrived on a connection. On a connection with the first member, control bytes come before
 // and after the data of a step.
-func (p *player) receive(l *link) error {
+func (p *player) receiveFrom(l *link) error {
 	directs := l.rank == 0 || p.t.o.Seat.Rank == 0
 	for {
 		words := directs && (p.open == math.MaxInt64 || l.got == len(l.in))
@@ -556,24 +556,24 @@ func (p *player) receive(l *link) error {
 		case e == syscall.EINTR:
 			continue
 		case e != 0:
-			return p.lost(l, e)
+			return p.lostError(l, e)
 		case n == 0:
-			return p.lost(l, nil)
+			return p.lostError(l, nil)
 		case words:
 			l.heard = append(l.heard, p.buffer[:n]...)
 			return nil // the thread acts on it before it reads more
 		case l.got == len(l.in):
-			return &load.Error{Kind: "protocol", Op: "read from " + p.t.name(l.rank), Err: errors.New("more data than a step has")}
+			return &load.Error{Kind: "protocol", Op: "read from " + p.t.memberName(l.rank), Err: errors.New("more data than a step has")}
 		}
 		p.received += uint64(n)
 		if l.inLeft -= n; l.inLeft == 0 {
-			p.arrived(l)
+			p.completeLeg(l)
 		}
 	}
 }
 
-// arrived notes that the next incoming leg of a connection is complete.
-func (p *player) arrived(l *link) {
+// completeLeg notes that the next incoming leg of a connection is complete.
+func (p *player) completeLeg(l *link) {
 	now := p.now()
 	if p.step.began == 0 && p.t.shape.Called() {
 		p.step.began = now
@@ -587,10 +587,10 @@ func (p *player) arrived(l *link) {
 	p.step.last, p.step.lastAt = l.rank, now
 }
 
-// lost returns the error of a connection that ended.
-func (p *player) lost(l *link, cause error) error {
+// lostError returns the error of a connection that ended.
+func (p *player) lostError(l *link, cause error) error {
 	if cause == nil {
 		cause = errors.New("the connection was closed")
 	}
-	return &load.Error{Kind: kindGone, Op: fmt.Sprintf("step %d", p.steps+1), Err: fmt.Errorf("%s is lost: %w", p.t.name(l.rank), cause)}
+	return &load.Error{Kind: kindGone, Op: fmt.Sprintf("step %d", p.steps+1), Err: fmt.Errorf("%s is lost: %w", p.t.memberName(l.rank), cause)}
 }

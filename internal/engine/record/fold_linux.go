@@ -52,8 +52,8 @@ type other struct{ where, command string }
 // foreign is the value of other.where for a task that does not belong to the path.
 const foreign = "-"
 
-// add counts a sample if it lies in the window: as a stack, or as a sample of other tasks or of the sampling itself.
-func (f *folder) add(s perf.Sample) {
+// addSample counts a sample if it lies in the window: as a stack, or as a sample of other tasks or of the sampling itself.
+func (f *folder) addSample(s perf.Sample) {
 	at := s.Time - f.BeganNs
 	i, _ := slices.BinarySearchFunc(f.Slices, at, func(x sample.Interval, t int64) int { return cmp.Compare(x.EndNs, t) })
 	if at < 0 || i == len(f.Slices) {
@@ -63,7 +63,7 @@ func (f *folder) add(s perf.Sample) {
 	for _, address := range slices.Backward(s.Kernel) {
 		kernel = append(kernel, f.symbols.Name(address))
 	}
-	task, ofTime := f.end(s), s.Event == ""
+	task, ofTime := f.taskOf(s), s.Event == ""
 	where := task.where
 	if where == foreign && !(f.Apart && inSoftIRQ(kernel)) {
 		if ofTime && (f.CPUs == nil || slices.Contains(f.CPUs, s.CPU)) {
@@ -80,7 +80,7 @@ func (f *folder) add(s perf.Sample) {
 	if ofTime && f.deepest > 0 && len(s.Kernel)+len(s.User) >= f.deepest {
 		f.stacks.Cut++
 	}
-	if receives(kernel) {
+	if handlesPacket(kernel) {
 		switch {
 		case f.Unknown:
 			where = sample.UnknownSpace
@@ -90,7 +90,7 @@ func (f *folder) add(s perf.Sample) {
 	}
 	stack := []string{where}
 	for _, address := range slices.Backward(s.User) {
-		stack = append(stack, user(address))
+		stack = append(stack, userFunction(address))
 	}
 	if stack = append(stack, kernel...); ofTime {
 		f.stacks.Add(i, sample.Counted{Samples: 1, Weight: int64(max(1, s.Period))}, stack...)
@@ -99,9 +99,8 @@ func (f *folder) add(s perf.Sample) {
 	}
 }
 
-// end returns the end of the path that a sample's task belongs to, or foreign. It also returns the name of a foreign
-// task.
-func (f *folder) end(s perf.Sample) other {
+// taskOf returns what is known of the task of a sample: the end of the path that it belongs to, or foreign with its name.
+func (f *folder) taskOf(s perf.Sample) other {
 	if where, ok := f.Threads[s.Task]; ok {
 		return other{where: where}
 	}
@@ -129,22 +128,22 @@ func lookupTask(id int, kernel bool) other {
 	return other{foreign, cmp.Or(command, sample.Ended)}
 }
 
-// user returns the name of an agent's function, "[user]" if unknown. Agents run this very program, at the same
+// userFunction returns the name of an agent's function, "[user]" if unknown. Agents run this very program, at the same
 // addresses.
-func user(address uint64) string {
+func userFunction(address uint64) string {
 	if fn := runtime.FuncForPC(uintptr(address)); fn != nil {
 		return fn.Name()
 	}
 	return "[user]"
 }
 
-// inSoftIRQ, receives and isMeter report whether a kernel stack, outermost frame first, is in a softirq, handles a
+// inSoftIRQ, handlesPacket and isMeter report whether a kernel stack, outermost frame first, is in a softirq, handles a
 // received packet, or belongs to the sampling itself.
 func inSoftIRQ(kernel []string) bool {
 	return slices.Contains(kernel, "handle_softirqs") || slices.Contains(kernel, "__do_softirq")
 }
 
-func receives(kernel []string) bool {
+func handlesPacket(kernel []string) bool {
 	return slices.ContainsFunc(kernel, func(name string) bool { return strings.HasPrefix(name, "__netif_receive_skb") })
 }
 

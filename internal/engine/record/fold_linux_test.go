@@ -24,7 +24,7 @@ func TestFold(t *testing.T) {
 		{Time: 1150, Task: -1, CPU: 1}, {Time: 1150, Task: -1, CPU: 0},                // other tasks, here and on a CPU that is not of the path
 		{Time: 1300, Task: 7, Kernel: []uint64{1, 2}, User: []uint64{3}}, // after the window
 	} {
-		f.add(s)
+		f.addSample(s)
 	}
 	if got := f.stacks.Weights; len(got) != 2 || got[0][0] != 300 || got[1][0] != 700 {
 		t.Errorf("samples of 300 and 700 weigh %v", got)
@@ -54,7 +54,7 @@ func TestOthersAreNamed(t *testing.T) {
 	f := folder{Window: Window{Slices: []sample.Interval{{EndNs: 100}}, Kernel: true}, stacks: &sample.Stacks{}}
 	own := proc.Text("/proc/self/comm")
 	for _, task := range []int{os.Getpid(), os.Getpid(), 0, -1, 1 << 22} {
-		f.add(perf.Sample{Time: 50, Task: task})
+		f.addSample(perf.Sample{Time: 50, Task: task})
 	}
 	want := map[string]uint64{own: 2, sample.Ended: 1}
 	if f.stacks.Foreign != 5 || !maps.Equal(f.stacks.Others, want) {

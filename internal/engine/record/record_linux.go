@@ -104,7 +104,7 @@ func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
 		f.stacks.Counters = r.counted.Between(w.BeganNs, w.BeganNs+w.Slices[n-1].EndNs, w.CPUs)
 	}
 	for _, s := range got.List {
-		f.add(s)
+		f.addSample(s)
 	}
 	return f.stacks, nil
 }

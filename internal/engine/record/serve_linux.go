@@ -66,7 +66,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 			if ask.Begin != nil {
 				limit.Reset(ask.Begin.Length + life)
 			}
-			if answer, err = s.answer(ask); err != nil {
+			if answer, err = s.answerAsk(ask); err != nil {
 				answer = control.SamplerAnswer{Error: err.Error()}
 			}
 		case err := <-ended:
@@ -82,24 +82,24 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	}
 }
 
-func (s *server) answer(ask control.SamplerAsk) (a control.SamplerAnswer, err error) {
+func (s *server) answerAsk(ask control.SamplerAsk) (a control.SamplerAnswer, err error) {
 	switch {
 	case ask.Begin != nil && s.recorder == nil && s.counter == nil:
-		return a, s.begin(*ask.Begin)
+		return a, s.beginSampling(*ask.Begin)
 	case ask.Start && s.counter != nil:
 		return a, s.counter.Start()
 	case ask.Window != nil && s.counter != nil:
 		a.Programs, err = Programs(s.counter, ask.Window.BeganNs)
 		return a, err
 	case ask.Start && s.recorder != nil:
-		return a, errors.Join(s.note(), s.recorder.Start())
+		return a, errors.Join(s.rememberTasks(), s.recorder.Start())
 	case ask.Window != nil && s.recorder != nil:
-		return s.window(*ask.Window)
+		return s.endRecording(*ask.Window)
 	}
 	return a, errors.New("the sampler was asked out of turn")
 }
 
-func (s *server) begin(b control.SamplerBegin) (err error) {
+func (s *server) beginSampling(b control.SamplerBegin) (err error) {
 	if b.Programs {
 		s.counter, err = attach.CountRuns()
 		return err
@@ -126,12 +126,12 @@ func (s *server) begin(b control.SamplerBegin) (err error) {
 	return nil
 }
 
-// window ends the recording and returns the stacks. It finds the load threads by the ids of tasks on this node.
-func (s *server) window(w control.SamplerWindow) (a control.SamplerAnswer, err error) {
-	if err := s.note(); err != nil {
+// endRecording ends the recording and returns the stacks. It finds the load threads by the ids of tasks on this node.
+func (s *server) endRecording(w control.SamplerWindow) (a control.SamplerAnswer, err error) {
+	if err := s.rememberTasks(); err != nil {
 		return a, err
 	}
-	threads, err := s.outer(w.Ends)
+	threads, err := s.endsByThread(w.Ends)
 	if err != nil {
 		return a, err
 	}
@@ -146,16 +146,16 @@ func (s *server) window(w control.SamplerWindow) (a control.SamplerAnswer, err e
 	return a, err
 }
 
-// note remembers the threads of agents on this node. They exist while both sides run, and may be gone after the window.
-func (s *server) note() error {
+// rememberTasks remembers the threads of agents on this node. They exist while both sides run, and may be gone after the window.
+func (s *server) rememberTasks() error {
 	tasks, err := proc.Tasks()
 	s.tasks = append(s.tasks, tasks...)
 	return err
 }
 
-// outer maps the ids of the load threads on this node to their ends of the path. It fails if one is not found: its
+// endsByThread maps the ids of the load threads on this node to their ends of the path. It fails if one is not found: its
 // samples would count as foreign.
-func (s *server) outer(ends map[string][]sample.Thread) (map[int]string, error) {
+func (s *server) endsByThread(ends map[string][]sample.Thread) (map[int]string, error) {
 	threads := map[int]string{}
 	for end, list := range ends {
 		for _, t := range list {

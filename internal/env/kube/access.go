@@ -29,7 +29,7 @@ type Right struct {
 	// Why is the purpose of the right.
 	Why string
 	// Optional means that a run works without the right. Some workloads and paths require it nevertheless; see
-	// Options.wants.
+	// Options.requiresRight.
 	Optional bool
 }
 
@@ -91,11 +91,11 @@ var Rights = []Right{
 
 // Rights returns the package's Rights, plus those for the workload idle and for image pull Secrets if the options have them.
 func (c *Cluster) Rights() []Right {
-	return append(rights(c.options.Rests), pullRights(c.options.PullSecrets, c.home)...)
+	return append(baseRights(c.options.Rests), pullRights(c.options.PullSecrets, c.home)...)
 }
 
-// rights returns a copy of Rights, plus restRight if idle is true.
-func rights(idle bool) []Right {
+// baseRights returns a copy of Rights, plus restRight if idle is true.
+func baseRights(idle bool) []Right {
 	all := slices.Clone(Rights)
 	if idle {
 		all = append(all, restRight)
@@ -103,13 +103,13 @@ func rights(idle bool) []Right {
 	return all
 }
 
-// required returns the rights without which this run fails.
-func (c *Cluster) required() []Right {
-	return slices.DeleteFunc(c.Rights(), func(r Right) bool { return r.Optional && !c.options.wants(r) })
+// requiredRights returns the rights without which this run fails.
+func (c *Cluster) requiredRights() []Right {
+	return slices.DeleteFunc(c.Rights(), func(r Right) bool { return r.Optional && !c.options.requiresRight(r) })
 }
 
-// wants reports whether these options require an optional right.
-func (o Options) wants(r Right) bool {
+// requiresRight reports whether these options require an optional right.
+func (o Options) requiresRight(r Right) bool {
 	switch r {
 	case balancerRight:
 		return slices.ContainsFunc(o.Paths, func(p plan.Path) bool { return p.To == plan.LoadBalancer })
@@ -156,7 +156,7 @@ func (e *AccessError) Error() string {
 // Preflight asks the API server whether the user has every right that the run requires. It creates nothing. It fails with an
 // *AccessError that lists all missing rights.
 func (c *Cluster) Preflight(ctx context.Context) error {
-	missing, err := c.Missing(ctx, c.required())
+	missing, err := c.Missing(ctx, c.requiredRights())
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) 
 		}
 		answer, err := c.client.Review(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: ask}})
 		if err != nil {
-			return nil, fmt.Errorf("ask the API server for the right to %s: %w", r, cause(ctx, err))
+			return nil, fmt.Errorf("ask the API server for the right to %s: %w", r, withCause(ctx, err))
 		}
 		if !answer.Status.Allowed {
 			missing = append(missing, r)
@@ -188,8 +188,8 @@ func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) 
 	return missing, nil
 }
 
-// cause returns err, joined with the reason why ctx ended if it has.
-func cause(ctx context.Context, err error) error {
+// withCause returns err, joined with the reason why ctx ended if it has.
+func withCause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)
 	}
@@ -204,7 +204,7 @@ func Manifest(idle bool, pullSecrets ...string) []byte {
 	b.WriteString("# The rights that cnibench needs to measure on a cluster, each with its reason.\n" +
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: cnibench\nrules:\n")
 	var verbs []string
-	all := rights(idle)
+	all := baseRights(idle)
 	for i, r := range all {
 		why := r.Why
 		if r.Optional {

@@ -47,7 +47,7 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 		return len(waiting) == 0, nil
 	})
 	if err != nil && (ctx.Err() != nil || !wait.Interrupted(err)) {
-		return fmt.Errorf("wait for a load balancer: %w", withAdvice(cause(ctx, err)))
+		return fmt.Errorf("wait for a load balancer: %w", withAdvice(withCause(ctx, err)))
 	}
 	for _, s := range waiting {
 		c.giveUp(ctx, s)
@@ -67,7 +67,7 @@ func (c *Cluster) storeAddress(ctx context.Context, s serviceSpec) (there bool, 
 		return false, err
 	}
 	for _, in := range svc.Status.LoadBalancer.Ingress {
-		address, why := c.entrance(ctx, in)
+		address, why := c.balancerAddress(ctx, in)
 		if why != "" {
 			r.why = why
 			continue
@@ -83,9 +83,9 @@ func (c *Cluster) storeAddress(ctx context.Context, s serviceSpec) (there bool, 
 	return there, nil
 }
 
-// entrance returns the IP address of an entry of a load balancer's status, or why it cannot be used. If the entry has only
-// a host name, entrance resolves it on this machine.
-func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (address, why string) {
+// balancerAddress returns the IP address of an entry of a load balancer's status, or why it cannot be used. If the entry has
+// only a host name, balancerAddress resolves it on this machine.
+func (c *Cluster) balancerAddress(ctx context.Context, in corev1.LoadBalancerIngress) (address, why string) {
 	family := c.options.Family
 	if in.IP != "" {
 		if api.PickFamily([]string{in.IP}, family) == "" {
@@ -127,8 +127,8 @@ func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 	c.services[s] = r
 }
 
-// balancers returns the Services of type LoadBalancer that have an address, in the order of the layout.
-func (c *Cluster) balancers() []reachable {
+// readyBalancers returns the Services of type LoadBalancer that have an address, in the order of the layout.
+func (c *Cluster) readyBalancers() []reachable {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []reachable
@@ -144,7 +144,7 @@ func (c *Cluster) balancers() []reachable {
 // "" if no such Service has an address.
 func (c *Cluster) balancerFact() string {
 	var parts []string
-	for _, r := range c.balancers() {
+	for _, r := range c.readyBalancers() {
 		s := r.address
 		if r.balancer != "" {
 			s = r.balancer + " = " + s
@@ -168,7 +168,7 @@ func (c *Cluster) balancerFact() string {
 // balancerWay describes which part of the path to a load balancer is measured. It returns "" if no Service of type
 // LoadBalancer has an address.
 func (c *Cluster) balancerWay() string {
-	all := c.balancers()
+	all := c.readyBalancers()
 	vip := func(r reachable) bool { return r.mode == corev1.LoadBalancerIPModeVIP }
 	switch {
 	case len(all) == 0:

@@ -44,7 +44,7 @@ func Clean(ctx context.Context, o Options, f CleanOptions) ([]removed, error) {
 func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]removed, error) {
 	list, err := c.client.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: LabelManagedBy + "=" + ManagedBy})
 	if err != nil {
-		return nil, fmt.Errorf("list the namespaces of runs: %w", withAdvice(cause(ctx, err)))
+		return nil, fmt.Errorf("list the namespaces of runs: %w", withAdvice(withCause(ctx, err)))
 	}
 	var found []removed
 	for _, ns := range list.Items {
@@ -63,7 +63,7 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]r
 			continue
 		}
 		c.options.Say("removing namespace %s", r.Namespace)
-		all.Go(func() { r.Err = c.remove(ctx, []string{r.Namespace}) })
+		all.Go(func() { r.Err = c.removeNamespaces(ctx, []string{r.Namespace}) })
 	}
 	all.Wait()
 	return found, nil

@@ -95,7 +95,7 @@ func Connect(o Options) (*Cluster, error) {
 	defer stop()
 	// The answer shows that the API server is reachable and accepts the credentials.
 	if _, err := client.Version(ctx); err != nil {
-		return nil, &ConfigError{unreachable(config, err)}
+		return nil, &ConfigError{connectError(config, err)}
 	}
 	return c, nil
 }
@@ -107,7 +107,7 @@ func newCluster(o Options, client *api.Client) *Cluster {
 		lookup: net.DefaultResolver.LookupNetIP,
 		pods:   map[string]standing{}, services: map[serviceSpec]reachable{}, streams: map[*stream]struct{}{},
 	}
-	c.exec = c.remote
+	c.exec = c.runInPod
 	return c
 }
 
@@ -141,8 +141,8 @@ func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err err
 	return &ConfigError{advice.With(fmt.Errorf("kubeconfig: %w", err), wayOut)}
 }
 
-// unreachable returns an error that says why an API server did not give a valid answer, with advice.
-func unreachable(config *rest.Config, err error) error {
+// connectError returns an error that says why an API server did not give a valid answer, with advice.
+func connectError(config *rest.Config, err error) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
 	var name x509.HostnameError
@@ -240,15 +240,15 @@ func (c *Cluster) Close(ctx context.Context) error {
 	if len(c.created) > 0 {
 		c.options.Say("removing what the run made")
 	}
-	err := c.remove(ctx, c.created)
+	err := c.removeNamespaces(ctx, c.created)
 	if err == nil {
 		c.created = nil
 	}
 	return err
 }
 
-// remove deletes namespaces and waits until all of them are gone.
-func (c *Cluster) remove(ctx context.Context, namespaces []string) error {
+// removeNamespaces deletes namespaces and waits until all of them are gone.
+func (c *Cluster) removeNamespaces(ctx context.Context, namespaces []string) error {
 	err := each.AtOnce(namespaces, func(_ int, ns string) error { return withAdvice(api.RemoveNamespace(ctx, c.client, ns, beat)) })
 	return advice.With(err, "cnibench kube clean removes it later; kubectl get namespaces -l app.kubernetes.io/managed-by=cnibench lists what is left")
 }

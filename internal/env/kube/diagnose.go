@@ -84,10 +84,10 @@ func withPodAdvice(name string, err error) error {
 	return withAdvice(err)
 }
 
-// look asks the API server why a pod is not ready and returns the reason. This is the fault of the pod's node, else the pod's
-// state, else its last warning event, else its condition Ready. look also reports that a pod is gone. It returns "" if it
-// finds no fault.
-func (c *Cluster) look(ctx context.Context, name string) string {
+// podFault asks the API server why a pod is not ready and returns the reason. This is the fault of the pod's node, else the
+// pod's state, else its last warning event, else its condition Ready. podFault also reports that a pod is gone. It returns
+// "" if it finds no fault.
+func (c *Cluster) podFault(ctx context.Context, name string) string {
 	p, err := c.client.Pods(c.namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

@@ -26,27 +26,27 @@ import (
 // without closing their connection.
 const lifeline = 15 * time.Second
 
-// bare reports whether v is the profile host or its twin.
-func bare(v plan.Variant) bool { return v.Profile() == profileHost }
+// isHostProfile reports whether v is the profile host or its twin.
+func isHostProfile(v plan.Variant) bool { return v.Profile() == profileHost }
 
 // Endpoints returns the ends of a route. Servers behind a Service have its address and port. It fails with a
 // *control.NotServedError if the cluster has no such route.
 func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
 	at, why := c.place.ends(c.options, r)
-	if why == "" && r.NewPods && bare(r.Variant) {
+	if why == "" && r.NewPods && isHostProfile(r.Variant) {
 		why = "its pods share the network of their node: nothing is attached"
 	}
-	if why == "" && r.Rests != "" && bare(r.Variant) {
+	if why == "" && r.Rests != "" && isHostProfile(r.Variant) {
 		why = "its nodes are those of the CNI that runs there"
 	}
 	if why != "" {
 		return ends, c.notServed(r, why)
 	}
-	if ends.Client, err = c.endpoint(r.Variant, at.client); err != nil {
+	if ends.Client, err = c.podEndpoint(r.Variant, at.client); err != nil {
 		return ends, err
 	}
 	for _, pod := range at.servers {
-		server, err := c.endpoint(r.Variant, pod)
+		server, err := c.podEndpoint(r.Variant, pod)
 		if err != nil {
 			return ends, err
 		}
@@ -67,9 +67,9 @@ func (c *Cluster) notServed(r plan.Route, why string) error {
 	return &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: why}
 }
 
-// endpoint returns the endpoint of a pod for a profile, with the pod's own address to dial and to listen on. It fails if
+// podEndpoint returns the endpoint of a pod for a profile, with the pod's own address to dial and to listen on. It fails if
 // the pod was not created.
-func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, error) {
+func (c *Cluster) podEndpoint(profile plan.Variant, pod string) (control.Endpoint, error) {
 	c.mu.Lock()
 	s, ok := c.pods[pod]
 	c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *Cluster) listenPort(profile plan.Variant, pod string) int {
 	if !isHostPod(pod) {
 		return podPorts()[slot]
 	}
-	if !bare(profile) {
+	if !isHostProfile(profile) {
 		slot += 2
 	}
 	return c.hostPorts[slot]
@@ -162,7 +162,7 @@ func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 	}
 	_, err = c.client.Pods(c.namespace(isHostPod(pod))).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("change the labels of pod %s: %w", pod, withAdvice(cause(ctx, err)))
+		return fmt.Errorf("change the labels of pod %s: %w", pod, withAdvice(withCause(ctx, err)))
 	}
 	return nil
 }

@@ -52,14 +52,14 @@ func (c *Cluster) dialPod(pod string, port int) (*tunnel, error) {
 		return nil, err
 	}
 	t := &tunnel{conn: conn, cluster: c, pod: pod}
-	if err := t.open(port); err != nil {
+	if err := t.openStreams(port); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return t, nil
 }
 
-// open creates the two streams of a forwarded connection: one for its data, one for its errors.
-func (t *tunnel) open(port int) error {
+// openStreams creates the two streams of a forwarded connection: one for its data, one for its errors.
+func (t *tunnel) openStreams(port int) error {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
 	headers.Set(corev1.PortForwardRequestIDHeader, "1")

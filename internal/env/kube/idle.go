@@ -92,7 +92,7 @@ const whole = ""
 
 // measure returns what the node and its parts use between two samples that are at least window apart.
 func (w restWatch) measure(ctx context.Context, window time.Duration) (sample.NodeRest, error) {
-	before, err := w.counters(ctx)
+	before, err := w.readCounters(ctx)
 	if err != nil {
 		return sample.NodeRest{}, err
 	}
@@ -104,7 +104,7 @@ func (w restWatch) measure(ctx context.Context, window time.Duration) (sample.No
 	if err != nil {
 		return sample.NodeRest{}, err
 	}
-	return w.between(before, first, last), nil
+	return w.usageBetween(before, first, last), nil
 }
 
 // awaitSamples waits for span, then reads until each counter in since has a newer sample, at least span later. It returns these
@@ -125,7 +125,7 @@ func (w restWatch) awaitSamples(ctx context.Context, since map[string]counter, s
 				return nil, context.Cause(ctx)
 			}
 		}
-		now, err := w.counters(ctx)
+		now, err := w.readCounters(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -152,9 +152,9 @@ func (w restWatch) awaitSamples(ctx context.Context, since map[string]counter, s
 	}
 }
 
-// between returns the usage of the node and its parts between the samples in first and those in last. It lists a part in
+// usageBetween returns the usage of the node and its parts between the samples in first and those in last. It lists a part in
 // before as lost if one of the part's counters is missing in first or last, or was reset.
-func (w restWatch) between(before, first, last map[string]counter) sample.NodeRest {
+func (w restWatch) usageBetween(before, first, last map[string]counter) sample.NodeRest {
 	n := sample.NodeRest{Node: w.node}
 	parts, lost := map[string]*sample.RestPart{}, map[string]bool{}
 	for key, c := range before {
@@ -225,12 +225,12 @@ type stats struct {
 	} `json:"memory"`
 }
 
-// counters reads the kubelet's summary. It returns the counters of the node, the kubelet, the runtime and all containers, by
+// readCounters reads the kubelet's summary. It returns the counters of the node, the kubelet, the runtime and all containers, by
 // unique keys. It omits a container without CPU time, which has ended. It fails if the summary lacks the node's CPU time.
-func (w restWatch) counters(ctx context.Context) (map[string]counter, error) {
+func (w restWatch) readCounters(ctx context.Context) (map[string]counter, error) {
 	raw, err := w.read(ctx, w.node)
 	if err != nil {
-		return nil, fmt.Errorf("read the kubelet's summary of node %s: %w", w.node, withAdvice(cause(ctx, err)))
+		return nil, fmt.Errorf("read the kubelet's summary of node %s: %w", w.node, withAdvice(withCause(ctx, err)))
 	}
 	var s summary
 	if err := json.Unmarshal(raw, &s); err != nil {

@@ -51,8 +51,8 @@ const (
 	backLimit = 30 * time.Second
 )
 
-// again reports whether the node was away and it is time to ask the API server about it again.
-func (a absence) again() bool {
+// mustAskAgain reports whether the node was away and it is time to ask the API server about it again.
+func (a absence) mustAskAgain() bool {
 	limit := askAgain
 	if a.soon {
 		limit = askSoon
@@ -60,14 +60,14 @@ func (a absence) again() bool {
 	return a.why != "" && time.Since(a.asked) > limit
 }
 
-// attend returns the placement of a run over pairs. It chooses the nodes that some pair of the plan may include. unfit has the
+// meshPlacement returns the placement of a run over pairs. It chooses the nodes that some pair of the plan may include. unfit has the
 // nodes that cannot take pods, with the reasons; a chosen node in unfit counts as away and may come back. It fails if the
 // nodes do not fit the plan's pairs.
-func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement, error) {
+func meshPlacement(nodes []corev1.Node, unfit map[string]string, o Options) (placement, error) {
 	if faults := o.Pairs.Fits(each.Of(nodes, func(n corev1.Node) string { return n.Name })); faults != nil {
 		var err error = faults
 		if len(unfit) > 0 {
-			err = fmt.Errorf("%w (%s)", err, reasons(unfit))
+			err = fmt.Errorf("%w (%s)", err, unfitReasons(unfit))
 		}
 		return placement{}, &ConfigError{err}
 	}
@@ -79,7 +79,7 @@ func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement,
 			continue
 		}
 		p.nodes = append(p.nodes, n)
-		p.mesh.nodes = append(p.mesh.nodes, mesh.Node{Name: n.Name, Labels: differences(n)})
+		p.mesh.nodes = append(p.mesh.nodes, mesh.Node{Name: n.Name, Labels: nodeProperties(n)})
 		if why := unfit[n.Name]; why != "" {
 			p.mesh.away[n.Name] = absence{why: why}
 			delete(others, n.Name)
@@ -88,14 +88,14 @@ func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement,
 	mesh.Order(p.mesh.nodes)
 	p.members = each.Of(p.mesh.nodes, func(n mesh.Node) string { return n.Name })
 	if len(others) > 0 && o.Pairs.File() == "" {
-		p.mesh.leftOut = reasons(others)
+		p.mesh.leftOut = unfitReasons(others)
 		o.Say("left out: %s", p.mesh.leftOut)
 	}
 	return p, nil
 }
 
-// differences returns the properties of a node in which nodes may differ: zone, instance type, architecture, kernel, system.
-func differences(n corev1.Node) map[string]string {
+// nodeProperties returns the properties of a node in which nodes may differ: zone, instance type, architecture, kernel, system.
+func nodeProperties(n corev1.Node) map[string]string {
 	all := map[string]string{
 		"zone": n.Labels[corev1.LabelTopologyZone], "instance type": n.Labels[corev1.LabelInstanceTypeStable],
 		"arch": n.Labels[corev1.LabelArchStable], "kernel": n.Status.NodeInfo.KernelVersion, "system": n.Status.NodeInfo.OSImage,
@@ -111,8 +111,8 @@ func (a *attendance) absenceOf(node string) absence {
 	return a.away[node]
 }
 
-// set stores why a node cannot be measured now; the zero absence means that it can.
-func (a *attendance) set(node string, now absence) {
+// setAbsence stores why a node cannot be measured now; the zero absence means that it can.
+func (a *attendance) setAbsence(node string, now absence) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if delete(a.away, node); now.why != "" {
@@ -121,24 +121,24 @@ func (a *attendance) set(node string, now absence) {
 	}
 }
 
-// expected returns the nodes whose pods are starting.
-func (a *attendance) expected() []string {
+// startingNodes returns the nodes whose pods are starting.
+func (a *attendance) startingNodes() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.away)), func(node string) bool { return !a.away[node].soon })
 }
 
-// present returns pods without the pods whose node is away.
-func (p placement) present(pods []*podSpec) []*podSpec {
+// presentPods returns pods without the pods whose node is away.
+func (p placement) presentPods(pods []*podSpec) []*podSpec {
 	if p.mesh == nil {
 		return pods
 	}
 	return slices.DeleteFunc(slices.Clone(pods), func(s *podSpec) bool { return p.mesh.absenceOf(s.Node).why != "" })
 }
 
-// lost returns a function that marks the node of a pod as away, for pods that do not become ready. If the run is not over
-// pairs, lost returns nil, because such a run needs all of its pods.
-func (p placement) lost(say func(string, ...any)) func(pod, why string) {
+// awayMarker returns a function that marks the node of a pod as away, for pods that do not become ready. If the run is not
+// over pairs, awayMarker returns nil, because such a run needs all of its pods.
+func (p placement) awayMarker(say func(string, ...any)) func(pod, why string) {
 	if p.mesh == nil {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 		if p.mesh.absenceOf(node).why == "" {
 			say("node %s is away: %s", node, why)
 		}
-		p.mesh.set(node, absence{why: why})
+		p.mesh.setAbsence(node, absence{why: why})
 	}
 }
 
@@ -196,7 +196,7 @@ func (p placement) pairEnds(r plan.Route) (e ends, why string) {
 			return e, fmt.Sprintf("node %q takes no part in the run", node)
 		}
 		pod := member + strconv.Itoa(at+1)
-		if bare(r.Variant) || []plan.Role{r.Path.From, r.Path.To}[i] == plan.Host {
+		if isHostProfile(r.Variant) || []plan.Role{r.Path.From, r.Path.To}[i] == plan.Host {
 			pod = inHost + pod
 		}
 		if i == 0 {
@@ -221,8 +221,8 @@ func (m Mesh) Nodes() []mesh.Node { return slices.Clone(m.place.mesh.nodes) }
 func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
 	for _, node := range []string{p.From, p.To} {
 		was := m.place.mesh.absenceOf(node)
-		if failed || was.again() {
-			was = m.ask(ctx, node, was)
+		if failed || was.mustAskAgain() {
+			was = m.updateAbsence(ctx, node, was)
 		}
 		if was.why != "" {
 			return node, was.why
@@ -235,20 +235,20 @@ func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why str
 func (m Mesh) Await(ctx context.Context) {
 	// If they do not become ready, their pairs stay away.
 	_ = wait.PollUntilContextTimeout(ctx, askSoon, backLimit, true, func(ctx context.Context) (bool, error) {
-		for _, node := range m.place.mesh.expected() {
-			m.ask(ctx, node, m.place.mesh.absenceOf(node))
+		for _, node := range m.place.mesh.startingNodes() {
+			m.updateAbsence(ctx, node, m.place.mesh.absenceOf(node))
 		}
-		return len(m.place.mesh.expected()) == 0, nil
+		return len(m.place.mesh.startingNodes()) == 0, nil
 	})
 }
 
-// ask asks the API server whether a node can be measured, stores the answer and returns it. If ctx ends, it returns was.
-func (m Mesh) ask(ctx context.Context, node string, was absence) absence {
+// updateAbsence asks the API server whether a node can be measured, stores the answer and returns it. If ctx ends, it returns was.
+func (m Mesh) updateAbsence(ctx context.Context, node string, was absence) absence {
 	now := m.nodeAbsence(ctx, node)
 	if ctx.Err() != nil {
 		return was
 	}
-	m.place.mesh.set(node, now)
+	m.place.mesh.setAbsence(node, now)
 	return now
 }
 
@@ -259,7 +259,7 @@ func (m Mesh) nodeAbsence(ctx context.Context, node string) absence {
 	defer stop()
 	list, err := m.client.Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()})
 	if err != nil {
-		return absence{why: "the API server does not say how it is: " + short(err).Error()}
+		return absence{why: "the API server does not say how it is: " + withoutURL(err).Error()}
 	}
 	at := slices.IndexFunc(list.Items, func(n corev1.Node) bool { return n.Name == node })
 	if at < 0 {
@@ -299,7 +299,7 @@ func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soo
 		}
 		return "its pods are made anew", true
 	case err != nil:
-		return "the API server does not say how its pods are: " + short(err).Error(), true
+		return "the API server does not say how its pods are: " + withoutURL(err).Error(), true
 	}
 	m.mu.Lock()
 	_, stood := m.pods[s.Name]
@@ -309,7 +309,7 @@ func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soo
 	case now.Ready:
 	case now.Ended && p.DeletionTimestamp == nil && (stood || p.Status.Reason != ""):
 		if err := pods.Delete(ctx, s.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Sprintf("pod %s: %s; it cannot be removed: %s", s.Name, now.Why, short(err)), true
+			return fmt.Sprintf("pod %s: %s; it cannot be removed: %s", s.Name, now.Why, withoutURL(err)), true
 		}
 		return "pod " + s.Name + ": " + now.Why, true
 	default: // a program that ended before it was ever ready would do so again

@@ -33,14 +33,14 @@ func Find(ctx context.Context, at Location, text string) (diagnose.Named, error)
 	}
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
-	found, err := find(ctx, c.client, text)
+	found, err := findNamed(ctx, c.client, text)
 	if err != nil && ctx.Err() == nil {
 		err = &ConfigError{err}
 	}
 	return found, err
 }
 
-func find(ctx context.Context, client *api.Client, text string) (diagnose.Named, error) {
+func findNamed(ctx context.Context, client *api.Client, text string) (diagnose.Named, error) {
 	namespace, name, _ := strings.Cut(text, "/")
 	name, port, _ := strings.Cut(name, ":")
 	if namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -80,7 +80,7 @@ func findPod(ctx context.Context, client *api.Client, pod *corev1.Pod, port stri
 	}
 	behind := map[string]*corev1.Pod{pod.Name: pod}
 	at := diagnose.Pod{Name: pod.Name, Node: pod.Spec.NodeName, Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(number))}
-	add(&n, at, api.StateOf(pod).Ready, behind)
+	addPod(&n, at, api.StateOf(pod).Ready, behind)
 	n.Policies = policiesOn(ctx, client, pod.Namespace, []*corev1.Pod{pod})
 	return n
 }
@@ -128,7 +128,7 @@ func findService(ctx context.Context, client *api.Client, service *corev1.Servic
 			if e.NodeName != nil {
 				at.Node = *e.NodeName
 			}
-			add(&n, at, e.Conditions.Ready == nil || *e.Conditions.Ready, behind)
+			addPod(&n, at, e.Conditions.Ready == nil || *e.Conditions.Ready, behind)
 		}
 	}
 	n.Policies = policiesOn(ctx, client, service.Namespace, slices.Collect(maps.Values(behind)))
@@ -156,9 +156,9 @@ func podsBehind(ctx context.Context, client *api.Client, service *corev1.Service
 	return pods
 }
 
-// add adds the pod at to n.Pods if it is ready, otherwise to n.Unready with the reason. It reads the reason from the pod of
+// addPod adds the pod at to n.Pods if it is ready, otherwise to n.Unready with the reason. It reads the reason from the pod of
 // this name in behind.
-func add(n *diagnose.Named, at diagnose.Pod, ready bool, behind map[string]*corev1.Pod) {
+func addPod(n *diagnose.Named, at diagnose.Pod, ready bool, behind map[string]*corev1.Pod) {
 	if ready {
 		n.Pods = append(n.Pods, at)
 		return

@@ -82,7 +82,7 @@ func TestFind(t *testing.T) {
 		{"shop/cart-1:none", diagnose.Named{Name: "pod shop/cart-1", Node: "n2", Policies: closed, Why: `it declares no TCP port "none"`}},
 		{"shop/cart-2", diagnose.Named{Name: "pod shop/cart-2", Node: "n3", Unready: []string{late}, Policies: closed}},
 	} {
-		got, err := find(t.Context(), shop().Client, tt.text)
+		got, err := findNamed(t.Context(), shop().Client, tt.text)
 		if err != nil {
 			t.Errorf("%s: %v", tt.text, err)
 		}
@@ -97,7 +97,7 @@ func TestFind(t *testing.T) {
 		"shop/nothing": "there is no Service and no pod nothing in namespace shop",
 		"shop/":        "want NAMESPACE/NAME", "/cart": "want NAMESPACE/NAME", "a/b/c": "want NAMESPACE/NAME",
 	} {
-		if _, err := find(t.Context(), shop().Client, text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := findNamed(t.Context(), shop().Client, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", text, err, want)
 		}
 	}

@@ -102,24 +102,24 @@ func (c *Cluster) NewPods(ctx context.Context, o control.Arrivals) (*sample.Obse
 	a.seen.Pods.ClockNs = int64(a.doubt)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	w, err := a.follow(ctx)
+	w, err := a.startWatch(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("watch the pods: %w", withAdvice(cause(ctx, err)))
+		return nil, fmt.Errorf("watch the pods: %w", withAdvice(withCause(ctx, err)))
 	}
 	watched := make(chan struct{})
-	go func() { defer close(watched); a.watch(ctx, w) }()
-	err = a.run(ctx)
+	go func() { defer close(watched); a.watchPods(ctx, w) }()
+	err = a.runTrial(ctx)
 	stop()
 	<-watched
 	if err = errors.Join(err, a.failed); err != nil {
 		return nil, err
 	}
-	return a.observed()
+	return a.trialObservation()
 }
 
-// run creates the pods of the trial and waits until they are gone.
-func (a *arrivals) run(ctx context.Context) error {
-	a.pod(ctx, time.Now(), nil) // warms up; afterwards the image is on the node
+// runTrial creates the pods of the trial and waits until they are gone.
+func (a *arrivals) runTrial(ctx context.Context) error {
+	a.runPod(ctx, time.Now(), nil) // warms up; afterwards the image is on the node
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (a *arrivals) run(ctx context.Context) error {
 		a.seen.Schedule.Due++
 		select {
 		case a.room <- struct{}{}:
-			pods.Go(func() { defer func() { <-a.room }(); a.pod(ctx, due, &a.seen) })
+			pods.Go(func() { defer func() { <-a.room }(); a.runPod(ctx, due, &a.seen) })
 		default: // the maximum number of pods exists: the rate is not reached
 		}
 	}
@@ -152,10 +152,10 @@ func (a *arrivals) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// pod creates a pod, waits for its report and removes it. due is when the pod should have been created. pod records the
-// result in o, unless o is nil or ctx has ended.
-func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation) {
-	p := a.object()
+// runPod creates a pod, waits for its report and removes it. due is when the pod should have been created. runPod records
+// the result in o, unless o is nil or ctx has ended.
+func (a *arrivals) runPod(ctx context.Context, due time.Time, o *sample.Observation) {
+	p := a.newPodObject()
 	now := &arrival{changed: make(chan struct{}, 1)}
 	a.mu.Lock()
 	a.pods[p.Name] = now
@@ -163,21 +163,21 @@ func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation
 	lag := time.Since(due)
 	_, err := a.c.client.Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
 	if err != nil {
-		err = &control.Error{Kind: kindCreate, Message: fmt.Sprintf("create pod %s: %v", p.Name, withPodAdvice(p.Name, cause(ctx, err)))}
+		err = &control.Error{Kind: kindCreate, Message: fmt.Sprintf("create pod %s: %v", p.Name, withPodAdvice(p.Name, withCause(ctx, err)))}
 	}
 	var first First
 	if err == nil {
-		first, err = a.report(ctx, p.Name, now, due)
+		first, err = a.awaitReport(ctx, p.Name, now, due)
 	}
 	if ctx.Err() == nil {
-		a.note(o, lag, a.podTimes(now, due, first), err)
+		a.recordPod(o, lag, a.podTimes(now, due, first), err)
 	}
-	a.remove(ctx, p, now)
+	a.removePod(ctx, p, now)
 }
 
-// object returns a new pod to create. It is like the run's other pods, but its program sends one request, dialling until it
+// newPodObject returns a new pod to create. It is like the run's other pods, but its program sends one request, dialling until it
 // is answered, and then ends.
-func (a *arrivals) object() *corev1.Pod {
+func (a *arrivals) newPodObject() *corev1.Pod {
 	name := newPod + strings.ToLower(RunID())
 	p := podObject(a.c.identity, a.c.options, podSpec{Name: name, Node: a.c.place.client})
 	p.Spec.ActiveDeadlineSeconds = new(int64((a.Timeout + reportLimit).Seconds()))
@@ -188,16 +188,16 @@ func (a *arrivals) object() *corev1.Pod {
 	return p
 }
 
-// report waits for a pod's report of its first request and returns it. It fails if the pod does not start, ends without a
+// awaitReport waits for a pod's report of its first request and returns it. It fails if the pod does not start, ends without a
 // report, or is late, and if the request failed.
-func (a *arrivals) report(ctx context.Context, name string, now *arrival, due time.Time) (First, error) {
+func (a *arrivals) awaitReport(ctx context.Context, name string, now *arrival, due time.Time) (First, error) {
 	late := time.NewTimer(time.Until(due.Add(a.Timeout + reportLimit)))
 	defer late.Stop()
 	for {
 		select {
 		case <-now.changed:
 		case <-late.C:
-			return First{}, &control.Error{Kind: kindTimeout, Message: fmt.Sprintf("pod %s has not reported within %s: %s", name, a.Timeout+reportLimit, a.state(ctx, name, now))}
+			return First{}, &control.Error{Kind: kindTimeout, Message: fmt.Sprintf("pod %s has not reported within %s: %s", name, a.Timeout+reportLimit, a.podStateText(ctx, name, now))}
 		case <-ctx.Done():
 			return First{}, context.Cause(ctx)
 		}
@@ -230,8 +230,8 @@ func readFirst(name string, t *corev1.ContainerStateTerminated) (First, error) {
 	return first, nil
 }
 
-// state describes the state of a pod that has not reported, with its last warning event.
-func (a *arrivals) state(ctx context.Context, name string, now *arrival) string {
+// podStateText describes the state of a pod that has not reported, with its last warning event.
+func (a *arrivals) podStateText(ctx context.Context, name string, now *arrival) string {
 	a.mu.Lock()
 	p := now.last
 	a.mu.Unlock()
@@ -240,7 +240,7 @@ func (a *arrivals) state(ctx context.Context, name string, now *arrival) string 
 	}
 	ask, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer stop()
-	said := a.c.describe(ask, p, api.StateOf(p).Why)
+	said := a.c.unreadyMessage(ask, p, api.StateOf(p).Why)
 	if warning := api.LastWarning(ask, a.c.client, p.Namespace, name); warning != "" {
 		said += "; " + warning
 	}
@@ -282,9 +282,9 @@ func (a *arrivals) podTimes(now *arrival, due time.Time, first First) sample.New
 	return seen
 }
 
-// note adds the result of a pod to o; it does nothing if o is nil. The pod counts as failed if err is not nil, or if its answer
+// recordPod adds the result of a pod to o; it does nothing if o is nil. The pod counts as failed if err is not nil, or if its answer
 // came after the timeout or before the pod was due.
-func (a *arrivals) note(o *sample.Observation, lag time.Duration, seen sample.NewPod, err error) {
+func (a *arrivals) recordPod(o *sample.Observation, lag time.Duration, seen sample.NewPod, err error) {
 	if o == nil {
 		return
 	}
@@ -307,8 +307,8 @@ func (a *arrivals) note(o *sample.Observation, lag time.Duration, seen sample.Ne
 	o.AddPod(seen)
 }
 
-// remove deletes a pod and waits until it is gone or ctx ends. If the pod still exists after removeLimit, it sets a.failed.
-func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
+// removePod deletes a pod and waits until it is gone or ctx ends. If the pod still exists after removeLimit, it sets a.failed.
+func (a *arrivals) removePod(ctx context.Context, p *corev1.Pod, now *arrival) {
 	// The deletion begins even if the run is interrupted; the namespace is then deleted, too.
 	request := func() error {
 		ask, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
@@ -331,24 +331,24 @@ func (a *arrivals) remove(ctx context.Context, p *corev1.Pod, now *arrival) {
 		case <-ctx.Done():
 		case <-late.C:
 			a.mu.Lock()
-			a.failed = &control.Error{Kind: kindRemove, Message: fmt.Sprintf("pod %s is not gone after %s%s", p.Name, removeLimit, lastly(err))}
+			a.failed = &control.Error{Kind: kindRemove, Message: fmt.Sprintf("pod %s is not gone after %s%s", p.Name, removeLimit, lastErrorText(err))}
 			a.mu.Unlock()
 			return
 		}
 	}
 }
 
-// lastly returns the text of a request's last error after a colon, "" for nil.
-func lastly(err error) string {
+// lastErrorText returns the text of a request's last error after a colon, "" for nil.
+func lastErrorText(err error) string {
 	if err == nil {
 		return ""
 	}
 	return ": " + err.Error()
 }
 
-// watch stores the changes that w reports until ctx ends. If the watch breaks, it begins a new one, which first reports the
+// watchPods stores the changes that w reports until ctx ends. If the watch breaks, it begins a new one, which first reports the
 // state of all existing pods.
-func (a *arrivals) watch(ctx context.Context, w watch.Interface) {
+func (a *arrivals) watchPods(ctx context.Context, w watch.Interface) {
 	again := time.NewTicker(beat)
 	defer again.Stop()
 	for ctx.Err() == nil {
@@ -356,7 +356,7 @@ func (a *arrivals) watch(ctx context.Context, w watch.Interface) {
 			select {
 			case event, more := <-w.ResultChan():
 				if p, ok := event.Object.(*corev1.Pod); ok {
-					a.changed(p, event.Type == watch.Deleted)
+					a.storeChange(p, event.Type == watch.Deleted)
 				}
 				open = more
 			case <-ctx.Done():
@@ -370,17 +370,17 @@ func (a *arrivals) watch(ctx context.Context, w watch.Interface) {
 		case <-ctx.Done():
 			return
 		}
-		w, _ = a.follow(ctx) // the next turn tries again
+		w, _ = a.startWatch(ctx) // the next turn tries again
 	}
 }
 
-// follow begins a watch of the run's pods.
-func (a *arrivals) follow(ctx context.Context) (watch.Interface, error) {
+// startWatch begins a watch of the run's pods.
+func (a *arrivals) startWatch(ctx context.Context) (watch.Interface, error) {
 	return a.c.client.WatchPods(ctx, a.c.namespace(false), LabelRun+"="+a.c.run)
 }
 
-// changed stores the state of a pod of this trial and signals the change.
-func (a *arrivals) changed(p *corev1.Pod, gone bool) {
+// storeChange stores the state of a pod of this trial and signals the change.
+func (a *arrivals) storeChange(p *corev1.Pod, gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.pods[p.Name]
@@ -396,8 +396,8 @@ func (a *arrivals) changed(p *corev1.Pod, gone bool) {
 	}
 }
 
-// observed returns the observation of the trial's pods. It fails if no pod got an answer.
-func (a *arrivals) observed() (*sample.Observation, error) {
+// trialObservation returns the observation of the trial's pods. It fails if no pod got an answer.
+func (a *arrivals) trialObservation() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil
 	}

@@ -54,10 +54,10 @@ func (p placement) controlPlanes() string {
 	return strings.Join(all, ", ")
 }
 
-// choose chooses the nodes of a run's client and server, a third node, and more nodes for a job. It prefers nodes without the
+// choosePlacement chooses the nodes of a run's client and server, a third node, and more nodes for a job. It prefers nodes without the
 // control plane, then nodes of the same zone, instance type and architecture, then the order of names. It fails if no node can
 // take pods, if too few can for a job, or if a node that o names cannot.
-func choose(nodes []corev1.Node, o Options) (placement, error) {
+func choosePlacement(nodes []corev1.Node, o Options) (placement, error) {
 	named := func(name string) bool { return name == o.ClientNode || name == o.ServerNode }
 	var fit []corev1.Node
 	var faults []error
@@ -77,35 +77,35 @@ func choose(nodes []corev1.Node, o Options) (placement, error) {
 	}
 	for _, name := range []string{o.ClientNode, o.ServerNode} {
 		if name != "" && !seen[name] {
-			faults = append(faults, fmt.Errorf("there is no node %q; there are %s", name, names(nodes)))
+			faults = append(faults, fmt.Errorf("there is no node %q; there are %s", name, nodeNames(nodes)))
 		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return placement{}, &ConfigError{err}
 	}
 	if o.Pairs.File() != "" {
-		return attend(nodes, unfit, o)
+		return meshPlacement(nodes, unfit, o)
 	}
 	if len(fit) == 0 {
-		return placement{}, advice.With(fmt.Errorf("no node can take pods: %s", reasons(unfit)), "look at kubectl get nodes; a taint is passed by a toleration")
+		return placement{}, advice.With(fmt.Errorf("no node can take pods: %s", unfitReasons(unfit)), "look at kubectl get nodes; a taint is passed by a toleration")
 	}
 	if o.Pairs.Given() {
-		return attend(fit, unfit, o)
+		return meshPlacement(fit, unfit, o)
 	}
 	slices.SortFunc(fit, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
-	p := pick(fit, o, unfit)
+	p := pickEnds(fit, o, unfit)
 	if o.Members > 0 {
 		if len(fit) < o.Members {
 			return placement{}, &ConfigError{fmt.Errorf("a job of %d members needs a node each, and %s", o.Members, noOtherNode(number.Counted(len(fit), "node"), unfit))}
 		}
-		p.join(fit, o.Members)
+		p.chooseMembers(fit, o.Members)
 	}
 	return p, nil
 }
 
-// join chooses the nodes for the n members of a job: the client's and the server's node, then the nodes in fit that have the
+// chooseMembers chooses the nodes for the n members of a job: the client's and the server's node, then the nodes in fit that have the
 // highest fitness together with the client's node. It adds them to p.members, and to p.nodes if they are missing there.
-func (p *placement) join(fit []corev1.Node, n int) {
+func (p *placement) chooseMembers(fit []corev1.Node, n int) {
 	first := p.nodes[0]
 	rest := slices.Clone(fit)
 	slices.SortStableFunc(rest, func(a, b corev1.Node) int { return fitness(first, b) - fitness(first, a) })
@@ -123,9 +123,9 @@ func (p *placement) join(fit []corev1.Node, n int) {
 	}
 }
 
-// pick chooses the client's, the server's and the third node by their fitness from fit. fit is sorted by name. unfit has the
+// pickEnds chooses the client's, the server's and the third node by their fitness from fit. fit is sorted by name. unfit has the
 // other nodes of the cluster with the reasons, for messages.
-func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
+func pickEnds(fit []corev1.Node, o Options, unfit map[string]string) placement {
 	var client, server *corev1.Node
 	best := -1
 	for i := range fit {
@@ -165,7 +165,7 @@ func noOtherNode(nodes string, unfit map[string]string) string {
 	if len(unfit) == 0 {
 		return nodes + " alone can take pods"
 	}
-	return nodes + " alone can take pods: " + reasons(unfit)
+	return nodes + " alone can take pods: " + unfitReasons(unfit)
 }
 
 // fitness returns a score for two nodes as the ends of a path; higher is better. How few of them are control-plane nodes counts
@@ -215,19 +215,19 @@ func whyUnsuitable(n corev1.Node, o Options) string {
 		return "it " + why
 	}
 	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(&t, tolerations(o)) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !isTolerated(&t, tolerations(o)) {
 			return "it has the taint " + t.ToString() + ", which is not tolerated"
 		}
 	}
 	return ""
 }
 
-func tolerated(t *corev1.Taint, by []corev1.Toleration) bool {
+func isTolerated(t *corev1.Taint, by []corev1.Toleration) bool {
 	return slices.ContainsFunc(by, func(have corev1.Toleration) bool { return have.ToleratesTaint(klog.Background(), t, false) })
 }
 
-// reasons lists nodes with the reason why each is unsuitable.
-func reasons(unfit map[string]string) string {
+// unfitReasons lists nodes with the reason why each is unsuitable.
+func unfitReasons(unfit map[string]string) string {
 	var all []string
 	for name, why := range unfit {
 		all = append(all, name+": "+why)
@@ -236,8 +236,8 @@ func reasons(unfit map[string]string) string {
 	return cmp.Or(strings.Join(all, "; "), "the cluster has no nodes")
 }
 
-// names lists the names of the nodes, sorted. Of more than ten it lists ten and counts the others.
-func names(nodes []corev1.Node) string {
+// nodeNames lists the names of the nodes, sorted. Of more than ten it lists ten and counts the others.
+func nodeNames(nodes []corev1.Node) string {
 	all := each.Of(nodes, func(n corev1.Node) string { return n.Name })
 	slices.Sort(all)
 	const most = 10
@@ -251,9 +251,9 @@ func names(nodes []corev1.Node) string {
 func (c *Cluster) chooseNodes(ctx context.Context) error {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list the nodes: %w", withAdvice(cause(ctx, err)))
+		return fmt.Errorf("list the nodes: %w", withAdvice(withCause(ctx, err)))
 	}
-	c.place, err = choose(list.Items, c.options)
+	c.place, err = choosePlacement(list.Items, c.options)
 	return err
 }
 

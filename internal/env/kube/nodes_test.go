@@ -64,7 +64,7 @@ func TestChoose(t *testing.T) {
 		"selected": {nodes: []corev1.Node{node("a", "x"), node("b", "x", large), node("c", "x", large)}, options: Options{Cluster: plan.Cluster{NodeSelector: map[string]string{corev1.LabelInstanceTypeStable: "large"}}},
 			client: "b", server: "c", why: "a: it has no label node.kubernetes.io/instance-type=large"},
 	} {
-		p, err := choose(c.nodes, c.options)
+		p, err := choosePlacement(c.nodes, c.options)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -85,7 +85,7 @@ func TestChoose(t *testing.T) {
 
 func TestChooseFaults(t *testing.T) {
 	nodes := []corev1.Node{node("a", "x"), node("b", "x", unready)}
-	_, err := choose(nodes, Options{Cluster: plan.Cluster{ClientNode: "b", ServerNode: "nowhere"}})
+	_, err := choosePlacement(nodes, Options{Cluster: plan.Cluster{ClientNode: "b", ServerNode: "nowhere"}})
 	var bad *ConfigError
 	if !errors.As(err, &bad) {
 		t.Fatalf("%v is no ConfigError", err)
@@ -95,10 +95,10 @@ func TestChooseFaults(t *testing.T) {
 			t.Errorf("%q is not in %q", want, err)
 		}
 	}
-	if _, err = choose(nodes[1:], Options{}); err == nil || !strings.Contains(err.Error(), "no node can take pods: b: it is not ready") {
+	if _, err = choosePlacement(nodes[1:], Options{}); err == nil || !strings.Contains(err.Error(), "no node can take pods: b: it is not ready") {
 		t.Errorf("no fit node: %v", err)
 	}
-	if _, err = choose(nil, Options{}); err == nil || !strings.Contains(err.Error(), "the cluster has no nodes") {
+	if _, err = choosePlacement(nil, Options{}); err == nil || !strings.Contains(err.Error(), "the cluster has no nodes") {
 		t.Errorf("no node: %v", err)
 	}
 }
@@ -107,7 +107,7 @@ func TestTolerated(t *testing.T) {
 	taint := corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}
 	for text, want := range map[string]bool{"gpu": true, "gpu=yes": true, "gpu=yes:NoSchedule": true, "gpu:NoExecute": false, "gpu=no": false, "cpu": false, "*": true, "*:NoExecute": false} {
 		o := Options{Cluster: plan.Cluster{Tolerations: []string{text}}}
-		if got := tolerated(&taint, tolerations(o)); got != want {
+		if got := isTolerated(&taint, tolerations(o)); got != want {
 			t.Errorf("%s tolerates %s: %t, want %t", text, taint.ToString(), got, want)
 		}
 	}

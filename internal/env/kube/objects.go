@@ -70,7 +70,7 @@ func (i identity) namespace(host bool) string {
 	return "cnibench-" + i.run
 }
 
-func (i identity) meta(name string, host bool) metav1.ObjectMeta {
+func (i identity) objectMeta(name string, host bool) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: i.namespace(host),
 		Labels:      api.Labels(i.run),
@@ -81,7 +81,7 @@ func (i identity) meta(name string, host bool) metav1.ObjectMeta {
 // namespaceObject returns the namespace of a run's pods, or of its host-network pods if host is true. Its PodSecurity level is
 // the strictest that admits these pods.
 func namespaceObject(i identity, host bool) *corev1.Namespace {
-	meta, level := i.meta(i.namespace(host), host), "restricted"
+	meta, level := i.objectMeta(i.namespace(host), host), "restricted"
 	meta.Namespace = ""
 	if host {
 		level = "privileged"
@@ -95,7 +95,7 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	if strings.HasPrefix(s.Name, backend+"-") {
 		o.CPULimit = cmp.Or(o.BackendCPULimit, o.CPULimit)
 	}
-	p := api.Restricted(i.meta(s.Name, host), s.Node, containerOf(i, o, host))
+	p := api.Restricted(i.objectMeta(s.Name, host), s.Node, containerOf(i, o, host))
 	p.Labels[labelPod] = s.Name
 	// With these labels, service meshes leave the pod alone: otherwise a proxy between the ends would be measured, and
 	// not the CNI.
@@ -173,7 +173,7 @@ func resources(o Options) corev1.ResourceRequirements {
 // type LoadBalancer serves only ports, and UDP only if it is needed: clouds charge by the port, and not all support both
 // protocols on one port.
 func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Service {
-	svc := &corev1.Service{ObjectMeta: i.meta(s.Name, s.Host)}
+	svc := &corev1.Service{ObjectMeta: i.objectMeta(s.Name, s.Host)}
 	svc.Spec = corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{LabelRun: i.run, labelBehind + s.Name: isBehind},
 	}

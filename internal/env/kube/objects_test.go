@@ -56,7 +56,7 @@ func TestObjects(t *testing.T) {
 // and of the others all but the host's network.
 func TestPodsAreRestricted(t *testing.T) {
 	o := someOptions()
-	for _, s := range arrange(Options{Paths: plan.Paths, Host: true, Backends: []int{2, 9}}, threeNodes).pods {
+	for _, s := range newLayout(Options{Paths: plan.Paths, Host: true, Backends: []int{2, 9}}, threeNodes).pods {
 		p := podObject(anIdentity, o, *s)
 		c := p.Spec.Containers[0]
 		sc, psc := c.SecurityContext, p.Spec.SecurityContext
@@ -88,7 +88,7 @@ func TestPodsAreRestricted(t *testing.T) {
 // TestServices selects exactly the pods that are to stand behind each Service.
 func TestServices(t *testing.T) {
 	o := someOptions()
-	l := arrange(Options{Paths: plan.Paths, Host: true, Backends: []int{2, 5}}, threeNodes)
+	l := newLayout(Options{Paths: plan.Paths, Host: true, Backends: []int{2, 5}}, threeNodes)
 	for _, spec := range l.services {
 		svc := serviceObject(anIdentity, o, spec, podPorts())
 		selected := 0

@@ -139,7 +139,7 @@ func Answer(ctx context.Context, ports []string, in io.Reader, w io.Writer) erro
 			return fmt.Errorf("take connections: %w", err)
 		}
 		listeners = append(listeners, l)
-		all.Go(func() { drop(l) })
+		all.Go(func() { dropConnections(l) })
 	}
 	if _, err := io.WriteString(w, answering); err != nil {
 		return err
@@ -157,8 +157,8 @@ func Answer(ctx context.Context, ports []string, in io.Reader, w io.Writer) erro
 	}
 }
 
-// drop accepts connections of l and closes each at once, until l is closed.
-func drop(l net.Listener) {
+// dropConnections accepts connections of l and closes each at once, until l is closed.
+func dropConnections(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {

@@ -79,16 +79,16 @@ func ServeForwarded(ctx context.Context, l net.Listener, token string, session f
 			defer conn.Close()
 			closeEarly := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			defer closeEarly()
-			if login(conn, token) {
+			if acceptLogin(conn, token) {
 				session(ctx, conn)
 			}
 		})
 	}
 }
 
-// login reads the controller's first line. If it has the right token, login writes accepted and returns true. It reads byte
-// by byte, so that it consumes nothing of what follows the line.
-func login(conn net.Conn, token string) bool {
+// acceptLogin reads the controller's first line. If it has the right token, acceptLogin writes accepted and returns true. It
+// reads byte by byte, so that it consumes nothing of what follows the line.
+func acceptLogin(conn net.Conn, token string) bool {
 	_ = conn.SetDeadline(time.Now().Add(loginLimit)) // a connection without one fails below
 	var line []byte
 	for b := make([]byte, 1); ; {

@@ -25,12 +25,12 @@ const (
 // findHostPorts chooses ports for the servers in host-network pods, and stores them. It chooses ports that are free on every node,
 // because other runs and daemons also listen there. If exec is refused, it does not check this. It fails if too few are free.
 func (c *Cluster) findHostPorts(ctx context.Context) error {
-	if !c.layout.hosts() {
+	if !c.layout.hasHostPod() {
 		return nil
 	}
 	free := candidatePorts(c.run)
 	argv := append([]string{program, "hold", "--free"}, each.Of(free, strconv.Itoa)...)
-	hosts := slices.DeleteFunc(slices.Clone(c.place.present(c.layout.pods)), func(s *podSpec) bool { return !s.Host() })
+	hosts := slices.DeleteFunc(slices.Clone(c.place.presentPods(c.layout.pods)), func(s *podSpec) bool { return !s.Host() })
 	outs, errs := make([][]byte, len(hosts)), make([]error, len(hosts))
 	var all errgroup.Group
 	all.SetLimit(requestsAtOnce)
@@ -44,13 +44,13 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 	for i, s := range hosts {
 		var there []int
 		err := errs[i]
-		if err != nil && refused(err) {
+		if err != nil && isExecRefused(err) {
 			break // a port in use fails its trial
 		}
 		if err == nil {
 			err = json.Unmarshal(outs[i], &there)
 		}
-		if lost := c.place.lost(c.options.Say); err != nil && lost != nil {
+		if lost := c.place.awayMarker(c.options.Say); err != nil && lost != nil {
 			lost(s.Name, "look for free ports: "+err.Error())
 			continue
 		}

@@ -96,18 +96,18 @@ func (c *Cluster) Reach(ctx context.Context, profiles []plan.Variant) (map[plan.
 		return nil, nil
 	}
 	calls := c.calls(profiles)
-	if len(calls) == 0 || c.forwarding() {
+	if len(calls) == 0 || c.usesPortForward() {
 		return nil, nil
 	}
 	silent, err := c.tryAll(ctx, calls)
-	if err != nil && (ctx.Err() != nil || !refused(err)) {
-		return nil, fmt.Errorf("try the paths: %w", withAdvice(cause(ctx, err)))
+	if err != nil && (ctx.Err() != nil || !isExecRefused(err)) {
+		return nil, fmt.Errorf("try the paths: %w", withAdvice(withCause(ctx, err)))
 	}
 	return silent, nil
 }
 
 func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[plan.Route]error, error) {
-	hangUp, err := c.answer(ctx, calls)
+	hangUp, err := c.answerCalls(ctx, calls)
 	defer hangUp()
 	if err != nil {
 		return nil, err
@@ -136,21 +136,21 @@ func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[plan.Route]erro
 	for _, one := range calls {
 		if why := failed[one.client+" "+one.target]; why != "" {
 			ends := append([]string{one.client}, one.servers...)
-			silent[one.Route] = &unreachedError{Target: one.target, Why: why, Limit: c.options.Settle, Policies: c.policies(ctx, ends...)}
+			silent[one.Route] = &unreachedError{Target: one.target, Why: why, Limit: c.options.Settle, Policies: c.podPolicies(ctx, ends...)}
 		}
 	}
 	return silent, ctx.Err()
 }
 
-func (c *Cluster) forwarding() bool {
+func (c *Cluster) usesPortForward() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.forward
 }
 
-// answer runs Answer in every server pod of calls, and waits until all of them listen. The caller must call hangUp, also
+// answerCalls runs Answer in every server pod of calls, and waits until all of them listen. The caller must call hangUp, also
 // after an error: it ends the programs and waits for their end.
-func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err error) {
+func (c *Cluster) answerCalls(ctx context.Context, calls []call) (hangUp func(), err error) {
 	ports := map[string][]string{}
 	for _, one := range calls {
 		for _, server := range one.servers {
@@ -223,10 +223,10 @@ func (c *Cluster) Policies(ctx context.Context, profile plan.Variant, p plan.Pat
 	if why != "" {
 		return nil
 	}
-	return c.policies(ctx, e.client, e.servers[0])
+	return c.podPolicies(ctx, e.client, e.servers[0])
 }
 
-func (c *Cluster) policies(ctx context.Context, names ...string) []string {
+func (c *Cluster) podPolicies(ctx context.Context, names ...string) []string {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
 	var pods []*corev1.Pod
@@ -247,14 +247,14 @@ func policiesOn(ctx context.Context, client *api.Client, namespace string, pods 
 	}
 	var names []string
 	for _, p := range pods {
-		names = append(names, selecting(list.Items, p)...)
+		names = append(names, policiesSelecting(list.Items, p)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// selecting returns the names of those of policies that select the pod.
-func selecting(policies []networkingv1.NetworkPolicy, p *corev1.Pod) []string {
+// policiesSelecting returns the names of those of policies that select the pod.
+func policiesSelecting(policies []networkingv1.NetworkPolicy, p *corev1.Pod) []string {
 	var names []string
 	for _, policy := range policies {
 		s, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)

@@ -114,7 +114,7 @@ func TestHangUp(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var ended []string
 			cluster := &Cluster{exec: takes(c.after, &ended)}
-			hangUp, err := cluster.answer(t.Context(), calls)
+			hangUp, err := cluster.answerCalls(t.Context(), calls)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestHangUp(t *testing.T) {
 			return ctx.Err()
 		}
 		cluster := &Cluster{exec: silent, options: Options{}.withDefaults()}
-		hangUp, err := cluster.answer(t.Context(), calls)
+		hangUp, err := cluster.answerCalls(t.Context(), calls)
 		if err == nil || !strings.Contains(err.Error(), "no word for "+helloLimit.String()) {
 			t.Errorf("nothing answers: %v", err)
 		}

@@ -25,10 +25,10 @@ const (
 // waits only for the API server. It returns the first problem that it waited for, or "". It fails at the limit or if a
 // pod is lost: a new pod would have another address.
 func (c *Cluster) Recover(ctx context.Context) (wrong string, err error) {
-	return c.recover(ctx, beat, recoverLimit)
+	return c.awaitRecovery(ctx, beat, recoverLimit)
 }
 
-func (c *Cluster) recover(ctx context.Context, beat, limit time.Duration) (wrong string, err error) {
+func (c *Cluster) awaitRecovery(ctx context.Context, beat, limit time.Duration) (wrong string, err error) {
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, beat, limit, true, func(ctx context.Context) (bool, error) {
 		var lost *lostError
@@ -65,7 +65,7 @@ func (c *Cluster) checkPods(ctx context.Context) error {
 		_, err = c.client.Version(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("the API server at %s does not say how the pods are: %w", c.config.Host, withAdvice(short(err)))
+		return fmt.Errorf("the API server at %s does not say how the pods are: %w", c.config.Host, withAdvice(withoutURL(err)))
 	}
 	if c.place.mesh != nil {
 		return nil
@@ -78,16 +78,16 @@ func (c *Cluster) checkPods(ctx context.Context) error {
 		}
 		switch now := api.StateOf(p); {
 		case now.Hopeless:
-			return &lostError{c.describe(ctx, p, now.Why)}
+			return &lostError{c.unreadyMessage(ctx, p, now.Why)}
 		case !now.Ready && waits == nil:
-			waits = errors.New(c.describe(ctx, p, now.Why))
+			waits = errors.New(c.unreadyMessage(ctx, p, now.Why))
 		}
 	}
 	return waits
 }
 
-// short returns the error of a request without its URL. It replaces a timeout by "no answer within 5s".
-func short(err error) error {
+// withoutURL returns the error of a request without its URL. It replaces a timeout by "no answer within 5s".
+func withoutURL(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", askLimit)
 	}
@@ -98,9 +98,9 @@ func short(err error) error {
 	return err
 }
 
-// describe returns a message about a pod that is not ready: the reason why, or if that is "" the message of the pod's
+// unreadyMessage returns a message about a pod that is not ready: the reason why, or if that is "" the message of the pod's
 // condition Ready; then the fault of its node, if it has one.
-func (c *Cluster) describe(ctx context.Context, p *corev1.Pod, why string) string {
+func (c *Cluster) unreadyMessage(ctx context.Context, p *corev1.Pod, why string) string {
 	said := "pod " + p.Name + " on node " + p.Spec.NodeName + ": " + cmp.Or(why, unreadiness(p), "it is not ready")
 	if node := c.unhealthyNode(ctx, p); node != "" {
 		said += "; " + node

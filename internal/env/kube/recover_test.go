@@ -70,7 +70,7 @@ func TestRecover(t *testing.T) {
 			}
 			told = nil
 			tt.do(t, w, c.namespace(false))
-			wrong, err := c.recover(t.Context(), time.Millisecond, 100*time.Millisecond)
+			wrong, err := c.awaitRecovery(t.Context(), time.Millisecond, 100*time.Millisecond)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

@@ -107,7 +107,7 @@ func TestRollRight(t *testing.T) {
 		rolled []int
 		wants  bool
 	}{{nil, false}, {[]int{2}, true}} {
-		if got := slices.Contains((&Cluster{options: Options{Rolled: c.rolled}}).required(), rollRight); got != c.wants {
+		if got := slices.Contains((&Cluster{options: Options{Rolled: c.rolled}}).requiredRights(), rollRight); got != c.wants {
 			t.Errorf("rolled %v: asked %v", c.rolled, got)
 		}
 	}

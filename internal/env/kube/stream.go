@@ -31,8 +31,8 @@ const (
 	outputLimit = 16 << 20
 )
 
-// remote runs a command in a pod of the run and returns when the command has ended.
-func (c *Cluster) remote(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error {
+// runInPod runs a command in a pod of the run and returns when the command has ended.
+func (c *Cluster) runInPod(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error {
 	at := detect.ContainerRef{Namespace: c.namespace(isHostPod(pod)), Pod: pod, Container: containerName}
 	return detect.Way{Kube: c.client, Config: c.config}.Stream(ctx, at, argv, o)
 }
@@ -55,7 +55,7 @@ func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, 
 	if errors.Is(err, detect.ErrAbandoned) {
 		return nil, fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, err)
 	}
-	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, withAdvice(cause(ctx, err)))
+	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, withAdvice(withCause(ctx, err)))
 }
 
 // startAgent starts an agent in a pod by exec, or through a port-forward if exec is refused. Once a port-forward has
@@ -70,11 +70,11 @@ func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteClose
 	if forward {
 		return c.forwardAgent(ctx, pod)
 	}
-	s, err := c.open(ctx, pod)
+	s, err := c.openStream(ctx, pod)
 	if err == nil {
 		return s, nil
 	}
-	if !refused(err) {
+	if !isExecRefused(err) {
 		return nil, fmt.Errorf("exec in pod %s: %w", pod, withAdvice(err))
 	}
 	other, otherErr := c.forwardAgent(ctx, pod)
@@ -88,8 +88,8 @@ func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteClose
 	return other, nil
 }
 
-// refused reports whether err, an error of exec, means that the cluster forbids exec.
-func refused(err error) bool {
+// isExecRefused reports whether err, an error of exec, means that the cluster forbids exec.
+func isExecRefused(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		switch status.Status().Code {
@@ -118,9 +118,9 @@ type stream struct {
 	left atomic.Bool
 }
 
-// open starts an agent by exec and waits for its first output, at most helloLimit. It fails if exec is refused, or if the
+// openStream starts an agent by exec and waits for its first output, at most helloLimit. It fails if exec is refused, or if the
 // agent ends or stays silent.
-func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
+func (c *Cluster) openStream(ctx context.Context, pod string) (*stream, error) {
 	inside, in := io.Pipe()
 	out, outside := io.Pipe()
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -131,7 +131,7 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 		s.err = c.exec(life, pod, append([]string{program}, AgentArguments()...), remotecommand.StreamOptions{Stdin: inside, Stdout: announcing{outside, first}, Stderr: &s.tail})
 		select {
 		case <-s.heard:
-			s.err = broken(s.err)
+			s.err = streamError(s.err)
 		default: // it never worked, so this is not a broken connection
 		}
 		close(s.done)
@@ -143,7 +143,7 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	var err error
 	select {
 	case <-s.heard:
-		return s, c.keep(s)
+		return s, c.keepStream(s)
 	case <-s.done:
 		if err = s.err; err == nil {
 			err = errors.New("it ended at once")
@@ -161,8 +161,8 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	return nil, err
 }
 
-// broken adds the text "the exec stream broke" to err. It returns err unchanged if err is nil or the command's exit code.
-func broken(err error) error {
+// streamError adds the text "the exec stream broke" to err. It returns err unchanged if err is nil or the command's exit code.
+func streamError(err error) error {
 	var exit exec.CodeExitError
 	if err == nil || errors.As(err, &exit) {
 		return err
@@ -173,9 +173,9 @@ func broken(err error) error {
 // AgentArguments returns the arguments with which cnibench runs as an agent in a cluster.
 func AgentArguments() []string { return []string{agentVerb, "--lifeline", lifeline.String()} }
 
-// keep stores a stream, so that Cluster.Close can end it. If the cluster is closed already, it closes the stream and returns
+// keepStream stores a stream, so that Cluster.Close can end it. If the cluster is closed already, it closes the stream and returns
 // errGone.
-func (c *Cluster) keep(s *stream) error {
+func (c *Cluster) keepStream(s *stream) error {
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
@@ -229,11 +229,11 @@ func (c *Cluster) withPodState(err error, pod string) error {
 	return err
 }
 
-// lookAt calls look with a new context, for at most lookLimit.
+// lookAt calls podFault with a new context, for at most lookLimit.
 func (c *Cluster) lookAt(pod string) string {
 	ctx, stop := context.WithTimeout(context.Background(), lookLimit)
 	defer stop()
-	return c.look(ctx, pod)
+	return c.podFault(ctx, pod)
 }
 
 // announcing is a writer that calls first before each write.

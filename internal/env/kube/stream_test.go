@@ -184,7 +184,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 	if _, err := c.startAgent(ctx, podServer); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if c.forwarding() {
+	if c.usesPortForward() {
 		t.Error("port-forward is tried where exec is not forbidden")
 	}
 }
@@ -197,11 +197,11 @@ func TestRefused(t *testing.T) {
 		`dial tcp 10.0.0.1:6443: connect: connection refused`:                                                   false,
 		`command terminated with exit code 1`:                                                                   false,
 	} {
-		if refused(errors.New(text)) != want {
+		if isExecRefused(errors.New(text)) != want {
 			t.Errorf("%s: refused is %t", text, !want)
 		}
 	}
-	if !refused(apierrors.NewForbidden(podResource, "x", errors.New("no"))) || refused(apierrors.NewNotFound(podResource, "x")) {
+	if !isExecRefused(apierrors.NewForbidden(podResource, "x", errors.New("no"))) || isExecRefused(apierrors.NewNotFound(podResource, "x")) {
 		t.Error("by status")
 	}
 }

@@ -58,10 +58,10 @@ func (c *Cluster) settleImage(ctx context.Context) error {
 		if silent {
 			return nil
 		}
-		return &ConfigError{advice.With(fmt.Errorf("nodes %s have no image with %s, which the plan names", names(c.place.nodes), strings.Join(c.options.Tools, ", ")),
+		return &ConfigError{advice.With(fmt.Errorf("nodes %s have no image with %s, which the plan names", nodeNames(c.place.nodes), strings.Join(c.options.Tools, ", ")),
 			"on each node: cnibench image --with "+strings.Join(c.options.Tools, ",")+" --load ctr; or --push REFERENCE, then --image REFERENCE")}
 	}
-	return cause(ctx, err)
+	return withCause(ctx, err)
 }
 
 // Image returns the image of the run's pods. Once the nodes are chosen, it may differ from the plan's image: it may have more
@@ -87,12 +87,12 @@ func (c *Cluster) findTools(ctx context.Context) error {
 	if len(c.options.Tools) == 0 {
 		return nil
 	}
-	pod := c.place.present(c.layout.pods)[0].Name
+	pod := c.place.presentPods(c.layout.pods)[0].Name
 	out, err := c.Exec(ctx, pod, []string{"/cnibench", agentVerb, "--lacks", strings.Join(c.options.Tools, ",")})
 	if missing := strings.Fields(string(out)); err == nil && len(missing) > 0 {
 		return &ConfigError{image.MissingTools(c.options.Image, missing, c.options.Tools)}
 	}
-	if err != nil && refused(err) {
+	if err != nil && isExecRefused(err) {
 		return nil // agents are reached by port-forward; a missing tool fails its trials
 	}
 	return err

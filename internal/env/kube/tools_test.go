@@ -80,7 +80,7 @@ func TestFindTools(t *testing.T) {
 	if err := c.findTools(t.Context()); err != nil { // without tools no agent is asked
 		t.Fatal(err)
 	}
-	c.layout = arrange(c.options, c.place)
+	c.layout = newLayout(c.options, c.place)
 	c.options.Tools = []string{"iperf3", "wrk"}
 	for says, want := range map[string]string{"": "", "wrk\n": "has no wrk, which the plan names"} {
 		c.exec = func(_ context.Context, _ string, argv []string, o remotecommand.StreamOptions) error {

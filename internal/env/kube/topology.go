@@ -103,7 +103,7 @@ func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 		return e, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes"
 	}
 	near, peer, away := podClient, podPeer, podServer
-	if bare(r.Variant) {
+	if isHostProfile(r.Variant) {
 		near, peer, away = hostClient, hostClient, hostServer
 	}
 	e.client = near
@@ -132,7 +132,7 @@ func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	}
 	e.servers = []string{server}
 	if r.Servers > 1 {
-		return at.several(e, r)
+		return at.backendEnds(e, r)
 	}
 	return e, ""
 }
@@ -140,7 +140,7 @@ func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 // membersOf returns the ends of a job's route: the job's first pod is the client, its other pods are the servers.
 func membersOf(r plan.Route) ends {
 	host, e := "", ends{client: podClient, servers: []string{podServer}}
-	if bare(r.Variant) || r.Path.From == plan.Host {
+	if isHostProfile(r.Variant) || r.Path.From == plan.Host {
 		host, e = inHost, ends{client: hostClient, servers: []string{hostServer}}
 	}
 	for i := 3; i <= r.Members; i++ {
@@ -156,21 +156,21 @@ func serviceOf(p plan.Path) string {
 	return serviceLocal
 }
 
-// several returns the ends of a route with several backends. e has the ends of the same route with one backend. The text is
+// backendEnds returns the ends of a route with several backends. e has the ends of the same route with one backend. The text is
 // the reason if the route is not served, "" if it is.
-func (at placement) several(e ends, r plan.Route) (ends, string) {
+func (at placement) backendEnds(e ends, r plan.Route) (ends, string) {
 	nodes := 2
 	if at.server == "" {
 		nodes = 1
 	}
-	if bare(r.Variant) && r.Servers > nodes {
+	if isHostProfile(r.Variant) && r.Servers > nodes {
 		return e, fmt.Sprintf("its backends share the addresses of %d nodes, and %d backends need one each", nodes, r.Servers)
 	}
 	e.servers = nil
 	for i := range r.Servers {
 		node := r.ServerNode(i, nodes)
 		name := fmt.Sprintf("%s-%d-%d", backend, node+1, i/nodes+1)
-		if bare(r.Variant) {
+		if isHostProfile(r.Variant) {
 			name = []string{hostClient, hostServer}[node]
 		}
 		e.servers = append(e.servers, name)
@@ -230,8 +230,8 @@ func (at placement) nodeOf(pod string) string {
 	return at.client
 }
 
-// arrange returns the layout of a run: the pods and Services that the served paths of the plan need, and no others.
-func arrange(o Options, at placement) layout {
+// newLayout returns the layout of a run: the pods and Services that the served paths of the plan need, and no others.
+func newLayout(o Options, at placement) layout {
 	var l layout
 	variants := []plan.Variant{{}} // any variant with the cluster's CNI
 	if o.Host {
@@ -242,9 +242,9 @@ func arrange(o Options, at placement) layout {
 		if why != "" {
 			continue
 		}
-		l.pod(at, e.client)
+		l.ensurePod(at, e.client)
 		for _, name := range e.servers {
-			l.behind(e.service, l.pod(at, name))
+			l.addBackend(e.service, l.ensurePod(at, name))
 		}
 	}
 	return l
@@ -271,8 +271,8 @@ func (o Options) routes(variants []plan.Variant) []plan.Route {
 	return routes
 }
 
-// pod returns the pod called name. It adds the pod to the layout if it is missing.
-func (l *layout) pod(at placement, name string) *podSpec {
+// ensurePod returns the pod called name. It adds the pod to the layout if it is missing.
+func (l *layout) ensurePod(at placement, name string) *podSpec {
 	i := slices.IndexFunc(l.pods, func(p *podSpec) bool { return p.Name == name })
 	if i < 0 {
 		i = len(l.pods)
@@ -281,9 +281,9 @@ func (l *layout) pod(at placement, name string) *podSpec {
 	return l.pods[i]
 }
 
-// behind makes p a backend of the Service called name. It adds the Service to the layout if it is missing. For the name "" it
+// addBackend makes p a backend of the Service called name. It adds the Service to the layout if it is missing. For the name "" it
 // does nothing.
-func (l *layout) behind(name string, p *podSpec) {
+func (l *layout) addBackend(name string, p *podSpec) {
 	if name == "" {
 		return
 	}
@@ -295,8 +295,8 @@ func (l *layout) behind(name string, p *podSpec) {
 	}
 }
 
-// hosts reports whether the layout has a host-network pod.
-func (l layout) hosts() bool {
+// hasHostPod reports whether the layout has a host-network pod.
+func (l layout) hasHostPod() bool {
 	return slices.ContainsFunc(l.pods, func(p *podSpec) bool { return p.Host() })
 }
 

@@ -146,16 +146,16 @@ func TestSeveral(t *testing.T) {
 // TestArrange wants what the paths need, and nothing else.
 func TestArrange(t *testing.T) {
 	o := Options{Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}}
-	l := arrange(o, threeNodes)
-	if names := podNames(l); !slices.Equal(names, []string{podClient, podServer}) || len(l.services) != 0 || l.hosts() {
+	l := newLayout(o, threeNodes)
+	if names := podNames(l); !slices.Equal(names, []string{podClient, podServer}) || len(l.services) != 0 || l.hasHostPod() {
 		t.Errorf("one path needs %v and %v", names, l.services)
 	}
 	o.Host = true
-	if names := podNames(arrange(o, threeNodes)); !slices.Equal(names, []string{podClient, podServer, hostClient, hostServer}) {
+	if names := podNames(newLayout(o, threeNodes)); !slices.Equal(names, []string{podClient, podServer, hostClient, hostServer}) {
 		t.Errorf("with the profile host it needs %v", names)
 	}
 	o = Options{Paths: plan.Paths, Backends: []int{2, 5}, Host: true}
-	l = arrange(o, threeNodes)
+	l = newLayout(o, threeNodes)
 	for _, p := range plan.Paths {
 		for _, isBare := range []bool{false, true} {
 			e, why := threeNodes.ends(o, plan.Single(cni(isBare), p))
@@ -172,7 +172,7 @@ func TestArrange(t *testing.T) {
 			}
 		}
 	}
-	if l = arrange(Options{Paths: plan.Paths}, oneNode); len(l.pods) == 0 {
+	if l = newLayout(Options{Paths: plan.Paths}, oneNode); len(l.pods) == 0 {
 		t.Error("nothing is left on one node")
 	}
 	for _, s := range l.pods {

@@ -57,7 +57,7 @@ type reachable struct {
 // Up chooses the nodes and creates the namespaces, pods and Services that the plan needs. It waits until all pods are ready and
 // all load balancers have addresses, but for load balancers at most LoadBalancerTimeout. After an error it removes everything.
 func (c *Cluster) Up(ctx context.Context) error {
-	err := c.raise(ctx)
+	err := c.createObjects(ctx)
 	if err == nil {
 		return nil
 	}
@@ -69,13 +69,13 @@ func (c *Cluster) Up(ctx context.Context) error {
 	return err
 }
 
-func (c *Cluster) raise(ctx context.Context) error {
+func (c *Cluster) createObjects(ctx context.Context) error {
 	if err := c.findNodes(ctx); err != nil {
 		return err
 	}
-	c.layout = arrange(c.options, c.place)
+	c.layout = newLayout(c.options, c.place)
 	if len(c.layout.pods) == 0 {
-		return &ConfigError{advice.With(fmt.Errorf("this cluster serves none of the plan's paths: %s", cmp.Or(c.unserved(), "it has none")),
+		return &ConfigError{advice.With(fmt.Errorf("this cluster serves none of the plan's paths: %s", cmp.Or(c.unservedPaths(), "it has none")),
 			"choose other --paths (cnibench list paths), or allow more nodes")}
 	}
 	c.options.Say("making %d pods and %d Services in namespace %s", len(c.layout.pods), len(c.layout.services), c.namespace(false))
@@ -93,7 +93,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 	}
 	for _, s := range c.layout.services {
 		if err := c.makeService(ctx, s); err != nil {
-			return fmt.Errorf("create Service %s: %w", s.Name, withAdvice(cause(ctx, err)))
+			return fmt.Errorf("create Service %s: %w", s.Name, withAdvice(withCause(ctx, err)))
 		}
 	}
 	return c.awaitBalancers(ctx)
@@ -121,7 +121,7 @@ func (c *Cluster) Renew(ctx context.Context) error {
 		return len(pods) == 0, err
 	})
 	if err != nil {
-		return fmt.Errorf("delete the pods: %w", withAdvice(cause(ctx, err)))
+		return fmt.Errorf("delete the pods: %w", withAdvice(withCause(ctx, err)))
 	}
 	return c.makePods(ctx)
 }
@@ -131,10 +131,10 @@ func (c *Cluster) Renew(ctx context.Context) error {
 func (c *Cluster) makePods(ctx context.Context) error {
 	making, first := errgroup.WithContext(ctx)
 	making.SetLimit(requestsAtOnce)
-	for _, s := range c.place.present(c.layout.pods) {
+	for _, s := range c.place.presentPods(c.layout.pods) {
 		making.Go(func() error {
 			if err := c.makePod(first, s); err != nil {
-				return fmt.Errorf("create pod %s: %w", s.Name, withPodAdvice(s.Name, cause(ctx, err)))
+				return fmt.Errorf("create pod %s: %w", s.Name, withPodAdvice(s.Name, withCause(ctx, err)))
 			}
 			return nil
 		})
@@ -145,8 +145,8 @@ func (c *Cluster) makePods(ctx context.Context) error {
 	return c.awaitPods(ctx)
 }
 
-// unserved lists the paths of the plan that the cluster does not serve, with the reasons. It returns "" if it serves all.
-func (c *Cluster) unserved() string {
+// unservedPaths lists the paths of the plan that the cluster does not serve, with the reasons. It returns "" if it serves all.
+func (c *Cluster) unservedPaths() string {
 	var all []string
 	for _, p := range c.options.Paths {
 		if _, why := c.place.ends(c.options, plan.Single(plan.Variant{}, p)); why != "" {
@@ -162,12 +162,12 @@ func (c *Cluster) Unserved(ctx context.Context) (string, error) {
 	if err := c.chooseNodes(ctx); err != nil {
 		return "", err
 	}
-	return c.unserved(), nil
+	return c.unservedPaths(), nil
 }
 
 func (c *Cluster) makeNamespaces(ctx context.Context) error {
 	for _, host := range []bool{false, true} {
-		if host && !c.layout.hosts() {
+		if host && !c.layout.hasHostPod() {
 			continue
 		}
 		ns := namespaceObject(c.identity, host)
@@ -177,10 +177,10 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 			if host { // the other one was not refused
 				words = withHostAdvice
 			}
-			return fmt.Errorf("create namespace %s: %w", ns.Name, words(cause(ctx, err)))
+			return fmt.Errorf("create namespace %s: %w", ns.Name, words(withCause(ctx, err)))
 		}
-		if err := api.CopySecrets(ctx, c.client, c.PullSecrets(), c.meta("", host)); err != nil {
-			return withAdvice(cause(ctx, err))
+		if err := api.CopySecrets(ctx, c.client, c.PullSecrets(), c.objectMeta("", host)); err != nil {
+			return withAdvice(withCause(ctx, err))
 		}
 	}
 	return nil
@@ -233,19 +233,19 @@ func checkContainers(p *corev1.Pod) error {
 // runs on a wrong node, or has no address of the wanted family. In a run over pairs, a node whose pod does not become
 // ready is marked as away instead; awaitPods fails if fewer than two nodes remain.
 func (c *Cluster) awaitPods(ctx context.Context) error {
-	names := each.Of(c.place.present(c.layout.pods), func(s *podSpec) string { return s.Name })
+	names := each.Of(c.place.presentPods(c.layout.pods), func(s *podSpec) string { return s.Name })
 	pods, err := api.Await{
 		Names: names, List: c.listPods, Done: func(_ *corev1.Pod, now api.State) bool { return now.Ready },
-		Interval: beat, Limit: c.options.Ready, Patience: patience, Lost: c.place.lost(c.options.Say),
+		Interval: beat, Limit: c.options.Ready, Patience: patience, Lost: c.place.awayMarker(c.options.Say),
 	}.Pods(ctx)
 	var late *api.LateError
 	switch {
 	case errors.As(err, &late):
-		return c.late(ctx, late.Waiting)
+		return c.lateError(ctx, late.Waiting)
 	case err != nil:
-		return fmt.Errorf("wait for the pods: %w", withAdvice(cause(ctx, err)))
+		return fmt.Errorf("wait for the pods: %w", withAdvice(withCause(ctx, err)))
 	}
-	for _, s := range c.place.present(c.layout.pods) {
+	for _, s := range c.place.presentPods(c.layout.pods) {
 		c.pods[s.Name] = standing{node: pods[s.Name].Spec.NodeName, addresses: api.Addresses(pods[s.Name])}
 	}
 	if c.place.mesh != nil {
@@ -269,8 +269,8 @@ func (c *Cluster) listPods(ctx context.Context) (map[string]*corev1.Pod, error) 
 	return all, nil
 }
 
-// late returns the error for the pods in waiting, which are not ready in time. It describes up to three of them.
-func (c *Cluster) late(ctx context.Context, waiting map[string]api.State) error {
+// lateError returns the error for the pods in waiting, which are not ready in time. It describes up to three of them.
+func (c *Cluster) lateError(ctx context.Context, waiting map[string]api.State) error {
 	const most = 3
 	var lines []string
 	wayOut := ""
@@ -279,7 +279,7 @@ func (c *Cluster) late(ctx context.Context, waiting map[string]api.State) error 
 			lines = append(lines, fmt.Sprintf("and %d more", len(waiting)-most))
 			break
 		}
-		lines = append(lines, cmp.Or(c.look(ctx, name), "pod "+name+": nothing is known of it"))
+		lines = append(lines, cmp.Or(c.podFault(ctx, name), "pod "+name+": nothing is known of it"))
 		wayOut = cmp.Or(waiting[name].Advice, wayOut)
 	}
 	return advice.With(fmt.Errorf("%d pods are not ready after %s: %s", len(waiting), c.options.Ready, strings.Join(lines, "; ")), wayOut)
@@ -287,7 +287,7 @@ func (c *Cluster) late(ctx context.Context, waiting map[string]api.State) error 
 
 // checkPlacement fails if a pod is not on the node of its spec, or has no address of the wanted family.
 func (c *Cluster) checkPlacement() error {
-	for _, s := range c.place.present(c.layout.pods) {
+	for _, s := range c.place.presentPods(c.layout.pods) {
 		p := c.pods[s.Name]
 		if p.node != s.Node {
 			return fmt.Errorf("pod %s runs on node %q and belongs on %q", s.Name, p.node, s.Node)

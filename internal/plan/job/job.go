@@ -80,15 +80,15 @@ type pattern struct {
 }
 
 var patterns = []pattern{
-	{allReduces, "All-reduce", []string{viaRing, viaDoubling}, allReduce, func(n float64) float64 { return 2 * (n - 1) / n }, size},
-	{broadcasts, "Broadcast", []string{viaTree, viaFlat}, broadcast, func(float64) float64 { return 1 }, size},
-	{shuffles, "Shuffle", nil, shuffle, func(n float64) float64 { return (n - 1) / n }, size},
-	{replicates, "Replication", []string{viaChain, viaFanOut}, replicate, nil, size},
+	{allReduces, "All-reduce", []string{viaRing, viaDoubling}, allReduce, func(n float64) float64 { return 2 * (n - 1) / n }, dataSize},
+	{broadcasts, "Broadcast", []string{viaTree, viaFlat}, broadcast, func(float64) float64 { return 1 }, dataSize},
+	{shuffles, "Shuffle", nil, shuffle, func(n float64) float64 { return (n - 1) / n }, dataSize},
+	{replicates, "Replication", []string{viaChain, viaFanOut}, replicate, nil, dataSize},
 	{incasts, "Incast", nil, incast, nil, func(s Shape) float64 { return float64(s.Size) * float64(s.Members-1) }},
-	{requests, "Tree of requests", nil, microservice, nil, nil},
+	{requests, "Tree of requests", nil, requestTree, nil, nil},
 }
 
-func size(s Shape) float64 { return float64(s.Size) }
+func dataSize(s Shape) float64 { return float64(s.Size) }
 
 // Patterns returns the names of the patterns, the default first.
 func Patterns() []string { return each.Of(patterns, func(p pattern) string { return p.name }) }

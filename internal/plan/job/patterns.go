@@ -5,21 +5,21 @@ import "math/bits"
 // list collects the transfers of a step.
 type list []transfer
 
-// send adds a transfer and returns its number.
-func (l *list) send(from, to, bytes int, needs ...int) int {
+// addTransfer adds a transfer and returns its number.
+func (l *list) addTransfer(from, to, bytes int, needs ...int) int {
 	*l = append(*l, transfer{From: from, To: to, Bytes: bytes, Needs: needs})
 	return len(*l) - 1
 }
 
-// part returns the size of part i if size bytes are cut into n parts that differ by at most one byte.
-func part(size, n, i int) int { return size*(i+1)/n - size*i/n }
+// partSize returns the size of part i if size bytes are cut into n parts that differ by at most one byte.
+func partSize(size, n, i int) int { return size*(i+1)/n - size*i/n }
 
-// blocks returns the sizes of the blocks in which members forward data of this size.
-func blocks(size int) []int {
+// blockSizes returns the sizes of the blocks in which members forward data of this size.
+func blockSizes(size int) []int {
 	n := min(max(size/leastBlock, 1), mostBlocks)
 	var all []int
 	for i := range n {
-		all = append(all, part(size, n, i))
+		all = append(all, partSize(size, n, i))
 	}
 	return all
 }
@@ -28,14 +28,14 @@ func blocks(size int) []int {
 // members do not compute the sum, since that costs the same on every network.
 func allReduce(s Shape) []transfer {
 	if s.Via == viaDoubling {
-		return doubling(s)
+		return doublingAllReduce(s)
 	}
-	return ring(s)
+	return ringAllReduce(s)
 }
 
-// ring returns the transfers of an all-reduce around a ring of n members: n-1 rounds in which each member adds its own part to
+// ringAllReduce returns the transfers of an all-reduce around a ring of n members: n-1 rounds in which each member adds its own part to
 // the received part, and n-1 rounds that distribute the sums. Each member sends 2(n-1)/n of the vector, the minimum.
-func ring(s Shape) []transfer {
+func ringAllReduce(s Shape) []transfer {
 	n := s.Members
 	var l list
 	came := make([]int, n) // the transfer that each member received last
@@ -50,17 +50,17 @@ func ring(s Shape) []transfer {
 			if round > 0 {
 				needs = []int{came[i]}
 			}
-			next[(i+1)%n] = l.send(i, (i+1)%n, part(s.Size, n, chunk), needs...)
+			next[(i+1)%n] = l.addTransfer(i, (i+1)%n, partSize(s.Size, n, chunk), needs...)
 		}
 		came = next
 	}
 	return l
 }
 
-// doubling returns the transfers of an all-reduce that exchanges whole vectors at distances 1, 2, 4 and so on: in fewer rounds than
-// ring, with more bytes. If the number of members is not a power of two, the extra members first send their vector to a neighbour,
-// and receive the sum from it at the end.
-func doubling(s Shape) []transfer {
+// doublingAllReduce returns the transfers of an all-reduce that exchanges whole vectors at distances 1, 2, 4 and so on: in
+// fewer rounds than ringAllReduce, with more bytes. If the number of members is not a power of two, the extra members first
+// send their vector to a neighbour, and receive the sum from it at the end.
+func doublingAllReduce(s Shape) []transfer {
 	n := s.Members
 	power := 1 << (bits.Len(uint(n)) - 1)
 	extra := n - power
@@ -73,18 +73,18 @@ func doubling(s Shape) []transfer {
 	}
 	came := make([][]int, power)
 	for rank := range extra {
-		came[rank] = []int{l.send(2*rank, 2*rank+1, s.Size)}
+		came[rank] = []int{l.addTransfer(2*rank, 2*rank+1, s.Size)}
 	}
 	for distance := 1; distance < power; distance *= 2 {
 		next := make([][]int, power)
 		for rank := range power {
 			to := rank ^ distance
-			next[to] = []int{l.send(member(rank), member(to), s.Size, came[rank]...)}
+			next[to] = []int{l.addTransfer(member(rank), member(to), s.Size, came[rank]...)}
 		}
 		came = next
 	}
 	for rank := range extra {
-		l.send(2*rank+1, 2*rank, s.Size, came[rank]...)
+		l.addTransfer(2*rank+1, 2*rank, s.Size, came[rank]...)
 	}
 	return l
 }
@@ -92,7 +92,7 @@ func doubling(s Shape) []transfer {
 // broadcast returns the transfers of the first member's data to all others: directly, or along a binomial tree.
 func broadcast(s Shape) []transfer {
 	var l list
-	cut := blocks(s.Size)
+	cut := blockSizes(s.Size)
 	came := make([][]int, s.Members) // the blocks that each member got
 	for to := 1; to < s.Members; to++ {
 		from := 0
@@ -104,7 +104,7 @@ func broadcast(s Shape) []transfer {
 			if from > 0 {
 				needs = []int{came[from][b]}
 			}
-			came[to] = append(came[to], l.send(from, to, size, needs...))
+			came[to] = append(came[to], l.addTransfer(from, to, size, needs...))
 		}
 	}
 	return l
@@ -118,11 +118,11 @@ func shuffle(s Shape) []transfer {
 	for turn := 1; turn < n; turn++ { // each begins with its neighbour, so that no member receives from all at once
 		for from := range n {
 			to := (from + turn) % n
-			size := int(float64(part(s.Size, n, to)) * (1 - s.Skew))
+			size := int(float64(partSize(s.Size, n, to)) * (1 - s.Skew))
 			if to == 0 {
 				size += int(s.Skew * float64(s.Size))
 			}
-			l.send(from, to, max(size, 1))
+			l.addTransfer(from, to, max(size, 1))
 		}
 	}
 	return l
@@ -132,7 +132,7 @@ func shuffle(s Shape) []transfer {
 // members that forward the data, or from the first member to each other.
 func replicate(s Shape) []transfer {
 	var l list
-	cut := blocks(s.Size)
+	cut := blockSizes(s.Size)
 	var above []int
 	last := make([][]int, s.Members)
 	for to := 1; to < s.Members; to++ {
@@ -146,7 +146,7 @@ func replicate(s Shape) []transfer {
 			if above != nil {
 				needs = []int{above[b]}
 			}
-			mine = append(mine, l.send(from, to, size, needs...))
+			mine = append(mine, l.addTransfer(from, to, size, needs...))
 		}
 		last[to], above = mine[len(mine)-1:], mine
 	}
@@ -158,7 +158,7 @@ func replicate(s Shape) []transfer {
 		} else {
 			below = nil
 		}
-		below = []int{l.send(from, to, ackSize, append(last[from], below...)...)}
+		below = []int{l.addTransfer(from, to, ackSize, append(last[from], below...)...)}
 	}
 	return l
 }
@@ -167,22 +167,22 @@ func replicate(s Shape) []transfer {
 func incast(s Shape) []transfer {
 	var l list
 	for to := 1; to < s.Members; to++ {
-		l.send(0, to, requestSize)
+		l.addTransfer(0, to, requestSize)
 	}
 	for from := 1; from < s.Members; from++ {
-		l.send(from, 0, s.Size, from-1)
+		l.addTransfer(from, 0, s.Size, from-1)
 	}
 	return l
 }
 
-// microservice returns the transfers of a tree of requests: a member sends requests to Fanout others, and answers when it
+// requestTree returns the transfers of a tree of requests: a member sends requests to Fanout others, and answers when it
 // has all their answers.
-func microservice(s Shape) []transfer {
+func requestTree(s Shape) []transfer {
 	var l list
 	asked := make([][]int, s.Members)
 	for to := 1; to < s.Members; to++ {
 		from := (to - 1) / s.Fanout
-		asked[to] = []int{l.send(from, to, requestSize, asked[from]...)}
+		asked[to] = []int{l.addTransfer(from, to, requestSize, asked[from]...)}
 		if from > 0 {
 			l[len(l)-1].After = s.Service
 		}
@@ -195,7 +195,7 @@ func microservice(s Shape) []transfer {
 			needs = asked[from]
 		}
 		to := (from - 1) / s.Fanout
-		answers[to] = append(answers[to], l.send(from, to, s.Size, needs...))
+		answers[to] = append(answers[to], l.addTransfer(from, to, s.Size, needs...))
 		if leaf {
 			l[len(l)-1].After = s.Service
 		}

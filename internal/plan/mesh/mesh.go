@@ -71,8 +71,8 @@ func (p Pairs) Given() bool { return p.Which != "" }
 // AtOnce returns the number of pairs that may be measured at once.
 func (p Pairs) AtOnce() int { return max(1, p.Concurrency) }
 
-// sampled returns the number of pairs of a sample; ok is false if p is not a sample.
-func (p Pairs) sampled() (n int, ok bool) {
+// sampleSize returns the number of pairs of a sample; ok is false if p is not a sample.
+func (p Pairs) sampleSize() (n int, ok bool) {
 	digits, ok := strings.CutPrefix(p.Which, sample)
 	n, _ = strconv.Atoi(digits) // Check has refused others
 	return n, ok
@@ -90,9 +90,9 @@ func (p Pairs) Among(nodes []string, seed uint64) map[string]bool {
 		return among
 	}
 	nodes = slices.Clone(nodes)
-	if n, ok := p.sampled(); ok && 2*n < len(nodes) {
+	if n, ok := p.sampleSize(); ok && 2*n < len(nodes) {
 		slices.SortFunc(nodes, func(a, b string) int {
-			return cmp.Or(cmp.Compare(lot(a, seed), lot(b, seed)), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(nodeRandom(a, seed), nodeRandom(b, seed)), cmp.Compare(a, b))
 		})
 		nodes = nodes[:2*n]
 	}
@@ -102,8 +102,8 @@ func (p Pairs) Among(nodes []string, seed uint64) map[string]bool {
 	return among
 }
 
-// lot returns a pseudorandom number for a node, which depends on its name and the seed only.
-func lot(name string, seed uint64) uint64 {
+// nodeRandom returns a pseudorandom number for a node, which depends on its name and the seed only.
+func nodeRandom(name string, seed uint64) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, name, " ", seed) // it never fails
 	return rand.NewPCG(h.Sum64(), seed).Uint64()
@@ -111,7 +111,7 @@ func lot(name string, seed uint64) uint64 {
 
 // File returns the name of the file of pairs, "" if Which is a word.
 func (p Pairs) File() string {
-	if _, ok := p.sampled(); ok || p.Which == All || p.Which == Ring {
+	if _, ok := p.sampleSize(); ok || p.Which == All || p.Which == Ring {
 		return ""
 	}
 	return p.Which
@@ -128,7 +128,7 @@ func (p Pairs) Load(read func(name string) ([]byte, error)) (Pairs, position.Fau
 		return p, position.Faults{{Field: "pairs", Message: fmt.Sprintf("%s; want all, ring, sample=N or a file of pairs", err)}}
 	}
 	var faults position.Faults
-	p.Listed, faults = lines(name, string(text))
+	p.Listed, faults = parsePairs(name, string(text))
 	return p, faults
 }
 
@@ -154,9 +154,9 @@ func Check(which string) string {
 	return ""
 }
 
-// lines parses a file of pairs: two names of nodes on each line. It skips empty lines and comments with #. The Faults list
+// parsePairs parses a file of pairs: two names of nodes on each line. It skips empty lines and comments with #. The Faults list
 // every invalid line.
-func lines(name, text string) ([]Line, position.Faults) {
+func parsePairs(name, text string) ([]Line, position.Faults) {
 	var pairs []Line
 	var faults position.Faults
 	first := map[Pair]int{}
@@ -202,7 +202,7 @@ func (p Pairs) Fits(nodes []string) (faults position.Faults) {
 		faults.Add("pairs", "a pair needs two nodes, and there %s: %s", map[bool]string{true: "is one", false: "are none"}[n == 1], strings.Join(nodes, ", "))
 		return faults
 	}
-	if wanted, ok := p.sampled(); ok && wanted > n*(n-1)/2 {
+	if wanted, ok := p.sampleSize(); ok && wanted > n*(n-1)/2 {
 		faults.Add("pairs", "sample=%d: %d nodes have %s; want at most that, or all", wanted, n, number.Counted(n*(n-1)/2, "pair"))
 	}
 	known := map[string]bool{}
@@ -223,11 +223,11 @@ func (p Pairs) Fits(nodes []string) (faults position.Faults) {
 func Order(nodes []Node, keys ...string) {
 	slices.SortFunc(nodes, func(a, b Node) int {
 		for _, k := range keys {
-			if c := compare(a.Labels[k], b.Labels[k]); c != 0 {
+			if c := compareNatural(a.Labels[k], b.Labels[k]); c != 0 {
 				return c
 			}
 		}
-		return compare(a.Name, b.Name)
+		return compareNatural(a.Name, b.Name)
 	})
 }
 
@@ -249,10 +249,10 @@ func Varying(nodes []Node) []string {
 	return slices.DeleteFunc(keys, func(k string) bool { return len(values[k]) < 2 || len(values[k]) == len(nodes) })
 }
 
-// compare compares names with the numbers in them as numbers: node-9 comes before node-10.
-func compare(a, b string) int {
+// compareNatural compares names with the numbers in them as numbers: node-9 comes before node-10.
+func compareNatural(a, b string) int {
 	for a != "" && b != "" {
-		i, j := digits(a), digits(b)
+		i, j := countLeadingDigits(a), countLeadingDigits(b)
 		if i > 0 && j > 0 {
 			x, y := strings.TrimLeft(a[:i], "0"), strings.TrimLeft(b[:j], "0")
 			if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
@@ -269,7 +269,7 @@ func compare(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits returns how many digits s begins with.
-func digits(s string) int {
+// countLeadingDigits returns how many digits s begins with.
+func countLeadingDigits(s string) int {
 	return len(s) - len(strings.TrimLeft(s, "0123456789"))
 }

@@ -31,13 +31,13 @@ func (p Pairs) Schedule(nodes []string, seed uint64) Schedule {
 	}
 	switch {
 	case p.Which == Ring:
-		s.fix(ring(len(nodes)))
+		s.assignRounds(ringMatches(len(nodes)))
 	case p.File() != "":
 		list := make([]match, len(p.Listed))
 		for i, pair := range p.Listed {
 			list[i] = match{number[pair.From], number[pair.To]}
 		}
-		s.fix(list)
+		s.assignRounds(list)
 	default:
 		s.circle = r.Perm(len(nodes))
 		if len(nodes)%2 == 1 {
@@ -45,7 +45,7 @@ func (p Pairs) Schedule(nodes []string, seed uint64) Schedule {
 		}
 		s.turns = r.Perm(len(s.circle) - 1)
 		s.count = len(nodes) * (len(nodes) - 1) / 2
-		if n, ok := p.sampled(); ok {
+		if n, ok := p.sampleSize(); ok {
 			s.count = min(s.count, n)
 			s.turns = s.turns[:(s.count+len(nodes)/2-1)/(len(nodes)/2)]
 		}
@@ -53,8 +53,8 @@ func (p Pairs) Schedule(nodes []string, seed uint64) Schedule {
 	return s
 }
 
-// ring returns the pairs of each of n nodes with the next, and of the last with the first. Two nodes are one pair.
-func ring(n int) []match {
+// ringMatches returns the pairs of each of n nodes with the next, and of the last with the first. Two nodes are one pair.
+func ringMatches(n int) []match {
 	list := make([]match, 0, n)
 	for i := range n {
 		list = append(list, match{i, (i + 1) % n})
@@ -65,8 +65,8 @@ func ring(n int) []match {
 	return list
 }
 
-// fix assigns each pair to the first round that has neither of its nodes, and adds rounds as needed.
-func (s *Schedule) fix(list []match) {
+// assignRounds assigns each pair to the first round that has neither of its nodes, and adds rounds as needed.
+func (s *Schedule) assignRounds(list []match) {
 	s.count = len(list)
 	var busy []map[int]bool
 	for _, m := range list {
@@ -90,7 +90,7 @@ func (s Schedule) Rounds() int { return max(len(s.turns), len(s.fixed)) }
 // measured at once.
 func (s Schedule) Turns(atOnce int) (turns int) {
 	for i := range s.Rounds() {
-		turns += (len(s.matches(i)) + atOnce - 1) / atOnce
+		turns += (len(s.roundMatches(i)) + atOnce - 1) / atOnce
 	}
 	return turns
 }
@@ -99,7 +99,7 @@ func (s Schedule) Turns(atOnce int) (turns int) {
 // their direction. Over the rounds of one repetition, a node is the client of about half its pairs.
 func (s Schedule) Round(i, repetition int) []Pair {
 	var pairs []Pair
-	for _, m := range s.matches(i) {
+	for _, m := range s.roundMatches(i) {
 		p := Pair{s.nodes[m.from], s.nodes[m.to]}
 		if repetition%2 == 0 {
 			p = p.Swapped()
@@ -109,7 +109,7 @@ func (s Schedule) Round(i, repetition int) []Pair {
 	return pairs
 }
 
-func (s Schedule) matches(i int) []match {
+func (s Schedule) roundMatches(i int) []match {
 	if s.turns == nil {
 		return s.fixed[i]
 	}

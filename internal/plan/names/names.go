@@ -140,9 +140,9 @@ type Config struct {
 	Attempts int
 }
 
-// parse parses the text of a resolv.conf(5) as the GNU C library does: it takes at most three servers and ignores unknown
+// parseResolvConf parses the text of a resolv.conf(5) as the GNU C library does: it takes at most three servers and ignores unknown
 // lines.
-func parse(text string) Config {
+func parseResolvConf(text string) Config {
 	c := Config{Ndots: defaultNdots, Timeout: defaultTimeout, Attempts: defaultAttempts}
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -158,15 +158,15 @@ func parse(text string) Config {
 			c.Search = f[1:]
 		case "options":
 			for _, o := range f[1:] {
-				c.option(o)
+				c.applyOption(o)
 			}
 		}
 	}
 	return c
 }
 
-// option applies one option of a resolv.conf, limited to the bounds of resolv.conf(5). It ignores unknown options.
-func (c *Config) option(text string) {
+// applyOption applies one option of a resolv.conf, limited to the bounds of resolv.conf(5). It ignores unknown options.
+func (c *Config) applyOption(text string) {
 	name, value, _ := strings.Cut(text, ":")
 	n, err := strconv.Atoi(value)
 	switch {
@@ -186,7 +186,7 @@ func (s Shape) Config(at netip.AddrPort, text string) Config {
 	c := Config{Servers: []netip.AddrPort{at}, Search: inKubernetes}
 	switch {
 	case s.Server == Cluster:
-		c = parse(text)
+		c = parseResolvConf(text)
 	case s.Server != own:
 		address, _ := netip.ParseAddr(s.Server) // which BadServer has read
 		c.Servers = []netip.AddrPort{netip.AddrPortFrom(address, port)}

@@ -37,14 +37,14 @@ func TestNames(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	got := parse("# by the kubelet\nsearch default.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\nnameserver fd00::a\n" +
+	got := parseResolvConf("# by the kubelet\nsearch default.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\nnameserver fd00::a\n" +
 		"nameserver x\nnameserver 1.1.1.1\nnameserver 2.2.2.2\noptions ndots:5 timeout:2 attempts:9 rotate edns0\nnonsense\n")
 	want := Config{Servers: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.10:53"), netip.MustParseAddrPort("[fd00::a]:53"), netip.MustParseAddrPort("1.1.1.1:53")},
 		Search: inKubernetes, Ndots: 5, Timeout: 2 * time.Second, Attempts: 5}
 	if d := cmp.Diff(want, got, cmpopts.EquateComparable(netip.AddrPort{})); d != "" {
 		t.Error(d)
 	}
-	if got := parse("options ndots:99 ndots:x timeout:0"); got.Ndots != 15 || got.Timeout != time.Second || got.Attempts != 2 {
+	if got := parseResolvConf("options ndots:99 ndots:x timeout:0"); got.Ndots != 15 || got.Timeout != time.Second || got.Attempts != 2 {
 		t.Errorf("%+v", got)
 	}
 }

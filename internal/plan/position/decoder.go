@@ -118,7 +118,7 @@ func (d *Decoder) Mapping(field string, n *Node, known Keys) {
 		return
 	}
 	for i, key := range n.Keys {
-		path := join(field, key.Name)
+		path := joinPath(field, key.Name)
 		read, ok := known[key.Name]
 		if !ok {
 			d.Spoil(path)
@@ -180,7 +180,7 @@ func (d *Decoder) Labels(at *map[string]string) Read {
 		for i, key := range n.Keys {
 			if s, ok := d.Scalar(field, n.Items[i]); ok {
 				(*at)[key.Name] = s
-				d.lines[join(field, key.Name)] = key.Line
+				d.lines[joinPath(field, key.Name)] = key.Line
 			}
 		}
 	}

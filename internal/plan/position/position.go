@@ -118,7 +118,7 @@ func Within(file, key string, value *Node) Source {
 func Parse(src Source, faults *Faults) []*Node {
 	p := &parser{Source: src, faults: faults, budget: mostValues}
 	if len(src.Text) > MaxFile {
-		p.fault(0, "", "is larger than %d bytes", MaxFile)
+		p.addFault(0, "", "is larger than %d bytes", MaxFile)
 		return nil
 	}
 	var documents []*Node
@@ -130,14 +130,14 @@ func Parse(src Source, faults *Faults) []*Node {
 		}
 		if err != nil {
 			line, message := syntaxError(err)
-			p.fault(line, "", "is not YAML: %s", message)
+			p.addFault(line, "", "is not YAML: %s", message)
 			return documents
 		}
 		if len(documents) == mostDocuments {
-			p.fault(doc.Line, "", "has more than %d documents", mostDocuments)
+			p.addFault(doc.Line, "", "has more than %d documents", mostDocuments)
 			return documents
 		}
-		n := p.node(doc.Content[0], "", 0)
+		n := p.convertNode(doc.Content[0], "", 0)
 		if p.spent {
 			return nil
 		}
@@ -168,29 +168,29 @@ type parser struct {
 	spent  bool
 }
 
-func (p *parser) fault(line int, field, format string, args ...any) {
+func (p *parser) addFault(line int, field, format string, args ...any) {
 	if line > 0 {
 		line += p.offset
 	}
 	*p.faults = append(*p.faults, Fault{File: p.Name, Line: line, Field: field, Message: p.in + fmt.Sprintf(format, args...)})
 }
 
-// target returns the node that the alias n refers to, or n itself if n is not an alias.
-func target(n *yaml.Node) *yaml.Node {
+// aliasTarget returns the node that the alias n refers to, or n itself if n is not an alias.
+func aliasTarget(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
 	}
 	return n
 }
 
-// node converts n, with aliases replaced by their targets. path is the path of n in the file.
-func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
+// convertNode converts n, with aliases replaced by their targets. path is the path of n in the file.
+func (p *parser) convertNode(n *yaml.Node, path string, depth int) *Node {
 	line := n.Line
-	n = target(n)
+	n = aliasTarget(n)
 	t := &Node{Line: line + p.offset}
 	if p.budget--; p.budget < 0 || depth > mostDepth {
 		if !p.spent {
-			p.fault(line, "", "expands to more than %d values or is nested deeper than %d", mostValues, mostDepth)
+			p.addFault(line, "", "expands to more than %d values or is nested deeper than %d", mostValues, mostDepth)
 		}
 		p.spent = true
 	}
@@ -200,11 +200,11 @@ func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
 	switch n.Kind {
 	case yaml.MappingNode:
 		t.Kind = Mapping
-		p.mapping(t, n, path, depth)
+		p.fillMapping(t, n, path, depth)
 	case yaml.SequenceNode:
 		t.Kind = List
 		for _, item := range n.Content {
-			t.Items = append(t.Items, p.node(item, path, depth+1))
+			t.Items = append(t.Items, p.convertNode(item, path, depth+1))
 		}
 	case yaml.ScalarNode:
 		if n.Tag != "!!null" {
@@ -217,22 +217,22 @@ func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
 	return t
 }
 
-// mapping stores the keys and values of the mapping n in t. The mapping's own keys override keys from a merge (<<).
-func (p *parser) mapping(t *Node, n *yaml.Node, path string, depth int) {
+// fillMapping stores the keys and values of the mapping n in t. The mapping's own keys override keys from a merge (<<).
+func (p *parser) fillMapping(t *Node, n *yaml.Node, path string, depth int) {
 	var merges []*Node
 	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, line := target(n.Content[i]), n.Content[i].Line
-		field := join(path, key.Value)
-		item := p.node(n.Content[i+1], field, depth+1)
+		key, line := aliasTarget(n.Content[i]), n.Content[i].Line
+		field := joinPath(path, key.Value)
+		item := p.convertNode(n.Content[i+1], field, depth+1)
 		first, twice := lines[key.Value]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			p.fault(line, path, "has a key that is not plain text")
+			p.addFault(line, path, "has a key that is not plain text")
 		case key.Tag == "!!merge":
 			merges = append(merges, item)
 		case twice:
-			p.fault(line, field, "is given twice (first in line %d)", first)
+			p.addFault(line, field, "is given twice (first in line %d)", first)
 			at := slices.IndexFunc(t.Keys, func(k Key) bool { return k.Name == key.Value })
 			t.Keys[at], t.Items[at] = Key{key.Value, line + p.offset}, item // charts may render a key twice, and the last is in force
 		default:
@@ -256,7 +256,7 @@ func (p *parser) mapping(t *Node, n *yaml.Node, path string, depth int) {
 	}
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}

@@ -18,14 +18,14 @@ func (d *Decoder) Keys(at any) Keys {
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		if name != "" && name != "-" && !f.Anonymous {
-			known[name] = func(field string, n *Node) { d.into(field, n, v.FieldByIndex(f.Index)) }
+			known[name] = func(field string, n *Node) { d.readInto(field, n, v.FieldByIndex(f.Index)) }
 		}
 	}
 	return known
 }
 
-// into reads n into v. A null leaves v as it is.
-func (d *Decoder) into(field string, n *Node, v reflect.Value) {
+// readInto reads n into v. A null leaves v as it is.
+func (d *Decoder) readInto(field string, n *Node, v reflect.Value) {
 	if n.Kind == Null {
 		return
 	}
@@ -40,7 +40,7 @@ func (d *Decoder) into(field string, n *Node, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		d.into(field, n, v.Elem())
+		d.readInto(field, n, v.Elem())
 	case reflect.Struct:
 		d.Struct(v.Addr().Interface())(field, n)
 	case reflect.Map:
@@ -50,9 +50,9 @@ func (d *Decoder) into(field string, n *Node, v reflect.Value) {
 	case reflect.Slice:
 		d.Each(field, n, func(item *Node) {
 			one := reflect.New(v.Type().Elem()).Elem()
-			path := join(field, strconv.Itoa(v.Len()))
+			path := joinPath(field, strconv.Itoa(v.Len()))
 			d.lines[path] = item.Line
-			d.into(path, item, one)
+			d.readInto(path, item, one)
 			v.Set(reflect.Append(v, one))
 		})
 	default:

@@ -20,7 +20,7 @@ import (
 // with Faults.
 func Of(s plan.OwnSource) (Profile, error) {
 	o, faults := readText(s.File, s.Text)
-	if o.CNI != nil && !inline(o.CNI.Conflist) {
+	if o.CNI != nil && !isInline(o.CNI.Conflist) {
 		if i := slices.IndexFunc(s.Parts, func(p plan.OwnPart) bool { return p.Text != "" }); i >= 0 {
 			o.CNI.Conflist = s.Parts[i].Text
 		}
@@ -28,15 +28,15 @@ func Of(s plan.OwnSource) (Profile, error) {
 	return o, faults.Err()
 }
 
-// inline reports whether a conflist is JSON and not the name of a file.
-func inline(conflist string) bool { return strings.HasPrefix(strings.TrimSpace(conflist), "{") }
+// isInline reports whether a conflist is JSON and not the name of a file.
+func isInline(conflist string) bool { return strings.HasPrefix(strings.TrimSpace(conflist), "{") }
 
 // Load reads the profile files that the variants of a plan name, by the function read. It returns the plan with the names of
 // their profiles in place of the files, and with the files in Own. The Faults list what is wrong in any of the files.
 func Load(p plan.Plan, read func(name string) ([]byte, error)) (plan.Plan, position.Faults) {
 	l := loader{read: read, known: map[string]string{}, sources: slices.Clone(p.Own)}
-	p.Profiles = each.Of(p.Profiles, l.resolve)
-	p.Baseline = l.resolve(p.Baseline)
+	p.Profiles = each.Of(p.Profiles, l.resolveVariant)
+	p.Baseline = l.resolveVariant(p.Baseline)
 	p.Own = slices.DeleteFunc(l.sources, func(s plan.OwnSource) bool {
 		return !slices.ContainsFunc(p.Measured(), func(v plan.Variant) bool { return v.Profile() == s.Name })
 	})
@@ -57,16 +57,16 @@ type loader struct {
 	faults  position.Faults
 }
 
-// resolve returns v with the name of its profile in place of a profile file, which it loads once. It returns v unchanged if
+// resolveVariant returns v with the name of its profile in place of a profile file, which it loads once. It returns v unchanged if
 // the file has faults.
-func (l *loader) resolve(v plan.Variant) plan.Variant {
+func (l *loader) resolveVariant(v plan.Variant) plan.Variant {
 	file := v.File()
 	if file == "" {
 		return v
 	}
 	name, seen := l.known[file]
 	if !seen {
-		name = l.load(file)
+		name = l.loadFile(file)
 		l.known[file] = name
 	}
 	if name == "" {
@@ -75,17 +75,17 @@ func (l *loader) resolve(v plan.Variant) plan.Variant {
 	return v.Named(name)
 }
 
-// load reads a file and the files that it names. It returns the name of the profile, "" after a fault.
-func (l *loader) load(file string) string {
+// loadFile reads a file and the files that it names. It returns the name of the profile, "" after a fault.
+func (l *loader) loadFile(file string) string {
 	b, err := l.read(file)
 	if err != nil {
-		l.faults = append(l.faults, position.Fault{File: file, Message: "cannot be read: " + reason(err)})
+		l.faults = append(l.faults, position.Fault{File: file, Message: "cannot be read: " + withoutPath(err)})
 		return ""
 	}
-	s := plan.OwnSource{File: file, Text: string(b), SHA256: digest(b)}
-	o, d := parse(file, s.Text)
+	s := plan.OwnSource{File: file, Text: string(b), SHA256: sha256Hex(b)}
+	o, d := parseProfile(file, s.Text)
 	s.Name = o.Name
-	s.Parts = l.parts(o, checker{d: d, root: 1})
+	s.Parts = l.readParts(o, checker{d: d, root: 1})
 	l.sources = slices.DeleteFunc(l.sources, func(old plan.OwnSource) bool { return old.File == file })
 	for _, other := range l.sources {
 		if other.Name == o.Name && o.Name != "" {
@@ -100,17 +100,17 @@ func (l *loader) load(file string) string {
 	return s.Name
 }
 
-// parts reads the files that a profile file names, and returns them sorted, each once. It adds a fault for a file that
+// readParts reads the files that a profile file names, and returns them sorted, each once. It adds a fault for a file that
 // cannot be read, and for a conflist that is invalid.
-func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
+func (l *loader) readParts(o Profile, c checker) []plan.OwnPart {
 	var parts []plan.OwnPart
 	add := func(field, name string, keep bool) string {
 		b, err := l.read(o.Path(name))
 		if err != nil {
-			c.fault(field, "%s cannot be read: %s", name, reason(err))
+			c.addFault(field, "%s cannot be read: %s", name, withoutPath(err))
 			return ""
 		}
-		part := plan.OwnPart{File: name, SHA256: digest(b)}
+		part := plan.OwnPart{File: name, SHA256: sha256Hex(b)}
 		if keep {
 			part.Text = string(b)
 		}
@@ -119,15 +119,15 @@ func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
 	}
 	if o.CNI != nil && o.CNI.Conflist != "" && o.CNI.Bin != "" {
 		text := o.CNI.Conflist
-		if !inline(text) {
+		if !isInline(text) {
 			text = add("cni.conflist", o.CNI.Conflist, true)
 		}
 		if text != "" {
 			types, err := conflistTypes(text)
 			if err != nil {
-				c.fault("cni.conflist", "%s", err)
+				c.addFault("cni.conflist", "%s", err)
 			}
-			c.variables("cni.conflist", text)
+			c.checkVariables("cni.conflist", text)
 			for _, name := range types {
 				add("cni.bin", filepath.Join(o.CNI.Bin, name), false)
 			}
@@ -174,9 +174,9 @@ func Changed(p plan.Plan, read func(name string) ([]byte, error)) error {
 	same := func(file, sum string) error {
 		b, err := read(file)
 		if err != nil {
-			return fmt.Errorf("profile file: %s cannot be read: %s", file, reason(err))
+			return fmt.Errorf("profile file: %s cannot be read: %s", file, withoutPath(err))
 		}
-		if now := digest(b); now != sum {
+		if now := sha256Hex(b); now != sum {
 			return advice.With(fmt.Errorf("%s has changed since the run began: its SHA-256 was %.12s, and is %.12s", file, sum, now),
 				"restore it, or measure it in a new result: -o another.jsonl")
 		}
@@ -195,13 +195,13 @@ func Changed(p plan.Plan, read func(name string) ([]byte, error)) error {
 	return nil
 }
 
-func digest(b []byte) string {
+func sha256Hex(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// reason returns the text of an error of the file system without the path, which the caller already names.
-func reason(err error) string {
+// withoutPath returns the text of an error of the file system without the path, which the caller already names.
+func withoutPath(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return path.Err.Error()

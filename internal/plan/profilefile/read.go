@@ -23,11 +23,11 @@ var profileName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 // readText parses the text of a profile file. name is the file's name in faults; its directory is the base of relative
 // paths. The Faults do not cover the files that the text names.
 func readText(name, text string) (Profile, position.Faults) {
-	o, d := parse(name, text)
+	o, d := parseProfile(name, text)
 	return o, d.Faults()
 }
 
-func parse(name, text string) (Profile, *position.Decoder) {
+func parseProfile(name, text string) (Profile, *position.Decoder) {
 	o := Profile{Dir: filepath.Dir(name)}
 	f, root := position.NewDecoder(name, text, "apiVersion, kind and what the dataplane is")
 	if root == nil {
@@ -42,12 +42,12 @@ func parse(name, text string) (Profile, *position.Decoder) {
 		}
 	}
 	c := checker{d: f, root: root.Line}
-	c.tags("", reflect.ValueOf(o))
-	c.combination(o)
-	c.place("node", o.Node.Place)
-	c.place("pod", o.Pod.Place)
-	c.daemons(o)
-	c.expect(o.Expect)
+	c.checkTags("", reflect.ValueOf(o))
+	c.checkCombination(o)
+	c.checkPlace("node", o.Node.Place)
+	c.checkPlace("pod", o.Pod.Place)
+	c.checkDaemons(o)
+	c.checkExpect(o.Expect)
 	return o, f
 }
 
@@ -57,9 +57,9 @@ type checker struct {
 	root int
 }
 
-// fault adds a fault of a field at its line, or at the line of the nearest field that contains it. It does nothing for a
+// addFault adds a fault of a field at its line, or at the line of the nearest field that contains it. It does nothing for a
 // field that already has a fault.
-func (c checker) fault(field, format string, args ...any) {
+func (c checker) addFault(field, format string, args ...any) {
 	if c.d.Spoiled(field) {
 		return
 	}
@@ -78,99 +78,99 @@ func (c checker) fault(field, format string, args ...any) {
 	c.d.Fault(line, field, format, args...)
 }
 
-// tags checks v and everything within it by the struct tags: need for required keys, words for the allowed words of a text.
-func (c checker) tags(field string, v reflect.Value) {
+// checkTags checks v and everything within it by the struct tags: need for required keys, words for the allowed words of a text.
+func (c checker) checkTags(field string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			c.tags(field, v.Elem())
+			c.checkTags(field, v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			c.tags(fmt.Sprintf("%s.%d", field, i), v.Index(i))
+			c.checkTags(fmt.Sprintf("%s.%d", field, i), v.Index(i))
 		}
 	case reflect.Struct:
 		for _, f := range keyFields(v.Type()) {
 			at, path := v.FieldByIndex(f.Index), strings.TrimPrefix(field+"."+f.Tag.Get("yaml"), ".")
 			if f.Tag.Get("need") != "" && at.IsZero() {
-				c.fault(path, "is missing")
+				c.addFault(path, "is missing")
 			}
 			if words := f.Tag.Get("words"); words != "" && !at.IsZero() && !slices.Contains(strings.Split(words, ","), at.String()) {
-				c.fault(path, "unknown word %q: want %s", at.String(), strings.ReplaceAll(words, ",", ", "))
+				c.addFault(path, "unknown word %q: want %s", at.String(), strings.ReplaceAll(words, ",", ", "))
 			}
-			c.tags(path, at)
+			c.checkTags(path, at)
 		}
 	}
 }
 
-// combination checks the name of the profile, the families, the MTU, and fields that depend on each other.
-func (c checker) combination(o Profile) {
+// checkCombination checks the name of the profile, the families, the MTU, and fields that depend on each other.
+func (c checker) checkCombination(o Profile) {
 	if _, builtIn := profile.Lookup(o.Name); builtIn || slices.Contains([]string{plan.Detected, profile.Host}, o.Name) {
-		c.fault("name", "%q is a built-in profile: choose another name, and base it on that by based-on: %s", o.Name, o.Name)
+		c.addFault("name", "%q is a built-in profile: choose another name, and base it on that by based-on: %s", o.Name, o.Name)
 	} else if o.Name != "" && !profileName.MatchString(o.Name) {
-		c.fault("name", "%q is not a name: want small letters, digits, - and .", o.Name)
+		c.addFault("name", "%q is not a name: want small letters, digits, - and .", o.Name)
 	}
 	if o.BasedOn != "" {
 		c.basedOn(o)
 	}
 	for _, f := range o.Families {
 		if f != 4 && f != 6 {
-			c.fault("families", "%d is not a version of IP: want 4 or 6", f)
+			c.addFault("families", "%d is not a version of IP: want 4 or 6", f)
 		}
 	}
 	if o.BasedOn == "" && o.CNI == nil {
-		c.fault("", "says nothing about how pods are connected: give based-on or cni")
+		c.addFault("", "says nothing about how pods are connected: give based-on or cni")
 	}
 	if m := o.Pod.MTU; m != 0 && (m < 576 || m > 9000) {
-		c.fault("pod.mtu", "%d is out of range: want 576 to 9000", m)
+		c.addFault("pod.mtu", "%d is out of range: want 576 to 9000", m)
 	}
 	if o.Pod.MTU != 0 && o.CNI != nil && !strings.Contains(o.CNI.Conflist, "${mtu}") && strings.HasPrefix(strings.TrimSpace(o.CNI.Conflist), "{") {
-		c.fault("pod.mtu", "has no effect: the conflist decides the MTU; use the variable ${mtu} there")
+		c.addFault("pod.mtu", "has no effect: the conflist decides the MTU; use the variable ${mtu} there")
 	}
 	if o.CNI != nil && o.CNI.Addresses == "underlay" && o.CNI.Routes != nil && *o.CNI.Routes {
-		c.fault("cni.routes", "makes no sense with addresses: underlay, where pods of other nodes are neighbours")
+		c.addFault("cni.routes", "makes no sense with addresses: underlay, where pods of other nodes are neighbours")
 	}
 }
 
 func (c checker) basedOn(o Profile) {
 	switch base, ok := profile.Lookup(o.BasedOn); {
 	case !ok:
-		c.fault("based-on", "unknown profile %q%s", o.BasedOn, advice.DidYouMean(o.BasedOn, profile.Names()))
+		c.addFault("based-on", "unknown profile %q%s", o.BasedOn, advice.DidYouMean(o.BasedOn, profile.Names()))
 	case base.PodDevice == "" && (o.CNI != nil || o.Pod.MTU != 0):
-		c.fault("based-on", "%s has no pods with a network of their own: remove cni and pod", o.BasedOn)
+		c.addFault("based-on", "%s has no pods with a network of their own: remove cni and pod", o.BasedOn)
 	case o.CNI != nil && base.Services == "ebpf":
-		c.fault("based-on", "%s connects pods by its own BPF programs, which expect its devices: remove cni, or choose another base", o.BasedOn)
+		c.addFault("based-on", "%s connects pods by its own BPF programs, which expect its devices: remove cni, or choose another base", o.BasedOn)
 	case o.CNI != nil && o.CNI.Addresses != "":
-		c.fault("cni.addresses", "is decided by based-on: remove it")
+		c.addFault("cni.addresses", "is decided by based-on: remove it")
 	case o.CNI != nil && o.CNI.Routes != nil:
-		c.fault("cni.routes", "is decided by based-on: remove it")
+		c.addFault("cni.routes", "is decided by based-on: remove it")
 	}
 }
 
-func (c checker) place(field string, p Place) {
+func (c checker) checkPlace(field string, p Place) {
 	for _, name := range slices.Sorted(maps.Keys(p.Sysctls)) {
 		if path := SysctlPath(name); !strings.HasPrefix(path, "net/") || strings.Contains(path, "..") {
-			c.fault(field+".sysctls", "%s is not a parameter of a network namespace: want net.…", name)
+			c.addFault(field+".sysctls", "%s is not a parameter of a network namespace: want net.…", name)
 		}
 	}
 	for _, dev := range slices.Sorted(maps.Keys(p.Offloads)) {
 		if _, err := ParseFeatures(p.Offloads[dev]); err != nil {
-			c.fault(field+".offloads."+dev, "%s", err)
+			c.addFault(field+".offloads."+dev, "%s", err)
 		}
 	}
 	for i, r := range p.Routes {
 		at := fmt.Sprintf("%s.routes.%d", field, i)
 		if _, err := netip.ParsePrefix(r.To); err != nil && r.To != "" && !strings.Contains(r.To, "${") {
-			c.fault(at+".to", "%q is not a range such as 10.0.0.0/16", r.To)
+			c.addFault(at+".to", "%q is not a range such as 10.0.0.0/16", r.To)
 		}
 		if _, err := netip.ParseAddr(r.Via); err != nil && r.Via != "" && !strings.Contains(r.Via, "${") {
-			c.fault(at+".via", "%q is not an address", r.Via)
+			c.addFault(at+".via", "%q is not an address", r.Via)
 		}
-		c.variables(at+".to", r.To)
-		c.variables(at+".via", r.Via)
+		c.checkVariables(at+".to", r.To)
+		c.checkVariables(at+".via", r.Via)
 	}
 	for key, text := range map[string]string{"rules": p.Rules, "nft": p.NFT, "tc": p.TC} {
-		c.variables(field+"."+key, text)
+		c.checkVariables(field+"."+key, text)
 	}
 }
 
@@ -184,58 +184,58 @@ func SysctlPath(name string) string {
 
 var reference = pattern.New(`\$\{([^}]*)\}`)
 
-// variables adds a fault for each unknown variable of a text, and for each variable that only commands of node.join have.
+// checkVariables adds a fault for each unknown variable of a text, and for each variable that only commands of node.join have.
 // Commands are not checked, because they have variables of the shell.
-func (c checker) variables(field, text string) {
+func (c checker) checkVariables(field, text string) {
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == m[1] })
 		switch {
 		case i < 0:
 			names := each.Of(Variables, func(v variable) string { return v.Name })
-			c.fault(field, "unknown variable ${%s}%s", m[1], advice.DidYouMean(m[1], names))
+			c.addFault(field, "unknown variable ${%s}%s", m[1], advice.DidYouMean(m[1], names))
 		case Variables[i].Peer:
-			c.fault(field, "variable ${%s} exists in node.join only", m[1])
+			c.addFault(field, "variable ${%s} exists in node.join only", m[1])
 		}
 	}
 }
 
-func (c checker) daemons(o Profile) {
+func (c checker) checkDaemons(o Profile) {
 	names := map[string]bool{}
 	for i, d := range o.Node.Daemons {
 		field := fmt.Sprintf("node.daemons.%d", i)
 		if names[d.Name] {
-			c.fault(field+".name", "%s is given twice", d.Name)
+			c.addFault(field+".name", "%s is given twice", d.Name)
 		}
 		names[d.Name] = true
 		if d.On != "" && !strings.HasPrefix(d.On, "node-") {
-			c.fault(field+".on", "%q is not a node of a lab: want node-1, node-2 and so on", d.On)
+			c.addFault(field+".on", "%q is not a node of a lab: want node-1, node-2 and so on", d.On)
 		}
 		if a := d.Ready.Address; a != "" {
 			if _, err := netip.ParseAddrPort(Expand(a, map[string]string{"node-ip": "127.0.0.1"})); err != nil {
-				c.fault(field+".ready.address", "%q is not an address such as 127.0.0.1:2379", a)
+				c.addFault(field+".ready.address", "%q is not an address such as 127.0.0.1:2379", a)
 			}
 		}
 	}
 }
 
-func (c checker) expect(x Expect) {
+func (c checker) checkExpect(x Expect) {
 	for key, paths := range map[string]map[string]string{"paths": x.Paths, "datagrams": x.Datagrams} {
 		for _, name := range slices.Sorted(maps.Keys(paths)) {
 			field := "expect." + key + "." + name
 			if _, err := plan.ParsePath(name); err != nil {
-				c.fault(field, "%s", err)
+				c.addFault(field, "%s", err)
 			}
 			if !slices.Contains(clients, paths[name]) {
-				c.fault(field, "unknown client %q: want %s", paths[name], strings.Join(clients, ", "))
+				c.addFault(field, "unknown client %q: want %s", paths[name], strings.Join(clients, ", "))
 			}
 			if _, both := x.Paths[name]; both && slices.Contains(x.Refused, name) && key == "paths" {
-				c.fault(field, "is among refused, too")
+				c.addFault(field, "is among refused, too")
 			}
 		}
 	}
 	for _, name := range x.Refused {
 		if _, err := plan.ParsePath(name); err != nil {
-			c.fault("expect.refused", "%s", err)
+			c.addFault("expect.refused", "%s", err)
 		}
 	}
 }

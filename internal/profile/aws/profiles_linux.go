@@ -8,12 +8,12 @@ import (
 
 // Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "aws-vpc", Dataplane: vpc{}, Expect: expected(dataplane.Signs{PodRules: true, Marks: marks})},
-	{Profile: "aws-vpc-eni2", Dataplane: second{}, Expect: expected(dataplane.Signs{PodRules: true, PodTable: secondTable, Marks: marks, Leave: leave})},
+	{Profile: "aws-vpc", Dataplane: vpc{}, Expect: podExpectation(dataplane.Signs{PodRules: true, Marks: marks})},
+	{Profile: "aws-vpc-eni2", Dataplane: second{}, Expect: podExpectation(dataplane.Signs{PodRules: true, PodTable: secondTable, Marks: marks, Leave: leave})},
 }
 
-// expected returns the expectation for pods at the first or the second interface, with the given signs.
-func expected(signs dataplane.Signs) dataplane.Expectation {
+// podExpectation returns the expectation for pods at the first or the second interface, with the given signs.
+func podExpectation(signs dataplane.Signs) dataplane.Expectation {
 	return dataplane.Expectation{
 		Tracked: true,
 		Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.NodeAddress), dataplane.HairpinNode,

@@ -43,4 +43,6 @@ func (s second) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []
 	return append(s.vpc.AttachPod(n, p, in), link.Rule{Priority: fromPodRule, From: p.Addr, Table: secondTable})
 }
 
-func (second) JoinNodes(_, to dataplane.Node) []link.Thing { return answers(to, to.Interfaces[0].MAC) }
+func (second) JoinNodes(_, to dataplane.Node) []link.Thing {
+	return podNeighbours(to, to.Interfaces[0].MAC)
+}

@@ -77,10 +77,10 @@ func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 }
 
 // JoinNodes returns neighbour entries for the pods of to, in place of the VPC's answers to ARP requests.
-func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing { return answers(to, to.MAC) }
+func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing { return podNeighbours(to, to.MAC) }
 
-// answers returns a permanent neighbour entry for each pod of node to, with the MAC address mac of its interface.
-func answers(to dataplane.Node, mac net.HardwareAddr) []link.Thing {
+// podNeighbours returns a permanent neighbour entry for each pod of node to, with the MAC address mac of its interface.
+func podNeighbours(to dataplane.Node, mac net.HardwareAddr) []link.Thing {
 	return each.Of(to.Pods, func(p dataplane.Pod) link.Thing {
 		return link.StaticNeighbour{Dev: dataplane.NIC, Addr: p.Addr.Addr(), MAC: mac}
 	})

@@ -122,7 +122,7 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 		return dataplane.Programs{}, err
 	}
 	err = dataplane.Run(
-		func() error { return c.announce(plane, p) },
+		func() error { return c.addPodsAndRoutes(plane, p) },
 		func() error { return policeCalico(plane, p) },
 		func() error { return serveCalico(plane, p) },
 		func() error { return routeServices(p) },
@@ -143,7 +143,7 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 	}, nil
 }
 
-func workload(pod dataplane.Pod) ebpf.Workload {
+func workloadOf(pod dataplane.Pod) ebpf.Workload {
 	return ebpf.Workload{IP: pod.Addr.Addr(), Device: pod.HostDevice, NATOutgoing: true}
 }
 
@@ -151,7 +151,7 @@ func workload(pod dataplane.Pod) ebpf.Workload {
 // so their tables need no entries for its pods.
 func podsOf(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	return &dataplane.PodPrograms{
-		Add: func(pod dataplane.Pod) error { return plane.AddWorkload(workload(pod)) },
+		Add: func(pod dataplane.Pod) error { return plane.AddWorkload(workloadOf(pod)) },
 		Police: func(pod dataplane.Pod) error {
 			if p.Policies == 0 {
 				return nil
@@ -162,15 +162,15 @@ func podsOf(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	}
 }
 
-// announce adds the pods of the node, and the routes to the pool, to the other nodes and to their blocks.
-func (c calicoBPF) announce(plane *ebpf.Node, p dataplane.Programming) error {
+// addPodsAndRoutes adds the pods of the node, and the routes to the pool, to the other nodes and to their blocks.
+func (c calicoBPF) addPodsAndRoutes(plane *ebpf.Node, p dataplane.Programming) error {
 	n := p.Node
 	remote := ebpf.Tunneled
 	if c.sameSubnet {
 		remote = ebpf.RemoteWorkload
 	}
 	for _, pod := range n.Pods {
-		if err := plane.AddWorkload(workload(pod)); err != nil {
+		if err := plane.AddWorkload(workloadOf(pod)); err != nil {
 			return err
 		}
 	}

@@ -30,8 +30,8 @@ const blockSize = 1 << blockLeft
 // blockLeft is the number of bits of an address that number the addresses within a block.
 const blockLeft = 6
 
-// block returns the block that begins with address number first of p, counted from 0.
-func block(p netip.Prefix, first int) netip.Prefix {
+// blockAt returns the block that begins with address number first of p, counted from 0.
+func blockAt(p netip.Prefix, first int) netip.Prefix {
 	a := dataplane.Nth(p, first)
 	return netip.PrefixFrom(a, a.BitLen()-blockLeft)
 }
@@ -66,7 +66,7 @@ func (c calico) Arrange(n *dataplane.Node, number, pods int) {
 // first block is the tunnel's, so the pods have the addresses from the second on.
 func arrangeBlocks(n *dataplane.Node, pods, mtu int) {
 	for used := 0; used <= pods; used += blockSize {
-		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
+		n.Blocks = append(n.Blocks, blockAt(n.PodCIDR, used))
 	}
 	ArrangePods(n, pods, 1, mtu)
 }

@@ -66,9 +66,9 @@ const (
 // 65,535.
 const firstIdentity = 256
 
-// identity returns Cilium's number for the pod with this address, which policies refer to and packets carry as VNI. In
+// podIdentity returns Cilium's number for the pod with this address, which policies refer to and packets carry as VNI. In
 // the lab every pod has a different one.
-func identity(pod netip.Addr) int {
+func podIdentity(pod netip.Addr) int {
 	if pod.Is6() {
 		b := pod.As16()
 		return firstIdentity + int(b[7])<<8 + int(b[15])
@@ -181,7 +181,7 @@ const policySpare = 64
 // lbSpare is how many additional entries the tables of Services can hold, for later changes.
 const lbSpare = 1024
 
-func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
+func (c ciliumPlane) loadOptions(p dataplane.Programming) cilium.Options {
 	o := cilium.Options{
 		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Gateway: p.Node.Gateway(), Wire: dataplane.NIC, Overlay: p.Node.Tunnel.Device,
 		Pair: [2]string{ciliumHost, ciliumNet}, Legacy: c.legacy, Masquerade: p.Node.Cluster,
@@ -209,14 +209,14 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 	if err != nil {
 		return dataplane.Programs{}, err
 	}
-	plane, err := cilium.Load(c.options(p))
+	plane, err := cilium.Load(c.loadOptions(p))
 	if err != nil {
 		return dataplane.Programs{}, err
 	}
 	err = dataplane.Run(
 		func() error { return c.addEndpoints(plane, p.Node) },
-		func() error { return police(plane, p) },
-		func() error { return c.announce(plane, p.Others) },
+		func() error { return policePods(plane, p) },
+		func() error { return c.addRemoteNodes(plane, p.Others) },
 		func() error { return serveCilium(plane, p) },
 		func() error { return plane.AttachCgroup(group) },
 	)
@@ -231,7 +231,7 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 		Connect: func(count int) (int, error) {
 			return plane.Connect(count, func(i int) (from, to netip.AddrPort) { return dataplane.Standing(p.Node, i) })
 		},
-		Pods: c.pods(plane, p),
+		Pods: c.podPrograms(plane, p),
 	}, nil
 }
 
@@ -240,13 +240,13 @@ var noMAC = make(net.HardwareAddr, 6)
 
 // addEndpoints adds the pods of a node concurrently, because the verifier takes most of the time.
 func (c ciliumPlane) addEndpoints(plane *cilium.Node, n dataplane.Node) error {
-	return each.AtOnce(n.Pods, func(i int, pod dataplane.Pod) error { return plane.AddEndpoint(c.endpoint(uint16(i+1), pod)) })
+	return each.AtOnce(n.Pods, func(i int, pod dataplane.Pod) error { return plane.AddEndpoint(c.podEndpoint(uint16(i+1), pod)) })
 }
 
-// endpoint returns the description of a pod for the node's programs. id is the pod's number on the node.
-func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
+// podEndpoint returns the description of a pod for the node's programs. id is the pod's number on the node.
+func (c ciliumPlane) podEndpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 	e := cilium.Endpoint{
-		ID: id, Identity: cilium.Identity(identity(pod.Addr.Addr())), IP: pod.Addr.Addr(), Device: pod.HostDevice, MAC: pod.MAC,
+		ID: id, Identity: cilium.Identity(podIdentity(pod.Addr.Addr())), IP: pod.Addr.Addr(), Device: pod.HostDevice, MAC: pod.MAC,
 	}
 	if c.netkit {
 		e.Netkit, e.MAC = true, noMAC
@@ -254,12 +254,12 @@ func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 	return e
 }
 
-// pods returns the functions that add pods to a running node and remove them. The id of an added pod is its identity, since the
+// podPrograms returns the functions that add pods to a running node and remove them. The id of an added pod is its identity, since the
 // ids from 1 belong to the pods that the node began with.
-func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplane.PodPrograms {
-	id := func(pod dataplane.Pod) uint16 { return uint16(identity(pod.Addr.Addr())) }
+func (c ciliumPlane) podPrograms(plane *cilium.Node, p dataplane.Programming) *dataplane.PodPrograms {
+	id := func(pod dataplane.Pod) uint16 { return uint16(podIdentity(pod.Addr.Addr())) }
 	return &dataplane.PodPrograms{
-		Add: func(pod dataplane.Pod) error { return plane.AddEndpoint(c.endpoint(id(pod), pod)) },
+		Add: func(pod dataplane.Pod) error { return plane.AddEndpoint(c.podEndpoint(id(pod), pod)) },
 		Police: func(pod dataplane.Pod) error {
 			if p.Policies == 0 {
 				return nil
@@ -267,7 +267,7 @@ func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplan
 			return plane.SetPolicy(id(pod), rulesOf(p))
 		},
 		Remove: func(pod dataplane.Pod) error { return plane.RemoveEndpoint(id(pod)) },
-		Learn:  func(o dataplane.Node, pod dataplane.Pod) error { return c.learn(plane, o, pod) },
+		Learn:  func(o dataplane.Node, pod dataplane.Pod) error { return c.learnPod(plane, o, pod) },
 		Forget: func(_ dataplane.Node, pod dataplane.Pod) error {
 			return plane.DeleteIPCache(dataplane.Single(pod.Addr.Addr()))
 		},
@@ -277,8 +277,8 @@ func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplan
 // localIdentities is the smallest of Cilium's identities for addresses outside the cluster.
 const localIdentities = 1 << 24
 
-// police adds the policies that select every pod to each pod's own table. Policies that select no pod have no entries.
-func police(plane *cilium.Node, p dataplane.Programming) error {
+// policePods adds the policies that select every pod to each pod's own table. Policies that select no pod have no entries.
+func policePods(plane *cilium.Node, p dataplane.Programming) error {
 	if p.Policies == 0 {
 		return nil
 	}
@@ -305,9 +305,9 @@ func rulesOf(p dataplane.Programming) []cilium.Rule {
 	return rules
 }
 
-// announce adds the addresses of the other nodes, of their devices cilium_host and of their pods, each with its identity, to
+// addRemoteNodes adds the addresses of the other nodes, of their devices cilium_host and of their pods, each with its identity, to
 // the programs' tables. With IPsec it also adds the numbers of the nodes.
-func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error {
+func (c ciliumPlane) addRemoteNodes(plane *cilium.Node, others []dataplane.Node) error {
 	if c.ipsec {
 		if err := announceNodes(plane, others); err != nil {
 			return err
@@ -321,7 +321,7 @@ func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error
 			return err
 		}
 		for _, pod := range o.Pods {
-			if err := c.learn(plane, o, pod); err != nil {
+			if err := c.learnPod(plane, o, pod); err != nil {
 				return err
 			}
 		}
@@ -329,9 +329,9 @@ func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error
 	return nil
 }
 
-// learn adds the identity of a pod of another node.
-func (c ciliumPlane) learn(plane *cilium.Node, o dataplane.Node, pod dataplane.Pod) error {
-	return plane.SetIPCache(pod.Addr, cilium.Identity(identity(pod.Addr.Addr())), c.tunnelTo(o))
+// learnPod adds the identity of a pod of another node.
+func (c ciliumPlane) learnPod(plane *cilium.Node, o dataplane.Node, pod dataplane.Pod) error {
+	return plane.SetIPCache(pod.Addr, cilium.Identity(podIdentity(pod.Addr.Addr())), c.tunnelTo(o))
 }
 
 // tunnelTo returns the address of node o if packets for its pods are encapsulated or encrypted by IPsec, and otherwise an

@@ -16,7 +16,7 @@ func TestIdentitiesAreThoseOfACluster(t *testing.T) {
 		n := dataplane.Node{Name: "node", Addr: netip.MustParsePrefix("172.18.0.13/16"), MTU: 1500, Cluster: netip.MustParsePrefix("10.244.0.0/16")}
 		ciliumPlane{}.Arrange(&n, number, plan.MaxPodsPerNode)
 		for _, p := range n.Pods {
-			id := identity(p.Addr.Addr())
+			id := podIdentity(p.Addr.Addr())
 			if other, taken := seen[id]; taken || id < 256 || id > 65535 {
 				t.Fatalf("%v has identity %d, as has %v", p.Addr, id, other)
 			}

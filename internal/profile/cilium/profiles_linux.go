@@ -7,7 +7,7 @@ import (
 // Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
 	withEncryption(dataplane.Entry{Profile: "cilium-vxlan", Expect: dataplane.Expectation{
-		Identity: identity, RouteMTU: true,
+		Identity: podIdentity, RouteMTU: true,
 		// A node reaches pods of other nodes only by the tunnel, so packets from pods to other nodes have the node's address.
 		Served: dataplane.Paths(bySockets(dataplane.FirstOfRange, dataplane.FirstOfRange, dataplane.FirstOfRange), dataplane.Masqueraded),
 		Attach: &dataplane.Attachment{Gateway: dataplane.FirstAddress, SameTTL: 63, CrossTTL: 63},

@@ -7,13 +7,13 @@ import (
 
 // Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "kindnet", Dataplane: kindnet{}, Expect: expected(dataplane.RangeAddress, dataplane.OfRange)},
-	{Profile: "kindnetd", Dataplane: kindnetd{}, Expect: expected(dataplane.FirstAddress, dataplane.FirstOfRange)},
+	{Profile: "kindnet", Dataplane: kindnet{}, Expect: podExpectation(dataplane.RangeAddress, dataplane.OfRange)},
+	{Profile: "kindnetd", Dataplane: kindnetd{}, Expect: podExpectation(dataplane.FirstAddress, dataplane.FirstOfRange)},
 }
 
-// expected returns the expectation for pods with this kind of gateway. near is the client address by which pods see their own
+// podExpectation returns the expectation for pods with this kind of gateway. near is the client address by which pods see their own
 // node.
-func expected(gateway dataplane.Gateway, near dataplane.Client) dataplane.Expectation {
+func podExpectation(gateway dataplane.Gateway, near dataplane.Client) dataplane.Expectation {
 	return dataplane.Expectation{
 		Tracked: true,
 		Served:  dataplane.Paths(dataplane.Direct, dataplane.Entering(near, dataplane.NodeAddress), dataplane.Masqueraded, dataplane.Clients{dataplane.PodSelf: near}),

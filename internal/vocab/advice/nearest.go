@@ -35,16 +35,16 @@ func nearestWithin(best int, word string, names []string) string {
 	}
 	at := ""
 	for _, n := range names {
-		if d := distance(strings.ToLower(word), strings.ToLower(n)); d < best {
+		if d := editDistance(strings.ToLower(word), strings.ToLower(n)); d < best {
 			best, at = d, n
 		}
 	}
 	return at
 }
 
-// distance returns the smallest number of edits that turn a into b. An edit inserts, removes or changes a byte, or swaps two
+// editDistance returns the smallest number of edits that turn a into b. An edit inserts, removes or changes a byte, or swaps two
 // neighbours.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)

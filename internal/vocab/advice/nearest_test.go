@@ -35,7 +35,7 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"abcd", "bcd", 1}, {"ab", "ba", 1}} {
-		if got, back := distance(c.a, c.b), distance(c.b, c.a); got != c.want || back != c.want {
+		if got, back := editDistance(c.a, c.b), editDistance(c.b, c.a); got != c.want || back != c.want {
 			t.Errorf("%q, %q: %d and %d, want %d", c.a, c.b, got, back, c.want)
 		}
 	}

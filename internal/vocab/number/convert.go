@@ -28,11 +28,11 @@ var multiples = []prefix{
 // Convert converts v from one unit to another, such as from "MiB/s" to "bit/s", from "us" to "ns" or from "%" to "ratio".
 // Prefixes are decimal except for Ki, Mi, Gi and Ti. It fails for an unknown unit, and for units of different dimensions.
 func Convert(v float64, from, to string) (float64, error) {
-	a, err := parse(from)
+	a, err := parseUnit(from)
 	if err != nil {
 		return 0, err
 	}
-	b, err := parse(to)
+	b, err := parseUnit(to)
 	if err != nil {
 		return 0, err
 	}
@@ -46,11 +46,11 @@ func Convert(v float64, from, to string) (float64, error) {
 	return v / (b.size / a.size), nil
 }
 
-// parse parses a unit, or two units with a slash between them. After the slash, it also accepts transaction, request and
+// parseUnit parses a unit, or two units with a slash between them. After the slash, it also accepts transaction, request and
 // packet.
-func parse(s string) (measure, error) {
+func parseUnit(s string) (measure, error) {
 	head, tail, per := strings.Cut(s, "/")
-	top, err := word(head)
+	top, err := parseSingleUnit(head)
 	if err != nil || !per {
 		return top, err
 	}
@@ -58,18 +58,18 @@ func parse(s string) (measure, error) {
 	if tail == "KB" {
 		tail = "kB"
 	}
-	below, err := word(tail)
+	below, err := parseSingleUnit(tail)
 	switch {
 	case err == nil && below.dimension != "":
 		return measure{top.dimension + "/" + below.dimension, top.size / below.size}, nil
 	case tail == "transaction" || tail == "request" || tail == "packet":
 		return measure{top.dimension + "/" + tail, top.size}, nil
 	}
-	return measure{}, unknown(s)
+	return measure{}, unknownUnit(s)
 }
 
-// word parses one unit, with or without a prefix. It fails for KB, which is ambiguous.
-func word(s string) (measure, error) {
+// parseSingleUnit parses one unit, with or without a prefix. It fails for KB, which is ambiguous.
+func parseSingleUnit(s string) (measure, error) {
 	if m, ok := words[s]; ok {
 		return m, nil
 	}
@@ -81,9 +81,9 @@ func word(s string) (measure, error) {
 	if s == "KB" {
 		return measure{}, fmt.Errorf("%q may be 1000 or 1024 B: say kB or KiB", s)
 	}
-	return measure{}, unknown(s)
+	return measure{}, unknownUnit(s)
 }
 
-func unknown(s string) error {
+func unknownUnit(s string) error {
 	return fmt.Errorf("unknown unit %q: want for example Mbit/s, MiB/s, us, ms, %%, ratio, 1/s, k/s, kB or 1/GB", s)
 }

@@ -64,7 +64,7 @@ func Common(base string, values ...float64) Scale {
 	default:
 		return Scale{Unit: base, Size: 1}
 	}
-	best, middle := steps[0], typical(values)
+	best, middle := steps[0], medianMagnitude(values)
 	for _, p := range steps {
 		if middle >= 0.9995*p.size { // what rounds to 1000 belongs to the next prefix
 			best = p
@@ -73,8 +73,8 @@ func Common(base string, values ...float64) Scale {
 	return Scale{Unit: best.name + tail, Size: best.size}
 }
 
-// typical returns the median of the absolute values that are finite and not 0; 0 if there are none.
-func typical(values []float64) float64 {
+// medianMagnitude returns the median of the absolute values that are finite and not 0; 0 if there are none.
+func medianMagnitude(values []float64) float64 {
 	vs := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return v == 0 || !Finite(v) })
 	for i, v := range vs {
 		vs[i] = math.Abs(v)

@@ -97,20 +97,20 @@ func New(config *rest.Config) (*Client, error) {
 		}
 	}
 	core, apps := groups[corev1.SchemeGroupVersion], groups[appsv1.SchemeGroupVersion]
-	namespaces, nodes := in[corev1.Namespace, corev1.NamespaceList](core, "namespaces"), in[corev1.Node, corev1.NodeList](core, "nodes")
-	reviews := in[authorizationv1.SelfSubjectAccessReview, authorizationv1.SelfSubjectAccessReview](groups[authorizationv1.SchemeGroupVersion], "selfsubjectaccessreviews")
+	namespaces, nodes := resourceClients[corev1.Namespace, corev1.NamespaceList](core, "namespaces"), resourceClients[corev1.Node, corev1.NodeList](core, "nodes")
+	reviews := resourceClients[authorizationv1.SelfSubjectAccessReview, authorizationv1.SelfSubjectAccessReview](groups[authorizationv1.SchemeGroupVersion], "selfsubjectaccessreviews")
 	return &Client{
-		ConfigMaps:      in[corev1.ConfigMap, corev1.ConfigMapList](core, "configmaps"),
-		Events:          in[corev1.Event, corev1.EventList](core, "events"),
+		ConfigMaps:      resourceClients[corev1.ConfigMap, corev1.ConfigMapList](core, "configmaps"),
+		Events:          resourceClients[corev1.Event, corev1.EventList](core, "events"),
 		Namespaces:      func() Resource[*corev1.Namespace, *corev1.NamespaceList] { return namespaces("") },
 		Nodes:           func() Resource[*corev1.Node, *corev1.NodeList] { return nodes("") },
-		Pods:            in[corev1.Pod, corev1.PodList](core, "pods"),
-		Secrets:         in[corev1.Secret, corev1.SecretList](core, "secrets"),
-		Services:        in[corev1.Service, corev1.ServiceList](core, "services"),
-		DaemonSets:      in[appsv1.DaemonSet, appsv1.DaemonSetList](apps, "daemonsets"),
-		Deployments:     in[appsv1.Deployment, appsv1.DeploymentList](apps, "deployments"),
-		EndpointSlices:  in[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](groups[discoveryv1.SchemeGroupVersion], "endpointslices"),
-		NetworkPolicies: in[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](groups[networkingv1.SchemeGroupVersion], "networkpolicies"),
+		Pods:            resourceClients[corev1.Pod, corev1.PodList](core, "pods"),
+		Secrets:         resourceClients[corev1.Secret, corev1.SecretList](core, "secrets"),
+		Services:        resourceClients[corev1.Service, corev1.ServiceList](core, "services"),
+		DaemonSets:      resourceClients[appsv1.DaemonSet, appsv1.DaemonSetList](apps, "daemonsets"),
+		Deployments:     resourceClients[appsv1.Deployment, appsv1.DeploymentList](apps, "deployments"),
+		EndpointSlices:  resourceClients[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](groups[discoveryv1.SchemeGroupVersion], "endpointslices"),
+		NetworkPolicies: resourceClients[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](groups[networkingv1.SchemeGroupVersion], "networkpolicies"),
 		WatchPods: func(ctx context.Context, namespace, selector string) (watch.Interface, error) {
 			o := &metav1.ListOptions{Watch: true, LabelSelector: selector}
 			return core.Get().Namespace(namespace).Resource("pods").VersionedParams(o, Parameters()).Watch(ctx)
@@ -125,7 +125,7 @@ func New(config *rest.Config) (*Client, error) {
 			return reviews("").Create(ctx, r, metav1.CreateOptions{})
 		},
 		REST:    core,
-		Version: func(ctx context.Context) (string, error) { return version(ctx, core) },
+		Version: func(ctx context.Context) (string, error) { return serverVersion(ctx, core) },
 		Kinds: func(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
 			list := &metav1.APIResourceList{}
 			return list, core.Get().AbsPath(rootOf(of), of.String()).Do(ctx).Into(list)
@@ -133,8 +133,8 @@ func New(config *rest.Config) (*Client, error) {
 	}, nil
 }
 
-// in returns a function that makes the client of the resource called name in a namespace.
-func in[T, L any](at *rest.RESTClient, name string) func(namespace string) Resource[*T, *L] {
+// resourceClients returns a function that makes the client of the resource called name in a namespace.
+func resourceClients[T, L any](at *rest.RESTClient, name string) func(namespace string) Resource[*T, *L] {
 	return func(namespace string) Resource[*T, *L] { return resource[T, L]{at, name, namespace} }
 }
 
@@ -159,7 +159,7 @@ func rootOf(v schema.GroupVersion) string {
 // ErrNotKubernetes means that the server that answered is not an API server of Kubernetes.
 var ErrNotKubernetes = errors.New("not a Kubernetes API server")
 
-func version(ctx context.Context, at rest.Interface) (string, error) {
+func serverVersion(ctx context.Context, at rest.Interface) (string, error) {
 	raw, err := at.Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
 		return "", err

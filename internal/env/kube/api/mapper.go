@@ -32,18 +32,18 @@ func (m *Mapper) Reset() { clear(m.known) }
 // Resource returns the resource of a kind, and whether its objects have a namespace. The error is a
 // *meta.NoKindMatchError if the API server does not serve the kind.
 func (m *Mapper) Resource(ctx context.Context, kind schema.GroupVersionKind) (at schema.GroupVersionResource, namespaced bool, err error) {
-	list, err := m.kinds(ctx, kind.GroupVersion())
+	list, err := m.cachedResources(ctx, kind.GroupVersion())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return at, false, fmt.Errorf("kinds of %s: %w", kind.GroupVersion(), err)
 	}
-	if i := find(list, kind.Kind); err == nil && i >= 0 {
+	if i := resourceIndex(list, kind.Kind); err == nil && i >= 0 {
 		return kind.GroupVersion().WithResource(list.APIResources[i].Name), list.APIResources[i].Namespaced, nil
 	}
 	return at, false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// find returns the index of a kind's resource in list, or -1. It skips subresources, because they may have the same kind.
-func find(list *metav1.APIResourceList, kind string) int {
+// resourceIndex returns the index of a kind's resource in list, or -1. It skips subresources, because they may have the same kind.
+func resourceIndex(list *metav1.APIResourceList, kind string) int {
 	return slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
 
@@ -59,12 +59,12 @@ func (m *Mapper) Serves(ctx context.Context, name string) bool {
 	if err != nil {
 		return false
 	}
-	list, err := m.kinds(ctx, version)
-	return err == nil && (kind == "" || find(list, kind) >= 0)
+	list, err := m.cachedResources(ctx, version)
+	return err == nil && (kind == "" || resourceIndex(list, kind) >= 0)
 }
 
-// kinds returns the resources of a group version, from the cache if possible.
-func (m *Mapper) kinds(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
+// cachedResources returns the resources of a group version, from the cache if possible.
+func (m *Mapper) cachedResources(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
 	if list, ok := m.known[of]; ok {
 		return list, nil
 	}
@@ -82,42 +82,42 @@ type resource[T, L any] struct {
 	name, namespace string
 }
 
-func (r resource[T, L]) to(request *rest.Request) *rest.Request {
+func (r resource[T, L]) withPath(request *rest.Request) *rest.Request {
 	return request.NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name)
 }
 
-// answer sends a request with the options o and decodes the response.
-func answer[T any](ctx context.Context, request *rest.Request, o runtime.Object) (*T, error) {
+// sendRequest sends a request with the options o and decodes the response.
+func sendRequest[T any](ctx context.Context, request *rest.Request, o runtime.Object) (*T, error) {
 	object := new(T)
 	return object, request.VersionedParams(o, Parameters()).Do(ctx).Into(any(object).(runtime.Object))
 }
 
 // Create implements Resource.
 func (r resource[T, L]) Create(ctx context.Context, object *T, o metav1.CreateOptions) (*T, error) {
-	return answer[T](ctx, r.to(r.rest.Post()).Body(object), &o)
+	return sendRequest[T](ctx, r.withPath(r.rest.Post()).Body(object), &o)
 }
 
 // Get implements Resource.
 func (r resource[T, L]) Get(ctx context.Context, name string, o metav1.GetOptions) (*T, error) {
-	return answer[T](ctx, r.to(r.rest.Get()).Name(name), &o)
+	return sendRequest[T](ctx, r.withPath(r.rest.Get()).Name(name), &o)
 }
 
 // List implements Resource.
 func (r resource[T, L]) List(ctx context.Context, o metav1.ListOptions) (*L, error) {
-	return answer[L](ctx, r.to(r.rest.Get()), &o)
+	return sendRequest[L](ctx, r.withPath(r.rest.Get()), &o)
 }
 
 // Update implements Resource.
 func (r resource[T, L]) Update(ctx context.Context, object *T, o metav1.UpdateOptions) (*T, error) {
-	return answer[T](ctx, r.to(r.rest.Put()).Name(any(object).(metav1.Object).GetName()).Body(object), &o)
+	return sendRequest[T](ctx, r.withPath(r.rest.Put()).Name(any(object).(metav1.Object).GetName()).Body(object), &o)
 }
 
 // Patch implements Resource.
 func (r resource[T, L]) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*T, error) {
-	return answer[T](ctx, r.to(r.rest.Patch(kind)).Name(name).SubResource(subresources...).Body(data), &o)
+	return sendRequest[T](ctx, r.withPath(r.rest.Patch(kind)).Name(name).SubResource(subresources...).Body(data), &o)
 }
 
 // Delete implements Resource.
 func (r resource[T, L]) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return r.to(r.rest.Delete()).Name(name).Body(&o).Do(ctx).Error()
+	return r.withPath(r.rest.Delete()).Name(name).Body(&o).Do(ctx).Error()
 }

@@ -126,7 +126,7 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 			if lost[name] {
 				continue
 			}
-			now, done, err := a.state(name, pods[name], since)
+			now, done, err := a.podState(name, pods[name], since)
 			switch {
 			case err != nil && a.Lost == nil:
 				return false, err
@@ -156,9 +156,9 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	return pods, err
 }
 
-// state returns the state of a pod and whether it is done. It fails if the pod cannot become done. While the pod has a fault that
-// may pass (State.Patient), state keeps the time at which the fault began in since.
-func (a Await) state(name string, p *corev1.Pod, since map[string]time.Time) (now State, done bool, err error) {
+// podState returns the state of a pod and whether it is done. It fails if the pod cannot become done. While the pod has a
+// fault that may pass (State.Patient), podState keeps the time at which the fault began in since.
+func (a Await) podState(name string, p *corev1.Pod, since map[string]time.Time) (now State, done bool, err error) {
 	if p == nil {
 		return now, false, fmt.Errorf("pod %s is gone: it was deleted", name)
 	}
@@ -223,7 +223,7 @@ func StateOf(p *corev1.Pod) State {
 	case p.DeletionTimestamp != nil && (!over || p.Status.Reason == ""): // the end of its container is the end of the pod
 		return State{Hopeless: true, Why: "it is being deleted"}
 	case over:
-		return State{Hopeless: true, Ended: true, Failed: p.Status.Phase == corev1.PodFailed, Why: ended(p)}
+		return State{Hopeless: true, Ended: true, Failed: p.Status.Phase == corev1.PodFailed, Why: podEndText(p)}
 	}
 	var s State
 	for _, c := range p.Status.ContainerStatuses {
@@ -246,7 +246,7 @@ func StateOf(p *corev1.Pod) State {
 // containerState returns the state of a pod whose container c waits or has ended.
 func containerState(c corev1.ContainerStatus) State {
 	if t := c.State.Terminated; t != nil {
-		return State{Hopeless: true, Ended: true, Failed: t.ExitCode != 0, Why: terminated(t)}
+		return State{Hopeless: true, Ended: true, Failed: t.ExitCode != 0, Why: containerEndText(t)}
 	}
 	w := c.State.Waiting
 	why := strings.TrimSpace(w.Reason + ": " + w.Message)
@@ -264,15 +264,15 @@ func containerState(c corev1.ContainerStatus) State {
 	return State{Why: why}
 }
 
-// ended describes how a pod ended, with the exit codes and messages of its containers.
-func ended(p *corev1.Pod) string {
+// podEndText describes how a pod ended, with the exit codes and messages of its containers.
+func podEndText(p *corev1.Pod) string {
 	var parts []string
 	if p.Status.Reason != "" || p.Status.Message != "" {
 		parts = append(parts, strings.Trim(p.Status.Reason+": "+p.Status.Message, ": "))
 	}
 	for _, c := range p.Status.ContainerStatuses {
 		if t := c.State.Terminated; t != nil {
-			parts = append(parts, terminated(t))
+			parts = append(parts, containerEndText(t))
 		}
 	}
 	if len(parts) == 0 {
@@ -281,7 +281,7 @@ func ended(p *corev1.Pod) string {
 	return "it ended: " + strings.Join(parts, "; ")
 }
 
-func terminated(t *corev1.ContainerStateTerminated) string {
+func containerEndText(t *corev1.ContainerStateTerminated) string {
 	s := fmt.Sprintf("its container ended with code %d", t.ExitCode)
 	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
 		s += " (" + t.Reason + ")"

@@ -41,7 +41,7 @@ func CopiesOf(ctx context.Context, client *Client, secrets []PullSecret, like me
 	for _, s := range secrets {
 		secret, err := client.Secrets(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 		if err != nil {
-			return nil, refused(fmt.Errorf("image pull Secret %s in namespace %s: %w", s.Name, s.Namespace, err), s)
+			return nil, withPullAdvice(fmt.Errorf("image pull Secret %s in namespace %s: %w", s.Name, s.Namespace, err), s)
 		}
 		all = append(all, &corev1.Secret{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -61,14 +61,14 @@ func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like
 	for i, c := range copies {
 		if _, err := client.Secrets(c.Namespace).Create(ctx, c, metav1.CreateOptions{}); err != nil {
 			from := secrets[i]
-			return refused(fmt.Errorf("copy image pull Secret %s from namespace %s to namespace %s: %w", from.Name, from.Namespace, c.Namespace, err), from)
+			return withPullAdvice(fmt.Errorf("copy image pull Secret %s from namespace %s to namespace %s: %w", from.Name, from.Namespace, c.Namespace, err), from)
 		}
 	}
 	return nil
 }
 
-// refused adds advice to err if a right to s is missing: how to get the right. It returns other errors unchanged.
-func refused(err error, s PullSecret) error {
+// withPullAdvice adds advice to err if a right to s is missing: how to get the right. It returns other errors unchanged.
+func withPullAdvice(err error, s PullSecret) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}

@@ -190,7 +190,7 @@ func (c *Chart) readDefinitions() []Document {
 	var list []Document
 	for _, name := range slices.Sorted(maps.Keys(c.files)) {
 		if ext := path.Ext(name); strings.HasPrefix(name, "crds/") && (ext == ".yaml" || ext == ".yml" || ext == ".json") {
-			list = append(list, documents(name, string(c.files[name]))...)
+			list = append(list, splitDocuments(name, string(c.files[name]))...)
 		}
 	}
 	return list
@@ -199,7 +199,7 @@ func (c *Chart) readDefinitions() []Document {
 // Values returns the chart's values overridden by given: mappings merge, a null removes a key, anything else replaces.
 // It fails if the chart's schema does not allow the result.
 func (c *Chart) Values(given map[string]any) (map[string]any, error) {
-	all := merged(c.values, given)
+	all := mergedValues(c.values, given)
 	if c.schema == nil {
 		return all, nil
 	}
@@ -208,7 +208,7 @@ func (c *Chart) Values(given map[string]any) (map[string]any, error) {
 		return nil, fmt.Errorf("values.schema.json of chart %s: %w", c.Metadata.Name, err)
 	}
 	if err := resolved.Validate(all); err != nil {
-		return nil, fmt.Errorf("the schema of chart %s forbids %s", c.Metadata.Name, readable(err))
+		return nil, fmt.Errorf("the schema of chart %s forbids %s", c.Metadata.Name, schemaErrorText(err))
 	}
 	return all, nil
 }
@@ -224,8 +224,8 @@ func resolveSchema(text []byte) (*jsonschema.Resolved, error) {
 // schemaPath matches "validating PATH: " in an error of the validator. PATH is a path in the schema.
 var schemaPath = pattern.New(`validating (\S+): `)
 
-// readable rewrites the validator's error so that it begins with the faulty value: "value serve.port: minimum: ...".
-func readable(err error) string {
+// schemaErrorText rewrites the validator's error so that it begins with the faulty value: "value serve.port: minimum: ...".
+func schemaErrorText(err error) string {
 	text, name := err.Error(), ""
 	for _, m := range schemaPath.FindAllStringSubmatch(text, -1) {
 		if path, ok := strings.CutPrefix(m[1], "/properties/"); ok {
@@ -248,8 +248,8 @@ func (c *Chart) Without(templates map[string]bool) *Chart {
 	return &other
 }
 
-// merged returns a copy of defaults, overridden by given.
-func merged(defaults, given map[string]any) map[string]any {
+// mergedValues returns a copy of defaults, overridden by given.
+func mergedValues(defaults, given map[string]any) map[string]any {
 	all := map[string]any{}
 	maps.Copy(all, given)
 	for key, value := range defaults {
@@ -260,7 +260,7 @@ func merged(defaults, given map[string]any) map[string]any {
 		case set && over == nil:
 			delete(all, key)
 		case nested && (both || !set):
-			all[key] = merged(inner, overMap)
+			all[key] = mergedValues(inner, overMap)
 		case !set && value != nil:
 			all[key] = value
 		}

@@ -21,8 +21,8 @@ type failure string
 // Error returns the message that the chart gave.
 func (f failure) Error() string { return string(f) }
 
-// functions returns the functions for templates: those of sprig that do not read this machine, and Helm's own.
-func functions() template.FuncMap {
+// templateFuncs returns the functions for templates: those of sprig that do not read this machine, and Helm's own.
+func templateFuncs() template.FuncMap {
 	f := sprig.TxtFuncMap()
 	delete(f, "env")
 	delete(f, "expandenv")
@@ -46,8 +46,8 @@ func functions() template.FuncMap {
 	}
 	f["toJson"] = func(v any) string { text, _ := json.Marshal(v); return string(text) }
 	f["mustToJson"] = func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err }
-	f["fromYaml"] = func(text string) map[string]any { return decoded(text, yaml.Unmarshal) }
-	f["fromJson"] = func(text string) map[string]any { return decoded(text, unmarshalJSON) }
+	f["fromYaml"] = func(text string) map[string]any { return decodedMap(text, yaml.Unmarshal) }
+	f["fromJson"] = func(text string) map[string]any { return decodedMap(text, unmarshalJSON) }
 	f["fromYamlArray"] = func(text string) []any { return decodedArray(text, yaml.Unmarshal) }
 	f["fromJsonArray"] = func(text string) []any { return decodedArray(text, unmarshalJSON) }
 	return f
@@ -60,8 +60,8 @@ func toYAML(v any) (string, error) {
 
 func unmarshalJSON(text []byte, into any, _ ...yaml.JSONOpt) error { return json.Unmarshal(text, into) }
 
-// decoded decodes a text into a mapping; as in Helm, an error is the value of the key Error.
-func decoded(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error) map[string]any {
+// decodedMap decodes a text into a mapping; as in Helm, an error is the value of the key Error.
+func decodedMap(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error) map[string]any {
 	m := map[string]any{}
 	if err := unmarshal([]byte(text), &m); err != nil {
 		m["Error"] = err.Error()
@@ -81,9 +81,9 @@ func decodedArray(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) erro
 // includeLimit is how deep a template may include itself.
 const includeLimit = 1000
 
-// recursive returns Helm's functions include and tpl, which execute further templates. include executes a template of t. tpl
+// recursiveFuncs returns Helm's functions include and tpl, which execute further templates. include executes a template of t. tpl
 // executes a text. missing is the option of text/template for values that are not set.
-func recursive(t *template.Template, missing string) template.FuncMap {
+func recursiveFuncs(t *template.Template, missing string) template.FuncMap {
 	depth := map[string]int{}
 	return template.FuncMap{
 		"include": func(name string, data any) (string, error) {
@@ -102,7 +102,7 @@ func recursive(t *template.Template, missing string) template.FuncMap {
 				return "", err
 			}
 			// Clone loses the option; inner definitions are visible to include.
-			inner.Option(missing).Funcs(recursive(inner, missing))
+			inner.Option(missing).Funcs(recursiveFuncs(inner, missing))
 			if inner, err = inner.New(t.Name()).Parse(text); err != nil {
 				return "", fmt.Errorf("tpl: %w", err)
 			}
@@ -147,13 +147,13 @@ func (f files) Glob(pattern string) (files, error) {
 
 // AsConfig returns the files as the data of a ConfigMap, in YAML. The keys are the file names without directories.
 func (f files) AsConfig() (string, error) {
-	return f.data(func(text []byte) string { return string(text) })
+	return f.encodedYAML(func(text []byte) string { return string(text) })
 }
 
 // AsSecrets returns the files as the data of a Secret, in base64 and YAML. The keys are the file names without directories.
-func (f files) AsSecrets() (string, error) { return f.data(base64.StdEncoding.EncodeToString) }
+func (f files) AsSecrets() (string, error) { return f.encodedYAML(base64.StdEncoding.EncodeToString) }
 
-func (f files) data(encode func([]byte) string) (string, error) {
+func (f files) encodedYAML(encode func([]byte) string) (string, error) {
 	m := map[string]string{}
 	for name, text := range f {
 		m[path.Base(name)] = encode(text)

@@ -86,7 +86,7 @@ func (c *Chart) Render(values map[string]any, r Release) ([]Document, error) {
 	var list []Document
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if path.Base(name) != notes {
-			list = append(list, documents(name, texts[name])...)
+			list = append(list, splitDocuments(name, texts[name])...)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Document) int {
@@ -125,7 +125,7 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 		missing = "missingkey=error"
 	}
 	t := template.New(c.Metadata.Name).Option(missing)
-	t.Funcs(functions()).Funcs(recursive(t, missing))
+	t.Funcs(templateFuncs()).Funcs(recursiveFuncs(t, missing))
 	root := c.Metadata.Name + "/"
 	// As in Helm: of equal definitions the one in the most deeply nested file comes first.
 	order := slices.SortedFunc(maps.Keys(c.templates), func(a, b string) int {
@@ -144,7 +144,7 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 		about["Template"] = map[string]any{"Name": root + name, "BasePath": root + "templates"}
 		var b strings.Builder
 		if err := t.ExecuteTemplate(&b, root+name, about); err != nil {
-			return nil, c.refused(err)
+			return nil, c.templateError(err)
 		}
 		made[name] = strings.ReplaceAll(b.String(), noValue, "")
 	}
@@ -154,9 +154,9 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 // noValue is what text/template writes for a value that is not set.
 const noValue = "<no value>"
 
-// refused shortens the error of a template to the chart's own message, if the template called fail or required. It returns
+// templateError shortens the error of a template to the chart's own message, if the template called fail or required. It returns
 // other errors unchanged.
-func (c *Chart) refused(err error) error {
+func (c *Chart) templateError(err error) error {
 	var f failure
 	if errors.As(err, &f) {
 		return fmt.Errorf("chart %s %s: %w", c.Metadata.Name, c.Metadata.Version, f)
@@ -203,8 +203,8 @@ func (c *Chart) templateData(r Release) (map[string]any, error) {
 
 var separator = pattern.New(`(?:^|\s*\n)---\s*`)
 
-// documents splits the YAML text of the file called name into its objects. It omits YAML documents without a kind.
-func documents(name, text string) []Document {
+// splitDocuments splits the YAML text of the file called name into its objects. It omits YAML documents without a kind.
+func splitDocuments(name, text string) []Document {
 	var list []Document
 	for _, part := range separator.Regexp().Split(strings.TrimSpace(text), -1) {
 		var head struct {

@@ -30,12 +30,12 @@ var _ interface {
 	env.Looker
 } = (*site)(nil)
 
-// local returns the variants to measure on the cluster, without their context: the profile host and its twin, and those of
+// localVariants returns the variants to measure on the cluster, without their context: the profile host and its twin, and those of
 // the detected profile.
-func (s *site) local() []plan.Variant {
+func (s *site) localVariants() []plan.Variant {
 	var names []plan.Variant
 	for _, name := range s.measured {
-		if bare(name) || name.Profile() == s.profile {
+		if isHostProfile(name) || name.Profile() == s.profile {
 			names = append(names, name.Local())
 		}
 	}
@@ -88,7 +88,7 @@ func (s *site) Renews(plan.Variant) []plan.Variant {
 func (s *site) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	err := s.cluster.Renew(ctx)
 	if err == nil {
-		s.silent, err = s.cluster.Reach(ctx, s.local())
+		s.silent, err = s.cluster.Reach(ctx, s.localVariants())
 	}
 	why := map[plan.Variant]error{}
 	for _, v := range names {

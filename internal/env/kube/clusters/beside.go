@@ -52,7 +52,7 @@ func (s *site) checkProfile() error {
 		why := strings.Join(append([]string{"the CNI is unknown"}, slices.Concat(v.Doubts, v.Unproven)...), "; ")
 		return advice.With(errors.New(why), "--inspect looks at the nodes from privileged pods; cnibench cni detect prints what was seen")
 	}
-	why := "the lab has no profile for " + s.found()
+	why := "the lab has no profile for " + s.profileWithSource()
 	if v.Title != "" {
 		why += ": " + v.Title
 	}

@@ -72,14 +72,14 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 	var faults []error
 	for _, location := range at {
 		s := &site{Location: location}
-		faults = append(faults, s.withContext(s.find(ctx, want, o)))
+		faults = append(faults, s.withContext(s.connectAndDetect(ctx, want, o)))
 		e.sites = append(e.sites, s)
 		found[s.Context] = s.profile
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, want, err
 	}
-	e.share(want.Resolve(found))
+	e.distributePlan(want.Resolve(found))
 	if o.Beside != nil {
 		if err := e.checkComparable(ctx); err != nil {
 			return nil, want, err
@@ -94,24 +94,24 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 		}
 	}
 	for _, s := range e.sites {
-		o.Leaves(s.leftovers())
-		if err := s.open(ctx, e.plan, s.local(), o); err != nil {
+		o.Leaves(s.leftoverMessage())
+		if err := s.open(ctx, e.plan, s.localVariants(), o); err != nil {
 			return nil, want, env.Close(ctx, e, s.withContext(err))
 		}
 	}
 	return e, e.plan, nil
 }
 
-// share stores the plan, and in each site the variants that the site measures.
-func (e *Environment) share(p plan.Plan) {
+// distributePlan stores the plan, and in each site the variants that the site measures.
+func (e *Environment) distributePlan(p plan.Plan) {
 	e.plan = p
 	for _, s := range e.sites {
-		s.measured = slices.DeleteFunc(p.Measured(), func(v plan.Variant) bool { return e.at(v) != s })
+		s.measured = slices.DeleteFunc(p.Measured(), func(v plan.Variant) bool { return e.siteOf(v) != s })
 	}
 }
 
-// bare reports whether v is the profile host or its twin.
-func bare(v plan.Variant) bool { return v.Profile() == profile.Host }
+// isHostProfile reports whether v is the profile host or its twin.
+func isHostProfile(v plan.Variant) bool { return v.Profile() == profile.Host }
 
 // imageOf returns the image of a plan, or if the plan names none, the default image of this version with the plan's tools.
 func imageOf(want plan.Plan, version string) string {
@@ -122,10 +122,10 @@ func imageOf(want plan.Plan, version string) string {
 }
 
 // At returns the cluster of a variant.
-func (e *Environment) At(name plan.Variant) env.Site { return e.at(name) }
+func (e *Environment) At(name plan.Variant) env.Site { return e.siteOf(name) }
 
-// at returns the site of a variant; the first site if its context is unknown.
-func (e *Environment) at(name plan.Variant) *site {
+// siteOf returns the site of a variant; the first site if its context is unknown.
+func (e *Environment) siteOf(name plan.Variant) *site {
 	context := name.Context()
 	for _, s := range e.sites {
 		if s.Context == context {
@@ -160,11 +160,11 @@ func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	var all []result.Profile
 	for _, name := range e.plan.Measured() {
 		q := result.Profile{Name: name}
-		s := e.at(name)
+		s := e.siteOf(name)
 		switch {
-		case bare(name):
+		case isHostProfile(name):
 		case name.Profile() != s.profile:
-			q.Skipped = fmt.Sprintf("the cluster runs %s", s.found())
+			q.Skipped = fmt.Sprintf("the cluster runs %s", s.profileWithSource())
 		default:
 			q.Skipped = s.broken
 		}

@@ -27,18 +27,18 @@ import (
 func TestProfilesOfASite(t *testing.T) {
 	one := &site{Location: kube.Location{Context: "a"}, profile: "canal"}
 	e := &Environment{sites: []*site{one}}
-	e.share(plan.Plan{Baseline: plan.VariantOf("host"), Twin: true, Profiles: plan.Variants("canal", "ptp")})
-	if got, want := one.local(), plan.Variants("host", "host~twin", "canal"); !slices.Equal(got, want) {
+	e.distributePlan(plan.Plan{Baseline: plan.VariantOf("host"), Twin: true, Profiles: plan.Variants("canal", "ptp")})
+	if got, want := one.localVariants(), plan.Variants("host", "host~twin", "canal"); !slices.Equal(got, want) {
 		t.Errorf("the only cluster: %q, want %q", got, want)
 	}
 	other := &site{Location: kube.Location{Context: "b"}, profile: "ptp"}
 	e = &Environment{sites: []*site{one, other}}
-	e.share(plan.Plan{Baseline: plan.VariantOf("host@a"), Profiles: plan.Variants("canal@a", "ptp@b", "host@b")})
-	if a, b := one.local(), other.local(); !slices.Equal(a, plan.Variants("host", "canal")) || !slices.Equal(b, plan.Variants("ptp", "host")) {
+	e.distributePlan(plan.Plan{Baseline: plan.VariantOf("host@a"), Profiles: plan.Variants("canal@a", "ptp@b", "host@b")})
+	if a, b := one.localVariants(), other.localVariants(); !slices.Equal(a, plan.Variants("host", "canal")) || !slices.Equal(b, plan.Variants("ptp", "host")) {
 		t.Errorf("two clusters: %q and %q", a, b)
 	}
-	e.share(plan.Plan{Baseline: plan.VariantOf("canal@a"), Twin: true, Profiles: plan.Variants("ptp@b")})
-	if a, b := one.local(), other.local(); !slices.Equal(a, plan.Variants("canal", "canal~twin")) || !slices.Equal(b, plan.Variants("ptp")) {
+	e.distributePlan(plan.Plan{Baseline: plan.VariantOf("canal@a"), Twin: true, Profiles: plan.Variants("ptp@b")})
+	if a, b := one.localVariants(), other.localVariants(); !slices.Equal(a, plan.Variants("canal", "canal~twin")) || !slices.Equal(b, plan.Variants("ptp")) {
 		t.Errorf("what was found is the baseline, and has a twin: %q and %q", a, b)
 	}
 }
@@ -115,7 +115,7 @@ func TestNodesToLookAt(t *testing.T) {
 		})
 		s := &site{cluster: cluster, clients: detect.Clients{Kube: client.Client}, snapshot: detect.Snapshot{Nodes: c.there}}
 		silent := Options{Say: func(string, ...any) {}, Leaves: func(string) func() { return func() {} }}
-		_, err := s.inspect(t.Context(), detect.LookoutOptions{}, silent)
+		_, err := s.inspectNodes(t.Context(), detect.LookoutOptions{}, silent)
 		err = withoutInspect(plan.Plan{}, err)
 		var want []string
 		for _, n := range c.want {

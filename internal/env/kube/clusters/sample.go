@@ -49,8 +49,8 @@ type sampler struct {
 // samplerPatience is how long a sampler may take to start and to answer, in addition to the trial itself.
 const samplerPatience = 30 * time.Second
 
-// start starts a sampler on a node and waits for its first message. The sampler's connection is cut after life.
-func (s *samplers) start(node string, life time.Duration) (*sampler, error) {
+// startOn starts a sampler on a node and waits for its first message. The sampler's connection is cut after life.
+func (s *samplers) startOn(node string, life time.Duration) (*sampler, error) {
 	i := slices.IndexFunc(s.post.Ends(), func(e detect.End) bool { return e.Node == node })
 	if i < 0 {
 		return nil, fmt.Errorf("no sampler runs on node %s", node)
@@ -71,7 +71,7 @@ func (s *samplers) start(node string, life time.Duration) (*sampler, error) {
 		_, _ = in.CloseWithError(err), out.CloseWithError(err) // neither has an error
 		close(x.ended)
 	}()
-	first, err := x.answer()
+	first, err := x.readAnswer()
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -84,10 +84,10 @@ func (x *sampler) Ask(ask control.SamplerAsk) (control.SamplerAnswer, error) {
 	if err := x.ask.Encode(ask); err != nil {
 		return control.SamplerAnswer{}, fmt.Errorf("sampler on node %s: %w", x.node, err)
 	}
-	return x.answer()
+	return x.readAnswer()
 }
 
-func (x *sampler) answer() (a control.SamplerAnswer, err error) {
+func (x *sampler) readAnswer() (a control.SamplerAnswer, err error) {
 	err = x.answers.Decode(&a)
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
@@ -139,7 +139,7 @@ func (s *site) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *re
 	}
 	r = &recorder{apart: outcome.FromFacts(s.facts).IRQApart, server: len(slices.Compact(slices.Clone(nodes))) - 1}
 	for _, node := range slices.Compact(nodes) {
-		x, err := s.samplers.start(node, length+2*samplerPatience)
+		x, err := s.samplers.startOn(node, length+2*samplerPatience)
 		if err != nil {
 			return nil, false, errors.Join(err, r.Close())
 		}
@@ -176,7 +176,7 @@ func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Re
 	if err := r.begin(begin); err != nil {
 		return env.Recording{}, errors.Join(err, r.Close())
 	}
-	return env.Recording{Start: r.start, Finish: r.finish}, nil
+	return env.Recording{Start: r.start, Finish: r.finishSampling}, nil
 }
 
 // Count starts samplers that can count the runs of BPF programs on the nodes of a path. The kernel counts the runs on the whole
@@ -193,12 +193,12 @@ func (s *site) Count(v plan.Variant, p plan.Path, length time.Duration) (env.Rec
 	if err = errors.Join(err, r.begin(control.SamplerBegin{Length: length, Programs: true})); err != nil {
 		return env.Recording{}, errors.Join(err, r.Close())
 	}
-	return env.Recording{Start: r.start, Finish: r.counts}, nil
+	return env.Recording{Start: r.start, Finish: r.finishCounting}, nil
 }
 
-// counts returns the runs of BPF programs on the nodes during the trial, and ends the samplers. If an observation is nil, it
+// finishCounting returns the runs of BPF programs on the nodes during the trial, and ends the samplers. If an observation is nil, it
 // returns the zero value.
-func (r *recorder) counts(client, server *sample.Observation) (seen sample.Recorded, err error) {
+func (r *recorder) finishCounting(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
 		return seen, nil
@@ -235,23 +235,23 @@ func (r *recorder) start() error {
 	return nil
 }
 
-// finish returns the stacks of all nodes, counted per slice of the client's window, and ends the samplers. If an observation is
+// finishSampling returns the stacks of all nodes, counted per slice of the client's window, and ends the samplers. If an observation is
 // nil, it returns the zero value.
-func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recorded, err error) {
+func (r *recorder) finishSampling(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
 		return seen, nil
 	}
-	seen.Stacks, err = r.stacks(client, server)
+	seen.Stacks, err = r.joinedStacks(client, server)
 	return seen, err
 }
 
 // agentCommand is the name of cnibench's processes in pods.
 const agentCommand = "cnibench"
 
-// stacks requests the stacks of each node and joins them. If both nodes run on one machine, it counts only once what both
+// joinedStacks requests the stacks of each node and joins them. If both nodes run on one machine, it counts only once what both
 // samplers recorded.
-func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, error) {
+func (r *recorder) joinedStacks(client, server *sample.Observation) (*sample.Stacks, error) {
 	windows := sample.InWindow(client.Intervals)
 	nodes := map[uint64]string{}
 	stacks := make([]*sample.Stacks, len(r.on))
@@ -280,7 +280,7 @@ func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, e
 	}
 	all := &sample.Stacks{}
 	for _, s := range stacks {
-		all.Join(s, func(root string) string { return place(root, nodes) })
+		all.Join(s, func(root string) string { return stackPlace(root, nodes) })
 	}
 	if len(r.on) > 1 && client.Machine == server.Machine && slices.Equal(client.LoadCPUs, server.LoadCPUs) {
 		if own := all.Samples(); all.Foreign > own {
@@ -293,10 +293,10 @@ func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, e
 	return all, nil
 }
 
-// place returns the place of a stack whose root is a network namespace. This is the node of the namespace. If nodes does not have
-// the namespace, it belongs to the network between the nodes, and place returns sample.SwitchSpace. place returns other roots
-// unchanged. nodes has the names of the nodes by the inodes of their namespaces.
-func place(root string, nodes map[uint64]string) string {
+// stackPlace returns the place of a stack whose root is a network namespace. This is the node of the namespace. If nodes
+// does not have the namespace, it belongs to the network between the nodes, and stackPlace returns sample.SwitchSpace. It
+// returns other roots unchanged. nodes has the names of the nodes by the inodes of their namespaces.
+func stackPlace(root string, nodes map[uint64]string) string {
 	text, ok := strings.CutPrefix(root, control.SpaceRoot)
 	inode, err := strconv.ParseUint(text, 10, 64)
 	switch {

@@ -84,7 +84,7 @@ func TestSampleNodes(t *testing.T) {
 	}
 	r := &recorder{server: 1}
 	for _, node := range []string{"a", "b"} {
-		x, err := s.start(node, time.Minute)
+		x, err := s.startOn(node, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestSampleNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := &sample.Observation{Placed: sample.Placed{Threads: []sample.Thread{{ID: 1}}}, Intervals: []sample.Interval{{EndNs: 1}, {EndNs: 2}}}
-	recorded, err := r.finish(seen, seen)
+	recorded, err := r.finishSampling(seen, seen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestSampleNodes(t *testing.T) {
 			t.Errorf("%s: %d, want %d", stack, got[stack], n)
 		}
 	}
-	if _, err := s.start("c", time.Minute); err == nil || !strings.Contains(err.Error(), "no sampler runs on node c") {
+	if _, err := s.startOn("c", time.Minute); err == nil || !strings.Contains(err.Error(), "no sampler runs on node c") {
 		t.Error(err)
 	}
 }
@@ -137,7 +137,7 @@ func TestCountNodes(t *testing.T) {
 		})
 		r := &recorder{server: 1}
 		for _, node := range []string{"a", "b"} {
-			x, err := s.start(node, time.Minute)
+			x, err := s.startOn(node, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func TestCountNodes(t *testing.T) {
 		if err := errors.Join(r.begin(control.SamplerBegin{Programs: true}), r.start()); err != nil {
 			t.Fatal(err)
 		}
-		got, err := r.counts(&sample.Observation{Machine: "1"}, &sample.Observation{Machine: "2"})
+		got, err := r.finishCounting(&sample.Observation{Machine: "1"}, &sample.Observation{Machine: "2"})
 		if empty {
 			if err == nil || !strings.Contains(err.Error(), "sampler on node a: no programs") {
 				t.Error(err)
@@ -174,7 +174,7 @@ func TestSamplerFails(t *testing.T) {
 		},
 	} {
 		s, _ := posted(t, play)
-		if _, err := s.start("a", time.Minute); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.startOn("a", time.Minute); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

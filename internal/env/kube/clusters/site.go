@@ -42,9 +42,9 @@ type site struct {
 	silent map[plan.Route]error
 }
 
-// find connects to the cluster of s, checks the user's rights, and detects the CNI. If the API does not show the CNI and the
-// plan permits it, find also inspects nodes from privileged pods.
-func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
+// connectAndDetect connects to the cluster of s, checks the user's rights, and detects the CNI. If the API does not show the
+// CNI and the plan permits it, connectAndDetect also inspects nodes from privileged pods.
+func (s *site) connectAndDetect(ctx context.Context, want plan.Plan, o Options) error {
 	var err error
 	if s.cluster, err = kube.Connect(clusterOptions(want, s.Location, o)); err != nil {
 		return err
@@ -53,11 +53,11 @@ func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
 		return err
 	}
 	o.Say("detecting the CNI")
-	if err := s.read(ctx); err != nil {
+	if err := s.detectFromAPI(ctx); err != nil {
 		return err
 	}
 	if s.verdict.CNI == "" && want.Cluster.Inspect { // plugins without a daemon have only a file on the nodes
-		if _, err := s.inspect(ctx, s.lookouts(want), o); err != nil {
+		if _, err := s.inspectNodes(ctx, s.lookoutOptions(want), o); err != nil {
 			return withoutInspect(want, err)
 		}
 	}
@@ -65,8 +65,8 @@ func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
 	return nil
 }
 
-// read detects the CNI from the API server's objects.
-func (s *site) read(ctx context.Context) (err error) {
+// detectFromAPI detects the CNI from the API server's objects.
+func (s *site) detectFromAPI(ctx context.Context) (err error) {
 	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {
 		return err
 	}
@@ -77,12 +77,12 @@ func (s *site) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// errNoNode means that inspect has no node to create pods on.
+// errNoNode means that inspectNodes has no node to create pods on.
 var errNoNode = errors.New("no ready Linux node to inspect")
 
-// inspect creates privileged pods on at.Nodes, by default the first two ready nodes, detects the CNI again from the pods'
+// inspectNodes creates privileged pods on at.Nodes, by default the first two ready nodes, detects the CNI again from the pods'
 // observations, and removes the pods. If at.Pods is true, it also proves the paths between the nodes and between ordinary pods.
-func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options) (proofs []detect.Proof, err error) {
+func (s *site) inspectNodes(ctx context.Context, at detect.LookoutOptions, o Options) (proofs []detect.Proof, err error) {
 	if len(at.Nodes) == 0 {
 		at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2)
 	}
@@ -90,7 +90,7 @@ func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options)
 		return nil, errNoNode
 	}
 	o.Say("inspecting %v from pods", at.Nodes)
-	gone := o.Leaves(s.leftovers())
+	gone := o.Leaves(s.leftoverMessage())
 	post, err := detect.Post(ctx, s.clients, at)
 	if err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options)
 	return proofs, errors.Join(err, left)
 }
 
-// lookouts returns the options for the privileged pods of a run. Nodes is not set.
-func (s *site) lookouts(want plan.Plan) detect.LookoutOptions {
+// lookoutOptions returns the options for the privileged pods of a run. Nodes is not set.
+func (s *site) lookoutOptions(want plan.Plan) detect.LookoutOptions {
 	return detect.LookoutOptions{Run: s.cluster.Run(), Image: s.cluster.Image(), PullSecrets: s.cluster.PullSecrets(), Family: want.Lab.Family}
 }
 
@@ -144,11 +144,11 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	o.Say("proving what runs there")
 	ground := s.cluster.Ground(s.profile)
 	if !want.Cluster.Inspect {
-		return s.prove(ctx, want, ground)
+		return s.proveClaims(ctx, want, ground)
 	}
 	// These pods have more rights than the pods of a trial. They are removed before anything is measured, unless they
 	// sample.
-	at := s.lookouts(want)
+	at := s.lookoutOptions(want)
 	at.Nodes, at.Sampling = s.cluster.Nodes(), want.Explain
 	if want.Explain {
 		at.TTL = want.Lifetime()
@@ -158,16 +158,16 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 		return withoutInspect(want, err)
 	}
 	ground.Ends = append(ground.Ends, post.Ends()...)
-	if err = s.prove(ctx, want, ground); err == nil && want.Explain {
+	if err = s.proveClaims(ctx, want, ground); err == nil && want.Explain {
 		s.samplers = &samplers{post: post, cpus: want.Cluster.CPUs, turns: map[plan.Route]int{}}
 		return nil
 	}
 	return env.Close(ctx, post, err)
 }
 
-// prove compares the claims of the cluster's configuration with what the pods observe. It stores the new verdict, the facts and
+// proveClaims compares the claims of the cluster's configuration with what the pods observe. It stores the new verdict, the facts and
 // the disproved claims in s.
-func (s *site) prove(ctx context.Context, want plan.Plan, ground detect.Ground) error {
+func (s *site) proveClaims(ctx context.Context, want plan.Plan, ground detect.Ground) error {
 	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, ground)
 	if err != nil {
 		return err
@@ -195,14 +195,14 @@ func (s *site) withContext(err error) error {
 	return advice.With(fmt.Errorf("context %s: %w", s.Context, err), advice.Of(err))
 }
 
-// leftovers returns the message that the run is still in the cluster, with the command that removes it.
-func (s *site) leftovers() string {
+// leftoverMessage returns the message that the run is still in the cluster, with the command that removes it.
+func (s *site) leftoverMessage() string {
 	run := s.cluster.Run()
 	return fmt.Sprintf("run %s is still in the cluster; remove it: cnibench kube clean --run %s%s", run, run, s.Flags())
 }
 
-// found returns the name of the detected profile, followed by the object that shows it.
-func (s *site) found() string {
+// profileWithSource returns the name of the detected profile, followed by the object that shows it.
+func (s *site) profileWithSource() string {
 	if s.verdict.Source == "" {
 		return s.profile
 	}
@@ -217,7 +217,7 @@ func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Opti
 		Sends:   kube.Sends{Pairs: want.Pairs, Seed: want.Seed, UDP: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().Protocol == plan.UDP })},
 		NewPods: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().NewPods() }),
 		Rests:   slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Rests() != "" }),
-		Host:    slices.ContainsFunc(want.Measured(), bare),
+		Host:    slices.ContainsFunc(want.Measured(), isHostProfile),
 		Tools:   want.Tools(),
 	}
 	if options.Shared {
@@ -246,11 +246,11 @@ func Detect(ctx context.Context, o DetectOptions, options Options) (detect.Findi
 	if s.cluster, err = kube.Connect(kube.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Cluster: plan.Cluster{PullSecrets: o.PullSecrets}, Say: options.Say}); err != nil {
 		return detect.Finding{}, err
 	}
-	if err := s.read(ctx); err != nil || o.Lookouts.Image == "" {
+	if err := s.detectFromAPI(ctx); err != nil || o.Lookouts.Image == "" {
 		return detect.Finding{Verdict: s.verdict}, err
 	}
 	o.Lookouts.Run, o.Lookouts.PullSecrets = s.cluster.Run(), s.cluster.PullSecrets()
-	proofs, err := s.inspect(ctx, o.Lookouts, options)
+	proofs, err := s.inspectNodes(ctx, o.Lookouts, options)
 	if errors.Is(err, errNoNode) {
 		err = advice.With(err, "name one by --nodes")
 	}

@@ -47,7 +47,7 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.P
 	e := &inTurn{options: o, plan: want, patience: env.CloseTimeout, at: -1}
 	var names []string
 	for _, name := range want.Profiles {
-		if !bare(name) {
+		if !isHostProfile(name) {
 			e.stages, names = append(e.stages, []plan.Variant{name}), append(names, name.String())
 		}
 	}
@@ -55,7 +55,7 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.P
 		return nil, want, &kube.ConfigError{Err: advice.With(errors.New("no profile to install"), "name profiles by --profiles (cnibench list recipes)")}
 	}
 	for _, name := range want.Measured() {
-		if bare(name) {
+		if isHostProfile(name) {
 			e.stages[0] = append(e.stages[0], name)
 		}
 	}
@@ -92,7 +92,7 @@ func (e *inTurn) Enter(ctx context.Context, i int) error {
 	if e.at == i && e.now != nil {
 		return nil
 	}
-	if err := errors.Join(e.leave(ctx), e.uninstall(ctx)); err != nil {
+	if err := errors.Join(e.removePods(ctx), e.uninstall(ctx)); err != nil {
 		return err
 	}
 	name := e.stages[i][0]
@@ -119,8 +119,8 @@ func (e *inTurn) stillThere(name string) string {
 	return name + " is still installed: cnibench cni uninstall " + name + e.where.Flags()
 }
 
-// leave removes the run's pods, if there are any. It fails after patience: a finalizer may keep a namespace for ever.
-func (e *inTurn) leave(ctx context.Context) error {
+// removePods removes the run's pods, if there are any. It fails after patience: a finalizer may keep a namespace for ever.
+func (e *inTurn) removePods(ctx context.Context) error {
 	if e.now == nil {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (e *inTurn) Conditions() outcome.Conditions {
 // Close removes the run's pods and uninstalls the profile. ctx bounds only the removal of the pods; the uninstallation has
 // its own timeout, CloseTimeout, and runs even after ctx has ended.
 func (e *inTurn) Close(ctx context.Context) error {
-	left := e.leave(ctx)
+	left := e.removePods(ctx)
 	again, stop := context.WithTimeout(context.WithoutCancel(ctx), env.CloseTimeout)
 	defer stop()
 	return errors.Join(left, e.uninstall(again))

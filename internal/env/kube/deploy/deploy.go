@@ -88,7 +88,7 @@ func Write(deploy string) (changed []string, err error) {
 	for _, f := range []struct {
 		name string
 		text []byte
-	}{{"rbac.yaml", rbac()}, {Chart + "/rules/run.yaml", runRules()}, {Chart + "/rules/detect.yaml", detectRules()}} {
+	}{{"rbac.yaml", rbacManifest()}, {Chart + "/rules/run.yaml", runRules()}, {Chart + "/rules/detect.yaml", detectRules()}} {
 		if err := put(f.name, f.text); err != nil {
 			return changed, err
 		}

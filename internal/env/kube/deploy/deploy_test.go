@@ -210,7 +210,7 @@ func TestRights(t *testing.T) {
 		}
 		want[r.Group+" "+resource+" "+r.Verb] = true
 	}
-	plain := decode(t, string(rbac()))
+	plain := decode(t, string(rbacManifest()))
 	for name, got := range map[string]*rbacv1.ClusterRole{
 		"deploy/rbac.yaml": one[*rbacv1.ClusterRole](t, plain, "cnibench"),
 		"chart":            one[*rbacv1.ClusterRole](t, rendered(t, settings["no detection"]), ""),

@@ -25,7 +25,7 @@ var daemons = []string{"cilium", "calico-node", "canal", "rke2-canal", "kube-fla
 // The two roles allow everything that detection asks of a cluster, whatever CNI it has, and the second allows nothing that
 // detection never asks for.
 func TestDetection(t *testing.T) {
-	plain := decode(t, string(rbac()))
+	plain := decode(t, string(rbacManifest()))
 	base, more := one[*rbacv1.ClusterRole](t, plain, "cnibench").Rules, one[*rbacv1.ClusterRole](t, plain, "detect").Rules
 	used := map[string]bool{}
 	for _, daemon := range daemons {

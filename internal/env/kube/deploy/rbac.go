@@ -63,8 +63,8 @@ metadata:
 rules:
 `
 
-// rbac returns deploy/rbac.yaml: the roles cnibench and cnibench-detect.
-func rbac() []byte {
+// rbacManifest returns deploy/rbac.yaml: the roles cnibench and cnibench-detect.
+func rbacManifest() []byte {
 	return bytes.Join([][]byte{[]byte(rbacHead), kube.Manifest(false), []byte(detectHead), indent(detectRules())}, nil)
 }
 

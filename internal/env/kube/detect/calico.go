@@ -9,9 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
-// calico sets the profile and settings of Calico from its Installation, FelixConfiguration and IPPools. If there is no
+// detectCalico sets the profile and settings of Calico from its Installation, FelixConfiguration and IPPools. If there is no
 // Installation, it uses the environment variables of the DaemonSet w instead.
-func (d *detective) calico(w workloadSpec) {
+func (d *detective) detectCalico(w workloadSpec) {
 	if w.Name == "calico-vpp-node" {
 		d.Title = "Calico with VPP: no profile describes it"
 		return
@@ -19,58 +19,58 @@ func (d *detective) calico(w workloadSpec) {
 	var objects []config.Input
 	inst := d.theDefault("Installation")
 	if inst != nil {
-		objects = append(objects, object("Installation default", inst))
+		objects = append(objects, objectInput("Installation default", inst))
 	} else {
-		objects = append(objects, w.object())
+		objects = append(objects, w.configInput())
 	}
 	if felix := d.theDefault("FelixConfiguration"); felix != nil {
-		objects = append(objects, object("FelixConfiguration default", felix))
+		objects = append(objects, objectInput("FelixConfiguration default", felix))
 	} else {
-		d.unproven("Felix's settings: no FelixConfiguration default was read")
+		d.addUnproven("Felix's settings: no FelixConfiguration default was read")
 	}
-	pools := d.pools()
+	pools := d.enabledPools()
 	for _, p := range pools {
-		objects = append(objects, object("IPPool "+text(p, "metadata", "name"), p))
+		objects = append(objects, objectInput("IPPool "+stringField(p, "metadata", "name"), p))
 	}
 	if len(pools) == 0 {
-		d.unproven("the encapsulation of the pools in force: no IPPool was read")
+		d.addUnproven("the encapsulation of the pools in force: no IPPool was read")
 	}
 	if inst == nil && len(pools) == 0 && len(d.objects("FelixConfiguration")) == 0 {
-		d.doubt("only the environment of %s shows the mode", w)
+		d.addDoubt("only the environment of %s shows the mode", w)
 	}
 	r, ok := d.judgeObjects(objects...)
 	if !ok {
 		return
 	}
-	d.adopt(r)
+	d.adoptReport(r)
 	d.calicoClaims(inst)
 }
 
 // theDefault returns the object called "default" of a kind; nil if there is none.
 func (d *detective) theDefault(kind string) map[string]any {
 	for _, o := range d.objects(kind) {
-		if text(o, "metadata", "name") == "default" {
+		if stringField(o, "metadata", "name") == "default" {
 			return o
 		}
 	}
 	return nil
 }
 
-// pools returns Calico's enabled IPPools, those of IPv4 first. It adds a doubt if IPv4 pools have different encapsulations.
-func (d *detective) pools() []map[string]any {
+// enabledPools returns Calico's enabled IPPools, those of IPv4 first. It adds a doubt if IPv4 pools have different encapsulations.
+func (d *detective) enabledPools() []map[string]any {
 	list := slices.DeleteFunc(d.objects("IPPool"), func(p map[string]any) bool { return field(p, "spec", "disabled") == true })
-	colons := func(p map[string]any) int { return strings.Count(text(p, "spec", "cidr"), ":") } // IPv4 has none
+	colons := func(p map[string]any) int { return strings.Count(stringField(p, "spec", "cidr"), ":") } // IPv4 has none
 	slices.SortFunc(list, func(a, b map[string]any) int {
-		return cmp.Or(min(colons(a), 1)-min(colons(b), 1), strings.Compare(text(a, "metadata", "name"), text(b, "metadata", "name")))
+		return cmp.Or(min(colons(a), 1)-min(colons(b), 1), strings.Compare(stringField(a, "metadata", "name"), stringField(b, "metadata", "name")))
 	})
 	modes := map[string]string{}
 	for _, p := range list {
 		if colons(p) == 0 {
-			modes[text(p, "metadata", "name")] = poolMode(p)
+			modes[stringField(p, "metadata", "name")] = poolMode(p)
 		}
 	}
 	if groups, distinct := perNode(modes); len(distinct) > 1 {
-		d.doubt("the pools differ: %s", strings.Join(groups, "; "))
+		d.addDoubt("the pools differ: %s", strings.Join(groups, "; "))
 	}
 	return list
 }
@@ -78,7 +78,7 @@ func (d *detective) pools() []map[string]any {
 // poolMode returns the encapsulation of an IPPool: "none", or "vxlan" or "ipip", possibly followed by "between subnets".
 func poolMode(p map[string]any) string {
 	for _, m := range []struct{ key, name string }{{"vxlanMode", "vxlan"}, {"ipipMode", "ipip"}} {
-		switch text(p, "spec", m.key) {
+		switch stringField(p, "spec", m.key) {
 		case "Always":
 			return m.name
 		case "CrossSubnet":
@@ -109,11 +109,11 @@ func (d *detective) calicoClaims(inst map[string]any) {
 	claimed, _, _ := strings.Cut(d.Encapsulation.Value, " ")
 	switch {
 	case len(distinct) == 1 && distinct[0] != claimed && claimed != "":
-		d.doubt("the pools say %s (%s), the nodes' annotations show the tunnel of %s", d.Encapsulation.Value, d.Encapsulation.Source, distinct[0])
+		d.addDoubt("the pools say %s (%s), the nodes' annotations show the tunnel of %s", d.Encapsulation.Value, d.Encapsulation.Source, distinct[0])
 	case len(distinct) == 1 && claimed != "":
 		d.setInForce(calico, "tunnel", configClaim{distinct[0], "annotations of the nodes"})
 	case len(distinct) > 1:
-		d.doubt("the nodes' annotations differ: %s", strings.Join(groups, "; "))
+		d.addDoubt("the nodes' annotations differ: %s", strings.Join(groups, "; "))
 	}
 	if m := field(inst, "status", "mtu"); m != nil && fmt.Sprint(m) != "0" {
 		d.MTU = configClaim{fmt.Sprint(m), "status of Installation default"}

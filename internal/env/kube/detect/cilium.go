@@ -9,23 +9,23 @@ import (
 // ciliumConfig is the ConfigMap that Cilium's agents read.
 const ciliumConfig = "cilium-config"
 
-// cilium sets the profile and settings of Cilium from its ConfigMap and from the agents' status, because agents may fall back to
+// detectCilium sets the profile and settings of Cilium from its ConfigMap and from the agents' status, because agents may fall back to
 // other modes. w is Cilium's DaemonSet.
-func (d *detective) cilium(w workloadSpec) {
+func (d *detective) detectCilium(w workloadSpec) {
 	c, ok := d.configMap(w.Namespace, ciliumConfig)
 	if !ok {
-		d.unproven("Cilium's mode as configured: %s in %s was not read", ciliumConfig, w.Namespace)
+		d.addUnproven("Cilium's mode as configured: %s in %s was not read", ciliumConfig, w.Namespace)
 		c = configMap{Namespace: w.Namespace, Name: ciliumConfig}
 	}
 	if ok {
-		if r, good := d.judgeObjects(c.object()); good {
-			d.adopt(r)
+		if r, good := d.judgeObjects(c.configInput()); good {
+			d.adoptReport(r)
 		}
 	}
 	live, source, agree := d.ciliumLive()
 	switch {
 	case source == "":
-		d.unproven("Cilium's mode in force (host routing above all): cilium-dbg status was not read on any node")
+		d.addUnproven("Cilium's mode in force (host routing above all): cilium-dbg status was not read on any node")
 		if !ok {
 			d.Profile, d.Title = "", "Cilium in a mode that could not be read"
 			return
@@ -45,7 +45,7 @@ func (d *detective) ciliumInForce(c configMap, live ciliumStatus, source string)
 	data := map[string]string{}
 	maps.Copy(data, c.Data)
 	maps.Copy(data, options)
-	r, ok := d.judgeObjects(configMap{Namespace: c.Namespace, Name: c.Name, Data: data}.object())
+	r, ok := d.judgeObjects(configMap{Namespace: c.Namespace, Name: c.Name, Data: data}.configInput())
 	if !ok {
 		return
 	}
@@ -66,10 +66,10 @@ func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) 
 	for _, node := range slices.Sorted(maps.Keys(d.CiliumStatus)) {
 		s, err := parseCiliumStatus(d.CiliumStatus[node])
 		if err != nil {
-			d.unproven("Cilium's mode in force on %s: %v", node, err)
+			d.addUnproven("Cilium's mode in force on %s: %v", node, err)
 			continue
 		}
-		by[node] = s.mode()
+		by[node] = s.modeText()
 		live = s
 	}
 	if len(by) == 0 {
@@ -77,9 +77,9 @@ func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) 
 	}
 	groups, modes := perNode(by)
 	if len(modes) > 1 {
-		d.doubt("Cilium's nodes differ: %s", strings.Join(groups, "; "))
+		d.addDoubt("Cilium's nodes differ: %s", strings.Join(groups, "; "))
 	}
-	return live, "cilium-dbg status on " + few(slices.Sorted(maps.Keys(by))), len(modes) == 1
+	return live, "cilium-dbg status on " + fewNames(slices.Sorted(maps.Keys(by))), len(modes) == 1
 }
 
 // ciliumStated sets the encapsulation and the encryption that the agents' status live shows. WireGuard counts as encapsulation

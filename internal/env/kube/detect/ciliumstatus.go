@@ -26,7 +26,7 @@ func parseCiliumStatus(text string) (ciliumStatus, error) {
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		switch {
 		case indented && section == "KubeProxyReplacement Details":
-			s["Details/"+key] = first(value)
+			s["Details/"+key] = firstWord(value)
 			continue
 		case indented:
 			continue
@@ -35,13 +35,13 @@ func parseCiliumStatus(text string) (ciliumStatus, error) {
 		switch key {
 		case "Routing": // Network: Tunnel [vxlan]   Host: Legacy
 			network, host, _ := strings.Cut(value, "Host:")
-			s["Network"], s["Host"] = strings.TrimSpace(strings.TrimPrefix(network, "Network:")), first(host)
+			s["Network"], s["Host"] = strings.TrimSpace(strings.TrimPrefix(network, "Network:")), firstWord(host)
 		case "Host Routing": // before 1.16
-			s["Host"] = first(value)
+			s["Host"] = firstWord(value)
 		case "Attach Mode": // of two words
 			s[key] = value
 		default:
-			s[key] = first(value)
+			s[key] = firstWord(value)
 		}
 	}
 	if s["Host"] == "" && s["Network"] == "" && s["KubeProxyReplacement"] == "" {
@@ -50,7 +50,7 @@ func parseCiliumStatus(text string) (ciliumStatus, error) {
 	return s, nil
 }
 
-func first(text string) string {
+func firstWord(text string) string {
 	if f := strings.Fields(text); len(f) > 0 {
 		return strings.TrimSuffix(f[0], ",")
 	}
@@ -96,8 +96,8 @@ var statusLines = []struct {
 	{"CNI Chaining", "", "cni-chaining-mode", nil},
 }
 
-// mode returns a text with the values that must be equal on all nodes.
-func (s ciliumStatus) mode() string {
+// modeText returns a text with the values that must be equal on all nodes.
+func (s ciliumStatus) modeText() string {
 	var parts []string
 	for _, l := range statusLines {
 		if value := s[l.line]; l.mode != "" && value != "" {

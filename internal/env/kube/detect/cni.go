@@ -21,7 +21,7 @@ const (
 	kubeRouter = "kube-router"
 )
 
-// cnis are the CNIs that are recognized by their daemon, in the order in which identify searches.
+// cnis are the CNIs that are recognized by their daemon, in the order in which identifyCNI searches.
 var cnis = profile.CNIs()
 
 // cniNamed returns the CNI called name.
@@ -71,25 +71,25 @@ type present struct {
 	daemon workloadSpec
 }
 
-// identify finds the CNI, and calls the method for that CNI, which sets the profile and settings. It adds a doubt if there are
+// identifyCNI finds the CNI, and calls the method for that CNI, which sets the profile and settings. It adds a doubt if there are
 // several CNIs, or if the CNI's pods are not all ready.
-func (d *detective) identify() {
+func (d *detective) identifyCNI() {
 	var found []present
 	for _, c := range cnis {
-		if w, ok := d.daemon(c.Daemons...); ok {
+		if w, ok := d.findDaemonSet(c.Daemons...); ok {
 			found = append(found, present{c, w})
 		}
 	}
 	found = d.withoutChained(found)
-	d.companions()
+	d.noteCompanions()
 	switch len(found) {
 	case 0:
-		d.standalone()
+		d.detectStandalone()
 		return
 	case 1:
 	default:
 		names := each.Of(found, func(p present) string { return p.Title + " (" + p.daemon.String() + ")" })
-		d.doubt("several CNIs at once: %s", strings.Join(names, ", "))
+		d.addDoubt("several CNIs at once: %s", strings.Join(names, ", "))
 		if found = d.firstOnNodes(found); len(found) != 1 {
 			d.Title = "several CNIs at once"
 			return
@@ -99,20 +99,20 @@ func (d *detective) identify() {
 	d.CNI, d.Source = p.Name, p.daemon.String()
 	d.Version = imageVersion(containerImage(p.daemon, p.Container))
 	if p.daemon.Ready < p.daemon.Desired {
-		d.doubt("%s: %d of %d pods are ready", p.daemon, p.daemon.Ready, p.daemon.Desired)
+		d.addDoubt("%s: %d of %d pods are ready", p.daemon, p.daemon.Ready, p.daemon.Desired)
 	}
 	d.own = len(d.But)
 	switch {
 	case p.Name == cilium:
-		d.cilium(p.daemon)
+		d.detectCilium(p.daemon)
 	case p.Name == calico:
-		d.calico(p.daemon)
+		d.detectCalico(p.daemon)
 	case p.Name == flannel, p.Name == canal:
-		d.flannel(p.CNI, p.daemon)
+		d.detectFlannel(p.CNI, p.daemon)
 	case p.Name == kindnet && !strings.Contains(containerImage(p.daemon, p.Container), "networking/kindnet"):
-		d.kindnet(p.daemon)
+		d.detectKindnet(p.daemon)
 	default:
-		d.dialect(p)
+		d.detectByConfig(p)
 	}
 }
 
@@ -156,7 +156,7 @@ func (d *detective) withoutChained(found []present) []present {
 		}
 	}
 	for _, p := range found {
-		if p.Name == kubeRouter && p.daemon.flag("run-router") == "false" {
+		if p.Name == kubeRouter && p.daemon.flagValue("run-router") == "false" {
 			d.But = append(d.But, "kube-router ("+p.daemon.String()+") runs without its router: it enforces NetworkPolicies and connects no pods")
 			drop[kubeRouter] = true
 		}
@@ -164,8 +164,8 @@ func (d *detective) withoutChained(found []present) []present {
 	return slices.DeleteFunc(found, func(p present) bool { return drop[p.Name] })
 }
 
-// flag returns the value of the command-line flag called name of a workload's containers, "" if no container has it.
-func (w workloadSpec) flag(name string) string {
+// flagValue returns the value of the command-line flag called name of a workload's containers, "" if no container has it.
+func (w workloadSpec) flagValue(name string) string {
 	for _, c := range w.Containers {
 		for i, a := range c.Args {
 			key, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
@@ -198,26 +198,26 @@ func (d *detective) firstOnNodes(found []present) []present {
 		}
 	}
 	if len(kept) == 1 {
-		d.doubt("the nodes' first conflist is %s's", kept[0].Title)
+		d.addDoubt("the nodes' first conflist is %s's", kept[0].Title)
 	}
 	return kept
 }
 
-func (d *detective) companions() {
+func (d *detective) noteCompanions() {
 	for _, c := range companions {
-		if _, ok := d.daemon(c.daemon); ok {
-			d.doubt("%s", c.says)
+		if _, ok := d.findDaemonSet(c.daemon); ok {
+			d.addDoubt("%s", c.says)
 		}
 	}
-	if w, ok := d.daemon(profile.Multus...); ok {
+	if w, ok := d.findDaemonSet(profile.Multus...); ok {
 		d.But = append(d.But, "Multus ("+w.String()+") hands pods their first device by this CNI, further ones by NetworkAttachmentDefinitions")
 	}
 }
 
-// kindnet sets the profile to kind's kindnetd, whose conflist has the plugin ptp, or to the project kindnet, which has its own
+// detectKindnet sets the profile to kind's kindnetd, whose conflist has the plugin ptp, or to the project kindnet, which has its own
 // plugin. If no conflist was read, it assumes kindnetd.
-func (d *detective) kindnet(w workloadSpec) {
-	d.set(kindnet, "routes", configClaim{"one for each node's pods", "kindnetd"}, configClaim{})
+func (d *detective) detectKindnet(w workloadSpec) {
+	d.addSetting(kindnet, "routes", configClaim{"one for each node's pods", "kindnetd"}, configClaim{})
 	d.Encapsulation = configClaim{"none", "kindnetd makes routes only"}
 	d.Encryption = configClaim{"none", "kindnetd has none"}
 	lists := d.firstConflists()
@@ -233,15 +233,15 @@ func (d *detective) kindnet(w workloadSpec) {
 			return
 		}
 	}
-	if but := profile.ByFlowtable(cmp.Or(w.flag("fastpath-threshold"), "20")); d.Profile == kindnet && but != "" {
+	if but := profile.ByFlowtable(cmp.Or(w.flagValue("fastpath-threshold"), "20")); d.Profile == kindnet && but != "" {
 		d.But = append(d.But, but)
 	}
 	if len(lists) == 0 {
-		d.unproven("kindnet's plugin on the nodes: no conflist was read, kind's default is ptp")
+		d.addUnproven("kindnet's plugin on the nodes: no conflist was read, kind's default is ptp")
 	}
 }
 
-// set adds a setting with its configured value asked and the value in force, seen.
-func (d *detective) set(component, name string, asked, seen configClaim) {
+// addSetting adds a setting with its configured value asked and the value in force, seen.
+func (d *detective) addSetting(component, name string, asked, seen configClaim) {
 	d.Settings = append(d.Settings, setting{component, name, asked.Value, asked.Source, seen.Value, seen.Source})
 }

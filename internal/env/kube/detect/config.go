@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// object returns an object of the cluster as an input of package config. name is its name in messages, body its decoded JSON.
-func object(name string, body map[string]any) config.Input {
+// objectInput returns an object of the cluster as an input of package config. name is its name in messages, body its decoded JSON.
+func objectInput(name string, body map[string]any) config.Input {
 	text, err := json.Marshal(body)
 	if err != nil { // values of JSON only
 		text = []byte("{}")
@@ -22,7 +22,7 @@ func object(name string, body map[string]any) config.Input {
 // doubt and returns false.
 func (d *detective) judgeObjects(objects ...config.Input) (config.Report, bool) {
 	if d.KubeProxy.Mode != "" && d.KubeProxy.Runs == Yes {
-		objects = append(objects, object("kube-proxy", map[string]any{
+		objects = append(objects, objectInput("kube-proxy", map[string]any{
 			"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": d.KubeProxy.Mode, "clusterCIDR": "0.0.0.0/0",
 		}))
 	}
@@ -33,15 +33,15 @@ func (d *detective) judgeObjects(objects ...config.Input) (config.Report, bool) 
 	}
 	r, err := config.Check(objects, known)
 	if err != nil {
-		d.doubt("the configuration of %s cannot be judged: %s", d.CNI, strings.ReplaceAll(err.Error(), "\n", "; "))
+		d.addDoubt("the configuration of %s cannot be judged: %s", d.CNI, strings.ReplaceAll(err.Error(), "\n", "; "))
 		return config.Report{}, false
 	}
 	return r, true
 }
 
-// adopt adds the settings of a report as configured values, sets the profile as setProfile does, and adds the report's serious
+// adoptReport adds the settings of a report as configured values, sets the profile as setProfile does, and adds the report's serious
 // findings as doubts.
-func (d *detective) adopt(r config.Report) {
+func (d *detective) adoptReport(r config.Report) {
 	for _, s := range r.Settings {
 		if s.Component == kubeProxy || s.Name == config.RequiredMTU || s.Name == config.RouteMTU {
 			continue // Verdict.KubeProxy has this setting, or the nodes show it
@@ -56,7 +56,7 @@ func (d *detective) adopt(r config.Report) {
 	// A rule refuses the configuration, but the cluster runs, for an unknown reason: that is a doubt.
 	for _, f := range r.Findings {
 		if f.Severity.Rank() >= finding.Otherwise.Rank() || f.ID == "policy-ignored" {
-			d.doubt("%s (rule %s)", f.Saw, f.ID)
+			d.addDoubt("%s (rule %s)", f.Saw, f.ID)
 		}
 	}
 }
@@ -97,18 +97,18 @@ func (d *detective) setInForce(component, name string, seen configClaim) {
 	}
 	s := d.findSetting(component, name)
 	if s == nil {
-		d.set(component, name, configClaim{}, seen)
+		d.addSetting(component, name, configClaim{}, seen)
 		return
 	}
 	s.InForce, s.SeenBy = seen.Value, seen.Source
 	if s.Asked != "" && !strings.EqualFold(s.Asked, s.InForce) {
-		d.doubt("%s: %s is asked for (%s), %s is in force (%s)", name, s.Asked, s.AskedBy, s.InForce, s.SeenBy)
+		d.addDoubt("%s: %s is asked for (%s), %s is in force (%s)", name, s.Asked, s.AskedBy, s.InForce, s.SeenBy)
 	}
 }
 
-// object returns the ConfigMap as an input of package config.
-func (c configMap) object() config.Input {
-	return object(c.String(), map[string]any{
+// configInput returns the ConfigMap as an input of package config.
+func (c configMap) configInput() config.Input {
+	return objectInput(c.String(), map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": c.Name, "namespace": c.Namespace}, "data": c.Data,
 	})
 }

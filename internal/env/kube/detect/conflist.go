@@ -73,8 +73,8 @@ func (c conflist) main() plugin {
 	return first
 }
 
-// types lists the types of the chain's plugins.
-func (c conflist) types() string {
+// pluginTypes lists the types of the chain's plugins.
+func (c conflist) pluginTypes() string {
 	return strings.Join(each.Of(c.Plugins, func(p plugin) string { return p.Type }), ", ")
 }
 
@@ -95,13 +95,13 @@ func (c conflist) owner() string {
 // invalid file before it.
 func (d *detective) firstConflists() []conflist {
 	var all []conflist
-	for _, h := range d.hosts() {
+	for _, h := range d.hostObservations() {
 		files := slices.Clone(h.Conflists)
 		slices.SortFunc(files, func(a, b netstate.Conflist) int { return strings.Compare(a.File, b.File) })
 		for _, f := range files {
 			c, err := parseConflist(f.Text)
 			if err != nil {
-				d.doubt("%s of %s: %v", f.File, h.Node, err)
+				d.addDoubt("%s of %s: %v", f.File, h.Node, err)
 				continue
 			}
 			c.File, c.Node = f.File, h.Node
@@ -118,9 +118,9 @@ func isPlugin(name string) bool {
 	return ok && (p.Family == "plugins" || p.Family == "sriov")
 }
 
-// standalone finds the CNI of a cluster without a DaemonSet of a CNI, from the nodes' conflists and annotations. The CNI is
+// detectStandalone finds the CNI of a cluster without a DaemonSet of a CNI, from the nodes' conflists and annotations. The CNI is
 // flannel that is built into the distribution, or a plugin without a daemon.
-func (d *detective) standalone() {
+func (d *detective) detectStandalone() {
 	lists := d.firstConflists()
 	types := map[string]string{}
 	for _, c := range lists {
@@ -129,20 +129,20 @@ func (d *detective) standalone() {
 	groups, distinct := perNode(types)
 	switch {
 	case len(distinct) > 1:
-		d.doubt("the nodes have conflists of different CNIs: %s", strings.Join(groups, "; "))
+		d.addDoubt("the nodes have conflists of different CNIs: %s", strings.Join(groups, "; "))
 		d.Title = "several CNIs at once"
 	case len(distinct) == 1 && distinct[0] == flannel, len(distinct) == 0 && d.backendOnNodes() != "":
 		d.CNI, d.Source = flannel, "annotation "+flannelBackend+" of the nodes; no DaemonSet of flannel's was found: it runs outside of pods, as in K3s"
-		d.flannel(cniNamed(flannel), workloadSpec{Namespace: "kube-system"})
+		d.detectFlannel(cniNamed(flannel), workloadSpec{Namespace: "kube-system"})
 	case len(distinct) == 1:
-		d.plugin(lists[0], groups[0])
-	case d.planted():
+		d.detectPlugin(lists[0], groups[0])
+	case d.detectPlanted():
 	default:
 		d.Title = "unknown CNI"
 		if !d.mayReadDaemonSets() {
 			d.Title = "CNI not determined"
 		}
-		d.unproven("the CNI: no known DaemonSet was found, and /etc/cni/net.d was not read on any node")
+		d.addUnproven("the CNI: no known DaemonSet was found, and /etc/cni/net.d was not read on any node")
 	}
 }
 
@@ -153,9 +153,9 @@ const (
 	PlanterName  = "planter"
 )
 
-// planted looks for a plugin that cnibench installed by its DaemonSet PlanterName. If there is one, planted sets the CNI and
-// the profile to this plugin and returns true. It needs no conflist.
-func (d *detective) planted() bool {
+// detectPlanted looks for a plugin that cnibench installed by its DaemonSet PlanterName. If there is one, detectPlanted sets
+// the CNI and the profile to this plugin and returns true. It needs no conflist.
+func (d *detective) detectPlanted() bool {
 	for _, w := range d.Workloads {
 		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
 		if w.Kind != daemonSetKind || w.Name != PlanterName || !ours || !isPlugin(name) {
@@ -173,18 +173,18 @@ func (d *detective) withoutTunnel() {
 	d.Encapsulation, d.Encryption = configClaim{"none", "the plugin has none"}, configClaim{"none", "the plugin has none"}
 }
 
-// plugin sets the CNI, the profile and the settings from the conflist c, which all inspected nodes have. where names these nodes.
-func (d *detective) plugin(c conflist, where string) {
+// detectPlugin sets the CNI, the profile and the settings from the conflist c, which all inspected nodes have. where names these nodes.
+func (d *detective) detectPlugin(c conflist, where string) {
 	p := c.main()
 	d.CNI, d.Source = c.owner(), "/etc/cni/net.d/"+c.File+": "+where
 	if known, ok := profile.LookupCNI(d.CNI); ok {
-		d.doubt("the nodes' conflist is %s's, and its DaemonSet was not found", known.Title)
+		d.addDoubt("the nodes' conflist is %s's, and its DaemonSet was not found", known.Title)
 		d.Title = known.Title + " in a mode that could not be read"
 		return
 	}
-	d.set(d.CNI, "plugins", configClaim{c.types(), d.Source}, configClaim{})
+	d.addSetting(d.CNI, "plugins", configClaim{c.pluginTypes(), d.Source}, configClaim{})
 	if p.Mode != "" {
-		d.set(d.CNI, "mode", configClaim{p.Mode, d.Source}, configClaim{})
+		d.addSetting(d.CNI, "mode", configClaim{p.Mode, d.Source}, configClaim{})
 	}
 	if p.MTU > 0 {
 		d.MTU = configClaim{fmt.Sprint(p.MTU), d.Source}

@@ -17,7 +17,7 @@ type Finding struct {
 
 // Document returns the finding as a report with a table of the verdict, of the settings and of the proofs.
 func (f Finding) Document() report.Document {
-	s := report.Section{Heading: "Dataplane", Grids: []report.Grid{f.head()}}
+	s := report.Section{Heading: "Dataplane", Grids: []report.Grid{f.verdictGrid()}}
 	if len(f.Settings) > 0 {
 		g := report.Grid{Title: "Settings", Label: "Setting", Columns: []string{"Asked", "In force", "Source"}, Prose: true}
 		for _, x := range f.Settings {
@@ -25,7 +25,7 @@ func (f Finding) Document() report.Document {
 			if x.SeenBy != "" {
 				source = strings.TrimPrefix(source+"; seen: "+x.SeenBy, "; ")
 			}
-			add(&g, x.Component+" "+x.Name, x.Asked, x.InForce, source)
+			addRow(&g, x.Component+" "+x.Name, x.Asked, x.InForce, source)
 		}
 		s.Grids = append(s.Grids, g)
 	}
@@ -36,7 +36,7 @@ func (f Finding) Document() report.Document {
 			if x.Result != OK && x.Claimed != "" {
 				result += ": " + x.Claimed + " is claimed"
 			}
-			add(&g, strings.TrimSuffix(x.What+", "+x.Where, ", "), x.Seen, strings.TrimSuffix(result+": "+x.Why, ": "))
+			addRow(&g, strings.TrimSuffix(x.What+", "+x.Where, ", "), x.Seen, strings.TrimSuffix(result+": "+x.Why, ": "))
 		}
 		s.Grids = append(s.Grids, g)
 	}
@@ -49,31 +49,31 @@ func (f Finding) Document() report.Document {
 	return report.Document{Data: f, Sections: []report.Section{s}}
 }
 
-// add adds a row called label to g. It replaces an empty cell by a dash.
-func add(g *report.Grid, label string, cells ...string) {
+// addRow adds a row called label to g. It replaces an empty cell by a dash.
+func addRow(g *report.Grid, label string, cells ...string) {
 	for i, c := range cells {
 		cells[i] = cmp.Or(number.Clean(c), "-")
 	}
 	g.Add(number.Clean(label), cells...)
 }
 
-// head returns the table of the verdict's main values.
-func (f Finding) head() report.Grid {
+// verdictGrid returns the table of the verdict's main values.
+func (f Finding) verdictGrid() report.Grid {
 	v := f.Verdict
 	g := report.Grid{Label: "What", Columns: []string{"Verdict", "Source"}, Prose: true}
-	add(&g, "CNI", strings.TrimSpace(cmp.Or(v.CNI, "unknown")+" "+v.Version), v.Source)
-	add(&g, "profile", strings.TrimSuffix(cmp.Or(v.Profile, "none")+": "+strings.Join(append([]string{v.Title}, v.But...), "; but "), ": "), "")
-	add(&g, "Kubernetes", strings.TrimSpace(cmp.Or(v.Kubernetes, "unknown")+" "+v.Distribution), "")
+	addRow(&g, "CNI", strings.TrimSpace(cmp.Or(v.CNI, "unknown")+" "+v.Version), v.Source)
+	addRow(&g, "profile", strings.TrimSuffix(cmp.Or(v.Profile, "none")+": "+strings.Join(append([]string{v.Title}, v.But...), "; but "), ": "), "")
+	addRow(&g, "Kubernetes", strings.TrimSpace(cmp.Or(v.Kubernetes, "unknown")+" "+v.Distribution), "")
 	proxy := map[string]string{Yes: "mode " + cmp.Or(v.KubeProxy.Mode, "unknown"), no: "does not run", Unknown: "unknown"}[v.KubeProxy.Runs]
 	if v.KubeProxy.Runs == Unknown && v.KubeProxy.Mode != "" {
 		proxy = "unknown; its rules are of mode " + v.KubeProxy.Mode
 	}
-	add(&g, "kube-proxy", strings.TrimSpace(proxy+" "+v.KubeProxy.Version), v.KubeProxy.Source)
+	addRow(&g, "kube-proxy", strings.TrimSpace(proxy+" "+v.KubeProxy.Version), v.KubeProxy.Source)
 	for _, c := range []struct {
 		name  string
 		claim configClaim
 	}{{"MTU of pods", v.MTU}, {"encapsulation", v.Encapsulation}, {"encryption", v.Encryption}} {
-		add(&g, c.name, cmp.Or(c.claim.Value, "unknown"), c.claim.Source)
+		addRow(&g, c.name, cmp.Or(c.claim.Value, "unknown"), c.claim.Source)
 	}
 	return g
 }

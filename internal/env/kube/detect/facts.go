@@ -59,7 +59,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	if len(s.Nodes) > 0 {
 		set(facts.Nodes, strconv.Itoa(len(s.Nodes)))
 	}
-	if n := machines(s.Nodes); n > 0 {
+	if n := machineCount(s.Nodes); n > 0 {
 		set(facts.NodesMachines, strconv.Itoa(n))
 	}
 	nodeFacts(s, set)
@@ -70,11 +70,11 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 		}
 	}
 	var left []string
-	for _, h := range s.hosts() {
-		left = append(left, leftovers(v.CNI, h.State)...)
+	for _, h := range s.hostObservations() {
+		left = append(left, foreignLeftovers(v.CNI, h.State)...)
 	}
 	slices.Sort(left)
-	set(facts.Leftovers, few(slices.Compact(left)))
+	set(facts.Leftovers, fewNames(slices.Compact(left)))
 	return f
 }
 
@@ -91,7 +91,7 @@ func mergeProofs(proofs []Proof) []Proof {
 		where[p] = append(where[p], at)
 	}
 	for i, p := range all {
-		all[i].Where = few(where[p])
+		all[i].Where = fewNames(where[p])
 	}
 	return all
 }

@@ -15,28 +15,28 @@ const (
 	flannelData    = "flannel.alpha.coreos.com/backend-data"
 )
 
-// flannel sets the profile and settings of flannel or canal from net-conf.json and from the backend in the nodes' annotations.
+// detectFlannel sets the profile and settings of flannel or canal from net-conf.json and from the backend in the nodes' annotations.
 // K3s has only the annotations. For canal it judges only flannel's part, because Calico's part has only one mode.
-func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
+func (d *detective) detectFlannel(of profile.CNI, daemon workloadSpec) {
 	component, namespace, configured := of.Name, daemon.Namespace, ""
 	if c, ok := d.configMap(namespace, of.ConfigMaps...); ok {
-		if r, good := d.judgeObjects(c.object()); good {
-			d.adopt(r)
+		if r, good := d.judgeObjects(c.configInput()); good {
+			d.adoptReport(r)
 			if s := d.findSetting(component, "Backend.Type"); s != nil {
 				configured = strings.ToLower(s.Asked)
 			}
 		}
 	} else if component == canal {
-		d.unproven("canal's mode as configured: its ConfigMap in %s was not read", namespace)
+		d.addUnproven("canal's mode as configured: its ConfigMap in %s was not read", namespace)
 	}
-	if daemon.flag("iptables-forward-rules") == "false" {
+	if daemon.flagValue("iptables-forward-rules") == "false" {
 		d.But = append(d.But, "flannel adds no FLANNEL-FWD (--iptables-forward-rules=false, as in RKE2's chart)")
 	}
 	backend := d.backendOnNodes()
 	switch {
 	case backend == "" && configured == "":
 		d.Title = component + " with a backend that could not be read"
-		d.unproven("flannel's backend: neither its ConfigMap nor its annotations on the nodes were read")
+		d.addUnproven("flannel's backend: neither its ConfigMap nor its annotations on the nodes were read")
 		return
 	case backend != "":
 		d.setInForce(component, "Backend.Type", configClaim{backend, "annotation " + flannelBackend + " of the nodes"})
@@ -55,7 +55,7 @@ func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 // adoptBackend sets the profile from backend, which the nodes' annotations show, in place of the configured backend.
 func (d *detective) adoptBackend(of profile.CNI, backend string) {
 	c := configMap{Name: of.ConfigMaps[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
-	in := c.object()
+	in := c.configInput()
 	in.Name = "annotations of the nodes"
 	if r, ok := d.judgeObjects(in); ok {
 		d.setProfile(r)
@@ -83,7 +83,7 @@ func (d *detective) backendOnNodes() string {
 	case 1:
 		return distinct[0]
 	}
-	d.doubt("flannel's backend differs between the nodes: %s", strings.Join(groups, "; "))
+	d.addDoubt("flannel's backend differs between the nodes: %s", strings.Join(groups, "; "))
 	return ""
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// judge compares the claims of a verdict with the observations in s, and returns a proof for each comparison.
-func judge(v Verdict, s Snapshot, g Ground) []Proof {
+// claimProofs compares the claims of a verdict with the observations in s, and returns a proof for each comparison.
+func claimProofs(v Verdict, s Snapshot, g Ground) []Proof {
 	var proofs []Proof
 	if g.Profile != "" {
 		proofs = append(proofs, profileProof(v, g.Profile))
@@ -59,19 +59,19 @@ func placementProof(s Snapshot, seen seenAtEnd) Proof {
 		p.Why = "the identity of the kernel is not visible"
 		return p
 	case seen.BootID != s.Nodes[i].Status.NodeInfo.BootID:
-		p.Result, p.Seen = mismatch, cmp.Or(few(same), "another kernel")
+		p.Result, p.Seen = mismatch, cmp.Or(fewNames(same), "another kernel")
 		p.Why = "the pod's kernel is not the node's: a runtime with virtual machines, or another node"
 		return p
 	}
 	p.Result, p.Seen = OK, seen.Node
 	if len(same) > 0 {
-		p.Why = "not certain: " + few(same) + " share its kernel"
+		p.Why = "not certain: " + fewNames(same) + " share its kernel"
 	}
 	return p
 }
 
-// machines returns how many different kernels the nodes run on, by boot id. It returns 0 if a node's boot id is unknown.
-func machines(nodes []corev1.Node) int {
+// machineCount returns how many different kernels the nodes run on, by boot id. It returns 0 if a node's boot id is unknown.
+func machineCount(nodes []corev1.Node) int {
 	boots := map[string]bool{}
 	for _, n := range nodes {
 		if n.Status.NodeInfo.BootID == "" {
@@ -97,7 +97,7 @@ func inPod(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	}
 	room := Proof{What: "MTU of the pod", Where: seen.Pod, Seen: strconv.Itoa(mtu)}
 	under := 0
-	for _, h := range s.hosts() {
+	for _, h := range s.hostObservations() {
 		if _, m, ok := h.Way(); ok && h.Node == seen.Node {
 			under = m
 		}
@@ -132,7 +132,7 @@ func onNode(v Verdict, seen seenAtEnd) []Proof {
 	}
 	for _, name := range known.Absent {
 		if d, there := seen.Device(name); there {
-			p := Proof{What: "no tunnel", Where: seen.Node, Claimed: "no " + name, Seen: describe(d), Result: mismatch}
+			p := Proof{What: "no tunnel", Where: seen.Node, Claimed: "no " + name, Seen: deviceText(d), Result: mismatch}
 			if v.Profile == "cilium-native-dsr" && name == "cilium_geneve" { // DSR may carry the client's address in Geneve
 				p.Result, p.Why = OK, "DSR with Geneve dispatch has it"
 			}
@@ -145,7 +145,7 @@ func onNode(v Verdict, seen seenAtEnd) []Proof {
 	return append(proofs, proxyProof(v, seen))
 }
 
-func describe(d netstate.Device) string {
+func deviceText(d netstate.Device) string {
 	text := d.Name + " " + d.Kind
 	if d.VNI > 0 {
 		text += fmt.Sprintf(" VNI %d", d.VNI)
@@ -169,7 +169,7 @@ func tunnelProof(want profile.Tunnel, v Verdict, seen seenAtEnd) Proof {
 		if !slices.Contains(want.Devices, d.Name) && !(strings.HasPrefix(want.Devices[0], "flannel.") && strings.HasPrefix(d.Name, "flannel.") && d.Kind == want.Kind) {
 			continue
 		}
-		p.Seen = describe(d)
+		p.Seen = deviceText(d)
 		if d.Kind == want.Kind && (d.External == want.External || want.Kind != "vxlan") && (!want.Addressed || len(d.Addresses) > 0) {
 			p.Result = OK
 		}
@@ -240,9 +240,9 @@ func proxyProof(v Verdict, seen seenAtEnd) Proof {
 	return p
 }
 
-// wire sets Seen, Result and Why from the captured frames. The frames with the trial's datagrams must have the claimed
+// judgeFrames sets Seen, Result and Why from the captured frames. The frames with the trial's datagrams must have the claimed
 // encapsulation. If encryption is claimed, the datagrams must not be readable.
-func (p *Proof) wire(w netstate.Wire, claimed string) {
+func (p *Proof) judgeFrames(w netstate.Wire, claimed string) {
 	kinds := map[string]int{}
 	for _, m := range w.Marked {
 		name := m.Kind

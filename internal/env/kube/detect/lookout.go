@@ -67,13 +67,13 @@ func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 }
 
 func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
-	ns := api.Namespace(o.meta("", l.namespace), "privileged")
+	ns := api.Namespace(o.objectMeta("", l.namespace), "privileged")
 	if _, err := l.clients.Kube.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		l.made = !apierrors.IsForbidden(err) && !apierrors.IsAlreadyExists(err) // after other errors ours may exist
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
 	l.made = true
-	if err := api.CopySecrets(ctx, l.clients.Kube, o.PullSecrets, o.meta(l.namespace, "")); err != nil {
+	if err := api.CopySecrets(ctx, l.clients.Kube, o.PullSecrets, o.objectMeta(l.namespace, "")); err != nil {
 		return err
 	}
 	pods := lookoutPods(l.namespace, o)
@@ -100,8 +100,8 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 	return nil
 }
 
-// meta returns the metadata of an object: its name, the labels of the run, and the time at which it may be removed.
-func (o LookoutOptions) meta(namespace, name string) metav1.ObjectMeta {
+// objectMeta returns the metadata of an object: its name, the labels of the run, and the time at which it may be removed.
+func (o LookoutOptions) objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: api.Labels(o.Run), Annotations: api.Until(time.Now().Add(o.TTL))}
 }
 
@@ -137,7 +137,7 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 
 // lookoutPod returns an ordinary pod that the strictest PodSecurity level admits.
 func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
-	p := api.Restricted(o.meta(namespace, name), node, corev1.Container{
+	p := api.Restricted(o.objectMeta(namespace, name), node, corev1.Container{
 		Name: lookoutContainer, Image: o.Image,
 		Command: []string{"/cnibench"}, Args: []string{"hold", "--for", o.TTL.String()},
 	})

@@ -28,7 +28,7 @@ func TestParseConflist(t *testing.T) {
 		t.Errorf("a .conf: %+v, %v", c, err)
 	}
 	c, err = parseConflist(`{"name":"k8s-pod-network","plugins":[{"type":"calico","mtu":0},{"type":"portmap"},{"type":"bandwidth"}]}`)
-	if err != nil || c.owner() != calico || c.types() != "calico, portmap, bandwidth" {
+	if err != nil || c.owner() != calico || c.pluginTypes() != "calico, portmap, bandwidth" {
 		t.Errorf("calico: %+v, %v", c, err)
 	}
 	c.File = "10-canal.conflist"
@@ -95,7 +95,7 @@ func FuzzParseConflist(f *testing.F) {
 	f.Add(`{"type":"bridge"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := parseConflist(text)
-		if err == nil && (c.main().Type == "" || c.owner() == "" || c.types() == "") {
+		if err == nil && (c.main().Type == "" || c.owner() == "" || c.pluginTypes() == "") {
 			t.Errorf("%+v names no plugin", c)
 		}
 	})

@@ -66,11 +66,11 @@ const (
 // verdict of that snapshot, and the proofs. It fails only if ctx has ended. Any other failure leaves a claim unproven.
 func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proof, error) {
 	var proofs []Proof
-	s.Seen, proofs = look(ctx, g)
+	s.Seen, proofs = inspectEnds(ctx, g)
 	v := Detect(s)
-	proofs = append(proofs, judge(v, s, g)...)
+	proofs = append(proofs, claimProofs(v, s, g)...)
 	for _, r := range g.Routes {
-		t := &trial{ground: g, route: r, mark: hex.EncodeToString(random())}
+		t := &trial{ground: g, route: r, mark: hex.EncodeToString(randomMark())}
 		proofs = append(proofs, t.prove(ctx, v, s)...)
 	}
 	if ctx.Err() != nil {
@@ -79,16 +79,16 @@ func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proo
 	return s, v, proofs, nil
 }
 
-// random returns 16 random bytes, which mark the packets of one trial.
-func random() []byte {
+// randomMark returns 16 random bytes, which mark the packets of one trial.
+func randomMark() []byte {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // it never fails
 	return b
 }
 
-// look inspects the network from all ends concurrently, and returns the observations. For an end that cannot be inspected it
+// inspectEnds inspects the network from all ends concurrently, and returns the observations. For an end that cannot be inspected it
 // returns a proof with the result notProven instead.
-func look(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
+func inspectEnds(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 	answers, errs := make([]seenAtEnd, len(g.Ends)), make([]error, len(g.Ends))
 	var all sync.WaitGroup
 	for i, e := range g.Ends {
@@ -124,7 +124,7 @@ type trial struct {
 	mark string
 }
 
-func (g Ground) end(pod string) (End, bool) {
+func (g Ground) endOf(pod string) (End, bool) {
 	i := slices.IndexFunc(g.Ends, func(e End) bool { return e.Pod == pod })
 	if i < 0 {
 		return End{}, false
@@ -135,8 +135,8 @@ func (g Ground) end(pod string) (End, bool) {
 // prove checks the largest packet that passes on the route, and between ordinary pods on different nodes also the encapsulation
 // on the wire.
 func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
-	client, ok := t.ground.end(t.route.Client)
-	server, both := t.ground.end(t.route.Server)
+	client, ok := t.ground.endOf(t.route.Client)
+	server, both := t.ground.endOf(t.route.Server)
 	if !ok || !both || !server.Address.IsValid() {
 		return []Proof{{What: whatMTU, Where: t.route.Path, Why: "one of its ends is missing"}}
 	}
@@ -144,12 +144,12 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	defer stop()
 	over := make(chan error, 1)
 	go func() {
-		over <- t.run(echoing, server, nil, "--echo", strconv.Itoa(echoPort), "--for", echoTime.String())
+		over <- t.runLook(echoing, server, nil, "--echo", strconv.Itoa(echoPort), "--for", echoTime.String())
 	}()
 	proofs := []Proof{t.pathMTU(ctx, client, server, s)}
 	// The wrapping is of pods' packets between nodes.
 	if client.Node != server.Node && !client.Host && !server.Host {
-		proofs = append(proofs, t.wrapping(ctx, client, server, v, s))
+		proofs = append(proofs, t.encapsulationProof(ctx, client, server, v, s))
 	}
 	select {
 	case err := <-over: // it ended early
@@ -163,22 +163,22 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	return proofs
 }
 
-// run runs "cnibench look" with args in the pod of an end, and decodes its output into answer unless answer is nil.
-func (t *trial) run(ctx context.Context, e End, answer any, args ...string) error {
+// runLook runs "cnibench look" with args in the pod of an end, and decodes its output into answer unless answer is nil.
+func (t *trial) runLook(ctx context.Context, e End, answer any, args ...string) error {
 	argv := append([]string{program, "look", "--mark", t.mark}, args...)
 	out, err := e.By.Exec(ctx, e.Pod, argv)
 	if err == nil && answer != nil {
 		err = json.Unmarshal(out, answer)
 	}
 	if err != nil {
-		return unmarked(err, t.mark)
+		return withoutMark(err, t.mark)
 	}
 	return nil
 }
 
-// unmarked removes the random mark of a trial from the text of an error. The text becomes a fact, and facts are compared
+// withoutMark removes the random mark of a trial from the text of an error. The text becomes a fact, and facts are compared
 // between runs.
-func unmarked(err error, mark string) error {
+func withoutMark(err error, mark string) error {
 	text := strings.ReplaceAll(err.Error(), " --mark "+mark, "")
 	return errors.New(strings.Join(strings.Fields(text), " "))
 }
@@ -192,7 +192,7 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	limit, stop := context.WithTimeout(ctx, echoTime)
 	defer stop()
 	var m netstate.PathMTU
-	if err := t.run(limit, client, &m, "--mtu", to.String()); err != nil {
+	if err := t.runLook(limit, client, &m, "--mtu", to.String()); err != nil {
 		p.Why = err.Error()
 		return p
 	}
@@ -218,11 +218,11 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	return p
 }
 
-// wrapping checks the encapsulation between the nodes: the client sends marked datagrams, while a pod on one of the nodes
+// encapsulationProof checks the encapsulation between the nodes: the client sends marked datagrams, while a pod on one of the nodes
 // captures the frames of the node's device.
-func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s Snapshot) Proof {
+func (t *trial) encapsulationProof(ctx context.Context, client, server End, v Verdict, s Snapshot) Proof {
 	p := Proof{What: "encapsulation on the wire", Where: t.route.Path, Claimed: v.Encapsulation.Value}
-	watcher, device, ok := t.watcher(s, client.Node, server.Node)
+	watcher, device, ok := t.findWatcher(s, client.Node, server.Node)
 	if !ok {
 		p.Why = "no host-network pod on either node from which frames could be seen"
 		return p
@@ -234,11 +234,11 @@ func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s S
 	var wire netstate.Wire
 	watched := make(chan error, 1)
 	go func() {
-		watched <- t.run(limit, watcher, &wire, "--wire", device, "--port", port, "--for", watchTime.String())
+		watched <- t.runLook(limit, watcher, &wire, "--wire", device, "--port", port, "--for", watchTime.String())
 	}()
 	to := netip.AddrPortFrom(server.Address, echoPort)
 	var sent netstate.Sending
-	err := t.run(limit, client, &sent, "--send", to.String(), "--for", sendTime.String())
+	err := t.runLook(limit, client, &sent, "--send", to.String(), "--for", sendTime.String())
 	watchErr := <-watched
 	switch {
 	case err != nil:
@@ -248,14 +248,14 @@ func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s S
 	case sent.Answered == 0:
 		p.Why = "none of " + strconv.Itoa(sent.Sent) + " datagrams was answered"
 	default:
-		p.wire(wire, v.Encapsulation.Value)
+		p.judgeFrames(wire, v.Encapsulation.Value)
 	}
 	return p
 }
 
-// watcher returns a host-network pod on one of nodes, and the device of that node's default route. It prefers a pod that could
+// findWatcher returns a host-network pod on one of nodes, and the device of that node's default route. It prefers a pod that could
 // list netfilter's chains, because such a pod may probably also capture frames. It returns false if there is no such pod.
-func (t *trial) watcher(s Snapshot, nodes ...string) (End, string, bool) {
+func (t *trial) findWatcher(s Snapshot, nodes ...string) (End, string, bool) {
 	// An end that may list chains has more rights, and can probably capture frames.
 	best, device := End{}, ""
 	for _, node := range nodes {

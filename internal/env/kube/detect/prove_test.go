@@ -277,13 +277,13 @@ func TestProveEncryption(t *testing.T) {
 		{netstate.Wire{}, notProven},
 	} {
 		var p Proof
-		if p.wire(c.wire, "wireguard"); p.Result != c.want {
+		if p.judgeFrames(c.wire, "wireguard"); p.Result != c.want {
 			t.Errorf("%+v: %s", c.wire, p)
 		}
 	}
 	for claimed, want := range map[string]proofResult{"none": OK, "vxlan between subnets": OK, "vxlan": mismatch, "": OK} {
 		var p Proof
-		if p.wire(netstate.Wire{Marked: []netstate.Wrapping{{Kind: netstate.Bare, Frames: 1}}}, claimed); p.Result != want {
+		if p.judgeFrames(netstate.Wire{Marked: []netstate.Wrapping{{Kind: netstate.Bare, Frames: 1}}}, claimed); p.Result != want {
 			t.Errorf("bare frames and %q: %s", claimed, p)
 		}
 	}
@@ -302,7 +302,7 @@ func TestLeftovers(t *testing.T) {
 	s := node("n1", 1500, flannelDevice, netstate.Device{Name: "cilium_host", Kind: "veth"})
 	s.Chains.Prefixes["cali-"] = 3
 	for cni, want := range map[string]int{cilium: 2, calico: 2, canal: 1, flannel: 2, "": 0} {
-		if got := leftovers(cni, s); len(got) != want {
+		if got := foreignLeftovers(cni, s); len(got) != want {
 			t.Errorf("under %q: %q", cni, got)
 		}
 	}
@@ -457,7 +457,7 @@ func TestLookoutWaitsNoLonger(t *testing.T) {
 // TestUnmarked: a failure in a pod has the same words in every run.
 func TestUnmarked(t *testing.T) {
 	cause := errors.New("/cnibench look --mark 0123 --wire eth0 in pod a: exit code 1: capture on eth0:\nnot permitted")
-	err := unmarked(cause, "0123")
+	err := withoutMark(cause, "0123")
 	if got, want := err.Error(), "/cnibench look --wire eth0 in pod a: exit code 1: capture on eth0: not permitted"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -12,14 +12,14 @@ import (
 
 const kubeProxy = "kube-proxy"
 
-// proxy sets Verdict.KubeProxy: whether kube-proxy runs, and its mode. It takes them from kube-proxy's answer on a node, else
+// detectProxy sets Verdict.KubeProxy: whether kube-proxy runs, and its mode. It takes them from kube-proxy's answer on a node, else
 // from its pods and their configuration, else from its rules on the nodes.
-func (d *detective) proxy() {
+func (d *detective) detectProxy() {
 	p := &d.KubeProxy
 	configured, pods := d.proxyPods()
 	live := map[string]string{}
 	traces := map[string]string{}
-	for _, h := range d.hosts() {
+	for _, h := range d.hostObservations() {
 		if h.ProxyMode != "" {
 			live[h.Node] = h.ProxyMode
 		}
@@ -34,33 +34,33 @@ func (d *detective) proxy() {
 		p.Mode = modes[0]
 		if len(modes) > 1 {
 			p.Mode = ""
-			d.doubt("kube-proxy's mode differs: %s", strings.Join(groups, "; "))
+			d.addDoubt("kube-proxy's mode differs: %s", strings.Join(groups, "; "))
 		}
 	case pods.Source != "" && configured == nowhere:
 		p.Runs, p.Source = no, pods.Source+" is installed and matches no node, as when an operator switches it off"
 	case pods.Source != "":
 		p.Runs, p.Mode, p.Source = Yes, configured.Value, pods.Source+"; "+configured.Source
-		d.unproven("kube-proxy's mode in force: no answer of 127.0.0.1:10249/proxyMode on a node was read")
+		d.addUnproven("kube-proxy's mode in force: no answer of 127.0.0.1:10249/proxyMode on a node was read")
 	case len(traces) > 0:
 		groups, modes := perNode(traces)
 		p.Runs, p.Mode, p.Source = Unknown, modes[0], "its rules on the nodes ("+strings.Join(groups, "; ")+"), with no pod of its own: it may run outside of pods, or they are leftovers"
 		if len(modes) > 1 {
 			p.Mode = ""
 		}
-		d.doubt("rules of kube-proxy are on the nodes (%s), and no pod of its own was found", strings.Join(groups, "; "))
-	case d.mayReadDaemonSets() && len(d.hosts()) > 0 && slices.ContainsFunc(d.hosts(), func(h seenAtEnd) bool { return h.Chains != nil }):
-		p.Runs, p.Source = no, "no pod named kube-proxy, and none of its rules on "+few(nodesOf(d.hosts()))
+		d.addDoubt("rules of kube-proxy are on the nodes (%s), and no pod of its own was found", strings.Join(groups, "; "))
+	case d.mayReadDaemonSets() && len(d.hostObservations()) > 0 && slices.ContainsFunc(d.hostObservations(), func(h seenAtEnd) bool { return h.Chains != nil }):
+		p.Runs, p.Source = no, "no pod named kube-proxy, and none of its rules on "+fewNames(nodesOf(d.hostObservations()))
 	default:
 		p.Runs, p.Source = Unknown, "no pod named kube-proxy was found; it may run outside of pods, as in K3s"
-		d.unproven("whether kube-proxy runs: no node was looked at")
+		d.addUnproven("whether kube-proxy runs: no node was looked at")
 	}
 	p.Version = pods.Value
 	for _, node := range slices.Sorted(maps.Keys(traces)) {
 		switch mode := traces[node]; {
 		case p.Runs == Yes && p.Mode != "" && mode != p.Mode:
-			d.doubt("kube-proxy's mode is %s, and %s has rules of mode %s", p.Mode, node, mode)
+			d.addDoubt("kube-proxy's mode is %s, and %s has rules of mode %s", p.Mode, node, mode)
 		case p.Runs == no:
-			d.doubt("kube-proxy does not run (%s), and %s has its rules, of mode %s", p.Source, node, mode)
+			d.addDoubt("kube-proxy does not run (%s), and %s has its rules, of mode %s", p.Source, node, mode)
 		}
 	}
 	d.showProxy(configured, live)
@@ -75,17 +75,17 @@ func (d *detective) showProxy(configured configClaim, live map[string]string) {
 		seen = configClaim{modes[0], "127.0.0.1:10249/proxyMode, " + groups[0]}
 	}
 	if configured.Value != "" || seen.Value != "" {
-		d.set(kubeProxy, "mode", configured, seen)
+		d.addSetting(kubeProxy, "mode", configured, seen)
 	}
 	if seen.Value != "" && configured.Value != "" && seen.Value != configured.Value {
-		d.doubt("kube-proxy is configured for mode %s (%s) and runs in mode %s", configured.Value, configured.Source, seen.Value)
+		d.addDoubt("kube-proxy is configured for mode %s (%s) and runs in mode %s", configured.Value, configured.Source, seen.Value)
 	}
 }
 
 // proxyPods returns kube-proxy's configured mode. pods has kube-proxy's version as its Value and the object that runs kube-proxy
 // as its Source. Without such an object both results are zero. If its DaemonSet selects no node, mode is nowhere.
 func (d *detective) proxyPods() (mode, pods configClaim) {
-	w, ok := d.daemon(kubeProxy, "rke2-kube-proxy")
+	w, ok := d.findDaemonSet(kubeProxy, "rke2-kube-proxy")
 	if !ok {
 		i := slices.IndexFunc(d.Workloads, func(w workloadSpec) bool {
 			return w.Kind == staticPod && strings.HasPrefix(w.Name, kubeProxy)
@@ -100,9 +100,9 @@ func (d *detective) proxyPods() (mode, pods configClaim) {
 	}
 	pods = configClaim{Value: imageVersion(containerImage(w, kubeProxy)), Source: w.String()}
 	if w.Ready < w.Desired {
-		d.doubt("%s: %d of %d pods are ready", w, w.Ready, w.Desired)
+		d.addDoubt("%s: %d of %d pods are ready", w, w.Ready, w.Desired)
 	}
-	if mode := w.flag("proxy-mode"); mode != "" {
+	if mode := w.flagValue("proxy-mode"); mode != "" {
 		return configClaim{mode, w.String() + " --proxy-mode"}, pods
 	}
 	if c, ok := d.configMap(w.Namespace, "kube-proxy", "kube-proxy-config"); ok {

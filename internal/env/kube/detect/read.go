@@ -124,14 +124,14 @@ func (r *reader) daemonSets() error {
 
 func (r *reader) addDaemonSets(list *appsv1.DaemonSetList) {
 	for _, ds := range list.Items {
-		w := workload(daemonSetKind, ds.ObjectMeta, ds.Spec.Template.Spec)
+		w := newWorkload(daemonSetKind, ds.ObjectMeta, ds.Spec.Template.Spec)
 		w.Desired, w.Ready = int(ds.Status.DesiredNumberScheduled), int(ds.Status.NumberReady)
 		r.s.Workloads = append(r.s.Workloads, w)
 		r.selectors[w.Namespace+"/"+w.Name] = metav1.FormatLabelSelector(ds.Spec.Selector)
 	}
 }
 
-func workload(kind string, m metav1.ObjectMeta, spec corev1.PodSpec) workloadSpec {
+func newWorkload(kind string, m metav1.ObjectMeta, spec corev1.PodSpec) workloadSpec {
 	w := workloadSpec{Kind: kind, Namespace: m.Namespace, Name: m.Name}
 	for _, c := range spec.Containers {
 		w.Containers = append(w.Containers, corev1.Container{
@@ -144,7 +144,7 @@ func workload(kind string, m metav1.ObjectMeta, spec corev1.PodSpec) workloadSpe
 
 // staticProxies finds kube-proxy as a static pod, as in RKE2.
 func (r *reader) staticProxies() error {
-	if _, ok := r.s.daemon(kubeProxy, "rke2-kube-proxy"); ok {
+	if _, ok := r.s.findDaemonSet(kubeProxy, "rke2-kube-proxy"); ok {
 		return nil
 	}
 	list, err := r.Kube.Pods("kube-system").List(r.ctx, metav1.ListOptions{})
@@ -153,7 +153,7 @@ func (r *reader) staticProxies() error {
 	}
 	for _, p := range list.Items {
 		if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static && strings.HasPrefix(p.Name, kubeProxy) {
-			r.s.Workloads = append(r.s.Workloads, workload(staticPod, p.ObjectMeta, p.Spec))
+			r.s.Workloads = append(r.s.Workloads, newWorkload(staticPod, p.ObjectMeta, p.Spec))
 		}
 	}
 	return nil
@@ -162,7 +162,7 @@ func (r *reader) staticProxies() error {
 // configMaps reads the ConfigMaps of the CNI and of kube-proxy by name, because fewer users may list ConfigMaps.
 func (r *reader) configMaps() error {
 	for _, c := range cnis {
-		w, ok := r.s.daemon(c.Daemons...)
+		w, ok := r.s.findDaemonSet(c.Daemons...)
 		if !ok {
 			continue
 		}
@@ -173,14 +173,14 @@ func (r *reader) configMaps() error {
 		}
 	}
 	// K3s runs flannel outside of pods.
-	if of := cniNamed(flannel); !r.s.runs(of) && len(r.s.flannelBackends()) > 0 {
+	if of := cniNamed(flannel); !r.s.runsCNI(of) && len(r.s.flannelBackends()) > 0 {
 		for _, namespace := range []string{"kube-flannel", "kube-system"} {
 			if err := r.configMap(namespace, of.ConfigMaps[0]); err != nil {
 				return err
 			}
 		}
 	}
-	if w, ok := r.s.daemon(kubeProxy, "rke2-kube-proxy"); ok {
+	if w, ok := r.s.findDaemonSet(kubeProxy, "rke2-kube-proxy"); ok {
 		for _, name := range []string{"kube-proxy", "kube-proxy-config"} {
 			if err := r.configMap(w.Namespace, name); err != nil {
 				return err
@@ -204,16 +204,16 @@ var groups = []schema.GroupVersion{{Group: "crd.projectcalico.org", Version: "v1
 
 // calicoObjects reads Calico's objects if the DaemonSet of Calico or canal was found.
 func (r *reader) calicoObjects() error {
-	if !r.s.runs(cniNamed(calico)) && !r.s.runs(cniNamed(canal)) {
+	if !r.s.runsCNI(cniNamed(calico)) && !r.s.runsCNI(cniNamed(canal)) {
 		return nil
 	}
 	installation := schema.GroupVersionResource{Group: "operator.tigera.io", Version: "v1", Resource: "installations"}
-	if _, err := r.list(installation, "Installation"); err != nil {
+	if _, err := r.readObjects(installation, "Installation"); err != nil {
 		return err
 	}
 	for _, of := range []struct{ resource, kind string }{{"felixconfigurations", "FelixConfiguration"}, {"ippools", "IPPool"}} {
 		for _, g := range groups {
-			found, err := r.list(g.WithResource(of.resource), of.kind)
+			found, err := r.readObjects(g.WithResource(of.resource), of.kind)
 			if err != nil {
 				return err
 			}
@@ -227,10 +227,10 @@ func (r *reader) calicoObjects() error {
 
 // networks reads the objects Network of OpenShift's operator, if the DaemonSet of OVN-Kubernetes was found.
 func (r *reader) networks() error {
-	if !r.s.runs(cniNamed("ovn-kubernetes")) {
+	if !r.s.runsCNI(cniNamed("ovn-kubernetes")) {
 		return nil
 	}
-	_, err := r.list(schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}, "Network")
+	_, err := r.readObjects(schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}, "Network")
 	return err
 }
 
@@ -253,8 +253,8 @@ func (r *reader) policies() error {
 	return nil
 }
 
-// list adds the objects of a resource to the snapshot, with the given kind, and reports whether there are any.
-func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, error) {
+// readObjects adds the objects of a resource to the snapshot, with the given kind, and reports whether there are any.
+func (r *reader) readObjects(resource schema.GroupVersionResource, kind string) (bool, error) {
 	l, err := r.Dynamic.Resource(resource).List(r.ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, r.tolerate(err, "list "+resource.Resource+"."+resource.Group)
@@ -270,7 +270,7 @@ func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, 
 // ciliumStatus runs cilium-dbg status in Cilium's agents, if there are any. If that fails for an agent, it records the agent's
 // status as unproven.
 func (r *reader) ciliumStatus() error {
-	w, ok := r.s.daemon(cniNamed(cilium).Daemons...)
+	w, ok := r.s.findDaemonSet(cniNamed(cilium).Daemons...)
 	if !ok {
 		return nil
 	}
@@ -313,11 +313,11 @@ func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
 	return old, nil
 }
 
-// mtu sets the MTU from the devices of the inspected pods, if all pods have the same MTU. It adds a doubt if the pods' MTUs
+// detectMTU sets the MTU from the devices of the inspected pods, if all pods have the same MTU. It adds a doubt if the pods' MTUs
 // differ, or differ from the configured MTU.
-func (d *detective) mtu() {
+func (d *detective) detectMTU() {
 	by := map[string]string{}
-	for _, p := range d.pods() {
+	for _, p := range d.podObservations() {
 		if _, m, ok := p.Way(); ok {
 			by[p.Pod] = fmt.Sprint(m)
 		}
@@ -325,20 +325,20 @@ func (d *detective) mtu() {
 	groups, distinct := perNode(by)
 	switch {
 	case len(distinct) > 1:
-		d.doubt("the pods' MTU differs: %s", strings.Join(groups, "; "))
+		d.addDoubt("the pods' MTU differs: %s", strings.Join(groups, "; "))
 	case len(distinct) == 1:
 		if d.MTU.Value != "" && d.MTU.Value != distinct[0] {
-			d.doubt("MTU %s is configured (%s), pods have %s", d.MTU.Value, d.MTU.Source, distinct[0])
+			d.addDoubt("MTU %s is configured (%s), pods have %s", d.MTU.Value, d.MTU.Source, distinct[0])
 		}
 		d.MTU = configClaim{distinct[0], "seen in pods"}
 	case d.MTU.Value == "":
-		d.unproven("the pods' MTU: no pod was inspected, and it is not configured")
+		d.addUnproven("the pods' MTU: no pod was inspected, and it is not configured")
 	}
 }
 
-// leftovers lists what CNIs other than cni have left in the state s of a node, except files. It omits leftovers that may be of
+// foreignLeftovers lists what CNIs other than cni have left in the state s of a node, except files. It omits leftovers that may be of
 // several CNIs. For cni "" it returns nil.
-func leftovers(cni string, s netstate.State) []string {
+func foreignLeftovers(cni string, s netstate.State) []string {
 	if cni == "" {
 		return nil
 	}
@@ -352,16 +352,16 @@ func leftovers(cni string, s netstate.State) []string {
 	return found
 }
 
-// leftovers adds a doubt for each inspected node with leftovers of another CNI, because these may process the node's packets. It
+// doubtLeftovers adds a doubt for each inspected node with leftovers of another CNI, because these may process the node's packets. It
 // also adds a doubt if nodes have annotations of flannel but the CNI is neither flannel nor canal.
-func (d *detective) leftovers() {
-	for _, h := range d.hosts() {
-		if found := leftovers(d.CNI, h.State); len(found) > 0 {
-			d.doubt("%s has leftovers of another CNI: %s", h.Node, strings.Join(found, ", "))
+func (d *detective) doubtLeftovers() {
+	for _, h := range d.hostObservations() {
+		if found := foreignLeftovers(d.CNI, h.State); len(found) > 0 {
+			d.addDoubt("%s has leftovers of another CNI: %s", h.Node, strings.Join(found, ", "))
 		}
 	}
 	nodes := slices.Sorted(maps.Keys(d.flannelBackends()))
 	if len(nodes) > 0 && d.CNI != "" && d.CNI != flannel && d.CNI != canal {
-		d.doubt("annotations of flannel are on %s, and the CNI is %s", few(nodes), d.CNI)
+		d.addDoubt("annotations of flannel are on %s, and the CNI is %s", fewNames(nodes), d.CNI)
 	}
 }

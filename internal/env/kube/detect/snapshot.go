@@ -88,8 +88,8 @@ type seenAtEnd struct {
 	netstate.State
 }
 
-// daemon returns the DaemonSet with the first of names that exists, in any namespace.
-func (s Snapshot) daemon(names ...string) (workloadSpec, bool) {
+// findDaemonSet returns the DaemonSet with the first of names that exists, in any namespace.
+func (s Snapshot) findDaemonSet(names ...string) (workloadSpec, bool) {
 	for _, name := range names {
 		for _, w := range s.Workloads {
 			if w.Kind == daemonSetKind && w.Name == name {
@@ -100,9 +100,9 @@ func (s Snapshot) daemon(names ...string) (workloadSpec, bool) {
 	return workloadSpec{}, false
 }
 
-// runs reports whether the CNI has a DaemonSet.
-func (s Snapshot) runs(c profile.CNI) bool {
-	_, ok := s.daemon(c.Daemons...)
+// runsCNI reports whether the CNI has a DaemonSet.
+func (s Snapshot) runsCNI(c profile.CNI) bool {
+	_, ok := s.findDaemonSet(c.Daemons...)
 	return ok
 }
 
@@ -131,13 +131,13 @@ func (s Snapshot) objects(kind string) []map[string]any {
 	return found
 }
 
-// hosts returns the observations of host-network pods.
-func (s Snapshot) hosts() []seenAtEnd {
+// hostObservations returns the observations of host-network pods.
+func (s Snapshot) hostObservations() []seenAtEnd {
 	return slices.DeleteFunc(slices.Clone(s.Seen), func(n seenAtEnd) bool { return !n.Host })
 }
 
-// pods returns the observations of ordinary pods.
-func (s Snapshot) pods() []seenAtEnd {
+// podObservations returns the observations of ordinary pods.
+func (s Snapshot) podObservations() []seenAtEnd {
 	return slices.DeleteFunc(slices.Clone(s.Seen), func(n seenAtEnd) bool { return n.Host })
 }
 
@@ -147,8 +147,8 @@ func field(o map[string]any, keys ...string) any {
 	return value
 }
 
-// text returns the string at the path keys in an object, "" if it is missing or not a string.
-func text(o map[string]any, keys ...string) string {
+// stringField returns the string at the path keys in an object, "" if it is missing or not a string.
+func stringField(o map[string]any, keys ...string) string {
 	s, _ := field(o, keys...).(string)
 	return s
 }

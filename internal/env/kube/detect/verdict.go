@@ -88,10 +88,10 @@ func Detect(s Snapshot) Verdict {
 	d := &detective{Snapshot: s}
 	d.Verdict.Kubernetes, d.Verdict.Distribution = s.Server, distribution(s.Nodes)
 	d.Verdict.Unproven = slices.Clone(s.Unproven)
-	d.proxy()
-	d.identify()
-	d.mtu()
-	d.leftovers()
+	d.detectProxy()
+	d.identifyCNI()
+	d.detectMTU()
+	d.doubtLeftovers()
 	if d.Title == "" {
 		if p, ok := profile.Lookup(d.Profile); ok {
 			d.Title = p.Title
@@ -100,13 +100,13 @@ func Detect(s Snapshot) Verdict {
 	return d.Verdict
 }
 
-func (d *detective) doubt(format string, args ...any) {
+func (d *detective) addDoubt(format string, args ...any) {
 	if line := fmt.Sprintf(format, args...); !slices.Contains(d.Doubts, line) {
 		d.Doubts = append(d.Doubts, line)
 	}
 }
 
-func (d *detective) unproven(format string, args ...any) {
+func (d *detective) addUnproven(format string, args ...any) {
 	if line := fmt.Sprintf(format, args...); !slices.Contains(d.Verdict.Unproven, line) {
 		d.Verdict.Unproven = append(d.Verdict.Unproven, line)
 	}
@@ -152,13 +152,13 @@ func perNode(values map[string]string) (groups []string, distinct []string) {
 	for _, v := range distinct {
 		nodes := byValue[v]
 		slices.Sort(nodes)
-		groups = append(groups, v+" on "+few(nodes))
+		groups = append(groups, v+" on "+fewNames(nodes))
 	}
 	return groups, distinct
 }
 
-// few lists up to four names and counts the rest.
-func few(names []string) string {
+// fewNames lists up to four names and counts the rest.
+func fewNames(names []string) string {
 	const most = 4
 	if len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)

@@ -22,7 +22,7 @@ var first = []string{"CustomResourceDefinition", "Namespace"}
 // It adds each object to the inventory before it applies the object. With DryRunClient it only prints the objects.
 func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object) error {
 	objects = slices.Clone(objects)
-	slices.SortStableFunc(objects, func(a, b object) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(objects, func(a, b object) int { return kindRank(a) - kindRank(b) })
 	if i.DryRun == DryRunClient {
 		return i.print(objects)
 	}
@@ -44,7 +44,7 @@ func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object)
 	return i.awaitDefinitions(ctx, objects[:of])
 }
 
-func rank(o object) int {
+func kindRank(o object) int {
 	if at := slices.Index(first, o.GetKind()); at >= 0 {
 		return at
 	}
@@ -72,7 +72,7 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	}
 	labels[label] = inv.Profile
 	o.SetLabels(labels)
-	to, err := i.resource(ctx, o)
+	to, err := i.resourceClient(ctx, o)
 	if meta.IsNoMatchError(err) && i.DryRun == DryRunServer {
 		i.Say("%s cannot be checked: an earlier step brings its definition", objectName(o))
 		return nil
@@ -83,7 +83,7 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 	if i.DryRun == DryRunServer {
 		options.DryRun = []string{metav1.DryRunAll}
-	} else if err := i.record(ctx, inv, to, o); err != nil {
+	} else if err := i.recordObject(ctx, inv, to, o); err != nil {
 		return err
 	}
 	if _, err := to.Apply(ctx, o.GetName(), o, options); err != nil {
@@ -99,9 +99,9 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	return nil
 }
 
-// record adds an object to the inventory and saves the inventory. An object that exists already counts as existing before the
+// recordObject adds an object to the inventory and saves the inventory. An object that exists already counts as existing before the
 // installation, unless it has cnibench's label.
-func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.ResourceInterface, o object) error {
+func (i *Installer) recordObject(ctx context.Context, inv *inventory, at dynamic.ResourceInterface, o object) error {
 	was, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", objectName(o), err)
@@ -115,10 +115,10 @@ func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.Resou
 	return i.save(ctx, inv)
 }
 
-// resource returns the client for objects of o's kind. If the kind is unknown, it resets the mapper and tries once more,
+// resourceClient returns the client for objects of o's kind. If the kind is unknown, it resets the mapper and tries once more,
 // because the definition may be new. It sets o's namespace: to "default" if it is "", and to "" if the kind is
 // cluster-scoped.
-func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInterface, error) {
+func (i *Installer) resourceClient(ctx context.Context, o object) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	at, namespaced, err := i.mapper.Resource(ctx, kind)
 	if meta.IsNoMatchError(err) {
@@ -144,16 +144,16 @@ func (i *Installer) awaitDefinitions(ctx context.Context, objects []object) erro
 		return nil
 	}
 	for _, o := range objects {
-		at, err := i.resource(ctx, o)
+		at, err := i.resourceClient(ctx, o)
 		if err != nil {
 			return err
 		}
-		err = i.until(ctx, objectName(o)+" is served", func(ctx context.Context) (string, error) {
+		err = i.pollUntil(ctx, objectName(o)+" is served", func(ctx context.Context) (string, error) {
 			now, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
 			if err != nil {
 				return "", err
 			}
-			if !condition(now, "Established") {
+			if !isConditionTrue(now, "Established") {
 				return "not established", nil
 			}
 			return "", nil
@@ -168,8 +168,8 @@ func (i *Installer) awaitDefinitions(ctx context.Context, objects []object) erro
 	return nil
 }
 
-// condition reports whether the condition of the type kind in an object's status is True.
-func condition(o object, kind string) bool {
+// isConditionTrue reports whether the condition of the type kind in an object's status is True.
+func isConditionTrue(o object, kind string) bool {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // an object of another shape has no such condition
 	for _, c := range list {
 		fields, _ := c.(map[string]any)
@@ -180,9 +180,9 @@ func condition(o object, kind string) bool {
 	return false
 }
 
-// until calls ask every pause until ask returns "" without an error. After Timeout it fails with the last text or error that ask
+// pollUntil calls ask every pause until ask returns "" without an error. After Timeout it fails with the last text or error that ask
 // returned. It fails earlier only if a right is missing or ctx ends. what completes the message "waited 10m until ...".
-func (i *Installer) until(ctx context.Context, what string, ask func(context.Context) (missing string, err error)) error {
+func (i *Installer) pollUntil(ctx context.Context, what string, ask func(context.Context) (missing string, err error)) error {
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, pause, i.Timeout, true, func(ctx context.Context) (bool, error) {
 		missing, err := ask(ctx)

@@ -23,11 +23,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// chart renders the chart of the action a and applies its objects: the pre-install hooks, then the objects that are not hooks,
+// applyChart renders the chart of the action a and applies its objects: the pre-install hooks, then the objects that are not hooks,
 // then the post-install hooks. It ignores other hooks. Pre-delete hooks are not needed, because Uninstall removes the objects
 // in reverse order.
-func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
-	c, err := i.load(ctx, a.Chart)
+func (i *Installer) applyChart(ctx context.Context, inv *inventory, a Action) error {
+	c, err := i.loadChart(ctx, a.Chart)
 	if err != nil {
 		return err
 	}
@@ -46,10 +46,10 @@ func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	if err != nil {
 		return err
 	}
-	if err := i.namespace(ctx, inv, a.Chart.Namespace); err != nil {
+	if err := i.ensureNamespace(ctx, inv, a.Chart.Namespace); err != nil {
 		return err
 	}
-	for _, part := range [][]chart.Document{during(list, "pre-install"), during(list, ""), during(list, "post-install")} {
+	for _, part := range [][]chart.Document{documentsAt(list, "pre-install"), documentsAt(list, ""), documentsAt(list, "post-install")} {
 		if err := i.applyPart(ctx, inv, a.Chart.Namespace, part); err != nil {
 			return err
 		}
@@ -57,9 +57,9 @@ func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	return nil
 }
 
-// during returns the documents in list that are hooks of an event, such as pre-install. For the event "" it returns the
+// documentsAt returns the documents in list that are hooks of an event, such as pre-install. For the event "" it returns the
 // documents that are not hooks.
-func during(list []chart.Document, moment string) []chart.Document {
+func documentsAt(list []chart.Document, moment string) []chart.Document {
 	return slices.DeleteFunc(slices.Clone(list), func(d chart.Document) bool {
 		if moment == "" {
 			return len(d.Hooks) > 0
@@ -108,17 +108,17 @@ func (i *Installer) applyPart(ctx context.Context, inv *inventory, namespace str
 
 // awaitJob waits until a Job is complete. It fails if the Job fails or is not complete after Timeout.
 func (i *Installer) awaitJob(ctx context.Context, job object) error {
-	at, err := i.resource(ctx, job)
+	at, err := i.resourceClient(ctx, job)
 	if err != nil {
 		return err
 	}
 	failed := false
-	err = i.until(ctx, objectName(job)+" is complete", func(ctx context.Context) (string, error) {
+	err = i.pollUntil(ctx, objectName(job)+" is complete", func(ctx context.Context) (string, error) {
 		now, err := at.Get(ctx, job.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}
-		if failed = condition(now, "Failed"); failed || condition(now, "Complete") {
+		if failed = isConditionTrue(now, "Failed"); failed || isConditionTrue(now, "Complete") {
 			return "", nil
 		}
 		return "it runs", nil
@@ -129,13 +129,13 @@ func (i *Installer) awaitJob(ctx context.Context, job object) error {
 	return err
 }
 
-// namespace creates the namespace of a chart if it does not exist.
-func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) error {
+// ensureNamespace creates the namespace of a chart if it does not exist.
+func (i *Installer) ensureNamespace(ctx context.Context, inv *inventory, name string) error {
 	if i.DryRun == DryRunClient {
 		return nil
 	}
 	o := item{APIVersion: "v1", Kind: "Namespace", Name: name}.object()
-	at, err := i.resource(ctx, o)
+	at, err := i.resourceClient(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -145,10 +145,10 @@ func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) 
 	return i.applyOne(ctx, inv, o)
 }
 
-// load reads a chart from the user's Source. If Source does not have the chart, load downloads it from its repository. It
-// fails if the user asked for a version and Source has another one.
-func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
-	at := i.local(c.Chart+"-"+c.Version+".tgz", c.Chart+"-"+c.Version, c.Chart)
+// loadChart reads a chart from the user's Source. If Source does not have the chart, loadChart downloads it from its
+// repository. It fails if the user asked for a version and Source has another one.
+func (i *Installer) loadChart(ctx context.Context, c Chart) (*chart.Chart, error) {
+	at := i.localPath(c.Chart+"-"+c.Version+".tgz", c.Chart+"-"+c.Version, c.Chart)
 	if at == "" {
 		return fetchChart(ctx, c)
 	}
@@ -168,7 +168,7 @@ func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 // that recipes install. For a name it downloads the chart in the version of the recipes.
 func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return rendering(chart.Load(source))
+		return asConfigChart(chart.Load(source))
 	}
 	return DownloadChart(ctx, source, "")
 }
@@ -189,7 +189,7 @@ func DownloadChart(ctx context.Context, name, version string) (*config.Chart, er
 		return nil, fmt.Errorf("chart %q is %w %s%s", name, ErrNoChart, strings.Join(names, ", "), advice.DidYouMean(name, names))
 	}
 	at.Version = cmp.Or(version, at.Version)
-	return rendering(fetchChart(ctx, at))
+	return asConfigChart(fetchChart(ctx, at))
 }
 
 var shownValues = pattern.New(`(?m)^# +helm install \S+ (\S+) .*--values THIS$`)
@@ -221,8 +221,8 @@ func chartsByName() (map[string]Chart, error) {
 	return all, nil
 }
 
-// rendering converts c into the type of chart that package config renders. If err is not nil, it returns err.
-func rendering(c *chart.Chart, err error) (*config.Chart, error) {
+// asConfigChart converts c into the type of chart that package config renders. If err is not nil, it returns err.
+func asConfigChart(c *chart.Chart, err error) (*config.Chart, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func TestInstallChart(t *testing.T) {
 	i, applied := serving(t)
 	inv := &inventory{Profile: "p"}
 	a := Action{Kind: installChart, Chart: Chart{Chart: "c", Repo: s.URL + "/charts", Version: "1.0.0", Release: "r", Namespace: "n"}}
-	if err := i.act(t.Context(), inv, a); err != nil {
+	if err := i.performAction(t.Context(), inv, a); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"n", "n/before", "x", "elsewhere/m", "n/d", "n/after"}; !slices.Equal(*applied, want) {
@@ -131,7 +131,7 @@ func TestInstallChart(t *testing.T) {
 	i, applied = serving(t)
 	var out bytes.Buffer
 	i.DryRun, i.Out = DryRunClient, &out
-	if err := i.act(t.Context(), inv, a); err != nil || len(*applied) > 0 {
+	if err := i.performAction(t.Context(), inv, a); err != nil || len(*applied) > 0 {
 		t.Errorf("%v, applied %q", err, *applied)
 	}
 	if text := out.String(); !strings.Contains(text, "v: 'v1.33.4-gke.1', none: false") || strings.Contains(text, "name: deletion") {

@@ -269,7 +269,7 @@ func TestFlannelChart(t *testing.T) {
 				stream = rendered(t, c, a)
 			} else {
 				likeKubectl(t, string(manifest), a.Text)
-				objects, err := merged(string(manifest), a.Text)
+				objects, err := patchedObjects(string(manifest), a.Text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -433,7 +433,7 @@ func TestCalicoManifests(t *testing.T) {
 			t.Fatal(err)
 		}
 		likeKubectl(t, string(text), a.Text)
-		objects, err := merged(string(text), a.Text)
+		objects, err := patchedObjects(string(text), a.Text)
 		if err != nil {
 			t.Fatal(err)
 		}

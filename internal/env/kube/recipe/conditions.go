@@ -42,7 +42,7 @@ func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 		return s, err
 	}
 	for _, d := range sets.Items {
-		s.daemon(d)
+		s.addDaemonSet(d)
 	}
 	if !s.Proxy { // RKE2 and K3s run it without a DaemonSet
 		pods, err := i.client.Pods(proxyNamespace).List(ctx, metav1.ListOptions{})
@@ -73,14 +73,14 @@ func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 			seen.InForce = append(seen.InForce, residue.Plugins)
 		}
 	}
-	if err := i.see(ctx, &seen, s.Nodes); err != nil {
+	if err := i.addObservations(ctx, &seen, s.Nodes); err != nil {
 		return s, err
 	}
 	s.Left, s.Unseen = residue.Judge(seen), seen.AllUnseen()
 	return s, nil
 }
 
-func (s *Survey) daemon(d appsv1.DaemonSet) {
+func (s *Survey) addDaemonSet(d appsv1.DaemonSet) {
 	if d.Name == proxyName && d.Namespace == proxyNamespace {
 		_, stopped := d.Spec.Template.Spec.NodeSelector[proxySelector]
 		s.Proxy = s.Proxy || !stopped && d.Status.DesiredNumberScheduled > 0
@@ -94,9 +94,9 @@ func (s *Survey) daemon(d appsv1.DaemonSet) {
 // definitionsAt is the resource of CustomResourceDefinitions.
 var definitionsAt = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// see adds the CustomResourceDefinitions to c, and for each node its annotations and taints. If Image is set, it also adds the
+// addObservations adds the CustomResourceDefinitions to c, and for each node its annotations and taints. If Image is set, it also adds the
 // observations of a pod on each node.
-func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.Node) error {
+func (i *Installer) addObservations(ctx context.Context, c *residue.Cluster, nodes []corev1.Node) error {
 	list, err := i.dynamic.Resource(definitionsAt).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
@@ -110,7 +110,7 @@ func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.
 	}
 	looked := map[string]residue.Node{}
 	if i.Image != "" {
-		if looked, err = i.look(ctx, nodes); err != nil {
+		if looked, err = i.inspectNodes(ctx, nodes); err != nil {
 			return err
 		}
 	}
@@ -129,8 +129,8 @@ func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.
 	return nil
 }
 
-// against surveys the cluster and returns the reasons not to install r. It reports what could not be inspected.
-func (i *Installer) against(ctx context.Context, r Recipe) ([]string, error) {
+// reasonsAgainst surveys the cluster and returns the reasons not to install r. It reports what could not be inspected.
+func (i *Installer) reasonsAgainst(ctx context.Context, r Recipe) ([]string, error) {
 	s, err := i.Survey(ctx)
 	if err != nil {
 		return nil, err
@@ -138,12 +138,12 @@ func (i *Installer) against(ctx context.Context, r Recipe) ([]string, error) {
 	for _, u := range s.Unseen {
 		i.Say("not seen: %s", u)
 	}
-	return s.against(r, i.StopProxy), nil
+	return s.reasonsAgainst(r, i.StopProxy), nil
 }
 
-// against returns the reasons not to install r on the surveyed cluster. stopProxy means that kube-proxy will be
+// reasonsAgainst returns the reasons not to install r on the surveyed cluster. stopProxy means that kube-proxy will be
 // stopped; a running kube-proxy is then not a reason.
-func (s Survey) against(r Recipe, stopProxy bool) []string {
+func (s Survey) reasonsAgainst(r Recipe, stopProxy bool) []string {
 	var list []string
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if !r.Secondary {
@@ -167,7 +167,7 @@ func (s Survey) against(r Recipe, stopProxy bool) []string {
 		}
 	}
 	for _, n := range s.Nodes {
-		if kernel := n.Status.NodeInfo.KernelVersion; older(kernel, r.Kernel) {
+		if kernel := n.Status.NodeInfo.KernelVersion; isOlderKernel(kernel, r.Kernel) {
 			say("node %s has Linux %s, and this profile requires %s", n.Name, kernel, r.Kernel)
 		}
 		if r.NodeCIDRs && !nodeOf(n).PodCIDR.IsValid() {
@@ -177,9 +177,9 @@ func (s Survey) against(r Recipe, stopProxy bool) []string {
 	return list
 }
 
-// older reports whether the kernel version a, such as 6.8.0-31-generic, is lower than b, such as 6.8. It returns false if a
+// isOlderKernel reports whether the kernel version a, such as 6.8.0-31-generic, is lower than b, such as 6.8. It returns false if a
 // version cannot be parsed.
-func older(a, b string) bool {
+func isOlderKernel(a, b string) bool {
 	x, errA := version.ParseGeneric(a)
 	y, errB := version.ParseGeneric(b)
 	return errA == nil && errB == nil && x.LessThan(y)

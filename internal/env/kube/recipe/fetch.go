@@ -103,13 +103,13 @@ func isVersion(version, asked string) bool {
 	return version == asked || strings.Count(asked, ".") == 1 && strings.HasPrefix(version, asked+".") && !strings.Contains(version, "-")
 }
 
-// manifest reads a manifest from the user's Source, or downloads it if Source does not have it.
-func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
+// readManifest reads a manifest from the user's Source, or downloads it if Source does not have it.
+func (i *Installer) readManifest(ctx context.Context, m Manifest) (string, error) {
 	names := []string{path.Join(m.Version, path.Base(m.URL))}
 	if i.Version == "" {
 		names = append(names, path.Base(m.URL))
 	}
-	if at := i.local(names...); at != "" {
+	if at := i.localPath(names...); at != "" {
 		text, err := os.ReadFile(at)
 		return string(text), err
 	}
@@ -120,9 +120,9 @@ func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
 	return string(text), nil
 }
 
-// local returns the path of the first of names that exists in the directory Source. If none exists, it returns "" for a directory
+// localPath returns the path of the first of names that exists in the directory Source. If none exists, it returns "" for a directory
 // that is not a chart, and otherwise Source itself, even if Source does not exist. If Source is "", it returns "".
-func (i *Installer) local(names ...string) string {
+func (i *Installer) localPath(names ...string) string {
 	if i.Source == "" {
 		return ""
 	}

@@ -117,7 +117,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 	if err := out.Installable(); err != nil {
 		return err
 	}
-	reasons, err := i.against(ctx, out.Recipe)
+	reasons, err := i.reasonsAgainst(ctx, out.Recipe)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 	if i.DryRun != "" {
 		return nil
 	}
-	return i.wait(ctx, inv)
+	return i.awaitInstallation(ctx, inv)
 }
 
 // Prepare renders the recipe of a profile in the variant of Options. It reads missing parameters from the cluster.
@@ -159,12 +159,12 @@ func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, erro
 		return Rendered{}, err
 	}
 	r = r.At(i.Version)
-	return Render(r, i.variant(r), p, i.Sets)
+	return Render(r, i.variantName(r), p, i.Sets)
 }
 
-// variant returns Options.For, or if that is "", the name of the first variant of r that is neither for RKE2 nor for kind. It
+// variantName returns Options.For, or if that is "", the name of the first variant of r that is neither for RKE2 nor for kind. It
 // returns "" if there is no such variant.
-func (i *Installer) variant(r Recipe) string {
+func (i *Installer) variantName(r Recipe) string {
 	if i.For != "" {
 		return i.For
 	}
@@ -186,7 +186,7 @@ func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) er
 			continue
 		}
 		i.Say("%d/%d %s", n+1, len(out.Actions), a.Story()[0])
-		if err := i.act(ctx, inv, a); err != nil {
+		if err := i.performAction(ctx, inv, a); err != nil {
 			return fmt.Errorf("%s: %w", a.Story()[0], err)
 		}
 	}
@@ -194,20 +194,20 @@ func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) er
 		return nil
 	}
 	i.Say("%s on %d nodes", conflists[0].Story()[0], len(conflists))
-	return i.plant(ctx, inv, conflists, out.Params.Nodes)
+	return i.applyPlanter(ctx, inv, conflists, out.Params.Nodes)
 }
 
-// act performs one action. It fails for an action that requires files on the servers.
-func (i *Installer) act(ctx context.Context, inv *inventory, a Action) error {
+// performAction performs one action. It fails for an action that requires files on the servers.
+func (i *Installer) performAction(ctx context.Context, inv *inventory, a Action) error {
 	switch a.Kind {
 	case installChart:
-		return i.chart(ctx, inv, a)
+		return i.applyChart(ctx, inv, a)
 	case applyManifest:
-		text, err := i.manifest(ctx, a.Manifest)
+		text, err := i.readManifest(ctx, a.Manifest)
 		if err != nil {
 			return err
 		}
-		objects, err := merged(text, a.Text)
+		objects, err := patchedObjects(text, a.Text)
 		if err != nil {
 			return err
 		}

@@ -185,7 +185,7 @@ func TestAgainst(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := c.survey.against(r, c.stop)
+			got := c.survey.reasonsAgainst(r, c.stop)
 			if len(got) != len(c.want) {
 				t.Fatalf("%q, want %q", got, c.want)
 			}
@@ -206,7 +206,7 @@ func TestOlder(t *testing.T) {
 		{"6.8.0-31-generic", "6.8", false}, {"6.7", "6.8", true}, {"5.15.0", "6.8", true}, {"6.10.1", "6.8", false}, {"4.18.0-553.el8", "5.10", true},
 		{"6.8+", "6.8", false}, {"", "6.8", false}, {"newest", "6.8", false}, {"6", "6.8", false},
 	} {
-		if got := older(c.a, c.b); got != c.want {
+		if got := isOlderKernel(c.a, c.b); got != c.want {
 			t.Errorf("older(%q, %q) = %v", c.a, c.b, got)
 		}
 	}

@@ -73,7 +73,7 @@ func nodeOf(n corev1.Node) Node {
 // podCIDR returns the IPv4 range of all pods from the configuration of kubeadm, else of kube-proxy. It returns the zero value
 // if neither has it.
 func (i *Installer) podCIDR(ctx context.Context) (netip.Prefix, error) {
-	k, err := i.kubeadm(ctx)
+	k, err := i.kubeadmConfig(ctx)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
@@ -120,7 +120,7 @@ type kubeadm struct {
 	Networking           struct{ PodSubnet string }
 }
 
-func (i *Installer) kubeadm(ctx context.Context) (k kubeadm, err error) {
+func (i *Installer) kubeadmConfig(ctx context.Context) (k kubeadm, err error) {
 	data, err := i.readConfigMap(ctx, "kube-system", "kubeadm-config")
 	if err != nil {
 		return k, err
@@ -134,7 +134,7 @@ func (i *Installer) kubeadm(ctx context.Context) (k kubeadm, err error) {
 // apiServer returns an address of the API server, HOST:PORT, that works without Services: kubeadm's controlPlaneEndpoint, else
 // the first endpoint of the Service kubernetes, else "".
 func (i *Installer) apiServer(ctx context.Context) (string, error) {
-	k, err := i.kubeadm(ctx)
+	k, err := i.kubeadmConfig(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -36,9 +36,9 @@ const (
 	lookTTL = time.Hour
 )
 
-// look inspects nodes from a privileged host-network pod on each, and returns the observations by the node's name. If a pod
+// inspectNodes inspects nodes from a privileged host-network pod on each, and returns the observations by the node's name. If a pod
 // fails, the reason is in Unseen of its node.
-func (i *Installer) look(ctx context.Context, nodes []corev1.Node) (map[string]residue.Node, error) {
+func (i *Installer) inspectNodes(ctx context.Context, nodes []corev1.Node) (map[string]residue.Node, error) {
 	pods := map[string]*corev1.Pod{}
 	for _, n := range nodes {
 		pods[n.Name] = i.nodePod(n.Name, true)
@@ -74,7 +74,7 @@ func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 			err = i.dynamic.Resource(definitionsAt).Delete(ctx, l.Name, metav1.DeleteOptions{})
 		case "annotation", "taint":
 			i.Say("removing %s", l)
-			err = i.unmark(ctx, l)
+			err = i.removeFromNode(ctx, l)
 		default:
 			i.Say("%s: %s", l.Node, l.Remove)
 			commands[l.Node] = append(commands[l.Node], l.Remove)
@@ -104,8 +104,8 @@ func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	return errors.Join(errs...)
 }
 
-// unmark removes the annotations or the taint of a leftover from its node.
-func (i *Installer) unmark(ctx context.Context, l residue.Leftover) error {
+// removeFromNode removes the annotations or the taint of a leftover from its node.
+func (i *Installer) removeFromNode(ctx context.Context, l residue.Leftover) error {
 	nodes := i.client.Nodes()
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		n, err := nodes.Get(ctx, l.Node, metav1.GetOptions{})
@@ -200,7 +200,7 @@ func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
 			TerminationGracePeriodSeconds: new(int64(0)), ActiveDeadlineSeconds: new(int64(lookLimit.Seconds())),
 			Volumes: []corev1.Volume{{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}},
 			Containers: []corev1.Container{{
-				Name: "node", Image: i.image(), Command: []string{"/cnibench", Leftovers, "--root", hostRoot},
+				Name: "node", Image: i.imageOrDefault(), Command: []string{"/cnibench", Leftovers, "--root", hostRoot},
 				SecurityContext: &corev1.SecurityContext{Privileged: new(true), RunAsUser: new(int64(0))},
 				VolumeMounts:    []corev1.VolumeMount{{Name: "root", MountPath: hostRoot, ReadOnly: readOnly, MountPropagation: &mounts}},
 			}},

@@ -51,9 +51,9 @@ func decodeObjects(text string) ([]object, error) {
 	}
 }
 
-// merged returns the objects of a manifest. Each object in over overrides the object with the same kind and name. merged fails if
-// the manifest lacks an object of over, because the recipe was then written for another manifest.
-func merged(manifest, over string) ([]object, error) {
+// patchedObjects returns the objects of a manifest. Each object in over overrides the object with the same kind and name.
+// patchedObjects fails if the manifest lacks an object of over, because the recipe was then written for another manifest.
+func patchedObjects(manifest, over string) ([]object, error) {
 	objects, err := decodeObjects(manifest)
 	if err != nil {
 		return nil, err

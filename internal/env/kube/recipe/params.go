@@ -158,8 +158,8 @@ const (
 	lastOfNode    = "LAST-OF-NODE"
 )
 
-// nodes returns the cluster's nodes, or one node called anyNode if they are unknown.
-func (p Params) nodes() []Node {
+// nodesOrAny returns the cluster's nodes, or one node called anyNode if they are unknown.
+func (p Params) nodesOrAny() []Node {
 	if len(p.Nodes) > 0 {
 		return p.Nodes
 	}
@@ -168,9 +168,9 @@ func (p Params) nodes() []Node {
 
 // ofNode returns the parameters of the node at index i, by the names that recipes use.
 func (p Params) ofNode(i int) map[string]string {
-	nodes := p.nodes()
+	nodes := p.nodesOrAny()
 	v := map[string]string{"node": nodes[i].Name}
-	first, last, shared := share(p.PodRange, i, len(nodes))
+	first, last, shared := rangePart(p.PodRange, i, len(nodes))
 	if len(p.Nodes) == 0 {
 		v["node-cidr"] = podCIDROfNode
 		if shared {
@@ -187,10 +187,10 @@ func (p Params) ofNode(i int) map[string]string {
 	return v
 }
 
-// share divides the IPv4 range r into n equal parts and returns the first and last address of part i. It omits the first and
+// rangePart divides the IPv4 range r into n equal parts and returns the first and last address of part i. It omits the first and
 // last address of r, because they may be the subnet's network and broadcast address. ok is false if a part has fewer than
 // four addresses, or if r is not an IPv4 range.
-func share(r netip.Prefix, i, n int) (first, last netip.Addr, ok bool) {
+func rangePart(r netip.Prefix, i, n int) (first, last netip.Addr, ok bool) {
 	if !r.IsValid() || !r.Addr().Is4() || n < 1 {
 		return first, last, false
 	}
@@ -207,27 +207,27 @@ func share(r netip.Prefix, i, n int) (first, last netip.Addr, ok bool) {
 	if i == n-1 {
 		to = base + size - 2
 	}
-	return address(from), address(to), true
+	return ipv4Addr(from), ipv4Addr(to), true
 }
 
-func address(n uint64) netip.Addr {
+func ipv4Addr(n uint64) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
 }
 
-// set merges --set expressions into the values of the first chart that has values. These values lose their comments. It fails
+// mergeSets merges --set expressions into the values of the first chart that has values. These values lose their comments. It fails
 // if no chart has values.
-func (r *Rendered) set(expressions []string) error {
+func (r *Rendered) mergeSets(expressions []string) error {
 	if len(expressions) == 0 {
 		return nil
 	}
 	for i, a := range r.Actions {
 		if a.Kind == installChart && a.Text != "" {
-			text, err := overlaid(a.Text, expressions)
+			text, err := valuesWithSets(a.Text, expressions)
 			r.Actions[i].Text = text
 			return err
 		}
 	}
-	with := r.Recipe.names(func(v Variant) bool { return v.has(installChart) })
+	with := r.Recipe.variantNames(func(v Variant) bool { return v.has(installChart) })
 	advice := ""
 	if len(with) > 0 {
 		advice = ": choose --for " + strings.Join(with, " or --for ")
@@ -235,9 +235,9 @@ func (r *Rendered) set(expressions []string) error {
 	return fmt.Errorf("--set is for the values of a chart, and %s for %s has none%s", r.Recipe.Profile, r.Variant.Name, advice)
 }
 
-// overlaid returns the YAML document text with --set expressions merged into it. An expression with null removes its key. The
+// valuesWithSets returns the YAML document text with --set expressions merged into it. An expression with null removes its key. The
 // error lists every faulty expression.
-func overlaid(text string, expressions []string) (string, error) {
+func valuesWithSets(text string, expressions []string) (string, error) {
 	var values any
 	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
 		return "", err

@@ -19,10 +19,10 @@ import (
 // planterNamespace returns the name of the namespace of the DaemonSet that writes a profile's conflists.
 func planterNamespace(profile string) string { return detect.PlanterSpace + profile }
 
-// plant applies a DaemonSet whose pods write the conflist of their node, for a plugin without a daemon. The pods use the host's
-// network, because there is no CNI yet, and remove the conflist when they end. actions has the conflists. plant fails if
-// Image is not set.
-func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action, nodes []Node) error {
+// applyPlanter applies a DaemonSet whose pods write the conflist of their node, for a plugin without a daemon. The pods use
+// the host's network, because there is no CNI yet, and remove the conflist when they end. actions has the conflists.
+// applyPlanter fails if Image is not set.
+func (i *Installer) applyPlanter(ctx context.Context, inv *inventory, actions []Action, nodes []Node) error {
 	if i.Image == "" && i.DryRun == "" {
 		return errors.New("writing files on nodes requires an image of this program: give --image (see cnibench image)")
 	}
@@ -38,7 +38,7 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 		}
 		specs[a.Node] = string(text)
 	}
-	parts := planterObjects(planterNamespace(inv.Profile), i.image(), specs)
+	parts := planterObjects(planterNamespace(inv.Profile), i.imageOrDefault(), specs)
 	last := len(parts) - 1 // the DaemonSet comes after the copies of its pull secrets
 	daemons := parts[last].(*appsv1.DaemonSet)
 	daemons.Spec.Template.Spec.ImagePullSecrets = api.Pulling(i.PullSecrets)

@@ -36,7 +36,7 @@ func pulling() (*Installer, *apitest.Clientset) {
 func TestNodePodsPull(t *testing.T) {
 	for name, visit := range map[string]func(*Installer) error{
 		"look": func(i *Installer) error {
-			_, err := i.look(t.Context(), []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}})
+			_, err := i.inspectNodes(t.Context(), []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}})
 			return err
 		},
 		"sweep": func(i *Installer) error {
@@ -94,7 +94,7 @@ func TestPlanterPulls(t *testing.T) {
 		return true, &unstructured.Unstructured{}, nil
 	})
 	inv := &inventory{Profile: "ptp"}
-	if err := i.plant(t.Context(), inv, conflist, nil); err != nil {
+	if err := i.applyPlanter(t.Context(), inv, conflist, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"namespaces", "configmaps", "secrets", "daemonsets"}; !slices.Equal(applied, want) {
@@ -109,7 +109,7 @@ func TestPlanterPulls(t *testing.T) {
 	i, _ = pulling()
 	var out bytes.Buffer
 	i.DryRun, i.Out = DryRunClient, &out
-	if err := i.plant(t.Context(), &inventory{Profile: "ptp"}, conflist, nil); err != nil {
+	if err := i.applyPlanter(t.Context(), &inventory{Profile: "ptp"}, conflist, nil); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); !strings.Contains(text, "imagePullSecrets:\n      - name: registry") || strings.Contains(text, "kind: Secret") {

@@ -111,7 +111,7 @@ type family struct {
 }
 
 // embeddedRecipes returns the recipes that are embedded in the binary, in the order of the profiles. It reads them once.
-var embeddedRecipes = sync.OnceValues(func() ([]Recipe, error) { return read(profile.Files) })
+var embeddedRecipes = sync.OnceValues(func() ([]Recipe, error) { return readAll(profile.Files) })
 
 // All returns every recipe in the order of the profiles.
 func All() ([]Recipe, error) {
@@ -189,18 +189,18 @@ func (r Recipe) Versions(v Variant) []string {
 	return list
 }
 
-// read returns all recipes in files. The error lists every fault of every file.
-func read(files fs.FS) ([]Recipe, error) {
+// readAll returns all recipes in files. The error lists every fault of every file.
+func readAll(files fs.FS) ([]Recipe, error) {
 	var list []Recipe
 	var errs []error
 	for _, p := range profile.All() {
 		r := Recipe{Profile: p.Name, Family: p.Family}
-		err := decode(files, p.Family+"/"+p.Name+".yaml", 2, &r)
+		err := decodeDocument(files, p.Family+"/"+p.Name+".yaml", 2, &r)
 		if errors.Is(err, io.EOF) {
 			continue // the file ends with the record of the profile
 		}
 		var f family
-		errs = append(errs, err, decode(files, p.Family+"/"+profile.FamilyFile, 1, &f))
+		errs = append(errs, err, decodeDocument(files, p.Family+"/"+profile.FamilyFile, 1, &f))
 		r.inherit(f)
 		list = append(list, r)
 	}
@@ -222,9 +222,9 @@ func (r *Recipe) inherit(f family) {
 	}
 }
 
-// decode decodes the n-th YAML document of a file, counted from 1, into the value that into points to. It fails for an unknown
+// decodeDocument decodes the n-th YAML document of a file, counted from 1, into the value that into points to. It fails for an unknown
 // key. The error wraps io.EOF if the file has fewer documents.
-func decode(files fs.FS, file string, n int, into any) error {
+func decodeDocument(files fs.FS, file string, n int, into any) error {
 	f, err := files.Open(file)
 	if err != nil {
 		return err

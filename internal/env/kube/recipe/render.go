@@ -63,22 +63,22 @@ func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error)
 	}
 	w := &writer{recipe: r, variant: v, params: p}
 	for _, s := range v.Steps {
-		w.step(s)
+		w.addStep(s)
 	}
 	if len(w.missing) > 0 {
 		return Rendered{}, &MissingError{
-			Profile: r.Profile, Variant: v.Name, Flags: wanted(w.missing), Learnable: slices.Contains(w.missing, "api-host"),
+			Profile: r.Profile, Variant: v.Name, Flags: flagDescriptions(w.missing), Learnable: slices.Contains(w.missing, "api-host"),
 		}
 	}
 	if len(w.errs) > 0 {
 		return Rendered{}, errors.Join(w.errs...)
 	}
 	out := Rendered{Recipe: r, Variant: v, Params: p, Actions: w.actions}
-	return out, out.set(sets)
+	return out, out.mergeSets(sets)
 }
 
-// wanted returns the descriptions of the flags that set the parameters in names, each once.
-func wanted(names []string) []string {
+// flagDescriptions returns the descriptions of the flags that set the parameters in names, each once.
+func flagDescriptions(names []string) []string {
 	var list []string
 	for _, n := range names {
 		said := cmp.Or(flags[n], "the recipe's own "+n)
@@ -99,20 +99,20 @@ type writer struct {
 	errs    []error
 }
 
-// step adds the actions of s: one for each node if s differs between nodes, otherwise one.
-func (w *writer) step(s Step) {
+// addStep adds the actions of s: one for each node if s differs between nodes, otherwise one.
+func (w *writer) addStep(s Step) {
 	if s.Conflist == "" && !s.PerNode {
-		w.action(s, nil)
+		w.addAction(s, nil)
 		return
 	}
-	for i := range w.params.nodes() {
-		w.action(s, w.params.ofNode(i))
+	for i := range w.params.nodesOrAny() {
+		w.addAction(s, w.params.ofNode(i))
 	}
 }
 
-// action adds the action of s. It looks up references in node, then in the variant, the parameters and the recipe's parts. node
+// addAction adds the action of s. It looks up references in node, then in the variant, the parameters and the recipe's parts. node
 // has the parameters of the action's node; it is nil if the action is not for a single node.
-func (w *writer) action(s Step, node map[string]string) {
+func (w *writer) addAction(s Step, node map[string]string) {
 	q, _ := profile.Lookup(w.recipe.Profile) // a test checks that each recipe has its profile
 	given := w.params.values(q)
 	x := expander{lookup: func(name string) (string, bool) {
@@ -121,7 +121,7 @@ func (w *writer) action(s Step, node map[string]string) {
 				return text, true
 			}
 		}
-		return w.derived(name)
+		return w.derivedText(name)
 	}}
 	line := func(text string) string { return strings.TrimSpace(x.expand(text)) }
 	a := Action{Where: line(s.Where), Node: node["node"], Routes: line(s.Routes) == "true", Text: strings.TrimRight(x.expand(s.Text), "\n") + "\n"}
@@ -154,8 +154,8 @@ func (w *writer) action(s Step, node map[string]string) {
 	w.actions = append(w.actions, a)
 }
 
-// derived returns the text for the reference "kind": the configuration of a kind cluster. For any other name it returns false.
-func (w *writer) derived(name string) (string, bool) {
+// derivedText returns the text for the reference "kind": the configuration of a kind cluster. For any other name it returns false.
+func (w *writer) derivedText(name string) (string, bool) {
 	if name != "kind" {
 		return "", false
 	}
@@ -283,7 +283,7 @@ func (r Rendered) Installable() error {
 	if !r.Variant.has(writeFile) {
 		return nil
 	}
-	return &ByHandError{r.Recipe.Profile, r.Variant.Name, r.Recipe.names(func(v Variant) bool { return !v.has(writeFile) && !v.has(MakeKind) })}
+	return &ByHandError{r.Recipe.Profile, r.Variant.Name, r.Recipe.variantNames(func(v Variant) bool { return !v.has(writeFile) && !v.has(MakeKind) })}
 }
 
 // has reports whether the variant has a step of a kind: writeFile, MakeKind, or installChart for a chart with values. For other
@@ -294,8 +294,8 @@ func (v Variant) has(kind actionKind) bool {
 	})
 }
 
-// names returns the names of the variants for which keep is true.
-func (r Recipe) names(keep func(Variant) bool) []string {
+// variantNames returns the names of the variants for which keep is true.
+func (r Recipe) variantNames(keep func(Variant) bool) []string {
 	var list []string
 	for _, v := range r.Variants {
 		if keep(v) {

@@ -26,7 +26,7 @@ type expander struct {
 // expand returns text with its references replaced, also those in the texts of references.
 func (x *expander) expand(text string) string {
 	if x.depth >= deepest {
-		x.lack("a reference that ends")
+		x.recordMissing("a reference that ends")
 		return ""
 	}
 	x.depth++
@@ -35,7 +35,7 @@ func (x *expander) expand(text string) string {
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
 		line = strings.TrimSuffix(line, "\n")
 		if m := reference.FindStringSubmatch(line); m != nil && strings.TrimSpace(line) == m[0] {
-			filled, ok := x.fill(m[1], m[2] != "")
+			filled, ok := x.expandReference(m[1], m[2] != "")
 			if !ok {
 				out = withoutComment(out, line)
 				continue
@@ -46,7 +46,7 @@ func (x *expander) expand(text string) string {
 		keep := true
 		line = reference.Regexp().ReplaceAllStringFunc(line, func(ref string) string {
 			m := reference.FindStringSubmatch(ref)
-			filled, ok := x.fill(m[1], m[2] != "")
+			filled, ok := x.expandReference(m[1], m[2] != "")
 			keep = keep && (ok || m[2] == "")
 			return filled
 		})
@@ -59,19 +59,19 @@ func (x *expander) expand(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// fill returns the expanded text for name, and whether there is one. It records a missing name unless it is optional.
-func (x *expander) fill(name string, optional bool) (string, bool) {
+// expandReference returns the expanded text for name, and whether there is one. It records a missing name unless it is optional.
+func (x *expander) expandReference(name string, optional bool) (string, bool) {
 	text, ok := x.lookup(name)
 	if !ok || optional && strings.TrimSpace(text) == "" {
 		if !optional {
-			x.lack(name)
+			x.recordMissing(name)
 		}
 		return "", false
 	}
 	return x.expand(text), true
 }
 
-func (x *expander) lack(name string) {
+func (x *expander) recordMissing(name string) {
 	if !slices.Contains(x.missing, name) {
 		x.missing = append(x.missing, name)
 	}

@@ -112,7 +112,7 @@ func TestShare(t *testing.T) {
 		for n := 1; n <= 5; n++ {
 			last := r.Addr()
 			for i := range n {
-				from, to, ok := share(r, i, n)
+				from, to, ok := rangePart(r, i, n)
 				if !ok {
 					if each := 1 << (32 - r.Bits()) / n; each >= 4 {
 						t.Errorf("%s: no part %d of %d", text, i, n)
@@ -129,7 +129,7 @@ func TestShare(t *testing.T) {
 			}
 		}
 	}
-	if _, _, ok := share(netip.MustParsePrefix("fd00::/64"), 0, 1); ok {
+	if _, _, ok := rangePart(netip.MustParsePrefix("fd00::/64"), 0, 1); ok {
 		t.Error("an IPv6 range was cut")
 	}
 }
@@ -170,7 +170,7 @@ func TestMerged(t *testing.T) {
 		"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, namespace: n}\nspec: {template: {spec: {containers: [{name: x, env: [{name: A, value: \"1\"}, {name: B, value: \"2\"}]}]}}}\n"
 	over := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: n}\ndata: {b: \"3\"}\n---\n" +
 		"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, namespace: n}\nspec: {template: {spec: {containers: [{name: x, env: [{name: A, value: \"9\"}, {name: C, value: \"8\"}]}]}}}\n"
-	objects, err := merged(manifest, over)
+	objects, err := patchedObjects(manifest, over)
 	if err != nil || len(objects) != 2 {
 		t.Fatalf("%v, %v", objects, err)
 	}
@@ -180,7 +180,7 @@ func TestMerged(t *testing.T) {
 			t.Errorf("%s is not in\n%s", want, text)
 		}
 	}
-	if _, err := merged(manifest, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"); err == nil || !strings.Contains(err.Error(), "no Secret s") {
+	if _, err := patchedObjects(manifest, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"); err == nil || !strings.Contains(err.Error(), "no Secret s") {
 		t.Errorf("%v", err)
 	}
 	for _, bad := range []string{"kind: ConfigMap", "{", "apiVersion: v1\nkind: X\n"} {

@@ -68,7 +68,7 @@ func (e *NotInstalledError) Error() string {
 
 // remove deletes an object and waits until it is gone.
 func (i *Installer) remove(ctx context.Context, it item) error {
-	at, err := i.resource(ctx, it.object())
+	at, err := i.resourceClient(ctx, it.object())
 	if meta.IsNoMatchError(err) {
 		return nil // it was removed with its definition
 	}
@@ -88,7 +88,7 @@ func (i *Installer) remove(ctx context.Context, it item) error {
 
 // awaitGone waits until get fails with NotFound. The error after the timeout names the object's finalizers.
 func (i *Installer) awaitGone(ctx context.Context, name string, get func(context.Context) (metav1.Object, error)) error {
-	return i.until(ctx, name+" is gone", func(ctx context.Context) (string, error) {
+	return i.pollUntil(ctx, name+" is gone", func(ctx context.Context) (string, error) {
 		now, err := get(ctx)
 		if apierrors.IsNotFound(err) {
 			return "", nil
@@ -121,7 +121,7 @@ func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	if err != nil {
 		return err
 	}
-	err = i.until(ctx, "kube-proxy's pods are gone", func(ctx context.Context) (string, error) {
+	err = i.pollUntil(ctx, "kube-proxy's pods are gone", func(ctx context.Context) (string, error) {
 		pods, err := i.client.Pods(proxyNamespace).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=kube-proxy"})
 		if err != nil || len(pods.Items) == 0 {
 			return "", err

@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
-// wait waits until the workloads have rolled out, the nodes are ready, and a new pod on each node gets an address.
-func (i *Installer) wait(ctx context.Context, inv *inventory) error {
+// awaitInstallation waits until the workloads have rolled out, the nodes are ready, and a new pod on each node gets an address.
+func (i *Installer) awaitInstallation(ctx context.Context, inv *inventory) error {
 	for _, w := range inv.Wait {
 		i.Say("waiting until %s has rolled out", w)
 		if err := i.awaitRollout(ctx, w); err != nil {
@@ -26,7 +26,7 @@ func (i *Installer) wait(ctx context.Context, inv *inventory) error {
 		}
 	}
 	i.Say("waiting until the nodes are ready")
-	if err := i.until(ctx, "all nodes are ready", i.unreadyNodes); err != nil {
+	if err := i.pollUntil(ctx, "all nodes are ready", i.unreadyNodes); err != nil {
 		return err
 	}
 	i.Say("waiting until new pods get addresses")
@@ -38,7 +38,7 @@ func (i *Installer) wait(ctx context.Context, inv *inventory) error {
 func (i *Installer) awaitRollout(ctx context.Context, workload string) error {
 	kind, path, _ := strings.Cut(workload, " ")
 	namespace, name, _ := strings.Cut(path, "/")
-	return i.until(ctx, workload+" has rolled out", func(ctx context.Context) (string, error) {
+	return i.pollUntil(ctx, workload+" has rolled out", func(ctx context.Context) (string, error) {
 		var generation, observed int64
 		var want, updated, ready int32
 		switch kind {
@@ -64,14 +64,14 @@ func (i *Installer) awaitRollout(ctx context.Context, workload string) error {
 			return "its controller has not seen it", nil
 		}
 		if updated < want || ready < want || want == 0 {
-			return fmt.Sprintf("%d of %d pods are ready, %d are of its newest form%s", ready, want, updated, i.trouble(ctx, namespace)), nil
+			return fmt.Sprintf("%d of %d pods are ready, %d are of its newest form%s", ready, want, updated, i.waitingReasons(ctx, namespace)), nil
 		}
 		return "", nil
 	})
 }
 
-// trouble returns "; " and up to three reasons why containers in a namespace do not run. It returns "" if it finds no reason.
-func (i *Installer) trouble(ctx context.Context, namespace string) string {
+// waitingReasons returns "; " and up to three reasons why containers in a namespace do not run. It returns "" if it finds no reason.
+func (i *Installer) waitingReasons(ctx context.Context, namespace string) string {
 	pods, err := i.client.Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return ""
@@ -129,12 +129,12 @@ func (i *Installer) awaitPodAddresses(ctx context.Context) (err error) {
 	}
 	pods := i.client.Pods(metav1.NamespaceDefault)
 	var made []string
-	defer func() { err = errors.Join(err, i.detach(context.WithoutCancel(ctx), made)) }()
+	defer func() { err = errors.Join(err, i.removeProbes(context.WithoutCancel(ctx), made)) }()
 	for _, n := range nodes.Items {
 		if n.Spec.Unschedulable || api.Unready(n) != "" {
 			continue
 		}
-		p, err := pods.Create(ctx, i.probe(n.Name), metav1.CreateOptions{FieldManager: fieldManager})
+		p, err := pods.Create(ctx, i.probePod(n.Name), metav1.CreateOptions{FieldManager: fieldManager})
 		if err != nil {
 			return fmt.Errorf("create a probe pod on node %s: %w", n.Name, err)
 		}
@@ -156,9 +156,9 @@ func (i *Installer) awaitPodAddresses(ctx context.Context) (err error) {
 	return err
 }
 
-// detach deletes pods and waits, at most detachLimit, until they are gone: the CNI must still run while the runtime
+// removeProbes deletes pods and waits, at most detachLimit, until they are gone: the CNI must still run while the runtime
 // detaches them.
-func (i *Installer) detach(ctx context.Context, names []string) error {
+func (i *Installer) removeProbes(ctx context.Context, names []string) error {
 	ctx, stop := context.WithTimeout(ctx, detachLimit)
 	defer stop()
 	pods := i.client.Pods(metav1.NamespaceDefault)
@@ -177,11 +177,11 @@ func (i *Installer) detach(ctx context.Context, names []string) error {
 // defaultImage is the image of probe pods if Options has none.
 const defaultImage = "registry.k8s.io/pause:3.10"
 
-func (i *Installer) image() string { return cmp.Or(i.Image, defaultImage) }
+func (i *Installer) imageOrDefault() string { return cmp.Or(i.Image, defaultImage) }
 
-// probe returns a pod to create on a node, to see whether it gets an address.
-func (i *Installer) probe(node string) *corev1.Pod {
-	p := api.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: api.Owned()}, node, corev1.Container{Name: "attach", Image: i.image()})
+// probePod returns a pod to create on a node, to see whether it gets an address.
+func (i *Installer) probePod(node string) *corev1.Pod {
+	p := api.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: api.Owned()}, node, corev1.Container{Name: "attach", Image: i.imageOrDefault()})
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	p.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
 	return p

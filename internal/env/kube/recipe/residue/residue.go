@@ -83,10 +83,10 @@ func Judge(c Cluster) []Leftover {
 		j.cluster.InForce = slices.Concat(c.InForce, []string{Calico, Flannel})
 	}
 	for _, d := range c.Definitions {
-		j.add("", "definition", d, definitions)
+		j.addLeftover("", "definition", d, definitions)
 	}
 	for _, n := range c.Nodes {
-		j.node(n)
+		j.judgeNode(n)
 	}
 	slices.SortStableFunc(j.left, func(a, b Leftover) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -108,18 +108,18 @@ type sign struct {
 	remove string
 }
 
-func (s sign) is(name string) bool {
+func (s sign) matchesName(name string) bool {
 	return slices.ContainsFunc(s.names, func(n string) bool {
 		before, after, any := strings.Cut(n, "*")
 		return n == name || any && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
 	})
 }
 
-// add finds the first of signs that matches name, adds a leftover of that sign, and returns it. It returns nil and adds nothing
+// addLeftover finds the first of signs that matches name, adds a leftover of that sign, and returns it. It returns nil and adds nothing
 // if no sign matches, or if an owner of the sign is in force.
-func (j *judge) add(node, kind, name string, signs []sign) *Leftover {
+func (j *judge) addLeftover(node, kind, name string, signs []sign) *Leftover {
 	for _, s := range signs {
-		if !s.is(name) {
+		if !s.matchesName(name) {
 			continue
 		}
 		if slices.ContainsFunc(s.owners, func(o string) bool { return slices.Contains(j.cluster.InForce, o) }) {
@@ -132,23 +132,23 @@ func (j *judge) add(node, kind, name string, signs []sign) *Leftover {
 	return nil
 }
 
-func (j *judge) node(n Node) {
-	j.annotations(n)
+func (j *judge) judgeNode(n Node) {
+	j.addAnnotations(n)
 	for _, t := range n.Taints {
-		j.add(n.Name, "taint", t, taints(n.Name))
+		j.addLeftover(n.Name, "taint", t, taintSigns(n.Name))
 	}
 	for _, f := range n.Files {
-		j.file(n.Name, f)
+		j.addFile(n.Name, f)
 	}
 	if n.Looked {
-		j.seen(n)
+		j.addSeen(n)
 	}
 }
 
-// seen adds the leftovers among the node's conflists, devices, chains, tables, BPF programs, routes and routing rules.
-func (j *judge) seen(n Node) {
+// addSeen adds the leftovers among the node's conflists, devices, chains, tables, BPF programs, routes and routing rules.
+func (j *judge) addSeen(n Node) {
 	for _, c := range n.Sight.Conflists {
-		j.file(n.Name, conflistDir+c.File)
+		j.addFile(n.Name, conflistDir+c.File)
 	}
 	for _, d := range n.Sight.Devices {
 		if d.Name == "tunl0" && len(d.Addresses) == 0 {
@@ -160,44 +160,44 @@ func (j *judge) seen(n Node) {
 		if (strings.HasPrefix(d.Name, "lxc") || strings.HasPrefix(d.Name, "cali")) && d.Kind != "veth" && d.Kind != "netkit" {
 			continue // LXC too has devices with this prefix
 		}
-		if j.add(n.Name, "device", d.Name, devices) == nil && d.Kind == "veth" && slices.ContainsFunc(d.Addresses, func(a netip.Prefix) bool { return n.PodCIDR.IsValid() && n.PodCIDR.Contains(a.Addr()) }) {
-			j.add(n.Name, "device", d.Name, gateways)
+		if j.addLeftover(n.Name, "device", d.Name, devices) == nil && d.Kind == "veth" && slices.ContainsFunc(d.Addresses, func(a netip.Prefix) bool { return n.PodCIDR.IsValid() && n.PodCIDR.Contains(a.Addr()) }) {
+			j.addLeftover(n.Name, "device", d.Name, gateways)
 		}
 	}
 	if c := n.Sight.Chains; c != nil {
 		for _, prefix := range slices.Sorted(maps.Keys(c.Prefixes)) {
 			if c.Prefixes[prefix] > 0 {
-				j.add(n.Name, "iptables chains", prefix, chains)
+				j.addLeftover(n.Name, "iptables chains", prefix, chains)
 			}
 		}
 		for _, t := range c.Tables {
-			j.add(n.Name, "nftables table", t, tables)
+			j.addLeftover(n.Name, "nftables table", t, tables)
 		}
 	}
 	if p := n.Sight.Programs; p != nil {
 		for _, q := range *p {
-			j.program(n.Name, q)
+			j.addProgram(n.Name, q)
 		}
 	}
-	j.routes(n)
+	j.addRoutes(n)
 	for _, r := range n.Sight.Rules {
 		family := ""
 		if r.IPv6 {
 			family = " -6"
 		}
-		if l := j.add(n.Name, "routing rule", r.Words, rules); l != nil {
+		if l := j.addLeftover(n.Name, "routing rule", r.Words, rules); l != nil {
 			l.Name = fmt.Sprintf("%d: %s", r.Priority, r.Words)
 			l.Remove = strings.NewReplacer("%6", family, "%p", strconv.Itoa(r.Priority)).Replace(l.Remove)
 		}
 	}
 }
 
-// annotations adds the leftovers among a node's annotations. All annotations of one sign are one leftover.
-func (j *judge) annotations(n Node) {
+// addAnnotations adds the leftovers among a node's annotations. All annotations of one sign are one leftover.
+func (j *judge) addAnnotations(n Node) {
 	for _, s := range annotations {
 		var keys []string
 		for _, a := range slices.Sorted(slices.Values(n.Annotations)) {
-			if s.is(a) {
+			if s.matchesName(a) {
 				keys = append(keys, a)
 			}
 		}
@@ -205,40 +205,40 @@ func (j *judge) annotations(n Node) {
 			continue
 		}
 		s.remove = "kubectl annotate node " + n.Name + " " + strings.Join(keys, "- ") + "-"
-		j.add(n.Name, "annotation", s.names[0], []sign{s})
+		j.addLeftover(n.Name, "annotation", s.names[0], []sign{s})
 	}
 }
 
 // backup is the suffix of configuration files that Cilium renamed.
 const backup = ".cilium_bak"
 
-func (j *judge) file(node, name string) {
+func (j *judge) addFile(node, name string) {
 	if name == "/run/cilium/deleteQueue" {
 		return // the plugin creates it again when a runtime detaches the last pod, and only Cilium reads it
 	}
 	if strings.HasPrefix(name, conflistDir) && strings.HasSuffix(name, backup) {
-		j.add(node, "file", name, []sign{{[]string{name}, []string{Cilium}, "configuration of an earlier CNI, which Cilium renamed", rmFile}})
+		j.addLeftover(node, "file", name, []sign{{[]string{name}, []string{Cilium}, "configuration of an earlier CNI, which Cilium renamed", rmFile}})
 		return
 	}
-	j.add(node, "file", name, files)
+	j.addLeftover(node, "file", name, files)
 }
 
-// program adds a BPF program if it is a leftover. It skips a program on a CNI's device, because it is removed with the device.
-func (j *judge) program(node string, q netstate.Program) {
-	if slices.ContainsFunc(devices, func(s sign) bool { return s.is(q.Device) }) {
+// addProgram adds a BPF program if it is a leftover. It skips a program on a CNI's device, because it is removed with the device.
+func (j *judge) addProgram(node string, q netstate.Program) {
+	if slices.ContainsFunc(devices, func(s sign) bool { return s.matchesName(q.Device) }) {
 		return
 	}
 	before := len(j.left)
-	j.add(node, "BPF program", q.Name, programs)
+	j.addLeftover(node, "BPF program", q.Name, programs)
 	if len(j.left) > before {
 		l := &j.left[len(j.left)-1]
 		l.Name = fmt.Sprintf("%s on %s %s", q.Name, q.Device, q.Hook)
-		l.Remove = detach(q)
+		l.Remove = detachCommand(q)
 	}
 }
 
-// detach returns the command that detaches a program from its device, or "restart the node" if there is none.
-func detach(q netstate.Program) string {
+// detachCommand returns the command that detaches a program from its device, or "restart the node" if there is none.
+func detachCommand(q netstate.Program) string {
 	hook, way, _ := strings.Cut(q.Hook, " ")
 	switch hook {
 	case "tc":
@@ -251,20 +251,20 @@ func detach(q netstate.Program) string {
 	return "restart the node"
 }
 
-// routes adds the node's blackhole routes and its routes to the pods of other nodes, unless a CNI that makes such routes is in
+// addRoutes adds the node's blackhole routes and its routes to the pods of other nodes, unless a CNI that makes such routes is in
 // force.
-func (j *judge) routes(n Node) {
+func (j *judge) addRoutes(n Node) {
 	blackhole := []sign{{names: []string{"*"}, owners: []string{Calico}, harm: "packets to these pods are dropped", remove: "ip route del blackhole %s"}}
 	for _, r := range n.Sight.Routes {
 		if r.Blackhole {
-			j.add(n.Name, "route", r.To.String(), blackhole)
+			j.addLeftover(n.Name, "route", r.To.String(), blackhole)
 			continue
 		}
 		for _, other := range j.cluster.Nodes {
 			if other.Name == n.Name || r.Via == nil || *r.Via != other.Address || r.To != other.PodCIDR {
 				continue
 			}
-			j.add(n.Name, "route", r.To.String(), []sign{{names: []string{"*"}, owners: []string{Flannel, Cilium, Calico, Plugins},
+			j.addLeftover(n.Name, "route", r.To.String(), []sign{{names: []string{"*"}, owners: []string{Flannel, Cilium, Calico, Plugins},
 				harm: "packets to these pods pass by the next CNI", remove: fmt.Sprintf("ip route del %s via %s", r.To, r.Via)}})
 		}
 	}

@@ -104,7 +104,7 @@ var definitions = []sign{
 	{[]string{"*.crd.antrea.io"}, []string{antrea}, harmState, rmDefinition},
 }
 
-// annotations identifies annotations of nodes. Those of one sign are removed together; see judge.annotations.
+// annotations identifies annotations of nodes. Those of one sign are removed together; see judge.addAnnotations.
 var annotations = []sign{
 	{[]string{"flannel.alpha.coreos.com/*"}, []string{Flannel}, "flannel takes the address and the MAC of its device from it", ""},
 	{[]string{"projectcalico.org/*"}, []string{Calico}, "Calico takes the node's address and that of its tunnel from it", ""},
@@ -112,7 +112,7 @@ var annotations = []sign{
 	{[]string{"io.cilium.network.*"}, []string{Cilium}, harmState, ""},
 }
 
-func taints(node string) []sign {
+func taintSigns(node string) []sign {
 	return []sign{{[]string{"node.cilium.io/agent-not-ready"}, []string{Cilium},
 		"no pod is scheduled to the node", "kubectl taint node " + node + " %s-"}}
 }
