@@ -262,9 +262,9 @@ func TestEveryRuleIsUsed(t *testing.T) {
 				return true
 			}
 			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && len(call.Args) > 0 {
-				if text := literal(call.Args[0]); sel.Sel.Name == "find" && text != "" {
+				if text := literal(call.Args[0]); sel.Sel.Name == "addFinding" && text != "" {
 					used[text] = true
-				} else if sel.Sel.Name == "measured" && text != "" {
+				} else if sel.Sel.Name == "addMeasured" && text != "" {
 					profiles[text] = true
 				}
 			}
