@@ -108,7 +108,8 @@ func policyComes(t *testing.T) {
 	if _, err := policies.Create(t.Context(), denyIngress(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, time.Minute, func() (bool, string) { return strings.Count(p.stderr(), "failed: ") >= 2, p.stderr() })
+	// An instance that is raised anew meanwhile is tried for 90 s before its trials fail.
+	waitFor(t, 3*time.Minute, func() (bool, string) { return strings.Count(p.stderr(), "failed: ") >= 2, p.stderr() })
 	if err := policies.Delete(t.Context(), "deny-ingress", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
